@@ -1,0 +1,46 @@
+# Every target sets up what it needs in .venv from a fresh clone: Python 3.11+, make and the package registries suffice.
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+PYTEST_ARGS ?=
+
+.PHONY: help demo test check format bench clean
+
+help:  ## Show the targets.
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+# One stamp per set of extras, touched only after pip has succeeded.
+$(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) -e '.[plot]'
+	@touch $@
+
+$(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) -e '.[plot,fast,postgres,test]'
+	@touch $@
+
+demo: $(VENV)/.demo  ## Plan a realistic release, print the comparison and draw it into out/.
+	$(BIN)/python examples/demo.py --out out
+
+test: $(VENV)/.test  ## Run every test that this machine can run; prints how many were skipped and why.
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+check: $(VENV)/.test  ## Formatting, lint, types and the layers of the design.
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.test  ## Format and mend what can be mended.
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(VENV)/.test  ## Print performance ratios, each against a named peer in the same run.
+	$(BIN)/python -m bench
+
+clean:  ## Remove what the other targets made.
+	rm -rf $(VENV) out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

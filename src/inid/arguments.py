@@ -1,0 +1,160 @@
+"""Reading public arguments: each function returns a clean value or raises an `ArgumentError` that names the cure.
+
+Conditions are written for the value that is wanted and negated, so that NaN fails every one of them.
+"""
+
+import math
+import numbers
+from collections.abc import Collection, Sequence
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inid.errors import ArgumentError
+
+__all__ = ["array", "choice", "decimal_float", "integer", "labels", "real", "shown"]
+
+Floats = NDArray[np.float64]
+
+_SHOWN_LENGTH = 60
+
+
+def shown(value: object) -> str:
+    """A short, single-line rendering of a public argument for an error message."""
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # noqa: BLE001 - a broken __repr__ must not replace the error being reported
+        text = f"<{type(value).__name__}>"
+    return text if len(text) <= _SHOWN_LENGTH else text[: _SHOWN_LENGTH - 3] + "..."
+
+
+def choice(name: str, value: object, options: Collection[str]) -> str:
+    """One of a few words."""
+    if isinstance(value, str) and value in options:
+        return str(value)
+    listed = ", ".join(f'"{option}"' for option in options)
+    raise ArgumentError(f"{name} must be one of {listed}, got {shown(value)}.")
+
+
+def real(name: str, value: object, *, above: float | None = None, least: float | None = None, cure: str) -> float:
+    """A finite number above (or at least) a limit, as a float."""
+    number = _as_float(value)
+    inside = number is not None and math.isfinite(number)
+    if number is not None and above is not None:
+        inside = inside and number > above
+    if number is not None and least is not None:
+        inside = inside and number >= least
+    if not inside or number is None:
+        limit = (
+            f" greater than {above:g}" if above is not None else f" of at least {least:g}" if least is not None else ""
+        )
+        raise ArgumentError(f"{name} must be a finite number{limit}, got {shown(value)}: {cure}.")
+    return number
+
+
+def decimal_float(
+    name: str, value: object, *, above: float | None = None, least: float | None = None, cure: str
+) -> float:
+    """A finite number whose shortest decimal form is the number that the caller wrote.
+
+    A budget is the decimal that the user typed. A float carries it exactly through `repr`; a `Decimal` with more digits
+    than a float can carry would silently become another promise, so it is refused.
+    """
+    number = real(name, value, above=above, least=least, cure=cure)
+    exact = isinstance(value, (Decimal, numbers.Rational)) and not isinstance(value, bool)
+    if exact and Decimal(repr(number)) != value:
+        raise ArgumentError(
+            f"{name} must be a decimal of at most 15 digits, got {shown(value)}: round it towards privacy."
+        )
+    return number
+
+
+def integer(name: str, value: object, *, least: int, cure: str) -> int:
+    """A whole number of at least a limit; floats with a whole value are accepted."""
+    number = _as_float(value)
+    if number is None or not (math.isfinite(number) and number == math.floor(number) and number >= least):
+        raise ArgumentError(f"{name} must be a whole number of at least {least}, got {shown(value)}: {cure}.")
+    return int(value) if isinstance(value, numbers.Integral) else int(number)
+
+
+def array(
+    name: str, value: object, *, positive: bool = False, length: int | Sequence[int] | None = None, cure: str
+) -> Floats:
+    """A fresh, read-only, one-dimensional float64 array of finite numbers that are >= 0 (or > 0).
+
+    Args:
+        name: The argument's name, for messages.
+        value: A sequence of numbers: list, tuple, NumPy array, pandas or Polars series.
+        positive: Require every entry to be greater than 0 instead of at least 0.
+        length: The length required, or several lengths of which one is required.
+        cure: What the caller should do instead.
+    """
+    raw = _as_array(name, value, cure)
+    if raw.ndim != 1:
+        raise ArgumentError(f"{name} must be one-dimensional, got {raw.ndim} dimensions: {cure}.")
+    if raw.size == 0:
+        raise ArgumentError(f"{name} must not be empty: {cure}.")
+    if length is not None:
+        lengths = [length] if isinstance(length, int) else sorted(set(length))
+        if raw.size not in lengths:
+            wanted = " or ".join(str(n) for n in lengths)
+            raise ArgumentError(f"{name} must have {wanted} entries, got {raw.size}: {cure}.")
+    with np.errstate(all="ignore"):
+        numbers_ = np.array(raw, dtype=np.float64)
+    # Two reductions say whether every entry is wanted (NaN fails both); only a failure looks for the culprit.
+    low, high = numbers_.min(), numbers_.max()
+    if not ((low > 0 if positive else low >= 0) and high < math.inf):
+        wanted_entries = (numbers_ > 0 if positive else numbers_ >= 0) & (numbers_ < math.inf)
+        at = int(np.argmin(wanted_entries))
+        limit = "greater than 0" if positive else "of at least 0"
+        raise ArgumentError(f"{name}[{at}] must be a finite number {limit}, got {shown(raw[at].item())}: {cure}.")
+    numbers_.flags.writeable = False
+    return numbers_
+
+
+def labels(value: object, count: int) -> tuple[str, ...] | None:
+    """One distinct, non-empty string per entry, or None."""
+    if value is None:
+        return None
+    cure = "pass one distinct string for each entry, or leave labels out"
+    if isinstance(value, (str, bytes)) or not isinstance(value, (Sequence, np.ndarray)):
+        raise ArgumentError(f"labels must be a sequence of strings, got {shown(value)}: {cure}.")
+    words = tuple(str(word) if isinstance(word, str) else word for word in value)
+    if len(words) != count:
+        raise ArgumentError(f"labels must have {count} entries, got {len(words)}: {cure}.")
+    seen: set[str] = set()
+    for at, word in enumerate(words):
+        if not (isinstance(word, str) and word and word not in seen):
+            raise ArgumentError(f"labels[{at}] must be a non-empty string not used before, got {shown(word)}: {cure}.")
+        seen.add(word)
+    return words
+
+
+def _as_float(value: object) -> float | None:
+    """The float nearest to a real number, or None when the value is not one (booleans and strings are not)."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (numbers.Real, Decimal)):
+        return None
+    try:
+        return float(value)
+    except (OverflowError, ValueError, TypeError):
+        return None
+
+
+def _as_array(name: str, value: object, cure: str) -> NDArray[Any]:
+    if isinstance(value, (str, bytes, dict, set, frozenset)) or value is None or np.isscalar(value):
+        raise ArgumentError(f"{name} must be a sequence of numbers, got {shown(value)}: {cure}.")
+    if isinstance(value, np.ma.MaskedArray):
+        raise ArgumentError(f"{name} must not be a masked array: fill the masked entries with a public value first.")
+    try:
+        raw = np.asarray(value)
+    except Exception:  # noqa: BLE001 - any converter may raise anything; the caller's cure is the same
+        raise ArgumentError(f"{name} must be a flat sequence of numbers, got {shown(value)}: {cure}.") from None
+    if raw.dtype.kind == "O" and raw.ndim == 1 and raw.size:
+        floats = [_as_float(entry) for entry in raw]
+        if None not in floats:
+            return np.array(floats, dtype=np.float64)
+    if raw.dtype.kind not in "iuf" and raw.size:
+        raise ArgumentError(f"{name} must hold real numbers, got entries of type {raw.dtype.name}: {cure}.")
+    return raw

@@ -1,0 +1,1 @@
+"""The mathematics: floats to floats, without state, data or randomness."""
