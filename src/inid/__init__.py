@@ -1,6 +1,51 @@
-"""Differential privacy with independent, non-identical noise."""
+"""Differential privacy with noise that is independent but not identical across coordinates.
+
+One idea runs through the library: a sensitivity set and a promise make a plan; a plan makes a release.
+
+>>> import inid
+>>> s = inid.Sensitivity.box([1.0, 3.0, 40.0], labels=["age", "visits", "income"])
+>>> p = inid.plan(s, inid.ApproxDP(epsilon=1.0, delta=1e-6))
+>>> p.mechanism
+'laplace'
+"""
 
 from inid._version import __version__
-from inid.errors import InidError
+from inid.budget import ZCDP, ApproxDP, Budget, GaussianDP, PureDP
+from inid.errors import (
+    ArgumentError,
+    BudgetError,
+    GuaranteeError,
+    InidError,
+    MissingExtraError,
+    RangeError,
+    RecordError,
+)
+from inid.planning import AccuracyPlan, Certificate, Comparison, NoisePlan, plan, plan_for_accuracy
+from inid.sensitivity import Sensitivity, disparity, gini, majorizes, mse_reduction
 
-__all__ = ["InidError", "__version__"]
+__all__ = [
+    "ZCDP",
+    "AccuracyPlan",
+    "ApproxDP",
+    "ArgumentError",
+    "Budget",
+    "BudgetError",
+    "Certificate",
+    "Comparison",
+    "GaussianDP",
+    "GuaranteeError",
+    "InidError",
+    "MissingExtraError",
+    "NoisePlan",
+    "PureDP",
+    "RangeError",
+    "RecordError",
+    "Sensitivity",
+    "__version__",
+    "disparity",
+    "gini",
+    "majorizes",
+    "mse_reduction",
+    "plan",
+    "plan_for_accuracy",
+]

@@ -24,6 +24,7 @@ __all__ = [
     "ellipsoid_shape",
     "error_constant",
     "group_profile",
+    "group_sums",
     "log2",
     "log2_error",
     "log2_sum",
@@ -53,13 +54,19 @@ def log2_sum(logs: Floats, counts: Counts | None = None) -> float:
     return top + math.log2(float(terms.sum() if counts is None else terms @ counts))
 
 
-def optimal_shape(mechanism: Mechanism, profile: Floats, weights: Floats | float, order: float) -> Floats:
+def optimal_shape(
+    mechanism: Mechanism, profile: Floats, weights: Floats | float, order: float, out: Floats | None = None
+) -> Floats:
     """The shape of the least-error noise for a box (Theorems 1 and 2, with weights and any order p >= 1).
 
     With a_i = alpha_i lambda_i: sigma_i is proportional to a_i^(2/(p+2)) / alpha_i, beta_i to a_i^(1/(p+1)) / alpha_i.
+    `weights` is log2 of alpha, or 0 for equal weights; `out` may be the profile itself.
     """
     power = 2 / (order + 2) if mechanism == "gaussian" else 1 / (order + 1)
-    return power * profile + (power - 1) * weights
+    shape: Floats = np.multiply(profile, power, out=out)
+    if isinstance(weights, np.ndarray):
+        shape += (power - 1) * weights
+    return shape
 
 
 def box_profile(
@@ -124,10 +131,10 @@ def group_profile(
     """
     p = order
     if mechanism == "laplace" and norm == 2:
-        sums = _group_sums(2 * p / (p + 2) * weights, counts, groups, limits.size)  # B_g
+        sums = group_sums(2 * p / (p + 2) * weights, counts, groups, limits.size)  # B_g
         masses = limits if total is None else waterfill(2 * limits, sums, 2 * total, None) / 2
         return masses[groups] + p / (p + 2) * weights - sums[groups] / 2
-    sums = _group_sums(p * weights, counts, groups, limits.size)  # A_g
+    sums = group_sums(p * weights, counts, groups, limits.size)  # A_g
     if mechanism == "laplace":
         masses = limits if total is None else waterfill(limits, sums, total, None)
         return masses[groups] + p * weights - sums[groups]
@@ -138,7 +145,7 @@ def group_profile(
     return (masses[groups] + p * weights - sums[groups]) / 2
 
 
-def ellipsoid_shape(mechanism: Mechanism, radii: Floats, weights: Floats, order: float) -> Floats:
+def ellipsoid_shape(mechanism: Mechanism, radii: Floats, weights: Floats | float, order: float) -> Floats:
     """The shape for an ellipsoid sum d_i^2 / r_i^2 <= 1 (E4).
 
     Gaussian: sigma_i proportional to r_i, whatever the weights. Laplace: the Gaussian box formula with lambda = r.
@@ -195,7 +202,7 @@ def log2_error(
     return error_constant(mechanism, order) + log2_sum(order * (scales + weights), counts)
 
 
-def _group_sums(logs: Floats, counts: Counts, groups: Counts, number: int) -> Floats:
+def group_sums(logs: Floats, counts: Counts, groups: Counts, number: int) -> Floats:
     """log2 of the sums over each group, cells of one group being consecutive."""
     starts = np.searchsorted(groups, np.arange(number))
     tops = np.maximum.reduceat(logs, starts)

@@ -3,7 +3,7 @@
 Every float is a dyadic rational, so a sum such as sum_i (lambda_i / sigma_i)^2 over the very floats in use has an
 exact rational value. Up to `RATIONAL_TERMS` terms that value is computed as it is. Beyond, where rationals would grow
 without bound, every term is rounded up to a float (IEEE 754 operations are correctly rounded, so a fixed factor above 1
-makes an upper bound) and the rounded terms are summed without error as integers, one digit at a time; the result is
+makes an upper bound) and the rounded terms are summed as integers, 76 bits of each, the rest rounded up; the result is
 never below the truth and at most 2^-49 (relative) above it.
 """
 
@@ -21,19 +21,17 @@ Counts = NDArray[np.int64]
 
 RATIONAL_TERMS = 512
 _SQRT_BITS = 256
-_CHUNK = 1 << 14  # small enough for the arrays of one chunk to stay in a core's cache
-_EXPONENTS = 2200  # frexp's exponents of positive floats run from -1073 to 1024
-_OFFSET = 1100
-# A quotient, and its square, is computed to within 2^-51 relative (or 2^-1074 absolute); these two cover both.
-_SLACK, _TINY = 2.0**-50, 2.0**-1022
-_HIGH, _LOW = 27, 26  # the digits of a 53-bit mantissa: 2^14 of either add up without error in a float64
+_CHUNK = 1 << 13  # small enough for the arrays of one chunk to stay in a core's cache
+_DIGIT = 38
+# A quotient, and its square, is computed to within 2^-51 relative (or 2^-1000 absolute); these two cover both.
+_SLACK, _TINY = 2.0**-50, 2.0**-900
 
 
 def arithmetic_used(terms: int) -> str:
     """Words for a certificate: in which arithmetic a sum of so many terms is evaluated."""
     if terms <= RATIONAL_TERMS:
         return "exact rational arithmetic"
-    return f"integer arithmetic, each of {terms} terms rounded up to a float, then summed without error"
+    return f"integer arithmetic, each of {terms} terms rounded up, then summed as integers"
 
 
 def quotient_sum(
@@ -104,46 +102,40 @@ def _rational_sum(top: Floats, bottom: Floats, counts: Counts | None, power: int
 
 
 def _rounded_sum(top: Floats, bottom: Floats, counts: Counts | None, power: int, *, up: bool) -> Fraction:
-    """The sum of the terms, each rounded up (or down) to a float, without further error."""
-    shift = _square_shift(top, bottom) if power == 2 else 0
-    digits = np.zeros((2, _EXPONENTS), dtype=np.int64)
-    total = 0
+    """The sum of the terms, each rounded up (or down) to a float; the sum itself adds less than 2^-60, the same way."""
+    total = Fraction(0)
     for start in range(0, top.size, _CHUNK):
         chunk = slice(start, start + _CHUNK)
         term = top[chunk] / bottom[chunk]
+        largest = float(term.max())
+        if not largest < math.inf:
+            return Fraction(2) ** 4096  # a quotient beyond the floats: more than any budget
+        # Relative to the largest quotient, squares neither overflow nor vanish together.
+        shift = math.frexp(largest)[1]
+        _times_power(term, -shift)
         if power == 2:
-            if shift:
-                np.ldexp(term, -shift, out=term)
             np.square(term, out=term)
-        term *= 1.0 + _SLACK if up else 1.0 - _SLACK
+        # Two digits of 38 bits: 2^13 integers below 2^38 add up in a float64 without error.
+        term *= 2.0**_DIGIT * ((1.0 + _SLACK) if up else (1.0 - _SLACK))
         term += _TINY if up else -_TINY
         if not up:
             np.maximum(term, 0.0, out=term)
-        if not np.isfinite(term).all():
-            return Fraction(2) ** 4096  # a quotient beyond the floats: more than any budget
-        mantissa, exponent = np.frexp(term)
-        mantissa *= 1 << _HIGH
-        exponent += _OFFSET
-        high = np.floor(mantissa)
-        mantissa -= high
-        mantissa *= 1 << _LOW
+        high = np.floor(term)
+        term -= high
+        term *= 2.0**_DIGIT
+        (np.ceil if up else np.floor)(term, out=term)
         if counts is None:
-            digits[0] += np.bincount(exponent, high, _EXPONENTS).astype(np.int64)
-            digits[1] += np.bincount(exponent, mantissa, _EXPONENTS).astype(np.int64)
+            digits = (int(high.sum()) << _DIGIT) + int(term.sum())
         else:
-            rows = zip(high.tolist(), mantissa.tolist(), exponent.tolist(), counts[chunk].tolist(), strict=True)
-            for h, l, e, count in rows:
-                total += (((int(h) << _LOW) + int(l)) * count) << e
-    for e in np.flatnonzero(digits.any(axis=0)).tolist():
-        total += ((int(digits[0, e]) << _LOW) + int(digits[1, e])) << e
-    return Fraction(total, 1 << (_OFFSET + _HIGH + _LOW)) * Fraction(2) ** (2 * shift)
+            rows = zip(high.tolist(), term.tolist(), counts[chunk].tolist(), strict=True)
+            digits = sum(((int(h) << _DIGIT) + int(l)) * count for h, l, count in rows)
+        total += digits * Fraction(2) ** (power * shift - 2 * _DIGIT)
+    return total
 
 
-def _square_shift(top: Floats, bottom: Floats) -> int:
-    """The power of two to divide quotients by before squaring, so that they neither overflow nor vanish together."""
-    at = int(top.argmax())
-    with np.errstate(over="ignore"):
-        if top[at] / bottom.min() < 2.0**400 and top[at] / bottom[at] > 2.0**-400:
-            return 0
-        starts = range(0, top.size, _CHUNK)
-        return math.frexp(max(float((top[s : s + _CHUNK] / bottom[s : s + _CHUNK]).max()) for s in starts))[1]
+def _times_power(values: Floats, exponent: int) -> None:
+    """Multiply by 2^exponent in place: by a product where that power is a float (it is much faster), else by ldexp."""
+    if abs(exponent) < 1000:
+        values *= 2.0**exponent
+    else:
+        np.ldexp(values, exponent, out=values)

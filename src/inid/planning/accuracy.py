@@ -1,0 +1,142 @@
+"""Accuracy first: what does it cost to be within a tolerance, and which noise is the cheaper one?"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from scipy.special import ndtri
+
+from inid.arguments import Floats, real, shown
+from inid.budget import ApproxDP, Budget, PureDP
+from inid.errors import ArgumentError, RangeError
+from inid.planning.plans import NoisePlan
+from inid.sensitivity import Sensitivity, supremum
+from inid.theory.allocation import Mechanism
+from inid.theory.exact import sqrt_up
+from inid.theory.gaussian import decimal_fraction, epsilon_of
+
+__all__ = ["AccuracyPlan", "plan_for_accuracy"]
+
+
+@dataclass(frozen=True)
+class AccuracyPlan:
+    """The cheapest plan that reaches a wanted accuracy, what else would, and why this one.
+
+    Attributes:
+        plan: The cheapest; its budget is what the accuracy costs.
+        alternatives: Every plan that reaches the accuracy, the cheapest first.
+        reason: One sentence.
+    """
+
+    plan: NoisePlan
+    alternatives: tuple[NoisePlan, ...]
+    reason: str
+
+    def __str__(self) -> str:
+        costs = "\n".join(f"  {p.mechanism:<8}  {p.budget}" for p in self.alternatives)
+        return f"{self.reason}\n{costs}"
+
+
+def plan_for_accuracy(
+    sensitivity: Sensitivity, tolerance: object, *, failure: float = 0.05, delta: float | None = None
+) -> AccuracyPlan:
+    """The least budget with which every coordinate is within its tolerance, each with probability 1 - failure.
+
+    Laplace noise needs beta_i = tolerance_i / ln(1/failure), Gaussian noise sigma_i = tolerance_i / Q^-1(failure/2);
+    the cost is the supremum over the sensitivity set. The two are compared by their epsilon at the same delta.
+
+    Args:
+        sensitivity: How far one person can move the answer.
+        tolerance: One positive number per coordinate (or row): the largest error that is acceptable.
+        failure: The probability, per coordinate, of exceeding it.
+        delta: The delta at which to compare. Without one, only Laplace noise under pure DP is considered.
+
+    Raises:
+        ArgumentError: An argument is malformed.
+        RangeError: The cost is not a positive float.
+
+    >>> import inid
+    >>> s = inid.Sensitivity.box([1.0, 1.0, 400.0])
+    >>> a = inid.plan_for_accuracy(s, tolerance=[10, 5, 4000], failure=0.05, delta=1e-6)
+    >>> a.plan.mechanism, a.plan.budget.to_dict()["epsilon"]
+    ('laplace', 1.1982909094205976)
+    >>> print(a.reason)
+    Laplace noise is the cheaper: epsilon = 1.19829 at delta = 1e-06, against 2.15574 for Gaussian noise.
+    """
+    if not isinstance(sensitivity, Sensitivity):
+        raise ArgumentError(
+            f"sensitivity must be a Sensitivity, got {shown(sensitivity)}: wrap bounds as inid.Sensitivity.box([...])."
+        )
+    limits = sensitivity.read_weights(tolerance, "tolerance")
+    if limits is None:
+        raise ArgumentError("tolerance must be given: pass the largest acceptable error of each coordinate.")
+    gamma = real("failure", failure, above=0, cure="pass a probability such as failure=0.05")
+    if not gamma < 1:
+        raise ArgumentError(f"failure must be a probability below 1, got {shown(failure)}: pass 0.05, say.")
+    # Rounded down by more than the rounding error, so that the accuracy asked for is reached.
+    laplace = _costed(sensitivity, "laplace", limits / (-math.log(gamma) * (1 + 2.0**-50)), limits, delta)
+    if delta is None:
+        reason = (
+            f"Laplace noise reaches it at epsilon = {_epsilon(laplace):g}; name a delta to consider Gaussian noise."
+        )
+        return AccuracyPlan(laplace, (laplace,), reason)
+    gaussian = _costed(sensitivity, "gaussian", limits / (-float(ndtri(gamma / 2)) * (1 + 2.0**-49)), limits, delta)
+    first, second = sorted((laplace, gaussian), key=_epsilon)
+    reason = (
+        f"{first.mechanism.capitalize()} noise is the cheaper: epsilon = {_epsilon(first):g} at delta = {delta!r}, "
+        f"against {_epsilon(second):g} for {second.mechanism.capitalize()} noise."
+    )
+    return AccuracyPlan(first, (first, second), reason)
+
+
+def _costed(
+    sensitivity: Sensitivity, mechanism: Mechanism, scales: Floats, tolerance: Floats, delta: float | None
+) -> NoisePlan:
+    """The plan with these scales and the least budget, as a decimal, that they keep."""
+    cells = sensitivity.cells(scales.size)
+    if not (scales >= np.finfo(np.float64).tiny).all():
+        raise RangeError("a tolerance is too small for its scale to be a normal float: use another unit.")
+    moved = sensitivity.reach > 0 if cells.rows is None else (sensitivity.reach > 0)[cells.rows]
+    scales = np.where(moved, scales, 0.0)
+    spent = supremum(sensitivity, mechanism, scales, cells)
+    budget = _least_budget(mechanism, spent, delta)
+    scales.flags.writeable = False
+    weights = 1.0 / tolerance
+    weights.flags.writeable = False
+    made = NoisePlan(sensitivity, budget, mechanism, "tolerance", 2.0, weights, scales)
+    made.verify()
+    return made
+
+
+def _least_budget(mechanism: Mechanism, spent: Fraction, delta: float | None) -> Budget:
+    if spent == 0:
+        raise ArgumentError("sensitivity is 0 everywhere: the answer depends on nobody and costs nothing.")
+    if mechanism == "gaussian" and delta is not None:
+        mu = sqrt_up(spent)
+        least = epsilon_of(Fraction(-((-mu.numerator << 512) // mu.denominator), 1 << 512), delta)
+        budget: Budget = ApproxDP(least, delta)
+        while not budget.admits("gaussian", spent):  # mu_0 is a float just below the root: give it room
+            least = math.nextafter(least, math.inf)
+            budget = ApproxDP(least, delta)
+        return budget
+    try:
+        epsilon = spent.numerator / spent.denominator
+    except OverflowError:
+        raise RangeError("the cost exceeds the largest float: accept a larger tolerance.") from None
+    while epsilon < math.inf and decimal_fraction(epsilon) < spent:
+        epsilon = math.nextafter(epsilon, math.inf)
+    if delta is None:
+        return PureDP(epsilon)
+    # Laplace noise that spends e is (e + 2 log(1 - delta), delta)-DP.
+    least = max(epsilon + 2 * math.log1p(-ApproxDP(1.0, delta).delta), 0.0)
+    budget = ApproxDP(least, delta)
+    while not budget.admits("laplace", spent):
+        least = math.nextafter(least, math.inf)
+        budget = ApproxDP(least, delta)
+    return budget
+
+
+def _epsilon(made: NoisePlan) -> float:
+    epsilon = made.budget.to_dict()["epsilon"]
+    return float(epsilon)

@@ -1,0 +1,78 @@
+"""From a shape of noise to scales that keep a promise: one factor, from the exact supremum, nudged until proved."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from inid.arguments import Floats
+from inid.budget import Budget
+from inid.errors import GuaranteeError, RangeError
+from inid.planning.certificates import Certificate, certify
+from inid.sensitivity import Cells, Sensitivity, supremum
+from inid.theory.allocation import Mechanism
+from inid.theory.exact import RATIONAL_TERMS
+
+__all__ = ["calibrated", "proved"]
+
+_NUDGES = 40
+_RANGE_CURE = "bring the units of the coordinates closer together, or change the budget"
+
+
+def calibrated(sensitivity: Sensitivity, budget: Budget, mechanism: Mechanism, shape: Floats, cells: Cells) -> Floats:
+    """Scales of a shape (log2) that spend the whole budget, up to a few units in the last place.
+
+    The shape is overwritten: at ten million coordinates a fresh array costs more than the arithmetic on it.
+
+    Raises:
+        RangeError: A scale would not be a normal float.
+    """
+    limit = budget.gaussian_mu if mechanism == "gaussian" else budget.laplace_epsilon
+    low, high = float(shape.min()), float(shape.max())
+    quiet = None  # coordinates that nobody moves: log2 of 0
+    if low == -math.inf:
+        quiet = np.isneginf(shape)
+        low = float(shape.min(where=~quiet, initial=math.inf))
+    if high == -math.inf:
+        return np.zeros(shape.size)
+    if not high - low < 2040:
+        raise RangeError(f"the scales would span {high - low:.0f} binary orders of magnitude: {_RANGE_CURE}.")
+    shape -= round((low + high) / 2)
+    scales: Floats = np.exp2(shape, out=shape)
+    spent = supremum(sensitivity, mechanism, scales, cells)
+    if spent == 0:  # nobody moves anything: no noise
+        return np.zeros(shape.size)
+    factor, exponent = _factor(spent, limit, mechanism)
+    # Rounding to nearest may leave the budget overdrawn by a few units in the last place; large sums are only bounded
+    # to 2^-49, so there the factor starts with that much room.
+    scales *= factor * (1 + 2.0**-49) if scales.size > RATIONAL_TERMS else factor
+    if exponent:
+        np.ldexp(scales, exponent, out=scales)
+    least = float(scales.min() if quiet is None else scales.min(where=~quiet, initial=math.inf))
+    if not (least >= np.finfo(np.float64).tiny and float(scales.max()) < math.inf):
+        raise RangeError(f"a scale would not be a normal floating-point number: {_RANGE_CURE}.")
+    return scales
+
+
+def proved(
+    sensitivity: Sensitivity, budget: Budget, mechanism: Mechanism, scales: Floats, cells: Cells
+) -> tuple[Floats, Certificate]:
+    """The scales, raised by as few units in the last place as their proof needs, and that proof."""
+    for nudge in range(_NUDGES):
+        raised = scales * (1 + 2.0 ** (nudge - 53)) if nudge else scales
+        try:
+            certificate = certify(sensitivity, budget, mechanism, raised, cells)
+        except GuaranteeError:
+            continue
+        raised.flags.writeable = False
+        return raised, certificate
+    raise GuaranteeError("no proof was found for the planned scales; please report the arguments of this plan.")
+
+
+def _factor(spent: Fraction, limit: float, mechanism: Mechanism) -> tuple[float, int]:
+    """M and e with m 2^e near sqrt(spent)/mu or spent/epsilon, whatever their size."""
+    ratio = spent / Fraction(limit) ** 2 if mechanism == "gaussian" else spent / Fraction(limit)
+    exponent = (ratio.numerator.bit_length() - ratio.denominator.bit_length()) // 2 * 2
+    scaled = ratio / Fraction(2) ** exponent
+    value = scaled.numerator / scaled.denominator
+    return (math.sqrt(value), exponent // 2) if mechanism == "gaussian" else (value, exponent)

@@ -1,0 +1,114 @@
+"""The proof that a plan keeps its promise, re-derived from the plan's own floats."""
+
+import math
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from typing import Any
+
+from inid.arguments import Floats
+from inid.budget import Budget
+from inid.errors import GuaranteeError
+from inid.sensitivity import Cells, Sensitivity, supremum
+from inid.theory.allocation import Mechanism
+from inid.theory.exact import arithmetic_used
+
+__all__ = ["Certificate", "certify"]
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What was checked, in which arithmetic, against which sensitivity set and which decimal budget.
+
+    >>> import inid
+    >>> p = inid.plan(inid.Sensitivity.box([1.0, 3.0]), inid.PureDP(epsilon=0.5))
+    >>> print(p.verify())
+    Certificate: the noise keeps PureDP(epsilon=0.5).
+      noise        2 independent laplace coordinates
+      sensitivity  Sensitivity.box([1.0, 3.0]), neighbours: add_remove
+      checked      sup over the set of sum |d_i| / beta_i <= epsilon
+      spent        0.49999999999999994 (rounded up)
+      arithmetic   exact rational arithmetic on the plan's own floats
+    """
+
+    promise: str
+    mechanism: Mechanism
+    dimension: int
+    sensitivity: str
+    neighbours: str
+    statement: str
+    spent: float
+    arithmetic: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-safe dictionary."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return (
+            f"Certificate: the noise keeps {self.promise}.\n"
+            f"  noise        {self.dimension} independent {self.mechanism} coordinates\n"
+            f"  sensitivity  {self.sensitivity}, neighbours: {self.neighbours}\n"
+            f"  checked      {self.statement}\n"
+            f"  spent        {self.spent!r} (rounded up)\n"
+            f"  arithmetic   {self.arithmetic}"
+        )
+
+
+def certify(
+    sensitivity: Sensitivity, budget: Budget, mechanism: Mechanism, scales: Floats, cells: Cells
+) -> Certificate:
+    """Prove that noise of these scales keeps the promise.
+
+    Raises:
+        GuaranteeError: It does not, by however little.
+    """
+    spent = supremum(sensitivity, mechanism, scales, cells)
+    statement = _statement(budget, mechanism)
+    if not budget.admits(mechanism, spent):
+        raise GuaranteeError(
+            f"the scales do not keep {budget}: they spend {_float_up(spent)!r}, and {statement} fails. "
+            "Make a new plan instead of changing one."
+        )
+    return Certificate(
+        promise=str(budget),
+        mechanism=mechanism,
+        dimension=sensitivity.dimension,
+        sensitivity=repr(sensitivity),
+        neighbours=sensitivity.neighbours,
+        statement=statement,
+        spent=_float_up(spent),
+        arithmetic=_arithmetic(budget, mechanism, scales.size),
+    )
+
+
+def _statement(budget: Budget, mechanism: Mechanism) -> str:
+    gaussian = {
+        "PureDP": "no noise is needed",
+        "ApproxDP": "sup over the set of sum d_i^2 / sigma_i^2 <= mu^2, where mu has phi_epsilon(mu) <= delta",
+        "GaussianDP": "sup over the set of sum d_i^2 / sigma_i^2 <= mu^2",
+        "ZCDP": "sup over the set of sum d_i^2 / sigma_i^2 <= 2 rho",
+    }
+    laplace = {
+        "PureDP": "sup over the set of sum |d_i| / beta_i <= epsilon",
+        "ApproxDP": "sup over the set of sum |d_i| / beta_i <= epsilon - 2 log(1 - delta)",
+        "GaussianDP": "e = sup over the set of sum |d_i| / beta_i has Q(mu/2) (1 + e^e) <= 1",
+        "ZCDP": "sup over the set of sum |d_i| / beta_i <= sqrt(2 rho)",
+    }
+    return (gaussian if mechanism == "gaussian" else laplace)[budget.kind]
+
+
+def _arithmetic(budget: Budget, mechanism: Mechanism, terms: int) -> str:
+    base = f"{arithmetic_used(terms)} on the plan's own floats"
+    if budget.kind == "ApproxDP" and mechanism == "gaussian":
+        return base + "; the normal tails enclosed by integers, to 2^-224 or finer"
+    if budget.kind in ("ApproxDP", "GaussianDP") and mechanism == "laplace":
+        return base + "; exp and the normal tail enclosed by integers, to 2^-320 or finer"
+    return base
+
+
+def _float_up(value: Fraction) -> float:
+    try:
+        nearest = value.numerator / value.denominator
+    except OverflowError:
+        return math.inf
+    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)

@@ -1,0 +1,88 @@
+"""A plan beside its baselines, so that the gain, or that there is none, can be seen."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from inid.budget import PureDP
+from inid.planning.plans import NoisePlan, plan
+from inid.planning.tables import aligned
+from inid.theory.allocation import Mechanism
+
+__all__ = ["Comparison", "ComparisonRow", "compare"]
+
+_NOTHING = 1.001  # a gain below 0.1 % is called none
+
+
+@dataclass(frozen=True)
+class ComparisonRow:
+    """One way to keep the promise: its error, the error in decibels (10 log10), and its ratio to the plan's error."""
+
+    mechanism: Mechanism
+    allocation: str
+    error: float
+    decibel: float
+    ratio: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The rows optimal, iid and spr for each mechanism that can keep the promise; prints as a table."""
+
+    rows: tuple[ComparisonRow, ...]
+    chosen: tuple[str, str]
+
+    def __iter__(self) -> Iterator[ComparisonRow]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def row(self, mechanism: str, allocation: str) -> ComparisonRow:
+        """The row of one mechanism and allocation."""
+        return next(row for row in self.rows if (row.mechanism, row.allocation) == (mechanism, allocation))
+
+    @property
+    def remark(self) -> str | None:
+        """A sentence when a baseline is already optimal for the plan's mechanism, else None.
+
+        >>> import inid
+        >>> inid.plan(inid.Sensitivity.box([2.0, 2.0]), inid.PureDP(epsilon=1.0)).compare().remark
+        'Nothing to gain: i.i.d. noise and an equal split are already optimal here.'
+        """
+        optimal = self.row(self.chosen[0], "optimal").decibel
+        names = {"iid": "i.i.d. noise", "spr": "an equal split"}
+        limit = optimal + 10 * math.log10(_NOTHING)
+        equal = [name for key, name in names.items() if self.row(self.chosen[0], key).decibel <= limit]
+        if not equal:
+            return None
+        return f"Nothing to gain: {' and '.join(equal)} {'are' if len(equal) > 1 else 'is'} already optimal here."
+
+    def __str__(self) -> str:
+        cells = [["mechanism", "allocation", "error", "dB", "ratio", ""]]
+        for row in self.rows:
+            mark = "*" if (row.mechanism, row.allocation) == self.chosen else ""
+            numbers = f"{row.error:.4g}", f"{row.decibel:.2f}", f"{row.ratio:.3f}"
+            cells.append([row.mechanism, row.allocation, *numbers, mark])
+        return "\n".join(aligned(cells, left=2) + ([self.remark] if self.remark else []))
+
+
+def compare(made: NoisePlan) -> Comparison:
+    """The plan's baselines under the same promise, weights and order."""
+    mechanisms: tuple[Mechanism, ...] = ("laplace",) if isinstance(made.budget, PureDP) else ("gaussian", "laplace")
+    rows = []
+    for mechanism in mechanisms:
+        for allocation in ("optimal", "iid", "spr"):
+            other = plan(
+                made.sensitivity,
+                made.budget,
+                mechanism=mechanism,
+                allocation=allocation,
+                weights=made.weights,
+                order=made.order,
+            )
+            log = other.log2_error
+            ratio = 1.0 if log == made.log2_error else 2.0 ** min(log - made.log2_error, 1023.0)
+            error = 2.0 ** min(log, 1023.999) if log > -1022 else 0.0
+            rows.append(ComparisonRow(mechanism, allocation, error, 10 * math.log10(2) * log, ratio))
+    return Comparison(tuple(rows), (made.mechanism, made.allocation))

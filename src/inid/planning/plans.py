@@ -1,0 +1,352 @@
+"""plan() and NoisePlan: the least-error independent noise for a sensitivity set and a promise."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+
+import numpy as np
+
+from inid import arguments
+from inid.arguments import Floats, choice, shown
+from inid.budget import Budget, PureDP, budget_from_dict
+from inid.errors import ArgumentError, RangeError, RecordError
+from inid.planning import tables
+from inid.planning.calibration import calibrated, proved
+from inid.planning.certificates import Certificate, certify
+from inid.sensitivity import Allocation, Cells, Sensitivity, is_solved, log_profile, read_order, shapes
+from inid.theory.allocation import Mechanism, log2, log2_error
+from inid.theory.knapsack import log2_least_error
+
+if TYPE_CHECKING:
+    from inid.planning.comparing import Comparison
+
+__all__ = ["NoisePlan", "plan"]
+
+_VERSION = 1
+_RECORD = ("inid", "sensitivity", "budget", "mechanism", "allocation", "order", "weights", "scales")
+_ALLOCATIONS = (*get_args(Allocation), "tolerance")
+
+
+@dataclass(frozen=True, eq=False)
+class NoisePlan:
+    """How much independent noise each coordinate gets, and the proof that it keeps the promise.
+
+    Made by `plan()`. Scales are held in run-length form, one per row of the sensitivity (or one per coordinate where
+    weights differ within a row); `scales` and `shares` expand them on access.
+    """
+
+    sensitivity: Sensitivity
+    budget: Budget
+    mechanism: Mechanism
+    allocation: Literal["optimal", "iid", "spr", "tolerance"]
+    order: float
+    weights: Floats | None
+    row_scales: Floats
+
+    @cached_property
+    def cells(self) -> Cells:
+        """How many coordinates each entry of `row_scales` stands for, and the row of the sensitivity it belongs to."""
+        return self.sensitivity.cells(self.row_scales.size)
+
+    @property
+    def dimension(self) -> int:
+        """K, the number of coordinates."""
+        return self.sensitivity.dimension
+
+    @property
+    def scales(self) -> Floats:
+        """The scale of each coordinate (sigma_i, or beta_i), an array of length K."""
+        return self._expanded(self.row_scales)
+
+    @property
+    def shares(self) -> Floats:
+        """The part of the privacy resource each coordinate takes: (lambda_i/sigma_i)^2/mu^2, or (lambda_i/beta_i)/eps.
+
+        Lambda is the effective profile; for sets other than a box a share is not what the coordinate alone leaks.
+        """
+        return self._expanded(self.row_shares)
+
+    @cached_property
+    def row_shares(self) -> Floats:
+        """`shares` in run-length form."""
+        profile = log_profile(self.sensitivity, self.mechanism, self._log_weights, self.order, self.cells)
+        limit = self.budget.gaussian_mu if self.mechanism == "gaussian" else self.budget.laplace_epsilon
+        with np.errstate(invalid="ignore"):
+            ratio = np.exp2(profile - log2(self.row_scales) - math.log2(limit))
+        ratio[np.isneginf(profile)] = 0.0
+        return ratio**2 if self.mechanism == "gaussian" else ratio
+
+    @property
+    def runs(self) -> list[tuple[float, int]]:
+        """The scales in run-length form: (scale, how many coordinates in a row have it).
+
+        >>> import inid
+        >>> s = inid.Sensitivity.groups(sizes=[3, 2], l2=[1.0, 1.0])
+        >>> [(round(scale, 3), count) for scale, count in inid.plan(s, inid.GaussianDP(mu=1.0)).runs]
+        [(1.348, 3), (1.492, 2)]
+        """
+        counts = [1] * self.row_scales.size if self.cells.counts is None else self.cells.counts.tolist()
+        return list(zip(self.row_scales.tolist(), counts, strict=True))
+
+    @property
+    def error(self) -> float:
+        """The expected error, sum of alpha_i^p E|T_i|^p.
+
+        Raises:
+            RangeError: The error is not a normal float, although the scales are.
+        """
+        return _from_log2("error", self.log2_error)
+
+    @cached_property
+    def log2_error(self) -> float:
+        """log2 of the expected error: finite even where the error itself exceeds the floats; -inf without noise."""
+        return log2_error(self.mechanism, log2(self.row_scales), self._log_weights, self.order, self.cells.counts)
+
+    @property
+    def mse(self) -> float:
+        """The sum of the noise variances, the paper's MSE (whatever the weights and the order of the plan)."""
+        return _from_log2("mse", log2_error(self.mechanism, log2(self.row_scales), 0.0, 2.0, self.cells.counts))
+
+    @cached_property
+    def within(self) -> float:
+        """The plan's error is at most this factor above the least that independent noise of its kind can have.
+
+        1.0 for an optimal plan wherever the optimum is known in closed form: every set but boxes and l1 groups with
+        caps under Gaussian noise, and boxes with both caps. There the factor comes from a lower bound by weak duality.
+        """
+        if self.allocation == "optimal" and is_solved(self.sensitivity, self.mechanism):
+            return 1.0
+        weights = np.broadcast_to(self._log_weights, self.row_scales.shape)
+        profile = log_profile(self.sensitivity, self.mechanism, self._log_weights, self.order, self.cells)
+        least = log2_least_error(self.mechanism, profile, weights, self.order, self.cells.counts)
+        limit = self.budget.gaussian_mu if self.mechanism == "gaussian" else self.budget.laplace_epsilon
+        if math.isinf(least):
+            return 1.0
+        return float(max(1.0, 2.0 ** (self.log2_error - least + self.order * math.log2(limit))))
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """The proof that the plan keeps its promise, computed once.
+
+        Raises:
+            GuaranteeError: The plan does not keep it.
+        """
+        return self.verify()
+
+    def verify(self) -> Certificate:
+        """Re-derive the guarantee from the plan's own floats, in integer arithmetic.
+
+        Returns:
+            A certificate that says what was checked, how, against which set and which decimal budget.
+
+        Raises:
+            GuaranteeError: The scales break the promise, by however little.
+        """
+        return certify(self.sensitivity, self.budget, self.mechanism, self.row_scales, self.cells)
+
+    def compare(self) -> "Comparison":
+        """This plan beside the baselines (i.i.d. noise, equal split) and the other mechanism.
+
+        >>> import inid
+        >>> print(inid.plan(inid.Sensitivity.box([1.0, 3.0]), inid.PureDP(epsilon=0.5)).compare())
+        mechanism  allocation    error     dB   ratio
+        laplace    optimal     233.8  23.69   1.000  *
+        laplace    iid           256  24.08   1.095
+        laplace    spr           320  25.05   1.369
+        """
+        from inid.planning.comparing import compare
+
+        return compare(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-safe dictionary, versioned; `from_dict` makes the same plan of it, bit for bit.
+
+        >>> import inid, json
+        >>> p = inid.plan(inid.Sensitivity.box([1.0, 3.0]), inid.PureDP(epsilon=0.5))
+        >>> q = inid.NoisePlan.from_dict(json.loads(json.dumps(p.to_dict())))
+        >>> q == p
+        True
+        """
+        return {
+            "inid": _VERSION,
+            "sensitivity": self.sensitivity.to_dict(),
+            "budget": self.budget.to_dict(),
+            "mechanism": self.mechanism,
+            "allocation": self.allocation,
+            "order": self.order,
+            "weights": None if self.weights is None else self.weights.tolist(),
+            "scales": self.row_scales.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, record: object) -> Self:
+        """The plan that `to_dict` described. Nothing in it is trusted: `verify()` checks what the scales promise.
+
+        Raises:
+            RecordError: The record does not parse or is of an unknown version.
+        """
+        if not isinstance(record, Mapping):
+            raise RecordError(f"a plan's record must be a dictionary, got {shown(record)}.")
+        if record.get("inid") != _VERSION:
+            raise RecordError(
+                f"the plan's record has version {shown(record.get('inid'))}, this library reads {_VERSION}."
+            )
+        if set(record) != set(_RECORD):
+            raise RecordError(f"a plan's record must hold exactly {', '.join(_RECORD)}.")
+        sensitivity = Sensitivity.from_dict(record["sensitivity"])
+        try:
+            weights = sensitivity.read_weights(record["weights"])
+            rows = sensitivity.limits.size if weights is None else weights.size
+            scales = arguments.array("scales", record["scales"], length=rows, cure="store plans by to_dict")
+            mechanism = choice("mechanism", record["mechanism"], get_args(Mechanism))
+            allocation = choice("allocation", record["allocation"], _ALLOCATIONS)
+            order = read_order(record["order"])
+        except ArgumentError as error:
+            raise RecordError(f"the plan's record does not parse: {error}") from None
+        budget = budget_from_dict(record["budget"])
+        return cls(sensitivity, budget, mechanism, allocation, order, weights, scales)  # type: ignore[arg-type]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, NoisePlan):
+            return NotImplemented
+        names = ("sensitivity", "budget", "mechanism", "allocation", "order")
+        if any(getattr(self, name) != getattr(other, name) for name in names):
+            return False
+        if (self.weights is None) != (other.weights is None):
+            return False
+        same_weights = self.weights is None or np.array_equal(self.weights, other.weights)  # type: ignore[arg-type]
+        return bool(same_weights) and np.array_equal(self.row_scales, other.row_scales)
+
+    def __hash__(self) -> int:
+        return hash((self.sensitivity, self.budget, self.mechanism, self.allocation, self.order))
+
+    def __str__(self) -> str:
+        return tables.plan_table(self)
+
+    @property
+    def _log_weights(self) -> Floats | float:
+        return 0.0 if self.weights is None else log2(self.weights)
+
+    def _expanded(self, rows: Floats) -> Floats:
+        return rows if self.cells.counts is None else np.repeat(rows, self.cells.counts)
+
+
+def plan(
+    sensitivity: Sensitivity,
+    budget: Budget,
+    *,
+    mechanism: str = "auto",
+    allocation: str = "optimal",
+    weights: object = None,
+    tolerance: object = None,
+    order: float = 2,
+) -> NoisePlan:
+    """Plan the least-error independent noise that keeps a promise.
+
+    Statement (Theorems 1 and 2 of the paper; E1 to E4 for sets other than a box): among all vectors of independent
+    Gaussian (Laplace) noise that keep the promise on this sensitivity set, the one returned has the least expected
+    error sum alpha_i^p E|T_i|^p (up to the factor `within`). Correlated noise may do better. Guarantee: the plan has
+    passed its own `verify()`.
+
+    Args:
+        sensitivity: How far one person can move the answer.
+        budget: The promise.
+        mechanism: "gaussian", "laplace", or "auto" for the one with the smaller expected error.
+        allocation: "optimal"; "iid" (the same noise everywhere) and "spr" (noise proportional to sensitivity, an equal
+            split of the budget) are the baselines.
+        weights: alpha, what one unit of error in each coordinate costs; all 1 when left out.
+        tolerance: The error that you could live with in each coordinate: weights of 1/tolerance. Not with `weights`.
+        order: p of the error; 2 is (weighted) total variance, 1 mean absolute error.
+
+    Returns:
+        The plan: scales, shares, expected error, certificate.
+
+    Raises:
+        ArgumentError: An argument is malformed.
+        BudgetError: The mechanism cannot keep this promise.
+        RangeError: A scale would not be a normal float.
+
+    >>> import inid
+    >>> p = inid.plan(inid.Sensitivity.box([1.0, 3.0]), inid.PureDP(epsilon=0.5))
+    >>> p.mechanism, p.scales.round(2), round(p.error, 1)
+    ('laplace', array([6.16, 8.88]), 233.8)
+    """
+    if not isinstance(sensitivity, Sensitivity):
+        raise ArgumentError(
+            f"sensitivity must be a Sensitivity, got {shown(sensitivity)}: wrap bounds as inid.Sensitivity.box([...])."
+        )
+    if not isinstance(budget, Budget):
+        raise ArgumentError(
+            f"budget must be a promise such as inid.ApproxDP(epsilon=1.0, delta=1e-6), got {shown(budget)}: name it."
+        )
+    choice("mechanism", mechanism, ("auto", *get_args(Mechanism)))
+    choice("allocation", allocation, get_args(Allocation))
+    alpha = _read_alpha(sensitivity, weights, tolerance)
+    p = read_order(order)
+    if mechanism == "auto":
+        names: list[Mechanism] = ["laplace"] if isinstance(budget, PureDP) else ["gaussian", "laplace"]
+    else:
+        names = ["gaussian" if mechanism == "gaussian" else "laplace"]
+    drafts = [_draft(sensitivity, budget, name, allocation, alpha, p) for name in names]  # type: ignore[arg-type]
+    best = _least(drafts)
+    scales, certificate = proved(sensitivity, budget, best.mechanism, best.row_scales, best.cells)
+    made = NoisePlan(sensitivity, budget, best.mechanism, best.allocation, p, alpha, scales)
+    made.__dict__["certificate"] = certificate  # what the cached property would compute again
+    return made
+
+
+def _draft(
+    sensitivity: Sensitivity,
+    budget: Budget,
+    mechanism: Mechanism,
+    allocation: Allocation,
+    weights: Floats | None,
+    order: float,
+) -> NoisePlan:
+    """The calibrated plan of least error among the candidate shapes, not yet proved."""
+    cells = sensitivity.cells(sensitivity.limits.size if weights is None else weights.size)
+    logs: Floats | float = 0.0 if weights is None else log2(weights)
+    drafts = [
+        NoisePlan(
+            sensitivity,
+            budget,
+            mechanism,
+            allocation,
+            order,
+            weights,
+            calibrated(sensitivity, budget, mechanism, shape, cells),
+        )
+        for shape in shapes(sensitivity, mechanism, allocation, logs, order, cells)
+    ]
+    return _least(drafts)
+
+
+def _least(drafts: list[NoisePlan]) -> NoisePlan:
+    return drafts[0] if len(drafts) == 1 else min(drafts, key=lambda draft: draft.log2_error)
+
+
+def _read_alpha(sensitivity: Sensitivity, weights: object, tolerance: object) -> Floats | None:
+    if weights is not None and tolerance is not None:
+        raise ArgumentError("weights and tolerance must not both be given: a tolerance t is a weight of 1/t.")
+    if tolerance is None:
+        return sensitivity.read_weights(weights)
+    limits = sensitivity.read_weights(tolerance, "tolerance")
+    if limits is None:
+        return None
+    with np.errstate(over="ignore"):
+        alpha = 1.0 / limits
+    if not (alpha < math.inf).all():
+        at = int(np.argmin(alpha < math.inf))
+        raise ArgumentError(f"tolerance[{at}] must not be subnormal, got {shown(float(limits[at]))}: use another unit.")
+    alpha.flags.writeable = False
+    return alpha
+
+
+def _from_log2(name: str, value: float) -> float:
+    if value == -math.inf:
+        return 0.0
+    if not -1022 <= value < 1024:
+        raise RangeError(f"the plan's {name} is 2^{value:.1f}, beyond the normal floats: rescale the query's units.")
+    return float(2.0**value)
