@@ -21,6 +21,7 @@ from inid.errors import (
     RecordError,
 )
 from inid.planning import AccuracyPlan, Certificate, Comparison, NoisePlan, plan, plan_for_accuracy
+from inid.releasing import Release, release
 from inid.sensitivity import Sensitivity, disparity, gini, majorizes, mse_reduction
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "PureDP",
     "RangeError",
     "RecordError",
+    "Release",
     "Sensitivity",
     "__version__",
     "disparity",
@@ -48,4 +50,5 @@ __all__ = [
     "mse_reduction",
     "plan",
     "plan_for_accuracy",
+    "release",
 ]

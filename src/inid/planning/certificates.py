@@ -1,7 +1,7 @@
 """The proof that a plan keeps its promise, re-derived from the plan's own floats."""
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -24,7 +24,7 @@ class Certificate:
     >>> print(p.verify())
     Certificate: the noise keeps PureDP(epsilon=0.5).
       noise        2 independent laplace coordinates
-      sensitivity  Sensitivity.box([1.0, 3.0]), neighbours: add_remove
+      sensitivity  box of 2 coordinates, limits 1 to 3, neighbours: add_remove (fingerprint c626464a1235139c)
       checked      sup over the set of sum |d_i| / beta_i <= epsilon
       spent        0.49999999999999994 (rounded up)
       arithmetic   exact rational arithmetic on the plan's own floats
@@ -32,22 +32,25 @@ class Certificate:
 
     promise: str
     mechanism: Mechanism
-    dimension: int
-    sensitivity: str
-    neighbours: str
+    sensitivity: Sensitivity
     statement: str
     spent: float
     arithmetic: str
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-safe dictionary."""
-        return asdict(self)
+        """A JSON-safe dictionary; the set is described in words and pinned down by its fingerprint."""
+        plain = {name: getattr(self, name) for name in ("promise", "mechanism", "statement", "spent", "arithmetic")}
+        return plain | {
+            "dimension": self.sensitivity.dimension,
+            "sensitivity": str(self.sensitivity),
+            "fingerprint": self.sensitivity.fingerprint,
+        }
 
     def __str__(self) -> str:
         return (
             f"Certificate: the noise keeps {self.promise}.\n"
-            f"  noise        {self.dimension} independent {self.mechanism} coordinates\n"
-            f"  sensitivity  {self.sensitivity}, neighbours: {self.neighbours}\n"
+            f"  noise        {self.sensitivity.dimension} independent {self.mechanism} coordinates\n"
+            f"  sensitivity  {self.sensitivity} (fingerprint {self.sensitivity.fingerprint})\n"
             f"  checked      {self.statement}\n"
             f"  spent        {self.spent!r} (rounded up)\n"
             f"  arithmetic   {self.arithmetic}"
@@ -72,9 +75,7 @@ def certify(
     return Certificate(
         promise=str(budget),
         mechanism=mechanism,
-        dimension=sensitivity.dimension,
-        sensitivity=repr(sensitivity),
-        neighbours=sensitivity.neighbours,
+        sensitivity=sensitivity,
         statement=statement,
         spent=_float_up(spent),
         arithmetic=_arithmetic(budget, mechanism, scales.size),

@@ -1,5 +1,6 @@
 """The sensitivity sets: boxes, balls, groups and ellipsoids, in run-length form."""
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -273,6 +274,28 @@ class Sensitivity:
 
     def __hash__(self) -> int:
         return hash((self.kind, self.limits.size, self.dimension, self.norm, self.l1, self.l2, self.total))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Sixteen hexadecimal digits that pin down the set, bit for bit (labels aside): the start of a SHA-256."""
+        facts = (self.kind, self.limits.size, self.norm, self.l1, self.l2, self.total, self.neighbours)
+        digest = hashlib.sha256(repr(facts).encode())
+        digest.update(self.limits.astype("<f8", copy=False).data)
+        if self.counts is not None:
+            digest.update(self.counts.astype("<i8", copy=False).data)
+        return digest.hexdigest()[:16]
+
+    def __str__(self) -> str:
+        low, high = float(self.limits.min()), float(self.limits.max())
+        words = f"l{self.norm} " if self.norm is not None else ""
+        rows = f" in {self.limits.size} groups" if self.kind == "groups" else ""
+        span = f"{low:g}" if low == high else f"{low:g} to {high:g}"
+        caps = "".join(
+            f", {n} at most {getattr(self, n):g}" for n in ("l1", "l2", "total") if getattr(self, n) is not None
+        )
+        name = {"box": "limits", "ball": "radius", "groups": "norms", "ellipsoid": "radii"}[self.kind]
+        what = f"{words}{self.kind} of {self.dimension} coordinates{rows}"
+        return f"{what}, {name} {span}{caps}, neighbours: {self.neighbours}"
 
     def __repr__(self) -> str:
         limits, counts = _listed(self.limits), None if self.counts is None else _listed(self.counts)

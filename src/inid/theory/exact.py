@@ -3,8 +3,8 @@
 Every float is a dyadic rational, so a sum such as sum_i (lambda_i / sigma_i)^2 over the very floats in use has an
 exact rational value. Up to `RATIONAL_TERMS` terms that value is computed as it is. Beyond, where rationals would grow
 without bound, every term is rounded up to a float (IEEE 754 operations are correctly rounded, so a fixed factor above 1
-makes an upper bound) and the rounded terms are summed as integers, 76 bits of each, the rest rounded up; the result is
-never below the truth and at most 2^-49 (relative) above it.
+makes an upper bound); of each rounded term 38 bits, relative to the largest, are summed as integers and the rest as
+floats with a bound on their rounding. The result is never below the truth and at most 2^-49 (relative) above it.
 """
 
 import math
@@ -23,8 +23,8 @@ RATIONAL_TERMS = 512
 _SQRT_BITS = 256
 _CHUNK = 1 << 13  # small enough for the arrays of one chunk to stay in a core's cache
 _DIGIT = 38
-# A quotient, and its square, is computed to within 2^-51 relative (or 2^-1000 absolute); these two cover both.
-_SLACK, _TINY = 2.0**-50, 2.0**-900
+_REST = 64
+_SLACK = 2.0**-50  # a quotient, and its square, is computed to within 2^-51 relative
 
 
 def arithmetic_used(terms: int) -> str:
@@ -102,8 +102,10 @@ def _rational_sum(top: Floats, bottom: Floats, counts: Counts | None, power: int
 
 
 def _rounded_sum(top: Floats, bottom: Floats, counts: Counts | None, power: int, *, up: bool) -> Fraction:
-    """The sum of the terms, each rounded up (or down) to a float; the sum itself adds less than 2^-60, the same way."""
+    """The sum of the terms, each rounded up (or down), with every further rounding covered the same way."""
     total = Fraction(0)
+    slack = 2.0**_DIGIT * (1.0 + _SLACK if up else 1.0 - _SLACK)
+    sign = 1 if up else -1
     for start in range(0, top.size, _CHUNK):
         chunk = slice(start, start + _CHUNK)
         term = top[chunk] / bottom[chunk]
@@ -112,24 +114,26 @@ def _rounded_sum(top: Floats, bottom: Floats, counts: Counts | None, power: int,
             return Fraction(2) ** 4096  # a quotient beyond the floats: more than any budget
         # Relative to the largest quotient, squares neither overflow nor vanish together.
         shift = math.frexp(largest)[1]
-        _times_power(term, -shift)
+        if largest < 2.0**-900:  # near the subnormals a quotient loses its digits: the numerators have room to grow
+            np.divide(np.ldexp(top[chunk], -shift), bottom[chunk], out=term)
+        else:
+            _times_power(term, -shift)
         if power == 2:
             np.square(term, out=term)
-        # Two digits of 38 bits: 2^13 integers below 2^38 add up in a float64 without error.
-        term *= 2.0**_DIGIT * ((1.0 + _SLACK) if up else (1.0 - _SLACK))
-        term += _TINY if up else -_TINY
-        if not up:
-            np.maximum(term, 0.0, out=term)
-        high = np.floor(term)
-        term -= high
-        term *= 2.0**_DIGIT
-        (np.ceil if up else np.floor)(term, out=term)
+        term *= slack
+        # The whole parts are integers below 2^38, so 2^13 of them add up in a float64 without error; the rest is a sum
+        # of 2^13 numbers below 1, wrong by less than n^2 2^-53. One unit of 2^-20 covers that and every underflow.
+        whole = np.floor(term)
+        term -= whole
         if counts is None:
-            digits = (int(high.sum()) << _DIGIT) + int(term.sum())
+            units = Fraction(int(whole.sum())) + Fraction(float(term.sum()))
+            units += sign * Fraction(1, 1 << 20)
         else:
-            rows = zip(high.tolist(), term.tolist(), counts[chunk].tolist(), strict=True)
-            digits = sum(((int(h) << _DIGIT) + int(l)) * count for h, l, count in rows)
-        total += digits * Fraction(2) ** (power * shift - 2 * _DIGIT)
+            number = counts[chunk].tolist()
+            rows = zip(whole.tolist(), term.tolist(), number, strict=True)
+            units = Fraction(sum((int(w * 2.0**_REST) + math.ceil(r * 2.0**_REST)) * n for w, r, n in rows), 1 << _REST)
+            units += sign * Fraction(sum(number), 1 << (_REST - 1))
+        total += max(units, Fraction(0)) * Fraction(2) ** (power * shift - _DIGIT)
     return total
 
 

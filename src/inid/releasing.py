@@ -1,0 +1,172 @@
+"""release(): charge the ledger, draw exact noise, return what may be published."""
+
+import datetime as dt
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from inid.arguments import Floats, real, shown
+from inid.errors import ArgumentError
+from inid.planning import Certificate, NoisePlan
+from inid.sampling import add_noise, current_source, effective_scales, grid
+from inid.sampling.gridding import check_scales
+
+if TYPE_CHECKING:
+    from inid.accounting import Ledger
+
+__all__ = ["Release", "release"]
+
+_VERSION = 1
+_WHOLE = 2**53  # the integers up to here are float64 numbers
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """Noisy values that may be published, and everything that says what they promise.
+
+    Attributes:
+        values: One float per coordinate, an exact multiple of that coordinate's public grid step.
+        plan: The plan by which the noise was drawn.
+        certificate: The proof that the plan keeps its promise.
+        private: False when a test's seeded or silent source drew the noise: such values promise nothing.
+        label: What the caller named it.
+        time: When it was made, in UTC.
+    """
+
+    values: Floats
+    plan: NoisePlan
+    certificate: Certificate
+    private: bool
+    label: str
+    time: dt.datetime
+
+    def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
+        """Bounds around each value that hold the exact answer with the given probability, coordinate by coordinate.
+
+        They depend on public scales alone: the quantile of the noise and half a step of the grid. They say nothing of
+        the sampling error of the data, nor of values that were NaN or beyond the public limit.
+
+        Args:
+            level: The probability, above 0 and below 1.
+
+        >>> import inid
+        >>> p = inid.plan(inid.Sensitivity.box([1.0]), inid.PureDP(epsilon=1.0))
+        >>> r = inid.release([100.0], p)
+        >>> low, high = r.interval(0.95)
+        >>> bool(low[0] < r.values[0] < high[0])
+        True
+        """
+        gamma = 1 - real("level", level, above=0, cure="pass a probability such as 0.95")
+        if not gamma > 0:
+            raise ArgumentError(f"level must be a probability below 1, got {shown(level)}: pass 0.95, say.")
+        scales = effective_scales(self.plan.scales)
+        quantile = -float(ndtri(gamma / 2)) if self.plan.mechanism == "gaussian" else -math.log(gamma)
+        reach = quantile * scales + grid(scales) / 2
+        return self.values - reach, self.values + reach
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-safe record: the values, the plan, its certificate, the time; `inid.verify_record` checks it later."""
+        return {
+            "inid_release": _VERSION,
+            "time": self.time.isoformat(),
+            "label": self.label,
+            "private": self.private,
+            "values": self.values.tolist(),
+            "plan": self.plan.to_dict(),
+            "certificate": self.certificate.to_dict(),
+        }
+
+    def __str__(self) -> str:
+        labels = self.plan.sensitivity.labels
+        low, high = self.interval()
+        shown_rows = min(20, self.values.size)
+        names = labels if labels and len(labels) == self.values.size else [str(i) for i in range(shown_rows)]
+        width = max(len(name) for name in names[:shown_rows])
+        head = f"Release under {self.plan.budget}" + ("" if self.private else " - NOT PRIVATE: made by a test source")
+        lines = [
+            f"  {names[i]:<{width}}  {self.values[i]:>14.6g}  [{low[i]:.6g}, {high[i]:.6g}]" for i in range(shown_rows)
+        ]
+        more = [f"  ... and {self.values.size - shown_rows} more"] if self.values.size > shown_rows else []
+        return "\n".join([head, *lines, *more])
+
+
+def release(values: object, plan: NoisePlan, ledger: "Ledger | None" = None, *, label: str = "") -> Release:
+    """Add the planned noise to the exact answer and return what may be published.
+
+    The order is: check shapes and types, check the plan's own proof, charge the ledger (which commits), draw. A crash
+    after the charge loses budget, never privacy.
+
+    Each value is a float64 (integers count up to 2^53 in size and are held to that). NaN counts as 0, and values beyond
+    the public limit of their scale (at least 2^39 scales) count as the limit: no error, message or branch depends on a
+    value. Mapping NaN to 0 is not Lipschitz, so map missing records before summing; what the plan certifies is the
+    sensitivity of the values as they are passed, after this mapping.
+
+    Args:
+        values: The exact answer, one number per coordinate of the plan.
+        plan: A plan from `inid.plan`.
+        ledger: Where the cost is charged, before any noise is drawn. Without one nobody keeps count.
+        label: A name for the ledger's history.
+
+    Raises:
+        ArgumentError: Wrong shape or type; nothing was charged.
+        GuaranteeError: The plan does not keep its promise; nothing was charged.
+        RangeError: A scale has no grid of normal floats; nothing was charged.
+        BudgetError: The ledger refuses; nothing was released.
+
+    >>> import inid
+    >>> p = inid.plan(inid.Sensitivity.box([1.0, 3.0]), inid.PureDP(epsilon=0.5))
+    >>> r = inid.release([12.0, 40.0], p)
+    >>> r.values.shape, r.private
+    ((2,), True)
+    """
+    if not isinstance(plan, NoisePlan):
+        raise ArgumentError(f"plan must be a NoisePlan, got {shown(plan)}: make one with inid.plan(...).")
+    if not isinstance(label, str):
+        raise ArgumentError(f"label must be a string, got {shown(label)}.")
+    exact = _read_values(values, plan.dimension)
+    certificate = plan.certificate
+    scales = check_scales(plan.scales)
+    source = current_source()
+    if ledger is not None:
+        ledger.charge(plan, label=label, private=source.private)
+    noisy = add_noise(exact, scales, plan.mechanism, source)
+    noisy.flags.writeable = False
+    return Release(noisy, plan, certificate, source.private, label, dt.datetime.now(dt.UTC))
+
+
+def _read_values(values: object, dimension: int) -> Floats:
+    """The values as float64, by their type and shape alone: what they hold is never inspected and never shown."""
+    cure = f"pass a one-dimensional sequence of {dimension} numbers, one per coordinate of the plan"
+    try:
+        raw = np.asarray(values)
+    except Exception:  # noqa: BLE001 - any converter may raise anything, and its message may hold data
+        raise ArgumentError(f"values must be a flat sequence of numbers: {cure}.") from None
+    if raw.dtype.kind == "O" and raw.ndim == 1:  # missing entries of a nullable column: NaN, like any other
+        raw = np.array([_number(entry) for entry in raw], dtype=np.float64)
+    if raw.dtype.kind not in "iuf" or raw.dtype.itemsize > 8:
+        raise ArgumentError(f"values must be float64 or integers, got entries of type {raw.dtype.name}: {cure}.")
+    if raw.shape != (dimension,):
+        raise ArgumentError(f"values must have shape ({dimension},), got {raw.shape}: {cure}.")
+    if raw.dtype.kind in "iu":
+        # Larger integers would be rounded by more than 1, which no sensitivity accounts for; clamping is 1-Lipschitz.
+        raw = _clamped(raw)
+    return np.ascontiguousarray(raw, dtype=np.float64)
+
+
+def _clamped(raw: NDArray[Any]) -> NDArray[Any]:
+    least = max(-_WHOLE, int(np.iinfo(raw.dtype).min))
+    most = min(_WHOLE, int(np.iinfo(raw.dtype).max))
+    return np.clip(raw, least, most)
+
+
+def _number(entry: object) -> float:
+    if isinstance(entry, int):  # of any size: rounded alike before it is a float
+        return float(max(-_WHOLE, min(_WHOLE, entry)))
+    try:
+        return float(entry)  # type: ignore[arg-type]
+    except Exception:  # noqa: BLE001 - whatever is not a number is missing, and says nothing
+        return math.nan
