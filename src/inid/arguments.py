@@ -7,6 +7,7 @@ import math
 import numbers
 from collections.abc import Collection, Sequence
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -63,8 +64,8 @@ def decimal_float(
     than a float can carry would silently become another promise, so it is refused.
     """
     number = real(name, value, above=above, least=least, cure=cure)
-    exact = isinstance(value, (Decimal, numbers.Rational)) and not isinstance(value, bool)
-    if exact and Decimal(repr(number)) != value:
+    written = int(value) if isinstance(value, numbers.Integral) else value
+    if isinstance(written, (int, Decimal, numbers.Rational)) and Fraction(repr(number)) != Fraction(written):
         raise ArgumentError(
             f"{name} must be a decimal of at most 15 digits, got {shown(value)}: round it towards privacy."
         )
@@ -151,10 +152,14 @@ def _as_array(name: str, value: object, cure: str) -> NDArray[Any]:
         raw = np.asarray(value)
     except Exception:  # noqa: BLE001 - any converter may raise anything; the caller's cure is the same
         raise ArgumentError(f"{name} must be a flat sequence of numbers, got {shown(value)}: {cure}.") from None
-    if raw.dtype.kind == "O" and raw.ndim == 1 and raw.size:
-        floats = [_as_float(entry) for entry in raw]
-        if None not in floats:
-            return np.array(floats, dtype=np.float64)
+    # NumPy turns a stray boolean into 1.0 and a stray string into strings all over: look at the entries as written.
+    entries = value if isinstance(value, (list, tuple)) else raw if raw.dtype.kind == "O" else ()
+    if raw.ndim == 1 and len(entries):
+        floats = [_as_float(entry) for entry in entries]
+        if None in floats:
+            at = floats.index(None)
+            raise ArgumentError(f"{name}[{at}] must be a real number, got {shown(entries[at])}: {cure}.")
+        return np.array(floats, dtype=np.float64)
     if raw.dtype.kind not in "iuf" and raw.size:
         raise ArgumentError(f"{name} must hold real numbers, got entries of type {raw.dtype.name}: {cure}.")
     return raw

@@ -16,7 +16,7 @@ from inid.theory import gaussian, laplace
 from inid.theory.allocation import Mechanism
 from inid.theory.gaussian import decimal_fraction
 
-__all__ = ["ZCDP", "ApproxDP", "Budget", "GaussianDP", "PureDP", "budget_from_dict"]
+__all__ = ["ZCDP", "ApproxDP", "Budget", "GaussianDP", "PureDP", "budget_from_dict", "decimal_up"]
 
 _EPSILON_CURE = "pass a positive privacy budget, for example epsilon=1.0"
 _DELTA_CURE = "pass a small probability such as delta=1e-6, or promise PureDP for delta = 0"
@@ -121,7 +121,7 @@ class PureDP(Budget):
         return GaussianDP(laplace.pure_as_gaussian(self.epsilon))
 
     def to_zcdp(self) -> "ZCDP":
-        return ZCDP(_decimal_up(decimal_fraction(self.epsilon) ** 2 / 2, "rho"))
+        return ZCDP(decimal_up(decimal_fraction(self.epsilon) ** 2 / 2, "rho"))
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,12 @@ class ApproxDP(Budget):
 
     def admits(self, mechanism: Mechanism, spent: Fraction) -> bool:
         if mechanism == "gaussian":
-            return spent <= Fraction(self.mu) ** 2
+            # mu is the largest float that keeps the promise; the square root of what is spent may lie just above it.
+            if spent <= Fraction(self.mu) ** 2:
+                return True
+            near = spent <= Fraction(math.nextafter(self.mu, math.inf)) ** 2
+            promise = decimal_fraction(self.epsilon), decimal_fraction(self.delta)
+            return near and gaussian.meets(*promise, gaussian.root_up(spent))
         return laplace.laplace_within_approx(decimal_fraction(self.epsilon), decimal_fraction(self.delta), spent)
 
     def to_approx(self, delta: float) -> "ApproxDP":
@@ -199,7 +204,7 @@ class GaussianDP(Budget):
         return self
 
     def to_zcdp(self) -> "ZCDP":
-        return ZCDP(_decimal_up(decimal_fraction(self.mu) ** 2 / 2, "rho"))
+        return ZCDP(decimal_up(decimal_fraction(self.mu) ** 2 / 2, "rho"))
 
 
 @dataclass(frozen=True)
@@ -247,7 +252,8 @@ def budget_from_dict(record: object) -> Budget:
     """
     if not isinstance(record, Mapping):
         raise RecordError(f"a budget's record must be a dictionary, got {shown(record)}.")
-    kind = _KINDS.get(record.get("kind", ""))
+    name = record.get("kind")
+    kind = _KINDS.get(name) if isinstance(name, str) else None
     if kind is None:
         raise RecordError(f"unknown kind of budget {shown(record.get('kind'))}: known are {', '.join(_KINDS)}.")
     names = {f.name for f in fields(kind)}
@@ -288,7 +294,7 @@ def _sqrt_down(value: Fraction) -> float:
     return guess
 
 
-def _decimal_up(value: Fraction, name: str) -> float:
+def decimal_up(value: Fraction, name: str) -> float:
     """The least float whose printed decimal is at least the value."""
     try:
         guess = value.numerator / value.denominator

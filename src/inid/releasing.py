@@ -160,7 +160,7 @@ def _read_values(values: object, dimension: int) -> Floats:
 def _clamped(raw: NDArray[Any]) -> NDArray[Any]:
     least = max(-_WHOLE, int(np.iinfo(raw.dtype).min))
     most = min(_WHOLE, int(np.iinfo(raw.dtype).max))
-    return np.clip(raw, least, most)
+    return np.asarray(np.clip(raw, least, most))
 
 
 def _number(entry: object) -> float:

@@ -1,6 +1,7 @@
 """Accuracy first: what does it cost to be within a tolerance, and which noise is the cheaper one?"""
 
 import math
+import sys
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -8,13 +9,13 @@ import numpy as np
 from scipy.special import ndtri
 
 from inid.arguments import Floats, real, shown
-from inid.budget import ApproxDP, Budget, PureDP
+from inid.budget import ApproxDP, Budget, PureDP, decimal_up
 from inid.errors import ArgumentError, RangeError
 from inid.planning.plans import NoisePlan
 from inid.sensitivity import Sensitivity, supremum
 from inid.theory.allocation import Mechanism
-from inid.theory.exact import sqrt_up
-from inid.theory.gaussian import decimal_fraction, epsilon_of
+from inid.theory.gaussian import epsilon_of, root_up
+from inid.theory.laplace import least_epsilon
 
 __all__ = ["AccuracyPlan", "plan_for_accuracy"]
 
@@ -75,13 +76,13 @@ def plan_for_accuracy(
     if not gamma < 1:
         raise ArgumentError(f"failure must be a probability below 1, got {shown(failure)}: pass 0.05, say.")
     # Rounded down by more than the rounding error, so that the accuracy asked for is reached.
-    laplace = _costed(sensitivity, "laplace", limits / (-math.log(gamma) * (1 + 2.0**-50)), limits, delta)
+    laplace = _costed(sensitivity, "laplace", -math.log(gamma) * (1 + 2.0**-50), limits, delta)
     if delta is None:
         reason = (
             f"Laplace noise reaches it at epsilon = {_epsilon(laplace):g}; name a delta to consider Gaussian noise."
         )
         return AccuracyPlan(laplace, (laplace,), reason)
-    gaussian = _costed(sensitivity, "gaussian", limits / (-float(ndtri(gamma / 2)) * (1 + 2.0**-49)), limits, delta)
+    gaussian = _costed(sensitivity, "gaussian", -float(ndtri(gamma / 2)) * (1 + 2.0**-49), limits, delta)
     first, second = sorted((laplace, gaussian), key=_epsilon)
     reason = (
         f"{first.mechanism.capitalize()} noise is the cheaper: epsilon = {_epsilon(first):g} at delta = {delta!r}, "
@@ -91,18 +92,19 @@ def plan_for_accuracy(
 
 
 def _costed(
-    sensitivity: Sensitivity, mechanism: Mechanism, scales: Floats, tolerance: Floats, delta: float | None
+    sensitivity: Sensitivity, mechanism: Mechanism, quantile: float, tolerance: Floats, delta: float | None
 ) -> NoisePlan:
-    """The plan with these scales and the least budget, as a decimal, that they keep."""
+    """The plan whose noise exceeds the tolerance as rarely as the quantile says, and the least budget that it keeps."""
+    with np.errstate(over="ignore", divide="ignore"):
+        scales, weights = tolerance / quantile, 1.0 / tolerance
     cells = sensitivity.cells(scales.size)
-    if not (scales >= np.finfo(np.float64).tiny).all():
-        raise RangeError("a tolerance is too small for its scale to be a normal float: use another unit.")
+    if not (scales.min() >= sys.float_info.min and scales.max() < math.inf and weights.max() < math.inf):
+        raise RangeError("a scale would not be a normal float: use another unit for the tolerance, or another failure.")
     moved = sensitivity.reach > 0 if cells.rows is None else (sensitivity.reach > 0)[cells.rows]
     scales = np.where(moved, scales, 0.0)
     spent = supremum(sensitivity, mechanism, scales, cells)
     budget = _least_budget(mechanism, spent, delta)
     scales.flags.writeable = False
-    weights = 1.0 / tolerance
     weights.flags.writeable = False
     made = NoisePlan(sensitivity, budget, mechanism, "tolerance", 2.0, weights, scales)
     made.verify()
@@ -112,29 +114,14 @@ def _costed(
 def _least_budget(mechanism: Mechanism, spent: Fraction, delta: float | None) -> Budget:
     if spent == 0:
         raise ArgumentError("sensitivity is 0 everywhere: the answer depends on nobody and costs nothing.")
-    if mechanism == "gaussian" and delta is not None:
-        mu = sqrt_up(spent)
-        least = epsilon_of(Fraction(-((-mu.numerator << 512) // mu.denominator), 1 << 512), delta)
-        budget: Budget = ApproxDP(least, delta)
-        while not budget.admits("gaussian", spent):  # mu_0 is a float just below the root: give it room
-            least = math.nextafter(least, math.inf)
-            budget = ApproxDP(least, delta)
-        return budget
-    try:
-        epsilon = spent.numerator / spent.denominator
-    except OverflowError:
-        raise RangeError("the cost exceeds the largest float: accept a larger tolerance.") from None
-    while epsilon < math.inf and decimal_fraction(epsilon) < spent:
-        epsilon = math.nextafter(epsilon, math.inf)
+    if not spent < Fraction(sys.float_info.max):
+        raise RangeError("the cost exceeds the largest float: accept a larger tolerance.")
     if delta is None:
-        return PureDP(epsilon)
-    # Laplace noise that spends e is (e + 2 log(1 - delta), delta)-DP.
-    least = max(epsilon + 2 * math.log1p(-ApproxDP(1.0, delta).delta), 0.0)
-    budget = ApproxDP(least, delta)
-    while not budget.admits("laplace", spent):
-        least = math.nextafter(least, math.inf)
-        budget = ApproxDP(least, delta)
-    return budget
+        return PureDP(decimal_up(spent, "epsilon"))
+    promise = ApproxDP(0.0, delta)  # reads delta
+    if mechanism == "gaussian":
+        return ApproxDP(epsilon_of(root_up(spent), promise.delta), promise.delta)
+    return ApproxDP(least_epsilon(promise.delta, spent), promise.delta)
 
 
 def _epsilon(made: NoisePlan) -> float:

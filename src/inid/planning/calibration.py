@@ -47,7 +47,8 @@ def calibrated(sensitivity: Sensitivity, budget: Budget, mechanism: Mechanism, s
     # to 2^-49, so there the factor starts with that much room.
     scales *= factor * (1 + 2.0**-49) if scales.size > RATIONAL_TERMS else factor
     if exponent:
-        np.ldexp(scales, exponent, out=scales)
+        with np.errstate(over="ignore", under="ignore"):
+            np.ldexp(scales, exponent, out=scales)
     least = float(scales.min() if quiet is None else scales.min(where=~quiet, initial=math.inf))
     if not (least >= np.finfo(np.float64).tiny and float(scales.max()) < math.inf):
         raise RangeError(f"a scale would not be a normal floating-point number: {_RANGE_CURE}.")

@@ -1,10 +1,10 @@
 """plan() and NoisePlan: the least-error independent noise for a sensitivity set and a promise."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, get_args
 
 import numpy as np
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from inid.planning.comparing import Comparison
 
 __all__ = ["NoisePlan", "plan"]
+
+_T = TypeVar("_T")
 
 _VERSION = 1
 _RECORD = ("inid", "sensitivity", "budget", "mechanism", "allocation", "order", "weights", "scales")
@@ -289,7 +291,7 @@ def plan(
         names: list[Mechanism] = ["laplace"] if isinstance(budget, PureDP) else ["gaussian", "laplace"]
     else:
         names = ["gaussian" if mechanism == "gaussian" else "laplace"]
-    drafts = [_draft(sensitivity, budget, name, allocation, alpha, p) for name in names]  # type: ignore[arg-type]
+    drafts = _in_range(lambda name: _draft(sensitivity, budget, name, allocation, alpha, p), names)  # type: ignore[arg-type]
     best = _least(drafts)
     scales, certificate = proved(sensitivity, budget, best.mechanism, best.row_scales, best.cells)
     made = NoisePlan(sensitivity, budget, best.mechanism, best.allocation, p, alpha, scales)
@@ -308,19 +310,26 @@ def _draft(
     """The calibrated plan of least error among the candidate shapes, not yet proved."""
     cells = sensitivity.cells(sensitivity.limits.size if weights is None else weights.size)
     logs: Floats | float = 0.0 if weights is None else log2(weights)
-    drafts = [
-        NoisePlan(
-            sensitivity,
-            budget,
-            mechanism,
-            allocation,
-            order,
-            weights,
-            calibrated(sensitivity, budget, mechanism, shape, cells),
-        )
-        for shape in shapes(sensitivity, mechanism, allocation, logs, order, cells)
-    ]
-    return _least(drafts)
+
+    def made(shape: Floats) -> NoisePlan:
+        scales = calibrated(sensitivity, budget, mechanism, shape, cells)
+        return NoisePlan(sensitivity, budget, mechanism, allocation, order, weights, scales)
+
+    return _least(_in_range(made, shapes(sensitivity, mechanism, allocation, logs, order, cells)))
+
+
+def _in_range(make: Callable[[_T], NoisePlan], candidates: list[_T]) -> list[NoisePlan]:
+    """The drafts of all candidates whose scales are normal floats; an error only when there is none."""
+    drafts: list[NoisePlan] = []
+    outside: RangeError | None = None
+    for candidate in candidates:
+        try:
+            drafts.append(make(candidate))
+        except RangeError as error:
+            outside = error
+    if not drafts and outside is not None:
+        raise outside
+    return drafts
 
 
 def _least(drafts: list[NoisePlan]) -> NoisePlan:

@@ -1,5 +1,6 @@
 """Plans and comparisons as text that a person can read."""
 
+import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,6 +21,11 @@ def aligned(rows: list[list[str]], left: int) -> list[str]:
     return lines
 
 
+def _error(plan: "NoisePlan") -> str:
+    inside = plan.log2_error == -math.inf or -1022 < plan.log2_error < 1024
+    return f"{plan.error:.6g}" if inside else f"2^{plan.log2_error:.3f}"
+
+
 def plan_table(plan: "NoisePlan") -> str:
     """The plan in a few lines: what it promises, what it costs, and the scales of the first rows."""
     sensitivity = plan.sensitivity
@@ -30,7 +36,7 @@ def plan_table(plan: "NoisePlan") -> str:
     head = [
         f"{plan.mechanism.capitalize()} noise, {plan.allocation} allocation, {plan.dimension} coordinates",
         f"promise: {plan.budget}, neighbours: {sensitivity.neighbours}",
-        f"{measure}: 2^{plan.log2_error:.3f}" if not -1022 < plan.log2_error < 1024 else f"{measure}: {plan.error:.6g}",
+        f"{measure}: {_error(plan)}",
     ]
     rows = [["coordinate", "count", "sensitivity", f"scale {name}", "share"]]
     counts, index = plan.cells

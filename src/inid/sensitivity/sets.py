@@ -21,6 +21,8 @@ __all__ = ["Neighbours", "Sensitivity", "read_order"]
 Neighbours = Literal["add_remove", "replace"]
 Kind = Literal["box", "ball", "groups", "ellipsoid"]
 
+_LARGEST_ORDER = 1e6  # beyond, the error is the maximum for all purposes and its powers leave the range of logarithms
+
 _RECORD = ("kind", "limits", "counts", "norm", "l1", "l2", "total", "labels", "neighbours")
 
 
@@ -331,7 +333,11 @@ def _neighbours(value: object) -> Neighbours:
 
 def read_order(value: object) -> float:
     """P of the error, at least 1."""
-    return real("order", value, least=1, cure="pass the power p of the error, for example order=2")
+    cure = "pass the power p of the error, for example order=2"
+    order = real("order", value, least=1, cure=cure)
+    if not order <= _LARGEST_ORDER:
+        raise ArgumentError(f"order must be at most {_LARGEST_ORDER:g}, got {shown(value)}: {cure}.")
+    return order
 
 
 def _one_norm(what: str, l1: object, l2: object) -> tuple[int, object]:

@@ -164,15 +164,15 @@ def waterfill(limits: Floats, rates: Floats, total: float, counts: Counts | None
     with np.errstate(invalid="ignore"):
         full_at = np.where(np.isneginf(limits), -math.inf, limits - rates)  # c at which the entry reaches its limit
     order = np.argsort(full_at, kind="stable")
-    times = np.ones(limits.size) if counts is None else counts.astype(np.float64)
-    full = np.concatenate([[0.0], np.cumsum((np.exp2(limits - total) * times)[order])])
-    top = float(rates[np.isfinite(limits)].max())
-    share = (np.exp2(rates - top) * times)[order]
-    open_share = np.concatenate([np.cumsum(share[::-1])[::-1], [0.0]])
+    times = np.zeros(limits.size) if counts is None else np.log2(counts)
+    # Sums of logarithms, so that rates of any size (weights to a high power) keep their digits.
+    filled = np.logaddexp2.accumulate((limits + times)[order])
+    shared = np.logaddexp2.accumulate((rates + times)[order][::-1])[::-1]
+    full = np.concatenate([[-math.inf], filled[:-1]]) - total
     # With the first k entries full, c = (1 - full_k) / open_k; the right k is the first whose c fits the next limit.
     with np.errstate(divide="ignore", invalid="ignore"):
-        level = np.log2(np.maximum(1.0 - full, 0.0)) - np.log2(open_share) + (total - top)
-        fits = level[:-1] <= full_at[order]
+        level = np.log2(np.maximum(-np.expm1(full * math.log(2)), 0.0)) + total - shared
+    fits = level <= full_at[order]
     k = int(np.argmax(fits)) if fits.any() else limits.size - 1
     return np.asarray(np.minimum(limits, level[k] + rates))
 

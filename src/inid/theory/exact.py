@@ -110,14 +110,18 @@ def _rounded_sum(top: Floats, bottom: Floats, counts: Counts | None, power: int,
         chunk = slice(start, start + _CHUNK)
         term = top[chunk] / bottom[chunk]
         largest = float(term.max())
-        if not largest < math.inf:
-            return Fraction(2) ** 4096  # a quotient beyond the floats: more than any budget
+        # Near the ends of the floats the numerators are moved by a power of two first: up without error, or down with
+        # errors that vanish beside the largest quotient.
+        moved = 0 if 2.0**-900 <= largest < math.inf else 900 if largest < 1 else -990
+        if moved:
+            np.divide(np.ldexp(top[chunk], moved), bottom[chunk], out=term)
+            largest = float(term.max())
+            if not largest < math.inf:
+                return Fraction(2) ** 4096  # 2^2000 and more: beyond any budget
         # Relative to the largest quotient, squares neither overflow nor vanish together.
-        shift = math.frexp(largest)[1]
-        if largest < 2.0**-900:  # near the subnormals a quotient loses its digits: the numerators have room to grow
-            np.divide(np.ldexp(top[chunk], -shift), bottom[chunk], out=term)
-        else:
-            _times_power(term, -shift)
+        relative = math.frexp(largest)[1]
+        _times_power(term, -relative)
+        shift = relative - moved
         if power == 2:
             np.square(term, out=term)
         term *= slack

@@ -16,13 +16,25 @@ from scipy.special import erfcx, ndtri
 
 from inid.errors import RangeError
 from inid.theory.enclosures import Enclosure, density, mills_ratio
+from inid.theory.exact import sqrt_up
 
-__all__ = ["decimal_fraction", "epsilon_of", "last_float", "meets", "mu_of", "profile", "profile_bounds", "tail_bounds"]
+__all__ = [
+    "decimal_fraction",
+    "epsilon_of",
+    "last_float",
+    "meets",
+    "mu_of",
+    "profile",
+    "profile_bounds",
+    "root_up",
+    "tail_bounds",
+]
 
 _FAR = 45  # Q(45) is below 2^-1460, less than any positive float
 _ROOT_HALF_PI = math.sqrt(math.pi / 2)
 _LOG_ROOT_TWO_PI = math.log(2 * math.pi) / 2
 _SMALL = 1e-5
+_ROOT_BITS = 2048  # fine enough for the square root of any positive float
 _PRECISIONS = (224, 448, 896, 1792, 3584, 7168)
 
 
@@ -117,6 +129,12 @@ def meets(epsilon: Fraction, delta: Fraction, mu: Fraction) -> bool:
     return False
 
 
+def root_up(spent: Fraction) -> Fraction:
+    """A mu whose square is at least `spent`, its denominator cut short: sums over many coordinates have long ones."""
+    root = sqrt_up(spent)
+    return Fraction(-((-root.numerator << _ROOT_BITS) // root.denominator), 1 << _ROOT_BITS)
+
+
 @lru_cache(maxsize=4096)
 def mu_of(epsilon: float, delta: float) -> float:
     """mu_0: the largest float mu for which a mu-Gaussian mechanism is (epsilon, delta)-DP.
@@ -148,10 +166,10 @@ def epsilon_of(mu: float | Fraction, delta: float) -> float:
     if enough(0.0):
         return 0.0
     high = max(mu, mu * mu)
-    while _log_profile(high, mu) > math.log(delta):
+    while high < math.inf and _log_profile(high, mu) > math.log(delta):
         high *= 2
-        if not math.isfinite(high):
-            raise RangeError(f"epsilon for mu={mu!r} and delta={delta!r} exceeds the largest float: use more noise.")
+    if not high < math.inf:
+        raise RangeError(f"epsilon for mu={mu!r} and delta={delta!r} exceeds the largest float: use more noise.")
     found = -_bisect(lambda negated: _log_profile(-negated, mu) <= math.log(delta), -high, 0.0)
     return -last_float(lambda negated: enough(-negated), -found)
 
@@ -213,7 +231,7 @@ def last_float(holds: Callable[[float], bool], guess: float) -> float:
     low = high = guess
     step = 1
     if holds(guess):
-        while holds(high):
+        while high < math.inf and holds(high):
             low, high = high, high + step * math.ulp(high)
             step *= 2
     else:

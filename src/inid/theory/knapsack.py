@@ -48,7 +48,7 @@ def hull_profile(
     """
     p = order
     times = np.ones(limits.size) if counts is None else counts.astype(np.float64)
-    length = np.exp2(limits - l1)  # relative to the l1 cap
+    length = np.maximum(np.exp2(limits - l1), 1e-300)  # relative to the l1 cap
     # The relaxed profile, shrunk into the hull: a vertex of the relaxation is a set of full coordinates and a fraction
     # of one more; halving separates the two, and leaving room for the one more keeps it whole.
     relaxed = 2 * box_profile("gaussian", limits, weights, order, counts, norm=1, cap=l1) - 2 * l1
@@ -81,7 +81,8 @@ def hull_profile(
         vertices.append(found)
         shares.append(step)
         u = np.maximum(u + step * direction, 0.0)
-    return log2(u) / 2 + l1
+    # A coordinate that the floats have lost is given what the relaxation would, so that it is never left without noise.
+    return np.where(u > 1e-290, log2(np.maximum(u, 1e-300)), relaxed) / 2 + l1
 
 
 def shrunken_profile(

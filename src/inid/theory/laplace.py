@@ -5,6 +5,7 @@ passes the check, so that a calibrated number ends on the safe side of its root.
 """
 
 import math
+import sys
 from fractions import Fraction
 
 from scipy.special import log_ndtr, ndtri_exp
@@ -16,6 +17,7 @@ __all__ = [
     "epsilon_in_approx",
     "epsilon_in_gaussian",
     "laplace_within_approx",
+    "least_epsilon",
     "pure_as_approx",
     "pure_as_gaussian",
     "pure_within_gaussian",
@@ -69,8 +71,27 @@ def epsilon_in_gaussian(mu: float) -> float:
     """The largest float epsilon such that every epsilon-DP mechanism is mu-GDP, mu the decimal that it prints as."""
     promise = decimal_fraction(mu)
     tail = float(log_ndtr(-mu / 2))
-    guess = mu * mu / 8 if mu > _WIDE else math.log(math.expm1(-tail)) if mu > 1e-8 else mu * math.sqrt(2 / math.pi)
+    guess = (
+        min(mu * (mu / 8), sys.float_info.max)
+        if mu > _WIDE
+        else math.log(math.expm1(-tail))
+        if mu > 1e-8
+        else mu * math.sqrt(2 / math.pi)
+    )
     return last_float(lambda spent: spent <= 0 or pure_within_gaussian(Fraction(spent), promise), guess)
+
+
+def least_epsilon(delta: float, spent: Fraction) -> float:
+    """The least float epsilon >= 0 such that Laplace noise which spends so much is certainly (epsilon, delta)-DP."""
+    promise = decimal_fraction(delta)
+
+    def enough(epsilon: float) -> bool:
+        return laplace_within_approx(decimal_fraction(epsilon), promise, spent)
+
+    if enough(0.0):
+        return 0.0
+    guess = max(spent.numerator / spent.denominator + 2 * math.log1p(-delta), 0.0)
+    return -last_float(lambda negated: negated <= 0 and enough(-negated), -guess)
 
 
 def pure_as_gaussian(epsilon: float) -> float:

@@ -10,11 +10,9 @@ import math
 from scipy.optimize import minimize_scalar
 
 from inid.arguments import real, shown
-from inid.errors import ArgumentError
+from inid.errors import ArgumentError, RangeError
 
 __all__ = ["staircase_error", "staircase_gamma"]
-
-_CURE = "pass a positive number"
 
 
 def staircase_gamma(epsilon: float, dimension: int = 1) -> float:
@@ -23,13 +21,17 @@ def staircase_gamma(epsilon: float, dimension: int = 1) -> float:
     >>> round(staircase_gamma(1.0), 6)
     0.377541
     """
-    epsilon = real("epsilon", epsilon, above=0, cure=_CURE)
+    epsilon = _epsilon(epsilon)
     if _dimension(dimension) == 1:
-        return 1 / (1 + math.exp(epsilon / 2)) if epsilon < 1400 else 0.0
+        return math.exp(-epsilon / 2) / (1 + math.exp(-epsilon / 2))
+    # The best gamma shrinks like e^(-eps/3), so the search is over its logarithm.
     found = minimize_scalar(
-        lambda gamma: _two_dimensional_error(epsilon, gamma), bounds=(0.0, 1.0), options={"xatol": 1e-10}
+        lambda log: _two_dimensional_error(epsilon, math.exp(log)),
+        bounds=(-epsilon / 2 - 3, 0.0),
+        method="bounded",
+        options={"xatol": 1e-10},
     )
-    return float(found.x)
+    return math.exp(float(found.x))
 
 
 def staircase_error(epsilon: float, sensitivity: float = 1.0, dimension: int = 1) -> float:
@@ -38,11 +40,15 @@ def staircase_error(epsilon: float, sensitivity: float = 1.0, dimension: int = 1
     >>> [round(staircase_error(eps, dimension=2), 4) for eps in (0.5, 1.0, 3.0)]
     [3.9962, 1.9862, 0.5856]
     """
-    epsilon = real("epsilon", epsilon, above=0, cure=_CURE)
-    scale = real("sensitivity", sensitivity, above=0, cure=_CURE)
+    epsilon = _epsilon(epsilon)
+    scale = real("sensitivity", sensitivity, above=0, cure="pass the l1 sensitivity, a positive number")
     if _dimension(dimension) == 1:
-        return scale * math.exp(-epsilon / 2) / -math.expm1(-epsilon)
-    return scale * _two_dimensional_error(epsilon, staircase_gamma(epsilon, 2))
+        unit = math.exp(-epsilon / 2) / -math.expm1(-epsilon)
+    else:
+        unit = _two_dimensional_error(epsilon, staircase_gamma(epsilon, 2))
+    if not 0 < scale * unit < math.inf:
+        raise RangeError(f"the error of sensitivity {scale!r} at epsilon {epsilon!r} is beyond the floats.")
+    return scale * unit
 
 
 def _two_dimensional_error(epsilon: float, gamma: float) -> float:
@@ -53,17 +59,22 @@ def _two_dimensional_error(epsilon: float, gamma: float) -> float:
     On a ball of radius r, E|X|_1 = 2 r / 3.
     """
     b = math.exp(-epsilon)
-    s0 = 1 / (1 - b)
-    s1 = b * s0**2
-    s2 = b * (1 + b) * s0**3
-    s3 = b * (1 + 4 * b + b * b) * s0**4
-    # sum_k b^k (k + gamma)^n
-    mass = s2 + 2 * gamma * s1 + gamma**2 * s0
-    moment = s3 + 3 * gamma * s2 + 3 * gamma**2 * s1 + gamma**3 * s0
+    s0 = -1 / math.expm1(-epsilon)
+    # sum_k b^k k^n for n = 1, 2, 3, each divided by s0; then sum_k b^k (k + gamma)^n for n = 2, 3
+    s1, s2, s3 = b * s0, b * (1 + b) * s0**2, b * (1 + 4 * b + b * b) * s0**3
+    mass = s2 + 2 * gamma * s1 + gamma**2
+    moment = s3 + 3 * gamma * s2 + 3 * gamma**2 * s1 + gamma**3
     return 2 / 3 * moment / mass
 
 
+def _epsilon(value: object) -> float:
+    epsilon = real("epsilon", value, above=0, cure="pass a positive privacy budget")
+    if not 1e-100 <= epsilon <= 700:
+        raise RangeError(f"epsilon must lie between 1e-100 and 700 for the staircase mechanism, got {shown(value)}.")
+    return epsilon
+
+
 def _dimension(value: object) -> int:
-    if value == 1 or value == 2:  # noqa: PLR1714 - a set would need a hashable value
-        return int(value)
+    if isinstance(value, int) and value in (1, 2):
+        return value
     raise ArgumentError(f"dimension must be 1 or 2, got {shown(value)}: the optimum is not known beyond.")

@@ -147,7 +147,7 @@ def _knapsack(limits: Floats, scales: Floats, l1: float) -> Fraction:
     Everything is relative to the cap and to the largest quotient; a relative slack of 2^-45 in what fits and of 2^-40
     in the value is more than all rounding errors together.
     """
-    length = limits / l1
+    length = np.maximum(limits / l1, 1e-300)
     with np.errstate(over="ignore"):
         quotients = limits / scales
     largest = float(quotients.max())

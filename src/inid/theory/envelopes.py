@@ -1,0 +1,127 @@
+"""Ratio vectors whose privacy curve bounds a whole sensitivity set (E5), for Laplace noise.
+
+The curve of Laplace noise at a difference d depends on the ratios e_i = |d_i| / beta_i; it grows in each of them and is
+Schur-convex. So a vector e bounds the curve of every d in S when, for every k, the sum of its k largest entries is at
+least the sum of the k largest ratios of every d in S (weak majorization). For a box the corner itself is such a vector
+and the bound is exact; for the other sets the vectors below are envelopes: valid, not tight. Entries are rounded up.
+
+Never use the effective profile here: on an l1 ball with K = 100 it would accept noise whose true delta is 0.3
+instead of 1e-6.
+"""
+
+import math
+
+import numpy as np
+
+from inid.arguments import Floats
+from inid.theory.exact import Counts
+from inid.theory.multipliers import laplace_multipliers
+
+__all__ = ["Ratios", "box_ratios", "capped_ratios", "norm_ratios"]
+
+Ratios = tuple[Floats, Counts]
+
+_UP = 1 + 2.0**-48  # more than the rounding of the few operations behind each ratio
+_BLOCK = 0.002  # ratios of one block of equal coordinates differ by half of this
+
+
+def box_ratios(limits: Floats, scales: Floats, counts: Counts | None) -> Ratios:
+    """lambda_i / beta_i: exact for a box, and with one entry per group for l1 groups.
+
+    >>> box_ratios(np.array([1.0, 3.0]), np.array([2.0, 4.0]), None)[0].round(3)
+    array([0.5 , 0.75])
+    """
+    return limits / scales * _UP, np.ones(limits.size, dtype=np.int64) if counts is None else counts
+
+
+def capped_ratios(limits: Floats, scales: Floats, counts: Counts | None, l1: float | None, l2: float | None) -> Ratios:
+    """The envelope of a box with caps: S_k is the least dual value over several multipliers, and e_k its increments.
+
+    For multipliers nu, tau >= 0 the sum of the k largest ratios of d is at most nu l1 + tau l2^2 / 2 plus the k
+    largest of g_i = max over 0 <= x <= lambda_i of x/beta_i - nu x - tau x^2/2. That is concave in k, and so is the
+    least of several; with nu = tau = 0 among them it starts at 0, so its increments never grow.
+
+    >>> ratios, counts = capped_ratios(np.ones(4), np.ones(4), None, 1.0, None)
+    >>> ratios.round(6), counts
+    (array([1., 0., 0., 0.]), array([1, 1, 1, 1]))
+    """
+    times = np.ones(limits.size, dtype=np.int64) if counts is None else counts
+    total = int(times.sum())
+    curves = [_k_largest(limits / scales, times, 0.0)]
+    for nu, tau in _multipliers(limits, scales, counts, l1, l2):
+        slope = np.maximum(1.0 / scales - nu, 0.0)
+        at = np.minimum(limits, slope / tau) if tau > 0 else limits
+        gain = np.maximum(slope * at - tau / 2 * np.square(at), 0.0)
+        curves.append(_k_largest(gain, times, nu * (l1 or 0.0) + tau / 2 * (l2 or 0.0) ** 2))
+    # Blocks of coordinates share the increment of their first one, the largest: short blocks where the curve bends.
+    marks = np.concatenate([np.arange(min(total, 1024)), np.geomspace(1, total, 1024), *(knots for knots, _ in curves)])
+    starts = np.unique(marks.astype(np.int64))
+    starts = starts[starts < total]
+    here, after = (np.min([np.interp(k, *curve) for curve in curves], axis=0) for k in (starts, starts + 1))
+    ratios = np.maximum(after - here, 0.0) + 2.0**-50 * after  # the difference of two rounded sums
+    return ratios * _UP, np.diff(np.append(starts, total))
+
+
+def _k_largest(gains: Floats, times: Counts, constant: float) -> tuple[Floats, Floats]:
+    """The sum of the k largest gains, plus a constant, as knots and values of a piecewise linear function of k."""
+    order = np.argsort(-gains, kind="stable")
+    knots = np.concatenate([[0.0], np.cumsum(times[order].astype(np.float64))])
+    return knots, constant + np.concatenate([[0.0], np.cumsum((gains * times)[order])])
+
+
+def _multipliers(
+    limits: Floats, scales: Floats, counts: Counts | None, l1: float | None, l2: float | None
+) -> list[tuple[float, float]]:
+    """Multipliers (nu, tau) of one cap at a time: every pair is valid, and these cover small and large k."""
+    found: list[tuple[float, float]] = []
+    if l1 is not None:
+        found += [
+            (float(w), 0.0) for w in np.unique(np.quantile(1.0 / scales, np.linspace(0, 1, 65), method="nearest"))
+        ]
+    if l2 is not None:
+        taus = [float(tau) for _, tau in laplace_multipliers(limits, scales, counts, None, l2) if tau]
+        found += [(0.0, tau * float(factor)) for tau in taus for factor in np.geomspace(1 / 64, 64, 25)]
+    return found
+
+
+def norm_ratios(norms: Floats, scales: Floats, counts: Counts | None, groups: Counts) -> Ratios:
+    """Envelope of l2 groups and ellipsoids: within a group S_k is C times the root of the k largest 1/beta_i^2, summed.
+
+    Args:
+        norms: C, one per group.
+        scales: beta, one per cell.
+        counts: How many coordinates each cell stands for.
+        groups: The group of each cell, ascending.
+    """
+    times = np.ones(scales.size, dtype=np.int64) if counts is None else counts
+    ratios: list[Floats] = []
+    number: list[Counts] = []
+    order = np.lexsort((scales, groups))
+    sorted_groups = groups[order]
+    starts = np.searchsorted(sorted_groups, np.arange(norms.size + 1))
+    for g in range(norms.size):
+        cells = order[starts[g] : starts[g + 1]]
+        found, held = _root_increments(norms[g], scales[cells], times[cells])
+        ratios.append(found)
+        number.append(held)
+    return np.concatenate(ratios) * _UP, np.concatenate(number)
+
+
+def _root_increments(norm: float, scales: Floats, times: Counts) -> Ratios:
+    """Increments of C sqrt(sum of the j largest 1/beta^2), equal scales in blocks rounded up to their first."""
+    unit = float(scales[0])
+    weights = np.square(unit / scales)
+    before = np.concatenate([[0.0], np.cumsum(weights * times)[:-1]])
+    ratios: list[float] = []
+    held: list[int] = []
+    for base, weight, count in zip(before.tolist(), weights.tolist(), times.tolist(), strict=True):
+        done = 0
+        while done < count:
+            start = base + weight * done
+            # sqrt(a + w) - sqrt(a) = w / (sqrt(a + w) + sqrt(a)) without cancellation
+            first = weight / (math.sqrt(start + weight) + math.sqrt(start))
+            block = max(1, min(count - done, int(start * _BLOCK / weight)))
+            ratios.append(norm / unit * first)
+            held.append(block)
+            done += block
+    return np.array(ratios), np.array(held, dtype=np.int64)
