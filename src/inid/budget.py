@@ -14,6 +14,7 @@ from inid.arguments import decimal_float, shown
 from inid.errors import ArgumentError, BudgetError, RangeError, RecordError
 from inid.theory import gaussian, laplace
 from inid.theory.allocation import Mechanism
+from inid.theory.exact import float_down
 from inid.theory.gaussian import decimal_fraction
 
 __all__ = ["ZCDP", "ApproxDP", "Budget", "GaussianDP", "PureDP", "budget_from_dict", "decimal_up"]
@@ -103,7 +104,7 @@ class PureDP(Budget):
 
     @property
     def laplace_epsilon(self) -> float:
-        return _float_down(decimal_fraction(self.epsilon))
+        return float_down(decimal_fraction(self.epsilon))
 
     def admits(self, mechanism: Mechanism, spent: Fraction) -> bool:
         if mechanism == "gaussian":
@@ -186,7 +187,7 @@ class GaussianDP(Budget):
 
     @property
     def gaussian_mu(self) -> float:
-        return _float_down(decimal_fraction(self.mu))
+        return float_down(decimal_fraction(self.mu))
 
     @property
     def laplace_epsilon(self) -> float:
@@ -275,11 +276,6 @@ def _delta(value: object) -> float:
 def _store(budget: Budget, **numbers: float) -> None:
     for name, value in numbers.items():
         object.__setattr__(budget, name, value)
-
-
-def _float_down(value: Fraction) -> float:
-    nearest = value.numerator / value.denominator
-    return nearest if Fraction(nearest) <= value else math.nextafter(nearest, 0.0)
 
 
 def _sqrt_down(value: Fraction) -> float:

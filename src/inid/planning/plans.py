@@ -10,9 +10,9 @@ import numpy as np
 
 from inid import arguments
 from inid.arguments import Floats, choice, shown
-from inid.budget import Budget, PureDP, budget_from_dict
+from inid.budget import ApproxDP, Budget, PureDP, budget_from_dict
 from inid.errors import ArgumentError, RangeError, RecordError
-from inid.planning import tables
+from inid.planning import curve, tables
 from inid.planning.calibration import calibrated, proved
 from inid.planning.certificates import Certificate, certify
 from inid.sensitivity import Allocation, Cells, Sensitivity, is_solved, log_profile, read_order, shapes
@@ -147,6 +147,40 @@ class NoisePlan:
             GuaranteeError: The scales break the promise, by however little.
         """
         return certify(self.sensitivity, self.budget, self.mechanism, self.row_scales, self.cells)
+
+    def delta(self, epsilon: float) -> float:
+        """The least delta that is certified at an epsilon: the plan's privacy curve, an upper bound.
+
+        >>> import inid
+        >>> p = inid.plan(inid.Sensitivity.box([1.0, 3.0]), inid.GaussianDP(mu=1.0), mechanism="gaussian")
+        >>> round(p.delta(epsilon=1.0), 6)
+        0.126937
+        """
+        return self.delta_bounds(epsilon)[1]
+
+    def epsilon(self, delta: float) -> float:
+        """The least epsilon that is certified at a delta: the plan's privacy curve, an upper bound.
+
+        >>> import inid
+        >>> p = inid.plan(inid.Sensitivity.box([1.0, 3.0]), inid.GaussianDP(mu=1.0), mechanism="gaussian")
+        >>> round(p.epsilon(delta=1e-6), 6)
+        4.886554
+        """
+        return self.epsilon_bounds(delta)[1]
+
+    def delta_bounds(self, epsilon: float) -> tuple[float, float]:
+        """(lower, upper) around delta(epsilon): the upper is a guarantee, both enclose the curve of the bounding pair.
+
+        For boxes, l1 balls and l1 groups (and for Gaussian noise wherever the supremum is exact) that pair is attained,
+        so the truth lies between them. For other sets Laplace noise may be more private than either says.
+        """
+        level = arguments.real("epsilon", epsilon, least=0, cure="pass the epsilon at which to read the curve")
+        return curve.delta_of(self.sensitivity, self.mechanism, self.row_scales, self.cells, level)
+
+    def epsilon_bounds(self, delta: float) -> tuple[float, float]:
+        """(lower, upper) around epsilon(delta), in the sense of `delta_bounds`."""
+        level = ApproxDP(0.0, delta).delta  # reads it
+        return curve.epsilon_of_delta(self.sensitivity, self.mechanism, self.row_scales, self.cells, level)
 
     def compare(self) -> "Comparison":
         """This plan beside the baselines (i.i.d. noise, equal split) and the other mechanism.

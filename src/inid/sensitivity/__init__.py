@@ -8,6 +8,7 @@ a network of 10^9 parameters in 10^3 layers is a set of 10^3 rows.
 
 from inid.sensitivity.inequality import disparity, gini, majorizes, mse_reduction
 from inid.sensitivity.profiles import Allocation, Cells, is_solved, log_profile, shapes
+from inid.sensitivity.ratios import laplace_ratios
 from inid.sensitivity.sets import Neighbours, Sensitivity, read_order
 from inid.sensitivity.spending import supremum
 
@@ -19,6 +20,7 @@ __all__ = [
     "disparity",
     "gini",
     "is_solved",
+    "laplace_ratios",
     "log_profile",
     "majorizes",
     "mse_reduction",

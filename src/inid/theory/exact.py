@@ -8,6 +8,7 @@ floats with a bound on their rounding. The result is never below the truth and a
 """
 
 import math
+import sys
 from fractions import Fraction
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from inid.arguments import Floats
 
-__all__ = ["RATIONAL_TERMS", "Counts", "arithmetic_used", "quotient_sum", "sqrt_up"]
+__all__ = ["RATIONAL_TERMS", "Counts", "arithmetic_used", "float_down", "float_up", "quotient_sum", "sqrt_up"]
 
 Counts = NDArray[np.int64]
 
@@ -61,6 +62,32 @@ def quotient_sum(
         return _rational_sum(top, bottom, counts, power)
     with np.errstate(over="ignore", under="ignore"):
         return _rounded_sum(top, bottom, counts, power, up=up)
+
+
+def float_up(value: Fraction) -> float:
+    """The least float that is not below a rational; infinity beyond the floats.
+
+    >>> float_up(Fraction(1, 10)) > 0.1 or Fraction(0.1) >= Fraction(1, 10)
+    True
+    """
+    try:
+        nearest = value.numerator / value.denominator
+    except OverflowError:
+        return math.inf
+    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
+def float_down(value: Fraction) -> float:
+    """The largest float that is not above a rational >= 0.
+
+    >>> Fraction(float_down(Fraction(1, 10))) <= Fraction(1, 10)
+    True
+    """
+    try:
+        nearest = value.numerator / value.denominator
+    except OverflowError:
+        return sys.float_info.max
+    return nearest if Fraction(nearest) <= value else math.nextafter(nearest, 0.0)
 
 
 def sqrt_up(value: Fraction) -> Fraction:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from inid.arguments import Floats
 from inid.theory.allocation import Mechanism
-from inid.theory.exact import RATIONAL_TERMS, Counts, quotient_sum, sqrt_up
+from inid.theory.exact import RATIONAL_TERMS, Counts, float_down, quotient_sum, sqrt_up
 from inid.theory.knapsack import ENUMERATED, best_vertex
 from inid.theory.multipliers import gaussian_multipliers, laplace_multipliers
 
@@ -88,7 +88,7 @@ def group_scales(
     for g in range(number):
         cell = slice(ends[g], ends[g + 1])
         exact = 1 / sqrt_up(quotient_sum(1.0, scales[cell], counts[cell], power=2))
-        found[g] = _float_down(exact)
+        found[g] = float_down(exact)
     return found
 
 
@@ -214,9 +214,3 @@ def _log2(value: Fraction) -> float:
     """log2 of a positive rational of any size, good to about 2^-52 absolute beside the rounding of its integer part."""
     shift = value.numerator.bit_length() - value.denominator.bit_length()
     return shift + math.log2(value / Fraction(2) ** shift)
-
-
-def _float_down(value: Fraction) -> float:
-    """The largest float that is not above a positive rational."""
-    nearest = value.numerator / value.denominator
-    return nearest if Fraction(nearest) <= value else math.nextafter(nearest, 0.0)

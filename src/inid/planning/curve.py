@@ -1,0 +1,132 @@
+"""The privacy curve of a plan: certified bounds, and how far it lets Laplace noise shrink under (epsilon, delta)."""
+
+import math
+import sys
+from fractions import Fraction
+
+import numpy as np
+
+from inid.arguments import Floats
+from inid.errors import ArgumentError, RangeError
+from inid.sensitivity import Cells, Sensitivity, laplace_ratios, supremum
+from inid.theory.allocation import Mechanism
+from inid.theory.curves import Loss, delta_bounds, delta_estimate, epsilon_bounds, epsilon_estimate
+from inid.theory.envelopes import Ratios
+from inid.theory.exact import Counts, float_down, float_up
+from inid.theory.gaussian import decimal_fraction, epsilon_of, profile_bounds, root_up
+from inid.theory.laplace import least_epsilon
+
+__all__ = ["delta_of", "epsilon_of_delta", "laplace_delta", "privacy_loss", "shrink_factor"]
+
+_STEPS = 12
+_CLOSE = 1e-7  # relative accuracy of the factor found on the estimate
+_BIN = 1e-3  # ratios this close are taken together when searching, at their mean
+
+
+def privacy_loss(sensitivity: Sensitivity, mechanism: Mechanism, scales: Floats, cells: Cells) -> Loss:
+    """The dominating pair of a release with these scales, rounded up: what composition and subsampling start from."""
+    if mechanism == "gaussian":
+        return Loss(mu=float_up(root_up(supremum(sensitivity, mechanism, scales, cells))))
+    ratios, counts = laplace_ratios(sensitivity, scales, cells)
+    return Loss(ratios, counts.astype(np.float64)) if ratios.size else Loss()
+
+
+def laplace_delta(sensitivity: Sensitivity, scales: Floats, cells: Cells, epsilon: Fraction) -> float:
+    """A certified upper bound on the delta of Laplace noise at an epsilon, from the ratio vector of the set (E5)."""
+    try:
+        loss = privacy_loss(sensitivity, "laplace", scales, cells)
+    except ArgumentError:  # ratios beyond any privacy
+        return 1.0
+    return delta_bounds(loss, float_down(epsilon))[1]
+
+
+def delta_of(
+    sensitivity: Sensitivity, mechanism: Mechanism, scales: Floats, cells: Cells, epsilon: float
+) -> tuple[float, float]:
+    """(lower, upper) of the delta at an epsilon, for the pair that bounds the whole set."""
+    spent = supremum(sensitivity, mechanism, scales, cells)
+    target = decimal_fraction(epsilon)
+    if spent == 0 or (mechanism == "laplace" and spent <= target):
+        return 0.0, 0.0
+    if mechanism == "gaussian":
+        low, high = profile_bounds(target, root_up(spent))
+        return float_down(low), min(float_up(high), 1.0)
+    # Laplace noise that spends e is (epsilon, 1 - exp((epsilon - e)/2))-DP on every set: exact for a single ratio,
+    # where the curve of ratios that were rounded up is not.
+    pure = -math.expm1(-float_up((spent - target) / 2)) * (1 + 2.0**-50)
+    try:
+        loss = privacy_loss(sensitivity, mechanism, scales, cells)
+    except ArgumentError:  # ratios beyond any privacy
+        return 0.0, min(pure, 1.0)
+    low_delta, high_delta = delta_bounds(loss, float_down(target))
+    return min(low_delta, pure), min(high_delta, pure, 1.0)
+
+
+def epsilon_of_delta(
+    sensitivity: Sensitivity, mechanism: Mechanism, scales: Floats, cells: Cells, delta: float
+) -> tuple[float, float]:
+    """(lower, upper) of the epsilon at a delta, for the pair that bounds the whole set."""
+    spent = supremum(sensitivity, mechanism, scales, cells)
+    if spent == 0:
+        return 0.0, 0.0
+    if mechanism == "gaussian":
+        high = epsilon_of(root_up(spent), delta)
+        return math.nextafter(high, 0.0) if high > 0 else 0.0, high
+    if spent > Fraction(sys.float_info.max):
+        raise RangeError("the plan's epsilon exceeds the largest float: use more noise.")
+    pure = least_epsilon(delta, spent)
+    try:
+        loss = privacy_loss(sensitivity, mechanism, scales, cells)
+    except ArgumentError:
+        return 0.0, pure
+    low, high = epsilon_bounds(loss, delta)
+    return min(low, pure), min(high, pure)
+
+
+def shrink_factor(ratios: Ratios, epsilon: float, delta: float) -> float:
+    """By what factor f <= 1 scales with these ratios may shrink until delta(epsilon) reaches delta: an estimate.
+
+    Found on the Fourier estimate of the curve; the caller certifies the result.
+    """
+    values, counts = _binned(*ratios)
+    if int(counts.sum()) == 1 or not float(values.max(initial=0.0)) < 1e5:
+        return 1.0  # one ratio: the pure bound is exact already
+
+    def excess(log_factor: float) -> float:
+        found = delta_estimate(Loss(values * math.exp(-log_factor), counts), epsilon)
+        return math.log(max(found, 5e-324)) - math.log(delta)
+
+    # epsilon is nearly proportional to the ratios, so one look at it gives a start from which the secant rule is quick.
+    start = 0.0
+    if epsilon > 0:
+        reached = epsilon_estimate(Loss(values, counts), delta)
+        start = min(math.log(reached / epsilon), 0.0) if reached > 0 else -1.0
+    a, b = start, start / 2 - 1e-3
+    at_a, at_b = excess(a), excess(b)
+    for _ in range(_STEPS):
+        if at_a == at_b:
+            break
+        step = at_b * (b - a) / (at_b - at_a)
+        a, at_a = b, at_b
+        b = min(b - max(min(step, 1.0), -1.0), 0.0)
+        if abs(b - a) < _CLOSE:
+            break
+        at_b = excess(b)
+    return math.exp(min(b, 0.0))
+
+
+def _binned(ratios: Floats, counts: Counts) -> tuple[Floats, Floats]:
+    """Ratios within a thousandth of each other taken together at their mean, without sorting."""
+    if ratios.size <= 2000:
+        return ratios, counts.astype(np.float64)
+    positive = ratios > 0
+    values, times = ratios[positive], counts[positive].astype(np.float64)
+    places = np.floor(np.log(values) / _BIN)
+    places -= places.min()
+    if not places.max() < 4e6:
+        return values, times
+    index = places.astype(np.int64)
+    number = np.bincount(index, times)
+    total = np.bincount(index, values * times)
+    held = number > 0
+    return total[held] / number[held], np.asarray(number[held], dtype=np.float64)
