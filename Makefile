@@ -3,6 +3,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PEERS := .venv-peers
+BENCH ?=
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 PYTEST_ARGS ?=
 
@@ -39,8 +41,14 @@ format: $(VENV)/.test  ## Format and mend what can be mended.
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(VENV)/.test  ## Print performance ratios, each against a named peer in the same run.
-	$(BIN)/python -m bench
+# Peers have an environment of their own, since their pins would hold back everybody else.
+$(PEERS)/.peers: bench/requirements.txt constraints.txt
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r bench/requirements.txt
+	@touch $@
+
+bench: $(VENV)/.test $(PEERS)/.peers  ## Print performance ratios, each against a named peer in the same run.
+	INID_BENCH_PYTHON=$(CURDIR)/$(PEERS)/bin/python $(BIN)/python -m bench $(BENCH)
 
 clean:  ## Remove what the other targets made.
-	rm -rf $(VENV) out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,122 @@
+"""Exact noise against NumPy's textbook samplers and against OpenDP, in one run.
+
+Every line is a ratio: samples per second of `inid.sampling.add_noise` (checking, drawing, adding, rounding to the grid)
+over those of the peer. NumPy's samplers are not safe to release; OpenDP's are, and are given one common scale, which is
+all that its vector mechanisms take.
+
+OpenDP lives in an environment of its own: set INID_BENCH_PYTHON to an interpreter that can import it.
+"""
+
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import statistics
+import subprocess
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from inid.sampling import add_noise
+from inid.sampling.compiled import available
+
+SIZE = 1_000_000
+ROUNDS = 15
+
+OPENDP = """
+import time, opendp.prelude as dp
+dp.enable_features("contrib")
+size = 50_000
+values = [float(i % 1000) for i in range(size)]
+for name, make, metric in (
+    ("laplace", dp.m.make_laplace, dp.l1_distance(T=float)),
+    ("gaussian", dp.m.make_gaussian, dp.l2_distance(T=float)),
+):
+    measurement = make(dp.vector_domain(dp.atom_domain(T=float, nan=False)), metric, scale=3.0)
+    measurement(values[:1000])
+    times = []
+    for _ in range(3):
+        start = time.perf_counter()
+        measurement(values)
+        times.append(time.perf_counter() - start)
+    print(name, sorted(times)[1] / size)
+"""
+
+
+Contestants = dict[str, Callable[[], object]]
+
+
+def peers(rng: np.random.Generator, values: np.ndarray, scales: np.ndarray) -> dict[str, Contestants]:
+    """What NumPy users write, and the fastest that they could write."""
+
+    def laplace_idiom() -> np.ndarray:
+        noise = rng.standard_exponential(SIZE)
+        noise -= rng.standard_exponential(SIZE)
+        noise *= scales
+        noise += values
+        return noise
+
+    def gaussian_idiom() -> np.ndarray:
+        noise = rng.standard_normal(SIZE)
+        noise *= scales
+        noise += values
+        return noise
+
+    return {
+        "laplace": {"Generator.laplace": lambda: rng.laplace(0.0, scales), "fastest idiom": laplace_idiom},
+        "gaussian": {"Generator.normal": lambda: rng.normal(0.0, scales), "fastest idiom": gaussian_idiom},
+    }
+
+
+def seconds_per_sample(functions: Contestants) -> dict[str, float]:
+    """Median times, the contestants taking turns so that a busy machine hurts all alike."""
+    times: dict[str, list[float]] = {name: [] for name in functions}
+    for turn in range(ROUNDS + 2):
+        for name, function in functions.items():
+            start = time.perf_counter()
+            function()
+            if turn >= 2:
+                times[name].append(time.perf_counter() - start)
+    return {name: statistics.median(own) / SIZE for name, own in times.items()}
+
+
+def opendp_times() -> dict[str, float]:
+    """Seconds per sample of OpenDP's vector mechanisms, from a subprocess of its own environment."""
+    python = os.environ.get("INID_BENCH_PYTHON")
+    if not python:
+        print("OpenDP: skipped, INID_BENCH_PYTHON names no interpreter that has it (bench/requirements.txt).")
+        return {}
+    run = subprocess.run([python, "-c", OPENDP], capture_output=True, text=True, check=False)
+    if run.returncode:
+        reason = run.stderr.strip().splitlines()[-1:] or ["no message"]
+        print(f"OpenDP: skipped, {python} failed: {reason[0]}")
+        return {}
+    return {name: float(time_) for name, time_ in (line.split() for line in run.stdout.splitlines())}
+
+
+def main() -> None:
+    """Print the table."""
+    rng = np.random.default_rng()
+    values, scales = rng.normal(size=SIZE) * 100, rng.uniform(1.0, 9.0, SIZE)
+    others = opendp_times()
+    paths = {"NumPy only": False} | ({"compiled": True} if available() else {})
+    if "compiled" not in paths:
+        print("compiled path: skipped, numba is not installed or INID_COMPILED=0.")
+    print(f"\nnoise, K = {SIZE:,} different scales; ratio > 1 means inid is faster")
+    print(f"{'mechanism':10} {'path':11} {'M samples/s':>11}   ratios")
+    for mechanism, contestants in peers(rng, values, scales).items():
+        ours = {
+            path: lambda m=mechanism, c=compiled: add_noise(values, scales, m, compiled=c)
+            for path, compiled in paths.items()
+        }
+        times = seconds_per_sample({**contestants, **ours})
+        if mechanism in others:
+            times["OpenDP"] = others[mechanism]
+        for path in paths:
+            ratios = ", ".join(f"{peer} {times[peer] / times[path]:.2f}" for peer in times if peer not in paths)
+            print(f"{mechanism:10} {path:11} {1e-6 / times[path]:11.1f}   {ratios}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,159 @@
+"""The one door through which randomness enters: a cryptographic keystream, keyed by the operating system.
+
+A source is AES-256 in counter mode. Its key never leaves it, is replaced after a fixed volume and after a fork, and the
+object refuses to be copied, so that no two readers ever see the same words.
+"""
+
+import contextlib
+import contextvars
+import os
+import threading
+import weakref
+from collections.abc import Iterator
+from typing import NoReturn
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
+from numpy.typing import NDArray
+
+__all__ = ["RandomSource", "current_source", "source_in_use"]
+
+Words = NDArray[np.uint64]
+
+_BYTES_PER_KEY = 1 << 30
+_ZEROS = memoryview(bytes(1 << 17))
+# Some versions of `cryptography` want room for one more block, less a byte, than the data they write.
+_SPARE = 15
+
+
+class RandomSource:
+    """Uniform random 64-bit words from AES-256-CTR under a key from `os.urandom`.
+
+    A source may be shared between threads. A forked child draws a new key before its first word, a source cannot be
+    pickled or copied, and a key serves 2**30 bytes at most.
+
+    Attributes:
+        private: Whether the words are secret. Only the sources of `inid.testing` say False; what is released with them
+            protects nobody.
+        silent: Whether noise is to be left out altogether, again for tests only.
+
+    >>> source = RandomSource()
+    >>> source.words(3).shape, source.private
+    ((3,), True)
+    """
+
+    private: bool = True
+    silent: bool = False
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._stream: CipherContext | None = None
+        self._left = 0
+        self._process = os.getpid()
+        _alive.add(self)
+
+    def fill(self, out: Words) -> Words:
+        """Overwrite a contiguous array of unsigned 64-bit words with random ones, and return it.
+
+        >>> bool(RandomSource().fill(np.zeros(64, np.uint64)).any())
+        True
+        """
+        if out.dtype != np.uint64 or not out.flags.c_contiguous:
+            raise TypeError("a source fills contiguous arrays of unsigned 64-bit words only.")
+        if out.size == 0:
+            return out
+        view = out.reshape(-1).view(np.uint8).data
+        with self._lock:
+            for start in range(0, len(view), len(_ZEROS)):
+                self._write(view[start : start + len(_ZEROS)])
+        return out
+
+    def words(self, count: int) -> Words:
+        """A fresh array of random words."""
+        return self.fill(np.empty(count, np.uint64))
+
+    def bits(self, count: int) -> int:
+        """A random integer of `count` bits, for the paths that need few bits or a great many.
+
+        >>> 0 <= RandomSource().bits(5) < 32
+        True
+        """
+        length = -(-count // 64)
+        return int.from_bytes(self.words(length).tobytes(), "little") >> (64 * length - count)
+
+    def _new_stream(self) -> CipherContext:
+        return Cipher(algorithms.AES(os.urandom(32)), modes.CTR(os.urandom(16))).encryptor()
+
+    def _write(self, view: memoryview) -> None:
+        if self._process != os.getpid():
+            self._forget()
+        if self._stream is None or self._left < len(view):
+            self._stream, self._left = self._new_stream(), _BYTES_PER_KEY
+        self._left -= len(view)
+        bulk = max(len(view) - _SPARE, 0)
+        if bulk:
+            self._stream.update_into(_ZEROS[:bulk], view)
+        view[bulk:] = self._stream.update(_ZEROS[: len(view) - bulk])
+
+    def _forget(self) -> None:
+        """Drop the key: the next word comes from a new one."""
+        self._stream, self._left, self._process = None, 0, os.getpid()
+
+    def _after_fork(self) -> None:
+        # Another thread may have held the lock at the moment of the fork; in the child nobody would ever release it.
+        self._lock = threading.Lock()
+        self._forget()
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise TypeError("a random source cannot be pickled or copied: noise would repeat. Make a new one instead.")
+
+    def __copy__(self) -> NoReturn:
+        self.__reduce_ex__(None)
+
+    def __deepcopy__(self, memo: object) -> NoReturn:
+        self.__reduce_ex__(None)
+
+
+_alive: "weakref.WeakSet[RandomSource]" = weakref.WeakSet()
+_of_thread = threading.local()
+_chosen: contextvars.ContextVar[RandomSource | None] = contextvars.ContextVar("inid_random_source", default=None)
+
+
+def _renew_after_fork() -> None:
+    for source in list(_alive):
+        source._after_fork()  # noqa: SLF001 - the hook belongs to the class, but must outlive any one source
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_after_fork)
+
+
+def current_source() -> RandomSource:
+    """The source to draw from here: this thread's own, unless a test has put another in its place.
+
+    >>> current_source().private
+    True
+    """
+    chosen = _chosen.get()
+    if chosen is not None:
+        return chosen
+    own: RandomSource | None = getattr(_of_thread, "source", None)
+    if own is None:
+        own = _of_thread.source = RandomSource()
+    return own
+
+
+@contextlib.contextmanager
+def source_in_use(source: RandomSource) -> Iterator[RandomSource]:
+    """Draw from `source` inside a block, in this thread and this asynchronous task only.
+
+    >>> mine = RandomSource()
+    >>> with source_in_use(mine):
+    ...     current_source() is mine
+    True
+    """
+    token = _chosen.set(source)
+    try:
+        yield source
+    finally:
+        _chosen.reset(token)

@@ -1,0 +1,21 @@
+"""For tests and audits: sources that are not secret, exact laws, tests of fit, and a lower bound on epsilon.
+
+Nothing that is shipped for releases imports this package. What is released inside `unsafe_seed` or `unsafe_no_noise`
+protects nobody, and says so.
+"""
+
+from inid.testing.auditing import Audit, audit_epsilon
+from inid.testing.fitting import chi_square, fit_to_law
+from inid.testing.laws import grid_pmf, interval_mass
+from inid.testing.sources import unsafe_no_noise, unsafe_seed
+
+__all__ = [
+    "Audit",
+    "audit_epsilon",
+    "chi_square",
+    "fit_to_law",
+    "grid_pmf",
+    "interval_mass",
+    "unsafe_no_noise",
+    "unsafe_seed",
+]
