@@ -10,6 +10,7 @@ One idea runs through the library: a sensitivity set and a promise make a plan; 
 """
 
 from inid._version import __version__
+from inid.accounting import Composition, Ledger, compose, subsample, verify_record
 from inid.budget import ZCDP, ApproxDP, Budget, GaussianDP, PureDP
 from inid.errors import (
     ArgumentError,
@@ -33,9 +34,11 @@ __all__ = [
     "BudgetError",
     "Certificate",
     "Comparison",
+    "Composition",
     "GaussianDP",
     "GuaranteeError",
     "InidError",
+    "Ledger",
     "MissingExtraError",
     "NoisePlan",
     "PureDP",
@@ -44,6 +47,7 @@ __all__ = [
     "Release",
     "Sensitivity",
     "__version__",
+    "compose",
     "disparity",
     "gini",
     "majorizes",
@@ -51,4 +55,6 @@ __all__ = [
     "plan",
     "plan_for_accuracy",
     "release",
+    "subsample",
+    "verify_record",
 ]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from inid.errors import ArgumentError
 
-__all__ = ["array", "choice", "decimal_float", "integer", "labels", "real", "shown"]
+__all__ = ["array", "choice", "decimal_float", "frozen", "integer", "labels", "real", "shown"]
 
 Floats = NDArray[np.float64]
 
@@ -113,6 +113,14 @@ def array(
         raise ArgumentError(f"{name}[{at}] must be a finite number {limit}, got {shown(raw[at].item())}: {cure}.")
     numbers_.flags.writeable = False
     return numbers_
+
+
+def frozen(values: NDArray[Any]) -> NDArray[Any]:
+    """The array itself when nobody can write to it, else a copy that nobody can."""
+    if values.flags.writeable:
+        values = values.copy()
+        values.flags.writeable = False
+    return values
 
 
 def labels(value: object, count: int) -> tuple[str, ...] | None:

@@ -59,6 +59,7 @@ def calibrated(sensitivity: Sensitivity, budget: Budget, mechanism: Mechanism, s
     least = float(scales.min() if quiet is None else scales.min(where=~quiet, initial=math.inf))
     if not (least >= np.finfo(np.float64).tiny and float(scales.max()) < math.inf):
         raise RangeError(f"a scale would not be a normal floating-point number: {_RANGE_CURE}.")
+    scales.flags.writeable = False
     return scales
 
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, get_args
 
@@ -17,6 +17,7 @@ from inid.planning.calibration import calibrated, proved
 from inid.planning.certificates import Certificate, certify
 from inid.sensitivity import Allocation, Cells, Sensitivity, is_solved, log_profile, read_order, shapes
 from inid.theory.allocation import Mechanism, log2, log2_error
+from inid.theory.curves import Loss
 from inid.theory.knapsack import log2_least_error
 
 if TYPE_CHECKING:
@@ -46,6 +47,16 @@ class NoisePlan:
     order: float
     weights: Floats | None
     row_scales: Floats
+
+    def __post_init__(self) -> None:
+        # The certificate is computed once, so what it speaks of must not change afterwards.
+        object.__setattr__(self, "row_scales", arguments.frozen(self.row_scales))
+        if self.weights is not None:
+            object.__setattr__(self, "weights", arguments.frozen(self.weights))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Without what was cached: an unpickled array is writable, and a stored proof would be somebody's word.
+        return type(self), tuple(getattr(self, field.name) for field in fields(self))
 
     @cached_property
     def cells(self) -> Cells:
@@ -181,6 +192,10 @@ class NoisePlan:
         """(lower, upper) around epsilon(delta), in the sense of `delta_bounds`."""
         level = ApproxDP(0.0, delta).delta  # reads it
         return curve.epsilon_of_delta(self.sensitivity, self.mechanism, self.row_scales, self.cells, level)
+
+    def privacy_loss(self) -> Loss:
+        """The pair of distributions that bounds what one release reveals: composition and subsampling start from it."""
+        return curve.privacy_loss(self.sensitivity, self.mechanism, self.row_scales, self.cells)
 
     def compare(self) -> "Comparison":
         """This plan beside the baselines (i.i.d. noise, equal split) and the other mechanism.

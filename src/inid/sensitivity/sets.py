@@ -23,7 +23,7 @@ Kind = Literal["box", "ball", "groups", "ellipsoid"]
 
 _LARGEST_ORDER = 1e6  # beyond, the error is the maximum for all purposes and its powers leave the range of logarithms
 
-_RECORD = ("kind", "limits", "counts", "norm", "l1", "l2", "total", "labels", "neighbours")
+_FIELDS = ("kind", "limits", "counts", "norm", "l1", "l2", "total", "labels", "neighbours")
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +44,14 @@ class Sensitivity:
     total: float | None
     labels: tuple[str, ...] | None
     neighbours: Neighbours
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "limits", arguments.frozen(self.limits))
+        if self.counts is not None:
+            object.__setattr__(self, "counts", arguments.frozen(self.counts))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), tuple(getattr(self, name) for name in _FIELDS)  # without what was cached
 
     @classmethod
     def box(
@@ -231,7 +239,7 @@ class Sensitivity:
         >>> Sensitivity.from_dict(s.to_dict()) == s
         True
         """
-        record: dict[str, Any] = {name: getattr(self, name) for name in _RECORD}
+        record: dict[str, Any] = {name: getattr(self, name) for name in _FIELDS}
         record["limits"] = self.limits.tolist()
         record["counts"] = None if self.counts is None else self.counts.tolist()
         record["labels"] = None if self.labels is None else list(self.labels)
@@ -244,8 +252,8 @@ class Sensitivity:
         Raises:
             RecordError: The record does not parse.
         """
-        if not isinstance(record, Mapping) or set(record) != set(_RECORD):
-            raise RecordError(f"a sensitivity's record must be a dictionary with exactly {', '.join(_RECORD)}.")
+        if not isinstance(record, Mapping) or set(record) != set(_FIELDS):
+            raise RecordError(f"a sensitivity's record must be a dictionary with exactly {', '.join(_FIELDS)}.")
         kind, norm = record["kind"], record["norm"]
         shared = {"neighbours": record["neighbours"]}
         named = shared | {"labels": record["labels"]}
@@ -267,7 +275,7 @@ class Sensitivity:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sensitivity):
             return NotImplemented
-        same = all(getattr(self, n) == getattr(other, n) for n in _RECORD if n not in ("limits", "counts"))
+        same = all(getattr(self, n) == getattr(other, n) for n in _FIELDS if n not in ("limits", "counts"))
         if not (same and np.array_equal(self.limits, other.limits)):
             return False
         if self.counts is None or other.counts is None:

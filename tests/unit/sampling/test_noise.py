@@ -203,7 +203,6 @@ def test_memory_with_zero_scales_stays_below_five_arrays():
 
 
 def test_the_same_words_give_the_same_release_on_both_paths():
-    pytest.importorskip("numba")
     rng = np.random.default_rng(9)
     values, scales = rng.normal(size=200_000) * 50, rng.uniform(0.1, 9, 200_000)
     one = noisy(values, scales, law("gaussian"), SeededSource(4), compiled=False)
@@ -212,7 +211,6 @@ def test_the_same_words_give_the_same_release_on_both_paths():
 
 
 def test_the_environment_can_switch_the_compiled_path_off(monkeypatch):
-    pytest.importorskip("numba")
     monkeypatch.delenv("INID_COMPILED", raising=False)
     assert compiled_module.available()
     monkeypatch.setenv("INID_COMPILED", "0")

@@ -94,7 +94,6 @@ def test_the_rest_is_never_decided(name, layout, compiled):
 @both
 @layouts
 def test_numpy_and_compiled_agree_to_the_last_bit(name, layout):
-    pytest.importorskip("numba")
     table, rng = law(name, layout), np.random.default_rng(8)
     words = SeededSource(8).words(20_000)
     values, scales = difficult_inputs(words, table, rng)
