@@ -1,0 +1,172 @@
+"""What one plan costs in each currency, never below the truth.
+
+A plan has proved its promise, and its noise has an exact supremum over the sensitivity set. From these two:
+
+    currency    Gaussian noise, m = mu^2     Laplace noise, e = epsilon
+    epsilon     none                         e
+    mu_squared  m                            (-2 Phi^-1(e^(-e/2) / 2))^2, see `laplace_mu_squared`
+    rho         m / 2                        min(e^2 / 2, e)
+    renyi       a m / 2                      min(e, a e^2 / 2, the divergence of the plan's own ratios)
+
+where m is the promise's mu^2 (GaussianDP) or 2 rho (ZCDP) and otherwise the supremum of sum d_i^2 / sigma_i^2, and e is
+the promise's epsilon (PureDP) and otherwise the supremum of sum |d_i| / beta_i. In the currency of its own promise a
+plan costs the decimal that was promised, whatever its noise: so the user's own arithmetic adds up.
+
+Why: Gaussian noise is mu-GDP by definition, and its Renyi divergence of order a is a mu^2 / 2. Every e-DP mechanism has
+Renyi divergence at most e at every order, and at most a e^2 / 2 (Bun and Steinke 2016, Proposition 3.3).
+"""
+
+import math
+from collections.abc import Iterable
+from fractions import Fraction
+from functools import lru_cache
+
+from scipy.special import ndtri_exp
+
+from inid.accounting.amounts import Currency
+from inid.budget import ZCDP, GaussianDP, PureDP
+from inid.errors import ArgumentError, RecordError
+from inid.planning import NoisePlan
+from inid.sensitivity import supremum
+from inid.theory.curves import renyi
+from inid.theory.enclosures import enclose, exp
+from inid.theory.gaussian import decimal_fraction, tail_bounds
+
+__all__ = ["costs", "laplace_mu_squared"]
+
+_BITS = 128
+_NEAR, _FAR = Fraction(1, 1024), Fraction(100)
+_PROOF_BITS = 320
+
+
+def costs(
+    plan: NoisePlan, currencies: Iterable[Currency], order: Fraction | None = None
+) -> dict[Currency, Fraction | None]:
+    """What a plan that has proved its promise costs in each of the currencies; None where no amount bounds it.
+
+    Args:
+        plan: The plan; its certificate has been checked.
+        currencies: The currencies that the ledger counts.
+        order: The Renyi order, needed for "renyi".
+
+    >>> import inid
+    >>> p = inid.plan(inid.Sensitivity.box([1.0, 3.0]), inid.PureDP(epsilon=0.1))
+    >>> costs(p, ["epsilon", "rho"])
+    {'epsilon': Fraction(1, 10), 'rho': Fraction(1, 200)}
+    """
+    budget = plan.budget
+    found: dict[Currency, Fraction | None] = {}
+    if isinstance(budget, PureDP):
+        found["epsilon"] = decimal_fraction(budget.epsilon)
+    elif isinstance(budget, GaussianDP):
+        found["mu_squared"] = decimal_fraction(budget.mu) ** 2
+    elif isinstance(budget, ZCDP):
+        found["rho"] = decimal_fraction(budget.rho)
+    wanted = tuple(currencies)
+    missing = [currency for currency in wanted if currency not in found]
+    if missing:
+        base = _base(plan)
+        for currency in missing:
+            found[currency] = (_of_gaussian if plan.mechanism == "gaussian" else _of_laplace)(
+                plan, base, currency, order
+            )
+    return {currency: found[currency] for currency in wanted}
+
+
+def laplace_mu_squared(epsilon: Fraction) -> Fraction:
+    """mu^2 such that Laplace noise with sup sum |d_i| / beta_i <= epsilon is certainly mu-GDP.
+
+    Statement: mu = -2 Phi^-1(e^(-epsilon/2) / 2), which is exact for one coordinate. Guarantee: never below.
+
+    Why. (1) The curve of any such release lies below that of one coordinate with ratio e = epsilon: delta is
+    Schur-convex in the ratios (E5). (2) One coordinate has the trade-off function f(x) = 1 - e^e x up to x = e^-e / 2,
+    then e^-e / (4 x) up to 1/2, then e^-e (1 - x). The Gaussian one is G(x) = Q(mu - t) where x = Q(t). In the middle
+    x G(x) = Q(t) Q(mu - t) <= Q(mu/2)^2 = e^-e / 4, since log Q is concave; so G <= f there, and at both ends of it. On
+    the outer pieces f is linear, G is convex, and both meet at (0, 1) and (1, 0): so G <= f everywhere.
+
+    Tiny and huge epsilon have rational bounds that need no search. Below 1/1024: 2 Q(mu/2) <= 1 - mu density(mu/2) and
+    e^(-e/2) >= 1 - e/2, so mu density(mu/2) >= e/2 suffices; density(mu/2) > 0.39893 for mu < 1/512, so mu = 1.2534 e
+    does. Above 100: Q(x) <= e^(-x^2/2) / 2, so mu^2 = 4 e does.
+
+    >>> from math import sqrt
+    >>> round(sqrt(laplace_mu_squared(Fraction(1))), 4)
+    1.0301
+    """
+    if epsilon <= _NEAR:
+        return (Fraction(6267, 5000) * epsilon) ** 2
+    if epsilon >= _FAR:
+        return 4 * epsilon
+    return _searched_mu(epsilon) ** 2
+
+
+@lru_cache(maxsize=1024)
+def _searched_mu(epsilon: Fraction) -> Fraction:
+    """The float mu from scipy, raised until 2 Q(mu/2) e^(epsilon/2) <= 1 is proved in integers."""
+    guess = -2 * float(ndtri_exp(float(-epsilon / 2) - math.log(2)))
+    _, growth = exp(enclose(epsilon / 2, _PROOF_BITS), _PROOF_BITS)
+    slack = 2.0**-48
+    while True:
+        mu = Fraction(guess * (1 + slack))
+        _, tail = tail_bounds(mu / 2, _PROOF_BITS)
+        if 2 * tail * growth <= 1 << _PROOF_BITS:
+            return mu
+        slack *= 2
+
+
+def _base(plan: NoisePlan) -> Fraction:
+    """mu^2 of Gaussian noise, epsilon of Laplace noise: as promised where the promise says it, else the supremum."""
+    budget = plan.budget
+    if plan.mechanism == "laplace" and isinstance(budget, PureDP):
+        return decimal_fraction(budget.epsilon)
+    if plan.mechanism == "gaussian" and isinstance(budget, GaussianDP):
+        return decimal_fraction(budget.mu) ** 2
+    if plan.mechanism == "gaussian" and isinstance(budget, ZCDP):
+        return 2 * decimal_fraction(budget.rho)
+    return _shortened(supremum(plan.sensitivity, plan.mechanism, plan.row_scales, plan.cells))
+
+
+def _of_gaussian(_plan: NoisePlan, mu_squared: Fraction, currency: Currency, order: Fraction | None) -> Fraction | None:
+    if currency == "epsilon":
+        return None if mu_squared else Fraction(0)  # what nobody moves needs no noise and reveals nothing
+    if currency == "mu_squared":
+        return mu_squared
+    return mu_squared / 2 if currency == "rho" else _known(order) * mu_squared / 2
+
+
+def _of_laplace(plan: NoisePlan, epsilon: Fraction, currency: Currency, order: Fraction | None) -> Fraction | None:
+    if currency == "epsilon":
+        return epsilon
+    if currency == "mu_squared":
+        return laplace_mu_squared(epsilon)
+    if currency == "rho":
+        return min(epsilon**2 / 2, epsilon)  # a divergence of at most e is at most a e for every order a >= 1
+    return _laplace_renyi(plan, epsilon, _known(order))
+
+
+def _laplace_renyi(plan: NoisePlan, epsilon: Fraction, order: Fraction) -> Fraction:
+    """The Renyi divergence of the plan's dominating ratios (E5, E7), or of any epsilon-DP mechanism if that is less."""
+    simple = min(epsilon, order * epsilon**2 / 2)
+    try:
+        loss = plan.privacy_loss()
+        # Ratios that all vanish as floats say nothing about a charge that must not round to nothing. Where only some
+        # do, they are far below the slack that `renyi` adds.
+        return min(simple, Fraction(renyi(loss, float(order)))) if loss.ratios.size else simple
+    except ArgumentError:  # a ratio beyond what a curve accounts for; the simple bound has no such limit
+        return simple
+
+
+def _known(order: Fraction | None) -> Fraction:
+    if order is None:
+        raise RecordError("a Renyi divergence needs the order that was fixed when the ledger was made.")
+    return order
+
+
+def _shortened(value: Fraction) -> Fraction:
+    """The least multiple of a power of two, 128 bits long, that is at least the value: relative excess below 2^-127.
+
+    Exact suprema of hundreds of terms have numerators of tens of thousands of digits; these are kept out of the ledger.
+    A limit that is itself a product of two floats lies on this grid, so rounding up cannot cross it.
+    """
+    shift = _BITS - (value.numerator.bit_length() - value.denominator.bit_length())
+    scaled = value * Fraction(2) ** shift
+    return Fraction(-(-scaled.numerator // scaled.denominator)) / Fraction(2) ** shift

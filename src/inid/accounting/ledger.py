@@ -1,0 +1,400 @@
+"""The ledger: a budget that several releases share, which cannot be spent twice and whose record cannot be lost.
+
+Charge first, then look: a charge has been committed before `charge` returns, so a crash loses budget, never privacy.
+What a plan costs is in `currencies`, what a history may cost in `rules`, where it is kept in `stores` and `databases`.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from threading import Lock
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NoReturn, Self
+
+from inid.accounting.amounts import Amounts, Spending, added, amounts_from_text, amounts_to_text
+from inid.accounting.currencies import costs
+from inid.accounting.records import Receipt, Record, Row, first_digest, make_row
+from inid.accounting.rules import Terms, accepts
+from inid.accounting.settings import Settings, read_word
+from inid.accounting.stores import Head, MemoryStore, Store, Transaction
+from inid.arguments import real, shown
+from inid.budget import Budget
+from inid.errors import ArgumentError, BudgetError, GuaranteeError, RecordError
+from inid.planning import NoisePlan
+
+if TYPE_CHECKING:
+    from inid.accounting.databases import DatabaseStore
+
+__all__ = ["Ledger"]
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+_POSTGRES = ("postgresql://", "postgresql+psycopg://")
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """A prefix of the history that was read and found whole: its length, sums and last digest."""
+
+    charges: int
+    sums: Amounts
+    digest: str
+
+
+class Ledger:
+    """A privacy budget shared by many releases, in memory; `Ledger.open` keeps one in a database.
+
+    The total, the composition rule, the neighbouring relation and the privacy unit are fixed when it is made. Each rule
+    remains valid when later queries are chosen after seeing earlier answers (docs/ledger.md).
+
+    Args:
+        total: The promise that all charges together keep.
+        rule: "auto", or "gaussian" for an ApproxDP total that is spent in Gaussian DP alone, with undivided delta.
+        neighbours: "add_remove" or "replace": the relation that every plan charged must be for.
+        unit: What one neighbour differs in, in words: "row", "user", "household".
+
+    Raises:
+        ArgumentError: An argument is malformed.
+
+    >>> import inid
+    >>> ledger = Ledger(total=inid.PureDP(epsilon=1.0))
+    >>> p = inid.plan(inid.Sensitivity.box([1.0, 3.0]), inid.PureDP(epsilon=0.4))
+    >>> ledger.charge(p, label="means").id, ledger.charge(p, label="again").id
+    (1, 2)
+    >>> ledger.can_afford(p)
+    False
+    >>> print(ledger)
+    Ledger in memory: PureDP(epsilon=1.0), 2 charges, neighbours add_remove, unit row
+      currency  spent  left  limit
+      epsilon   0.8    0.2   1
+    """
+
+    def __init__(self, total: Budget, rule: str = "auto", neighbours: str = "add_remove", unit: str = "row") -> None:
+        settings = Settings.make(total, rule, neighbours, unit)
+        self._attach(MemoryStore(settings), settings.to_text(), "")
+
+    @classmethod
+    def open(
+        cls,
+        url_or_path: str | Path,
+        total: Budget | None = None,
+        name: str = "default",
+        rule: str = "auto",
+        neighbours: str = "add_remove",
+        unit: str = "row",
+        *,
+        timeout: float = 30.0,
+    ) -> Self:
+        """Open the ledger of this name in a database, or make it.
+
+        Args:
+            url_or_path: A file for SQLite, or a `postgresql://user:password@host/database` address.
+            total: The promise; needed to make a ledger, optional (but checked) when it exists.
+            name: One database holds any number of ledgers, each with a total of its own.
+            rule: As for `Ledger`; like the two below, it must be what the ledger was made with.
+            neighbours: As for `Ledger`.
+            unit: As for `Ledger`.
+            timeout: How many seconds to wait for another process that is charging.
+
+        Raises:
+            ArgumentError: An argument is malformed.
+            BudgetError: The ledger was made with other settings, does not exist, or cannot be reached.
+            RecordError: What is stored there is not a whole ledger of a known version.
+            MissingExtraError: PostgreSQL is asked for without the extra `inid[postgres]`.
+
+        >>> import inid, pathlib, tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> path = pathlib.Path(folder.name, "budget.db")
+        >>> p = inid.plan(inid.Sensitivity.box([1.0, 3.0]), inid.PureDP(epsilon=0.4))
+        >>> with Ledger.open(path, total=inid.PureDP(epsilon=1.0)) as ledger:
+        ...     receipt = ledger.charge(p, label="means")
+        >>> with Ledger.open(path) as ledger:
+        ...     ledger.total, ledger.spent().epsilon
+        (PureDP(epsilon=1.0), Decimal('0.4'))
+        >>> folder.cleanup()
+        """
+        name = read_word("name", name)
+        wait = real("timeout", timeout, above=0, cure="pass the seconds to wait, for example timeout=30")
+        wanted = None if total is None else Settings.make(total, rule, neighbours, unit)
+        store = _database(url_or_path, name, wait)
+        stored = store.load()
+        if stored is None:
+            if wanted is None:
+                raise BudgetError(f'there is no ledger "{name}" in {store.where}: pass total=... to make it.')
+            stored = store.create(wanted)
+        self = cls.__new__(cls)
+        self._attach(store, stored, name)
+        self._settings.require(total, rule, neighbours, unit, store.where)
+        return self
+
+    def _attach(self, store: Store, settings: str, name: str) -> None:
+        self._store = store
+        self._settings_text = settings
+        self._settings = Settings.from_text(settings)
+        self._name = name
+        self._lock = Lock()
+        self._closed = False
+        self._seen = self._nothing_seen()
+        self._read()  # the whole stored history is checked before the ledger is handed out
+
+    @property
+    def total(self) -> Budget:
+        """The promise that all charges together keep."""
+        return self._settings.total
+
+    @property
+    def rule(self) -> str:
+        """The composition rule."""
+        return self._settings.rule
+
+    @property
+    def neighbours(self) -> str:
+        """The neighbouring relation that every plan must be for."""
+        return self._settings.neighbours
+
+    @property
+    def unit(self) -> str:
+        """What one neighbour differs in."""
+        return self._settings.unit
+
+    @property
+    def persistent(self) -> bool:
+        """Whether the ledger outlives this process."""
+        return self._store.persistent
+
+    def charge(self, plan: NoisePlan, label: str = "", private: bool = True) -> Receipt:
+        """Pay for one release of a plan; when this returns, the charge is committed and noise may be drawn.
+
+        Args:
+            plan: What will be released once. Its guarantee is proved before anything is charged.
+            label: A note for the history.
+            private: False for what is drawn under `inid.testing`'s unsafe contexts, which a lasting ledger refuses.
+
+        Raises:
+            ArgumentError: Not a plan, or a label that cannot be stored.
+            GuaranteeError: The plan does not keep its own promise.
+            BudgetError: The charge does not fit, the plan is of a kind or a neighbouring relation that this ledger does
+                not take, or the database failed. Nothing may be released.
+            RecordError: The stored history is damaged. Nothing may be released.
+        """
+        text = read_word("label", label, empty=True)
+        price = self._price(plan)
+        if private is not True and self.persistent:
+            raise BudgetError(
+                "a lasting ledger takes no charges for releases without real noise (private=False): "
+                "test with a ledger in memory, Ledger(total=...)."
+            )
+        with self._lock:
+            with self._transaction(writes=True) as transaction:
+                seen = self._caught_up(transaction, self._seen)
+                cost = self._fitting(seen, plan, price)
+                row = make_row(seen.charges + 1, text, plan, cost, seen.digest)
+                after = _Seen(row.number, added(seen.sums, cost), row.digest)
+                sums = amounts_to_text(after.sums)
+                transaction.append(row, Head(self._settings_text, after.charges, sums, after.digest))
+            self._seen = after  # only now: the transaction has committed
+        return Receipt(row.number, row.time, row.label, self._spending(cost))
+
+    def can_afford(self, plan: NoisePlan) -> bool:
+        """Whether `charge` would accept this plan now. Changes nothing; another process may still be faster.
+
+        Raises:
+            ArgumentError: Not a plan.
+            BudgetError: The database cannot be read.
+            RecordError: The stored history is damaged.
+        """
+        try:
+            price = self._price(plan)
+        except (BudgetError, GuaranteeError):
+            return False
+        seen = self._read()
+        try:
+            self._fitting(seen, plan, price)
+        except BudgetError:
+            return False
+        return True
+
+    def spent(self) -> Spending:
+        """The exact sum of all charges in each currency that the ledger counts.
+
+        With an ApproxDP total this is deliberately not an (epsilon, delta): only the total is a guarantee, and a
+        half-way conversion, chosen after seeing answers, is not.
+        """
+        return self._spending(self._read().sums)
+
+    def remaining(self) -> Spending:
+        """What is left of each limit; a charge must fit one of them together with the whole history."""
+        return self._left(self._read())
+
+    def history(self) -> tuple[Record, ...]:
+        """Every charge, oldest first, read anew from the store and checked row by row."""
+        with self._lock, self._transaction(writes=False) as transaction:
+            self._caught_up(transaction, self._nothing_seen())
+            rows = transaction.rows(0)
+        return tuple(self._record(row) for row in rows)
+
+    def close(self) -> None:
+        """Let go of the store; every later call on this object is an error. What is stored stays."""
+        self._closed = True
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __copy__(self) -> Self:
+        return self  # a copy of a budget would be a second budget
+
+    def __deepcopy__(self, _memo: dict[int, Any]) -> Self:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise BudgetError("a ledger cannot be pickled: open it in the other process with Ledger.open(...).")
+
+    def __repr__(self) -> str:
+        name = f" name={self._name!r}" if self._name else ""
+        return f"<Ledger in {self._store.where}:{name} total={self.total}>"
+
+    def __str__(self) -> str:
+        seen = self._read()
+        spent, left = self._spending(seen.sums), self._left(seen)
+        limit = Spending(self._terms.limits, self._terms.order, left=True)
+        table = [("currency", "spent", "left", "limit")]
+        table += [
+            (name, used, rest, most)
+            for (name, used), (_, rest), (_, most) in zip(spent.lines(), left.lines(), limit.lines(), strict=True)
+        ]
+        widths = [max(len(line[i]) for line in table) for i in range(4)]
+        body = [
+            "  ".join(word.ljust(width) for word, width in zip(line, widths, strict=True)).rstrip() for line in table
+        ]
+        named = f' "{self._name}"' if self._name else ""
+        title = (
+            f"Ledger{named} in {self._store.where}: {self.total}, {_times(seen)}, "
+            f"neighbours {self.neighbours}, unit {self.unit}"
+        )
+        return "\n  ".join([title, *body])
+
+    @property
+    def _terms(self) -> Terms:
+        return self._settings.terms
+
+    def _nothing_seen(self) -> _Seen:
+        return _Seen(0, self._terms.nothing, first_digest(self._settings_text))
+
+    def _read(self) -> _Seen:
+        with self._lock:
+            with self._transaction(writes=False) as transaction:
+                self._seen = self._caught_up(transaction, self._seen)
+            return self._seen
+
+    @contextmanager
+    def _transaction(self, *, writes: bool) -> Iterator[Transaction]:
+        if self._closed:
+            raise BudgetError("the ledger is closed: open it again with Ledger.open(...), or make a new one.")
+        with self._store.transaction(writes=writes) as transaction:
+            yield transaction
+
+    def _caught_up(self, transaction: Transaction, seen: _Seen) -> _Seen:
+        """The history up to now: rows not seen before are chained, parsed and summed, then compared with the head.
+
+        Raises:
+            RecordError: A row is missing, changed or half written, or the stored sums are not the sums of the rows.
+        """
+        head = transaction.head()
+        if head.settings != self._settings_text:
+            raise self._damaged("its settings have changed")
+        for row in transaction.rows(seen.charges):
+            if row.number != seen.charges + 1 or not row.follows(seen.digest):
+                raise self._damaged(f"charge {shown(row.number)} is missing, changed or half written")
+            cost = amounts_from_text(row.cost, self._terms.currencies)
+            seen = _Seen(row.number, added(seen.sums, cost), row.digest)
+        if (head.charges, head.spent, head.digest) != (seen.charges, amounts_to_text(seen.sums), seen.digest):
+            raise self._damaged("its stored sums are not the sums of its charges")
+        return seen
+
+    def _damaged(self, what: str) -> RecordError:
+        return RecordError(
+            f"the ledger in {self._store.where} is damaged: {what}. Nothing may be released: "
+            "restore it from a backup that is not older than the last release."
+        )
+
+    def _price(self, plan: NoisePlan) -> Amounts:
+        """What a plan costs in the ledger's currencies, after its promise has been proved."""
+        if not isinstance(plan, NoisePlan):
+            raise ArgumentError(f"plan must be a NoisePlan made by inid.plan(...), got {shown(plan)}: pass the plan.")
+        if plan.sensitivity.neighbours != self.neighbours:
+            raise BudgetError(
+                f'the plan is for neighbours="{plan.sensitivity.neighbours}", the ledger counts "{self.neighbours}", '
+                f'and the two do not add up: plan with neighbours="{self.neighbours}".'
+            )
+        _ = plan.certificate  # raises when the plan breaks its promise
+        return costs(plan, self._terms.currencies, self._terms.order)
+
+    def _fitting(self, seen: _Seen, plan: NoisePlan, price: Amounts) -> Amounts:
+        """The cost to record, if some rule accepts the whole history with this charge.
+
+        Raises:
+            BudgetError: No rule does.
+        """
+        if accepts(self._terms, added(seen.sums, price)):
+            return price
+        if self._terms.whole and seen.charges == 0 and plan.budget == self.total:
+            return self._terms.everything
+        if all(amount is None for amount in price.values()):
+            raise BudgetError(
+                f"{plan.mechanism} noise under {plan.budget} has no cost that a total of {self.total} can count: "
+                'plan with PureDP or mechanism="laplace", or keep a ledger with an ApproxDP, GaussianDP or ZCDP total.'
+            )
+        cost, left = self._spending(price), self._left(seen)
+        raise BudgetError(
+            f"the budget has no room for this charge: it costs {cost}; left is {left} of {self.total} "
+            f"after {_times(seen)}. Plan with a smaller promise or more noise; a total cannot grow."
+        )
+
+    def _spending(self, amounts: Amounts) -> Spending:
+        return Spending(tuple((c, amounts[c]) for c in self._terms.currencies), self._terms.order)
+
+    def _left(self, seen: _Seen) -> Spending:
+        pairs = ((currency, limit, seen.sums[currency]) for currency, limit in self._terms.limits)
+        rest = tuple((c, None if spent is None else max(limit - spent, Fraction(0))) for c, limit, spent in pairs)
+        return Spending(rest, self._terms.order, left=True)
+
+    def _record(self, row: Row) -> Record:
+        try:
+            plan, certificate = json.loads(row.plan), json.loads(row.certificate)
+        except ValueError:
+            raise self._damaged(f"charge {row.number} does not parse") from None
+        cost = self._spending(amounts_from_text(row.cost, self._terms.currencies))
+        return Record(row.number, row.time, row.label, plan, certificate, cost)
+
+
+def _times(seen: _Seen) -> str:
+    return "1 charge" if seen.charges == 1 else f"{seen.charges} charges"
+
+
+def _database(address: object, name: str, timeout: float) -> "DatabaseStore":
+    """The store that an address names; imports SQLAlchemy."""
+    from inid.accounting.databases import PostgresStore, SqliteStore
+
+    if isinstance(address, str) and address.startswith(_POSTGRES):
+        return PostgresStore(address, name, timeout)
+    if isinstance(address, str) and address.startswith("sqlite:///"):
+        address = address.removeprefix("sqlite:///")
+    cure = "pass a file's path, or postgresql://user:password@host/database"
+    if not isinstance(address, (str, Path)) or (isinstance(address, str) and _SCHEME.match(address)):
+        scheme = str(address).split("://", maxsplit=1)[0] if isinstance(address, str) else shown(address)
+        raise ArgumentError(f"a ledger cannot be opened on {scheme}: {cure}.")
+    text = str(address)
+    if text in ("", ".", ":memory:") or "\x00" in text:
+        raise ArgumentError(
+            f"a ledger needs a file of its own, got {shown(text)}: {cure}; in memory, Ledger(total=...)."
+        )
+    return SqliteStore(Path(address), name, timeout)

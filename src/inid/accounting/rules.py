@@ -1,0 +1,227 @@
+"""The composition rules, fixed when a ledger is made: limits per currency, each proved, and when a history fits them.
+
+Every rule stays valid when later queries depend on earlier answers (THEORY section 7, E7; docs/ledger.md says why). A
+history is kept as one exact sum per currency. It is accepted when at least one currency's sum is within its limit.
+
+    total                    currency and limit
+    PureDP                   epsilon      epsilon
+    GaussianDP               mu_squared   mu^2
+    ZCDP                     rho          rho
+    ApproxDP                 (a) epsilon      epsilon, which uses no delta
+                             (b) mu_squared   mu_0(epsilon, delta/2)^2
+                             (c) renyi        B(a) at delta/2, one order a
+                             (d) the whole promise in one charge, on an empty ledger
+    ApproxDP, "gaussian"     mu_squared   mu_0(epsilon, delta)^2
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+from inid.accounting.amounts import Amounts, Currency, read
+from inid.arguments import choice, shown
+from inid.budget import ZCDP, ApproxDP, Budget, GaussianDP, PureDP
+from inid.errors import ArgumentError, RecordError
+from inid.theory import gaussian
+from inid.theory.enclosures import enclose, exp
+from inid.theory.gaussian import decimal_fraction
+
+__all__ = ["Rule", "Terms", "accepts", "make_terms", "terms_from_dict"]
+
+Rule = Literal["auto", "gaussian"]
+
+_RULES: tuple[Rule, ...] = ("auto", "gaussian")
+_GRID = 800
+_LEAST_EXPONENT, _MOST_EXPONENT = -20.0, 45.0  # of a - 1, natural logarithm
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The limits of a ledger, one per currency it counts; the Renyi order; whether rule (d) applies."""
+
+    limits: tuple[tuple[Currency, Fraction], ...]
+    order: Fraction | None = None
+    whole: bool = False
+
+    @property
+    def currencies(self) -> tuple[Currency, ...]:
+        """The currencies that the ledger counts."""
+        return tuple(currency for currency, _ in self.limits)
+
+    @property
+    def nothing(self) -> dict[Currency, Fraction | None]:
+        """The sums of an empty history."""
+        return dict.fromkeys(self.currencies, Fraction(0))
+
+    @property
+    def everything(self) -> dict[Currency, Fraction | None]:
+        """The cost of a charge under rule (d): no currency bounds it, so no rule accepts anything after it."""
+        return dict.fromkeys(self.currencies)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-safe dictionary; every number as the text of an exact rational."""
+        order = None if self.order is None else str(self.order)
+        return {"limits": {currency: str(limit) for currency, limit in self.limits}, "order": order}
+
+
+def make_terms(total: Budget, rule: str = "auto") -> Terms:
+    """The limits that keep a promise under a rule, each on the safe side of its root and proved.
+
+    Raises:
+        ArgumentError: The total is not a budget, or the rule is unknown or does not fit the kind of total.
+
+    >>> import inid
+    >>> make_terms(inid.PureDP(epsilon=0.5)).limits
+    (('epsilon', Fraction(1, 2)),)
+    >>> [name for name, limit in make_terms(inid.ApproxDP(epsilon=1.0, delta=1e-6)).limits]
+    ['epsilon', 'mu_squared', 'renyi']
+    """
+    if not isinstance(total, Budget):
+        raise ArgumentError(
+            f"total must be a promise such as inid.ApproxDP(epsilon=3.0, delta=1e-6), got {shown(total)}: name it."
+        )
+    choice("rule", rule, _RULES)
+    if rule == "gaussian" and not isinstance(total, ApproxDP):
+        raise ArgumentError(f'rule="gaussian" is for an ApproxDP total, got {total}: leave rule out.')
+    if isinstance(total, PureDP):
+        terms = Terms((("epsilon", decimal_fraction(total.epsilon)),))
+    elif isinstance(total, GaussianDP):
+        terms = Terms((("mu_squared", decimal_fraction(total.mu) ** 2),))
+    elif isinstance(total, ZCDP):
+        terms = Terms((("rho", decimal_fraction(total.rho)),))
+    elif isinstance(total, ApproxDP) and rule == "gaussian":
+        terms = Terms((("mu_squared", Fraction(total.mu) ** 2),))
+    elif isinstance(total, ApproxDP):
+        half = _half(total.delta)
+        mu = gaussian.mu_of(total.epsilon, half) if half else 0.0
+        order = _best_order(total)
+        renyi = max(_renyi_limit(total, order), Fraction(0))
+        limits: tuple[tuple[Currency, Fraction], ...] = (
+            ("epsilon", decimal_fraction(total.epsilon)),
+            ("mu_squared", Fraction(mu) ** 2),
+            ("renyi", renyi),
+        )
+        terms = Terms(limits, order, whole=True)
+    else:
+        raise ArgumentError(
+            f"total must be PureDP, ApproxDP, GaussianDP or ZCDP, got {shown(total)}: name the promise."
+        )
+    return terms
+
+
+def terms_from_dict(record: object, total: Budget, rule: Rule) -> Terms:
+    """The terms that `Terms.to_dict` described, refused unless every limit is proved to keep the promise.
+
+    A ledger keeps the limits it was made with, digit for digit, even if a later version would find better ones.
+
+    Raises:
+        RecordError: The record does not parse, or a limit in it exceeds what the promise allows.
+    """
+    fresh = make_terms(total, rule)
+    if not (
+        isinstance(record, Mapping) and set(record) == {"limits", "order"} and isinstance(record["limits"], Mapping)
+    ):
+        raise RecordError("the ledger's limits do not parse: they must hold limits and order.")
+    if set(record["limits"]) != set(fresh.currencies):
+        raise RecordError(f"the ledger's limits must be exactly in {', '.join(fresh.currencies)}.")
+    limits = tuple((currency, read(record["limits"][currency])) for currency in fresh.currencies)
+    order = None if record["order"] is None else read(record["order"])
+    if (order is None) != (fresh.order is None) or not (order is None or order > 1):
+        raise RecordError("the ledger's Renyi order does not parse: it must be a rational above 1.")
+    terms = Terms(limits, order, fresh.whole)
+    for (currency, limit), (_, best) in zip(limits, fresh.limits, strict=True):
+        most = max(_renyi_limit(total, order), Fraction(0)) if isinstance(total, ApproxDP) and order else best
+        if not limit <= (most if currency == "renyi" else best):
+            raise RecordError(f"the ledger's limit on {currency} exceeds what {total} allows: the record was changed.")
+    return terms
+
+
+def accepts(terms: Terms, sums: Amounts) -> bool:
+    """Whether at least one rule accepts a whole history with these sums.
+
+    >>> import inid
+    >>> terms = make_terms(inid.PureDP(epsilon=6.0))
+    >>> accepts(terms, {"epsilon": 60 * Fraction("0.1")}), accepts(terms, {"epsilon": 61 * Fraction("0.1")})
+    (True, False)
+    """
+    found = ((sums[currency], limit) for currency, limit in terms.limits)
+    return any(spent is not None and spent <= limit for spent, limit in found)
+
+
+def _half(delta: float) -> float:
+    """The largest float whose printed decimal is at most half of delta's."""
+    half, exact = delta / 2, decimal_fraction(delta) / 2
+    while half and decimal_fraction(half) > exact:
+        half = math.nextafter(half, 0.0)
+    return half
+
+
+def _renyi_limit(total: ApproxDP, order: Fraction) -> Fraction:
+    """A rational that is certainly at most B(a) = eps - log(1 - 1/a) + (log(delta/2) + log a)/(a - 1).
+
+    A Renyi divergence of order a of at most B(a) implies (eps, delta/2)-DP (Canonne, Kamath and Steinke 2020,
+    Proposition 12, solved for the divergence). Rounded down to a multiple of 2^-96.
+    """
+    less = order - 1
+    growth = _log_below(1 + 1 / less)
+    tail = 2 / (decimal_fraction(total.delta) * order)
+    price = _log_above(tail) / less if tail > 1 else Fraction(0)
+    exact = decimal_fraction(total.epsilon) + growth - price
+    return Fraction(math.floor(exact * 2**96), 2**96)
+
+
+def _best_order(total: ApproxDP) -> Fraction:
+    """The order a that about maximises B(a)/a, the number of Gaussian charges that fit; any a > 1 would be valid."""
+    epsilon, log_half = total.epsilon, math.log(total.delta) - math.log(2)
+
+    def value(exponent: float) -> float:
+        less = math.exp(exponent)
+        return (epsilon + math.log1p(1 / less) + (log_half + math.log1p(less)) / less) / (1 + less)
+
+    width = (_MOST_EXPONENT - _LEAST_EXPONENT) / _GRID
+    best = max((_LEAST_EXPONENT + i * width for i in range(_GRID + 1)), key=value)
+    fine = max((best + (i / _GRID - 0.5) * 2 * width for i in range(_GRID + 1)), key=value)
+    less = math.exp(fine)
+    # Few binary digits, so that the order is a float and a short rational at once.
+    return _short(1 + less) if less >= 1 else 1 + _short(less)
+
+
+def _short(value: float) -> Fraction:
+    mantissa, exponent = math.frexp(value)
+    return round(mantissa * 2**20) * Fraction(2) ** (exponent - 20)
+
+
+def _log_below(x: Fraction) -> Fraction:
+    """A rational below log x, x > 1, by at most about 2^-40 relative: guessed in floats, proved in integers."""
+    guess, slack = Fraction(_log(x)), Fraction(1, 2**45)
+    bits = _bits(x)
+    while True:
+        below = guess * (1 - slack)
+        if below <= 0:
+            return Fraction(0)
+        if Fraction(exp(enclose(below, bits), bits)[1], 1 << bits) <= x:
+            return below
+        slack *= 2
+
+
+def _log_above(x: Fraction) -> Fraction:
+    """A rational above log x, x > 1."""
+    guess, slack = Fraction(_log(x)), Fraction(1, 2**45)
+    bits = _bits(x)
+    while True:
+        above = guess * (1 + slack)
+        if Fraction(exp(enclose(above, bits), bits)[0], 1 << bits) >= x:
+            return above
+        slack *= 2
+
+
+def _log(x: Fraction) -> float:
+    return math.log1p(float(x - 1)) if x < 2 else math.log(x.numerator) - math.log(x.denominator)
+
+
+def _bits(x: Fraction) -> int:
+    """Enough bits to tell the exponential of a number within 2^-45 of log x, however close x is to 1."""
+    gap = x - 1
+    return 192 + 2 * max(0, gap.denominator.bit_length() - gap.numerator.bit_length())
