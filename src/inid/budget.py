@@ -195,7 +195,7 @@ class GaussianDP(Budget):
 
     def admits(self, mechanism: Mechanism, spent: Fraction) -> bool:
         promise = decimal_fraction(self.mu)
-        return spent <= promise**2 if mechanism == "gaussian" else laplace.pure_within_gaussian(spent, promise)
+        return spent <= promise**2 if mechanism == "gaussian" else laplace.laplace_within_gaussian(spent, promise)
 
     def to_approx(self, delta: float) -> "ApproxDP":
         delta = _delta(delta)

@@ -29,14 +29,13 @@ from inid.errors import ArgumentError, RecordError
 from inid.planning import NoisePlan
 from inid.sensitivity import supremum
 from inid.theory.curves import renyi
-from inid.theory.enclosures import enclose, exp
-from inid.theory.gaussian import decimal_fraction, tail_bounds
+from inid.theory.gaussian import decimal_fraction
+from inid.theory.laplace import laplace_within_gaussian
 
 __all__ = ["costs", "laplace_mu_squared"]
 
 _BITS = 128
 _NEAR, _FAR = Fraction(1, 1024), Fraction(100)
-_PROOF_BITS = 320
 
 
 def costs(
@@ -78,11 +77,7 @@ def laplace_mu_squared(epsilon: Fraction) -> Fraction:
 
     Statement: mu = -2 Phi^-1(e^(-epsilon/2) / 2), which is exact for one coordinate. Guarantee: never below.
 
-    Why. (1) The curve of any such release lies below that of one coordinate with ratio e = epsilon: delta is
-    Schur-convex in the ratios (E5). (2) One coordinate has the trade-off function f(x) = 1 - e^e x up to x = e^-e / 2,
-    then e^-e / (4 x) up to 1/2, then e^-e (1 - x). The Gaussian one is G(x) = Q(mu - t) where x = Q(t). In the middle
-    x G(x) = Q(t) Q(mu - t) <= Q(mu/2)^2 = e^-e / 4, since log Q is concave; so G <= f there, and at both ends of it. On
-    the outer pieces f is linear, G is convex, and both meet at (0, 1) and (1, 0): so G <= f everywhere.
+    Why: see `inid.theory.laplace.laplace_within_gaussian`.
 
     Tiny and huge epsilon have rational bounds that need no search. Below 1/1024: 2 Q(mu/2) <= 1 - mu density(mu/2) and
     e^(-e/2) >= 1 - e/2, so mu density(mu/2) >= e/2 suffices; density(mu/2) > 0.39893 for mu < 1/512, so mu = 1.2534 e
@@ -101,16 +96,12 @@ def laplace_mu_squared(epsilon: Fraction) -> Fraction:
 
 @lru_cache(maxsize=1024)
 def _searched_mu(epsilon: Fraction) -> Fraction:
-    """The float mu from scipy, raised until 2 Q(mu/2) e^(epsilon/2) <= 1 is proved in integers."""
+    """The float mu from scipy, raised until it is proved."""
     guess = -2 * float(ndtri_exp(float(-epsilon / 2) - math.log(2)))
-    _, growth = exp(enclose(epsilon / 2, _PROOF_BITS), _PROOF_BITS)
     slack = 2.0**-48
-    while True:
-        mu = Fraction(guess * (1 + slack))
-        _, tail = tail_bounds(mu / 2, _PROOF_BITS)
-        if 2 * tail * growth <= 1 << _PROOF_BITS:
-            return mu
+    while not laplace_within_gaussian(epsilon, Fraction(guess * (1 + slack))):
         slack *= 2
+    return Fraction(guess * (1 + slack))
 
 
 def _base(plan: NoisePlan) -> Fraction:

@@ -100,7 +100,7 @@ def _statement(budget: Budget, mechanism: Mechanism) -> str:
     laplace = {
         "PureDP": "sup over the set of sum |d_i| / beta_i <= epsilon",
         "ApproxDP": "sup over the set of sum |d_i| / beta_i <= epsilon - 2 log(1 - delta)",
-        "GaussianDP": "e = sup over the set of sum |d_i| / beta_i has Q(mu/2) (1 + e^e) <= 1",
+        "GaussianDP": "e = sup over the set of sum |d_i| / beta_i has 2 Q(mu/2) <= exp(-e/2)",
         "ZCDP": "sup over the set of sum |d_i| / beta_i <= sqrt(2 rho)",
     }
     return (gaussian if mechanism == "gaussian" else laplace)[budget.kind]

@@ -17,6 +17,7 @@ __all__ = [
     "epsilon_in_approx",
     "epsilon_in_gaussian",
     "laplace_within_approx",
+    "laplace_within_gaussian",
     "least_epsilon",
     "pure_as_approx",
     "pure_as_gaussian",
@@ -24,7 +25,7 @@ __all__ = [
 ]
 
 _BITS = 320
-_WIDE = 80  # beyond this mu, epsilon <= mu^2/8 is used: Q(x) <= e^(-x^2/2)/2 makes it valid
+_WIDE = 80  # beyond this mu, Q(x) <= e^(-x^2/2)/2 stands for Q: it is near enough
 
 
 def laplace_within_approx(epsilon: Fraction, delta: Fraction, spent: Fraction) -> bool:
@@ -67,18 +68,33 @@ def pure_within_gaussian(spent: Fraction, mu: Fraction) -> bool:
     return tail * ((1 << bits) + growth) <= 1 << bits
 
 
+def laplace_within_gaussian(spent: Fraction, mu: Fraction) -> bool:
+    """Whether Laplace noise with sup sum |d_i|/beta_i = `spent` is certainly mu-GDP: 2 Q(mu/2) <= e^(-spent/2).
+
+    Statement: exact for one coordinate, and valid for every set, because among all ratio vectors with a given sum the
+    single ratio has the largest curve (E5). For one coordinate with ratio e the trade-off function is 1 - e^e x up to
+    x = e^-e / 2, then e^-e / (4 x) up to 1/2, then e^-e (1 - x). The Gaussian one is G(x) = Q(mu - t), x = Q(t). In the
+    middle x G(x) = Q(t) Q(mu - t) <= Q(mu/2)^2 <= e^-e / 4, since log Q is concave; on the outer pieces the convex G
+    lies below chords that lie below the linear f.
+    """
+    if mu > _WIDE:
+        return spent <= mu * mu / 4
+    if spent > 2000:
+        return False
+    bits = _bits(mu)
+    _, tail = tail_bounds(mu / 2, bits)
+    _, growth = exp(enclose(spent / 2, bits), bits)
+    return 2 * tail * growth <= 1 << bits
+
+
 def epsilon_in_gaussian(mu: float) -> float:
-    """The largest float epsilon such that every epsilon-DP mechanism is mu-GDP, mu the decimal that it prints as."""
+    """The largest float that Laplace noise may spend under mu-GDP, mu the decimal that it prints as."""
     promise = decimal_fraction(mu)
-    tail = float(log_ndtr(-mu / 2))
-    guess = (
-        min(mu * (mu / 8), sys.float_info.max)
-        if mu > _WIDE
-        else math.log(math.expm1(-tail))
-        if mu > 1e-8
-        else mu * math.sqrt(2 / math.pi)
-    )
-    return last_float(lambda spent: spent <= 0 or pure_within_gaussian(Fraction(spent), promise), guess)
+    if mu > _WIDE:
+        guess = min(mu * (mu / 4), sys.float_info.max)
+    else:
+        guess = -2 * (math.log(2) + float(log_ndtr(-mu / 2))) if mu > 1e-8 else mu * math.sqrt(2 / math.pi)
+    return last_float(lambda spent: spent <= 0 or laplace_within_gaussian(Fraction(spent), promise), guess)
 
 
 def least_epsilon(delta: float, spent: Fraction) -> float:
