@@ -2,11 +2,12 @@
 
 import datetime as dt
 import math
+import numbers
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from inid.arguments import Floats, real, shown
@@ -22,6 +23,7 @@ __all__ = ["Release", "release"]
 
 _VERSION = 1
 _WHOLE = 2**53  # the integers up to here are float64 numbers
+_MISSING = ("NAType", "NaTType")  # how data frames write a missing entry
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,10 +102,10 @@ def release(values: object, plan: NoisePlan, ledger: "Ledger | None" = None, *, 
     The order is: check shapes and types, check the plan's own proof, charge the ledger (which commits), draw. A crash
     after the charge loses budget, never privacy.
 
-    Each value is a float64 (integers count up to 2^53 in size and are held to that). NaN counts as 0, and values beyond
-    the public limit of their scale (at least 2^39 scales) count as the limit: no error, message or branch depends on a
-    value. Mapping NaN to 0 is not Lipschitz, so map missing records before summing; what the plan certifies is the
-    sensitivity of the values as they are passed, after this mapping.
+    Each value is a float64 (integers and exact fractions are held to 2^53 in size first). NaN and missing entries count
+    as 0, and values beyond the public limit of their scale (at least 2^39 scales) count as the limit: no error, message
+    or branch depends on a value. Mapping NaN to 0 is not Lipschitz, so map missing records before summing; what the
+    plan certifies is the sensitivity of the values as they are passed, after this mapping.
 
     Args:
         values: The exact answer, one number per coordinate of the plan.
@@ -141,32 +143,33 @@ def release(values: object, plan: NoisePlan, ledger: "Ledger | None" = None, *, 
 def _read_values(values: object, dimension: int) -> Floats:
     """The values as float64, by their type and shape alone: what they hold is never inspected and never shown."""
     cure = f"pass a one-dimensional sequence of {dimension} numbers, one per coordinate of the plan"
+    declared = getattr(values, "dtype", None)
     try:
-        raw = np.asarray(values)
+        # Only a declared NumPy type is trusted: for lists and nullable columns NumPy would choose one by the values.
+        raw = np.asarray(values) if isinstance(declared, np.dtype) else np.array(values, dtype=object)
     except Exception:  # noqa: BLE001 - any converter may raise anything, and its message may hold data
         raise ArgumentError(f"values must be a flat sequence of numbers: {cure}.") from None
-    if raw.dtype.kind == "O" and raw.ndim == 1:  # missing entries of a nullable column: NaN, like any other
-        raw = np.array([_number(entry) for entry in raw], dtype=np.float64)
-    if raw.dtype.kind not in "iuf" or raw.dtype.itemsize > 8:
-        raise ArgumentError(f"values must be float64 or integers, got entries of type {raw.dtype.name}: {cure}.")
     if raw.shape != (dimension,):
         raise ArgumentError(f"values must have shape ({dimension},), got {raw.shape}: {cure}.")
+    if raw.dtype.kind == "O":
+        raw = np.array([_number(at, entry, cure) for at, entry in enumerate(raw)], dtype=np.float64)
+    if raw.dtype.kind not in "iuf" or raw.dtype.itemsize > 8:
+        raise ArgumentError(f"values must be float64 or integers, got entries of type {raw.dtype.name}: {cure}.")
     if raw.dtype.kind in "iu":
         # Larger integers would be rounded by more than 1, which no sensitivity accounts for; clamping is 1-Lipschitz.
-        raw = _clamped(raw)
+        least, most = max(-_WHOLE, int(np.iinfo(raw.dtype).min)), min(_WHOLE, int(np.iinfo(raw.dtype).max))
+        raw = np.clip(raw, least, most)
     return np.ascontiguousarray(raw, dtype=np.float64)
 
 
-def _clamped(raw: NDArray[Any]) -> NDArray[Any]:
-    least = max(-_WHOLE, int(np.iinfo(raw.dtype).min))
-    most = min(_WHOLE, int(np.iinfo(raw.dtype).max))
-    return np.asarray(np.clip(raw, least, most))
-
-
-def _number(entry: object) -> float:
-    if isinstance(entry, int):  # of any size: rounded alike before it is a float
+def _number(at: int, entry: object, cure: str) -> float:
+    """One entry by its type: a number, held to 2^53 unless it is a float already, or NaN for a missing one."""
+    if isinstance(entry, (float, np.floating)):
+        return float(entry)
+    if isinstance(entry, (numbers.Rational, np.integer)):
         return float(max(-_WHOLE, min(_WHOLE, entry)))
-    try:
-        return float(entry)  # type: ignore[arg-type]
-    except Exception:  # noqa: BLE001 - whatever is not a number is missing, and says nothing
+    if isinstance(entry, Decimal):
+        return math.nan if entry.is_nan() else float(max(Decimal(-_WHOLE), min(Decimal(_WHOLE), entry)))
+    if entry is None or type(entry).__name__ in _MISSING:
         return math.nan
+    raise ArgumentError(f"values[{at}] must be a number, got an entry of type {type(entry).__name__}: {cure}.")

@@ -2,8 +2,12 @@
 
 import json
 import math
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 
 import inid
@@ -45,6 +49,8 @@ SECRET = 987654.25
         np.ones(3, dtype=bool),
         [[1.0], [1.0, SECRET], 3.0],
         {"a": SECRET},
+        [1.0, "987654.25", 3.0],
+        [1.0, SECRET + 1j, 3.0],
     ],
 )
 def test_wrong_shape_or_type_is_refused_before_any_charge_and_shows_no_value(values):
@@ -92,10 +98,30 @@ def test_nan_counts_as_zero_and_infinities_as_the_public_limit():
     assert np.isfinite(released.values).all()
 
 
-def test_missing_entries_of_an_object_array_count_as_nan():
+@pytest.mark.parametrize(
+    "values",
+    [
+        [None, 2, math.nan],
+        np.array([None, 2, pd.NA], dtype=object),
+        pd.Series([None, 2, None], dtype="Int64"),
+        pl.Series([None, 2, None]),
+        [pd.NaT, Fraction(2), Decimal("nan")],
+    ],
+    ids=["list", "object", "pandas", "polars", "exotic"],
+)
+def test_missing_entries_count_as_nan(values):
     with unsafe_no_noise():
-        released = inid.release(np.array([None, 2, "x"], dtype=object), PLAN)
+        released = inid.release(values, PLAN)
     assert released.values.tolist() == [0.0, 2.0, 0.0]
+
+
+@pytest.mark.parametrize("other", [-1, 0.5, None, Fraction(1, 2), 2**64])
+def test_how_an_integer_is_read_does_not_depend_on_the_other_values(other):
+    """NumPy picks a type for a list by its values: 2^63 - 1 and 2^63 beside -1 would be an integer and a float."""
+    plan = inid.plan(inid.Sensitivity.box([2.0**24] * 2), inid.PureDP(1.0))
+    with unsafe_no_noise():
+        one, two = (inid.release([big, other], plan).values[0] for big in (2**63 - 1, 2**63))
+    assert one == two == 2.0**53
 
 
 def test_integers_beyond_the_exact_floats_are_held_so_that_neighbours_stay_neighbours():

@@ -31,7 +31,9 @@ def box_ratios(limits: Floats, scales: Floats, counts: Counts | None) -> Ratios:
     >>> box_ratios(np.array([1.0, 3.0]), np.array([2.0, 4.0]), None)[0].round(3)
     array([0.5 , 0.75])
     """
-    return limits / scales * _UP, np.ones(limits.size, dtype=np.int64) if counts is None else counts
+    with np.errstate(over="ignore"):
+        ratios = np.nextafter(limits / scales * _UP, np.inf)  # the last step is for quotients among the subnormals
+    return ratios, np.ones(limits.size, dtype=np.int64) if counts is None else counts
 
 
 def capped_ratios(limits: Floats, scales: Floats, counts: Counts | None, l1: float | None, l2: float | None) -> Ratios:
@@ -47,6 +49,11 @@ def capped_ratios(limits: Floats, scales: Floats, counts: Counts | None, l1: flo
     """
     times = np.ones(limits.size, dtype=np.int64) if counts is None else counts
     total = int(times.sum())
+    # Ratios have no unit: in units of the largest limit and of the least scale nothing overflows or vanishes.
+    shift, scale_shift = (math.frexp(float(x))[1] for x in (limits.max(), scales.min()))
+    limits, scales = np.ldexp(limits, -shift), np.ldexp(scales, -scale_shift)
+    l1 = _binding(l1, float(limits @ times), shift)
+    l2 = _binding(l2, math.sqrt(float(np.square(limits) @ times)), shift)
     curves = [_k_largest(limits / scales, times, 0.0)]
     for nu, tau in _multipliers(limits, scales, counts, l1, l2):
         slope = np.maximum(1.0 / scales - nu, 0.0)
@@ -59,14 +66,26 @@ def capped_ratios(limits: Floats, scales: Floats, counts: Counts | None, l1: flo
     starts = starts[starts < total]
     here, after = (np.min([np.interp(k, *curve) for curve in curves], axis=0) for k in (starts, starts + 1))
     ratios = np.maximum(after - here, 0.0) + 2.0**-50 * after  # the difference of two rounded sums
-    return ratios * _UP, np.diff(np.append(starts, total))
+    with np.errstate(over="ignore"):
+        found = np.ldexp(ratios * _UP, shift - scale_shift)
+    return np.nextafter(found, np.inf), np.diff(np.append(starts, total))
+
+
+def _binding(cap: float | None, norm: float, shift: int) -> float | None:
+    """The cap in the same unit, or None when the limits alone keep to it."""
+    if cap is None or math.frexp(cap)[1] - shift > 1000:
+        return None
+    scaled = math.ldexp(cap, -shift)
+    return scaled if scaled < norm * (1 + 1e-9) else None
 
 
 def _k_largest(gains: Floats, times: Counts, constant: float) -> tuple[Floats, Floats]:
     """The sum of the k largest gains, plus a constant, as knots and values of a piecewise linear function of k."""
     order = np.argsort(-gains, kind="stable")
     knots = np.concatenate([[0.0], np.cumsum(times[order].astype(np.float64))])
-    return knots, constant + np.concatenate([[0.0], np.cumsum((gains * times)[order])])
+    sums = np.cumsum((gains * times)[order])
+    # A running sum of n terms is wrong by less than n units in the last place.
+    return knots, (constant + np.concatenate([[0.0], sums])) * (1 + (gains.size + 8) * 2.0**-52)
 
 
 def _multipliers(
@@ -104,14 +123,16 @@ def norm_ratios(norms: Floats, scales: Floats, counts: Counts | None, groups: Co
         found, held = _root_increments(norms[g], scales[cells], times[cells])
         ratios.append(found)
         number.append(held)
-    return np.concatenate(ratios) * _UP, np.concatenate(number)
+    with np.errstate(over="ignore"):
+        return np.nextafter(np.concatenate(ratios) * _UP, np.inf), np.concatenate(number)
 
 
 def _root_increments(norm: float, scales: Floats, times: Counts) -> Ratios:
     """Increments of C sqrt(sum of the j largest 1/beta^2), equal scales in blocks rounded up to their first."""
     unit = float(scales[0])
-    weights = np.square(unit / scales)
-    before = np.concatenate([[0.0], np.cumsum(weights * times)[:-1]])
+    weights = np.maximum(np.square(unit / scales) * _UP, 2.0**-1000)
+    # What came before enters from below: a running sum of n terms is wrong by less than n units in the last place.
+    before = np.concatenate([[0.0], np.cumsum(weights * times)[:-1]]) * (1 - (weights.size + 8) * 2.0**-52) / _UP
     ratios: list[float] = []
     held: list[int] = []
     for base, weight, count in zip(before.tolist(), weights.tolist(), times.tolist(), strict=True):

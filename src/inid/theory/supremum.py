@@ -82,7 +82,8 @@ def group_scales(
     if scales.size > RATIONAL_TERMS:
         # Relative errors: one per division and square, one per addition, two for the root and the last division.
         sums = np.add.reduceat(np.square(least[groups] / scales) * counts, starts)
-        return np.asarray(least / np.sqrt(sums) * (1 - (cells + 16) * 2.0**-52))
+        found = least / np.sqrt(sums) * (1 - (cells + 16) * 2.0**-52)
+        return np.nextafter(np.nextafter(found, 0.0), 0.0)  # two more units for results among the subnormals
     ends = np.append(starts, scales.size)
     found = np.empty(number)
     for g in range(number):
@@ -150,11 +151,15 @@ def _knapsack(limits: Floats, scales: Floats, l1: float) -> Fraction:
     length = np.maximum(limits / l1, 1e-300)
     with np.errstate(over="ignore"):
         quotients = limits / scales
+    moved = 0
+    if float(quotients.max()) < 2.0**-900:  # near the subnormals quotients lose their digits; the limits have room
+        moved = 900
+        quotients = np.ldexp(limits, moved) / scales
     largest = float(quotients.max())
     if not 0 < largest < math.inf:
         return Fraction(2) ** 4096  # beyond the floats: more than any budget
     top, _ = best_vertex(length, np.square(quotients / largest), slack=2.0**-45)
-    return Fraction(top * (1 + 2.0**-40)) * Fraction(largest) ** 2
+    return Fraction(top * (1 + 2.0**-40)) * (Fraction(largest) / (1 << moved)) ** 2
 
 
 def _positive(limits: Floats, scales: Floats, nu_1: Fraction, reference: float, nu_2: Fraction) -> Mask:
