@@ -328,7 +328,10 @@ def _counts(name: str, value: object, size: int) -> Counts | None:
     at = int(np.argmin((numbers == np.floor(numbers)) & (numbers < 2.0**53)))
     if not (numbers[at] == np.floor(numbers[at]) and numbers[at] < 2.0**53):
         raise ArgumentError(f"{name}[{at}] must be a whole number below 2^53, got {shown(float(numbers[at]))}: {cure}.")
-    return _frozen(numbers.astype(np.int64))
+    whole = numbers.astype(np.int64)
+    if not sum(whole.tolist()) < 2**53:  # as Python integers: the sum of 64-bit ones may wrap
+        raise ArgumentError(f"{name} must add up to less than 2^53 coordinates: {cure}.")
+    return _frozen(whole)
 
 
 def _cap(name: str, value: object) -> float | None:

@@ -194,7 +194,8 @@ def _capped_laplace(
             # that maximum lies beyond lambda, so doubt is settled in favour of the former.
             with np.errstate(divide="ignore", invalid="ignore"):
                 peak = np.log2(1 - scales / reference) - np.log2(scales) - _log2(tau)
-            full = active & (peak > np.log2(limits) + 2.0**-36)
+            # Close to the reference the difference of the two cancels; there, too, doubt is settled that way.
+            full = (scales < reference * (1 - 2.0**-10)) & (peak > np.log2(limits) + 2.0**-36)
         else:
             full = active
         value = nu * Fraction(l1 or 0.0) + tau * Fraction(l2 or 0.0) ** 2 / 2
