@@ -81,7 +81,13 @@ def integer(name: str, value: object, *, least: int, cure: str) -> int:
 
 
 def array(
-    name: str, value: object, *, positive: bool = False, length: int | Sequence[int] | None = None, cure: str
+    name: str,
+    value: object,
+    *,
+    positive: bool = False,
+    length: int | Sequence[int] | None = None,
+    up: bool = False,
+    cure: str,
 ) -> Floats:
     """A fresh, read-only, one-dimensional float64 array of finite numbers that are >= 0 (or > 0).
 
@@ -90,9 +96,10 @@ def array(
         value: A sequence of numbers: list, tuple, NumPy array, pandas or Polars series.
         positive: Require every entry to be greater than 0 instead of at least 0.
         length: The length required, or several lengths of which one is required.
+        up: Round numbers that no float holds exactly (long integers, decimals, fractions) up instead of to nearest.
         cure: What the caller should do instead.
     """
-    raw = _as_array(name, value, cure)
+    raw = _as_array(name, value, cure, up=up)
     if raw.ndim != 1:
         raise ArgumentError(f"{name} must be one-dimensional, got {raw.ndim} dimensions: {cure}.")
     if raw.size == 0:
@@ -104,6 +111,9 @@ def array(
             raise ArgumentError(f"{name} must have {wanted} entries, got {raw.size}: {cure}.")
     with np.errstate(all="ignore"):
         numbers_ = np.array(raw, dtype=np.float64)
+        if up and raw.dtype != np.float64 and raw.dtype.itemsize >= 8:
+            low = numbers_.astype(raw.dtype) < raw if raw.dtype.kind == "f" else np.abs(numbers_) >= 2.0**53
+            numbers_[low] = np.nextafter(numbers_[low], np.inf)
     # Two reductions say whether every entry is wanted (NaN fails both); only a failure looks for the culprit.
     low, high = numbers_.min(), numbers_.max()
     if not ((low > 0 if positive else low >= 0) and high < math.inf):
@@ -141,6 +151,13 @@ def labels(value: object, count: int) -> tuple[str, ...] | None:
     return words
 
 
+def _raised(written: object, number: float | None) -> float | None:
+    """The float, or the next one when it lies below the exact number that was written."""
+    if not isinstance(written, (Decimal, numbers.Rational)) or number is None or not math.isfinite(number):
+        return number
+    return math.nextafter(number, math.inf) if Fraction(number) < Fraction(written) else number
+
+
 def _as_float(value: object) -> float | None:
     """The float nearest to a real number, or None when the value is not one (booleans and strings are not)."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (numbers.Real, Decimal)):
@@ -151,7 +168,7 @@ def _as_float(value: object) -> float | None:
         return None
 
 
-def _as_array(name: str, value: object, cure: str) -> NDArray[Any]:
+def _as_array(name: str, value: object, cure: str, *, up: bool) -> NDArray[Any]:
     if isinstance(value, (str, bytes, dict, set, frozenset)) or value is None or np.isscalar(value):
         raise ArgumentError(f"{name} must be a sequence of numbers, got {shown(value)}: {cure}.")
     if isinstance(value, np.ma.MaskedArray):
@@ -167,6 +184,8 @@ def _as_array(name: str, value: object, cure: str) -> NDArray[Any]:
         if None in floats:
             at = floats.index(None)
             raise ArgumentError(f"{name}[{at}] must be a real number, got {shown(entries[at])}: {cure}.")
+        if up:
+            floats = [_raised(entry, number) for entry, number in zip(entries, floats, strict=True)]
         return np.array(floats, dtype=np.float64)
     if raw.dtype.kind not in "iuf" and raw.size:
         raise ArgumentError(f"{name} must hold real numbers, got entries of type {raw.dtype.name}: {cure}.")

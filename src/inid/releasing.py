@@ -23,6 +23,8 @@ __all__ = ["Release", "release"]
 
 _VERSION = 1
 _WHOLE = 2**53  # the integers up to here are float64 numbers
+# Names of types without their lengths, which would tell something of the values.
+_KINDS = {"b": "bool", "c": "complex", "f": "longdouble", "M": "datetime", "m": "timedelta", "S": "bytes", "U": "str"}
 _MISSING = ("NAType", "NaTType")  # how data frames write a missing entry
 
 
@@ -143,6 +145,8 @@ def release(values: object, plan: NoisePlan, ledger: "Ledger | None" = None, *, 
 def _read_values(values: object, dimension: int) -> Floats:
     """The values as float64, by their type and shape alone: what they hold is never inspected and never shown."""
     cure = f"pass a one-dimensional sequence of {dimension} numbers, one per coordinate of the plan"
+    if isinstance(values, np.ma.MaskedArray):
+        raise ArgumentError("values must not be a masked array: fill the masked entries with a public value first.")
     declared = getattr(values, "dtype", None)
     try:
         # Only a declared NumPy type is trusted: for lists and nullable columns NumPy would choose one by the values.
@@ -154,7 +158,9 @@ def _read_values(values: object, dimension: int) -> Floats:
     if raw.dtype.kind == "O":
         raw = np.array([_number(at, entry, cure) for at, entry in enumerate(raw)], dtype=np.float64)
     if raw.dtype.kind not in "iuf" or raw.dtype.itemsize > 8:
-        raise ArgumentError(f"values must be float64 or integers, got entries of type {raw.dtype.name}: {cure}.")
+        raise ArgumentError(
+            f"values must be float64 or integers, got entries of type {_KINDS.get(raw.dtype.kind, 'unknown')}: {cure}."
+        )
     if raw.dtype.kind in "iu":
         # Larger integers would be rounded by more than 1, which no sensitivity accounts for; clamping is 1-Lipschitz.
         least, most = max(-_WHOLE, int(np.iinfo(raw.dtype).min)), min(_WHOLE, int(np.iinfo(raw.dtype).max))

@@ -24,10 +24,19 @@ _CURVE_ROOM, _CURVE_STEP = 2e-5, 1e-3
 _RANGE_CURE = "bring the units of the coordinates closer together, or change the budget"
 
 
-def calibrated(sensitivity: Sensitivity, budget: Budget, mechanism: Mechanism, shape: Floats, cells: Cells) -> Floats:
+def calibrated(
+    sensitivity: Sensitivity,
+    budget: Budget,
+    mechanism: Mechanism,
+    shape: Floats,
+    cells: Cells,
+    *,
+    follow_curve: bool = True,
+) -> Floats:
     """Scales of a shape (log2) that spend the whole budget, up to a few units in the last place.
 
-    The shape is overwritten: at ten million coordinates a fresh array costs more than the arithmetic on it.
+    The shape is overwritten: at ten million coordinates a fresh array costs more than the arithmetic on it. Without
+    `follow_curve`, Laplace noise under (epsilon, delta) is calibrated by what pure DP affords: cheap, and larger.
 
     Raises:
         RangeError: A scale would not be a normal float.
@@ -54,7 +63,7 @@ def calibrated(sensitivity: Sensitivity, budget: Budget, mechanism: Mechanism, s
     if exponent:
         with np.errstate(over="ignore", under="ignore"):
             np.ldexp(scales, exponent, out=scales)
-    if mechanism == "laplace" and isinstance(budget, ApproxDP):
+    if follow_curve and mechanism == "laplace" and isinstance(budget, ApproxDP):
         scales *= _shrunk(sensitivity, budget, scales, cells)
     least = float(scales.min() if quiet is None else scales.min(where=~quiet, initial=math.inf))
     if not (least >= np.finfo(np.float64).tiny and float(scales.max()) < math.inf):

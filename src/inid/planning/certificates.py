@@ -68,6 +68,8 @@ def certify(
     """
     spent = supremum(sensitivity, mechanism, scales, cells)
     statement, arithmetic = _statement(budget, mechanism), _arithmetic(budget, mechanism, scales.size)
+    if spent < 0:  # no sum of squares or moduli is: whatever went wrong, nothing may pass because of it
+        raise GuaranteeError("what the scales spend could not be bounded; please report the arguments of this plan.")
     kept = budget.admits(mechanism, spent)
     if not kept and mechanism == "laplace" and isinstance(budget, ApproxDP):
         # Pure DP alone does not carry this plan; the privacy curve of its ratios may (E5).

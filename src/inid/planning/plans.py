@@ -89,7 +89,9 @@ class NoisePlan:
         with np.errstate(invalid="ignore"):
             ratio = np.exp2(profile - log2(self.row_scales) - math.log2(limit))
         ratio[np.isneginf(profile)] = 0.0
-        return ratio**2 if self.mechanism == "gaussian" else ratio
+        shares = ratio**2 if self.mechanism == "gaussian" else ratio
+        shares.flags.writeable = False
+        return shares
 
     @property
     def runs(self) -> list[tuple[float, int]]:
@@ -336,11 +338,19 @@ def plan(
     choice("allocation", allocation, get_args(Allocation))
     alpha = _read_alpha(sensitivity, weights, tolerance)
     p = read_order(order)
-    if mechanism == "auto":
-        names: list[Mechanism] = ["laplace"] if isinstance(budget, PureDP) else ["gaussian", "laplace"]
+
+    def draft(name: Mechanism, *, follow_curve: bool = True) -> NoisePlan:
+        return _draft(sensitivity, budget, name, allocation, alpha, p, follow_curve=follow_curve)  # type: ignore[arg-type]
+
+    names: list[Mechanism] = ["gaussian", "laplace"] if mechanism == "auto" else [mechanism]  # type: ignore[list-item]
+    if mechanism == "auto" and isinstance(budget, PureDP):
+        names = ["laplace"]
+    if mechanism == "auto" and isinstance(budget, ApproxDP):
+        drafts = _in_range(lambda name: draft(name, follow_curve=False), names)
+        if len(drafts) == 2 and _may_win(drafts[1], drafts[0]):
+            drafts[1] = draft("laplace")
     else:
-        names = ["gaussian" if mechanism == "gaussian" else "laplace"]
-    drafts = _in_range(lambda name: _draft(sensitivity, budget, name, allocation, alpha, p), names)  # type: ignore[arg-type]
+        drafts = _in_range(draft, names)
     best = _least(drafts)
     scales, certificate = proved(sensitivity, budget, best.mechanism, best.row_scales, best.cells)
     made = NoisePlan(sensitivity, budget, best.mechanism, best.allocation, p, alpha, scales)
@@ -355,13 +365,15 @@ def _draft(
     allocation: Allocation,
     weights: Floats | None,
     order: float,
+    *,
+    follow_curve: bool,
 ) -> NoisePlan:
     """The calibrated plan of least error among the candidate shapes, not yet proved."""
     cells = sensitivity.cells(sensitivity.limits.size if weights is None else weights.size)
     logs: Floats | float = 0.0 if weights is None else log2(weights)
 
     def made(shape: Floats) -> NoisePlan:
-        scales = calibrated(sensitivity, budget, mechanism, shape, cells)
+        scales = calibrated(sensitivity, budget, mechanism, shape, cells, follow_curve=follow_curve)
         return NoisePlan(sensitivity, budget, mechanism, allocation, order, weights, scales)
 
     return _least(_in_range(made, shapes(sensitivity, mechanism, allocation, logs, order, cells)))
@@ -379,6 +391,20 @@ def _in_range(make: Callable[[_T], NoisePlan], candidates: list[_T]) -> list[Noi
     if not drafts and outside is not None:
         raise outside
     return drafts
+
+
+def _may_win(laplace: NoisePlan, gaussian: NoisePlan) -> bool:
+    """Whether Laplace noise could still beat Gaussian noise once it follows its privacy curve.
+
+    By the central limit theorem n small ratios e act like one Gaussian parameter sqrt(sum e^2), which tells how far the
+    scales can shrink; over a wide grid of budgets and profiles the true factor was never below 0.81 of that.
+    """
+    budget = laplace.budget
+    counts = laplace.cells.counts
+    ratios = laplace.row_shares * budget.laplace_epsilon
+    squares = float(np.square(ratios).sum() if counts is None else np.square(ratios) @ counts)
+    shrink = min(0.8 * math.sqrt(squares) / budget.gaussian_mu, 1.0)
+    return laplace.log2_error + laplace.order * math.log2(max(shrink, 1e-300)) < gaussian.log2_error
 
 
 def _least(drafts: list[NoisePlan]) -> NoisePlan:

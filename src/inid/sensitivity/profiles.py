@@ -120,6 +120,8 @@ def _ellipsoid_profile(
     """The u* that the shapes of E4 come from: the point where the ellipsoid meets the box of least error."""
     power = order * (1 if mechanism == "gaussian" else 2 / (order + 2))
     logs = power * (radii + weights)
+    if not np.isfinite(logs).any():
+        return radii
     return np.asarray(radii + (logs - log2_sum(logs, counts)) / 2)
 
 

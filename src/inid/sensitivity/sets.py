@@ -81,7 +81,7 @@ class Sensitivity:
         Sensitivity.box([1.0, 1.0, 5.0], l1=5.0)
         """
         cure = "pass one bound per coordinate, for example box([1.0, 3.0, 40.0])"
-        limits = arguments.array("sensitivity", sensitivity, cure=cure)
+        limits = arguments.array("sensitivity", sensitivity, up=True, cure=cure)
         return cls(
             "box",
             limits,
@@ -111,7 +111,7 @@ class Sensitivity:
         """
         size = integer("dimension", dimension, least=1, cure="pass the number of coordinates")
         norm, bound = _one_norm("ball", l1, l2)
-        limits = _frozen(np.array([real(f"l{norm}", bound, least=0, cure="pass one number, the ball's radius")]))
+        limits = _frozen(np.array([_bound(f"l{norm}", bound, cure="pass one number, the ball's radius")]))
         return cls(
             "ball", limits, _counts("dimension", [size], 1), norm, None, None, None, None, _neighbours(neighbours)
         )
@@ -142,7 +142,7 @@ class Sensitivity:
         1114
         """
         norm, bounds = _one_norm("groups", l1, l2)
-        limits = arguments.array(f"l{norm}", bounds, cure="pass one bound per group")
+        limits = arguments.array(f"l{norm}", bounds, up=True, cure="pass one bound per group")
         number = _counts("sizes", sizes, limits.size)
         if number is None:
             raise ArgumentError("sizes must be given: pass the number of coordinates of each group.")
@@ -164,7 +164,7 @@ class Sensitivity:
         >>> Sensitivity.ellipsoid([1.0, 0.5, 0.5]).dimension
         3
         """
-        limits = arguments.array("radii", radii, cure="pass one radius per coordinate")
+        limits = arguments.array("radii", radii, up=True, cure="pass one radius per coordinate")
         number = _counts("counts", counts, limits.size)
         names = arguments.labels(labels, limits.size)
         return cls("ellipsoid", limits, number, None, None, None, None, names, _neighbours(neighbours))
@@ -335,7 +335,13 @@ def _counts(name: str, value: object, size: int) -> Counts | None:
 
 
 def _cap(name: str, value: object) -> float | None:
-    return None if value is None else real(name, value, least=0, cure="pass one finite bound, or leave it out")
+    return None if value is None else _bound(name, value, cure="pass one finite bound, or leave it out")
+
+
+def _bound(name: str, value: object, cure: str) -> float:
+    """A number >= 0, rounded up where no float holds it exactly."""
+    real(name, value, least=0, cure=cure)
+    return float(arguments.array(name, [value], up=True, cure=cure)[0])
 
 
 def _neighbours(value: object) -> Neighbours:

@@ -23,6 +23,7 @@ Ratios = tuple[Floats, Counts]
 
 _UP = 1 + 2.0**-48  # more than the rounding of the few operations behind each ratio
 _BLOCK = 0.002  # ratios of one block of equal coordinates differ by half of this
+_MOST_BLOCKS = 1_000_000
 
 
 def box_ratios(limits: Floats, scales: Floats, counts: Counts | None) -> Ratios:
@@ -111,38 +112,48 @@ def norm_ratios(norms: Floats, scales: Floats, counts: Counts | None, groups: Co
         scales: beta, one per cell.
         counts: How many coordinates each cell stands for.
         groups: The group of each cell, ascending.
+
+    >>> ratios, held = norm_ratios(np.array([2.0]), np.array([1.0]), np.array([3]), np.array([0]))
+    >>> ratios.round(3), held
+    (array([2.   , 0.828, 0.636]), array([1, 1, 1]))
     """
     times = np.ones(scales.size, dtype=np.int64) if counts is None else counts
-    ratios: list[Floats] = []
-    number: list[Counts] = []
-    order = np.lexsort((scales, groups))
-    sorted_groups = groups[order]
-    starts = np.searchsorted(sorted_groups, np.arange(norms.size + 1))
-    for g in range(norms.size):
-        cells = order[starts[g] : starts[g + 1]]
-        found, held = _root_increments(norms[g], scales[cells], times[cells])
-        ratios.append(found)
-        number.append(held)
-    with np.errstate(over="ignore"):
-        return np.nextafter(np.concatenate(ratios) * _UP, np.inf), np.concatenate(number)
-
-
-def _root_increments(norm: float, scales: Floats, times: Counts) -> Ratios:
-    """Increments of C sqrt(sum of the j largest 1/beta^2), equal scales in blocks rounded up to their first."""
-    unit = float(scales[0])
+    order = np.lexsort((scales, groups))  # within a group the smallest scales, the largest ratios, come first
+    scales, times, groups = scales[order], times[order], groups[order]
+    starts = np.searchsorted(groups, np.arange(norms.size))
+    unit = scales[starts][groups]
     weights = np.maximum(np.square(unit / scales) * _UP, 2.0**-1000)
-    # What came before enters from below: a running sum of n terms is wrong by less than n units in the last place.
-    before = np.concatenate([[0.0], np.cumsum(weights * times)[:-1]]) * (1 - (weights.size + 8) * 2.0**-52) / _UP
-    ratios: list[float] = []
-    held: list[int] = []
-    for base, weight, count in zip(before.tolist(), weights.tolist(), times.tolist(), strict=True):
-        done = 0
-        while done < count:
-            start = base + weight * done
-            # sqrt(a + w) - sqrt(a) = w / (sqrt(a + w) + sqrt(a)) without cancellation
-            first = weight / (math.sqrt(start + weight) + math.sqrt(start))
-            block = max(1, min(count - done, int(start * _BLOCK / weight)))
-            ratios.append(norm / unit * first)
-            held.append(block)
-            done += block
-    return np.array(ratios), np.array(held, dtype=np.int64)
+    # What came before within the group enters from below: a running sum of n terms is wrong by less than n units.
+    running = np.cumsum(weights * times)
+    before = running - weights * times - np.concatenate([[0.0], running])[starts][groups]
+    before = np.maximum(before - (scales.size + 8) * 2.0**-52 * running, 0.0) / _UP
+    before[starts] = 0.0
+    cells, done, held = _blocks(times, before / weights)
+    start = before[cells] + weights[cells] * done
+    # sqrt(a + w) - sqrt(a) = w / (sqrt(a + w) + sqrt(a)) without cancellation
+    first = weights[cells] / (np.sqrt(start + weights[cells]) + np.sqrt(start))
+    with np.errstate(over="ignore"):
+        ratios = norms[groups[cells]] / unit[cells] * first * _UP
+        return np.nextafter(ratios, np.inf), held
+
+
+def _blocks(times: Counts, before: Floats) -> tuple[Counts, Floats, Counts]:
+    """Runs of coordinates that share the ratio of their first: (cell, how many of the cell came before, how many).
+
+    A block spans a small part of all that came before it, so that its ratios differ by half of that; with very many
+    cells the part is larger, to keep the number of blocks in bounds.
+    """
+    part = max(_BLOCK, 24.0 * times.size / _MOST_BLOCKS)
+    cells, done, held = [], [], []
+    open_cells = np.arange(times.size)
+    at = np.zeros(times.size)
+    while open_cells.size:
+        here = at[open_cells]
+        size = np.maximum(1.0, np.floor((before[open_cells] + here) * part))
+        size = np.minimum(size, times[open_cells] - here)
+        cells.append(open_cells)
+        done.append(here)
+        held.append(size.astype(np.int64))
+        at[open_cells] = here + size
+        open_cells = open_cells[at[open_cells] < times[open_cells]]
+    return np.concatenate(cells), np.concatenate(done), np.concatenate(held)

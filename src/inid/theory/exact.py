@@ -144,7 +144,7 @@ def _rounded_sum(top: Floats, bottom: Floats, counts: Counts | None, power: int,
             np.divide(np.ldexp(top[chunk], moved), bottom[chunk], out=term)
             largest = float(term.max())
             if not largest < math.inf:
-                return Fraction(2) ** 4096  # 2^2000 and more: beyond any budget
+                return Fraction(2) ** 16384  # beyond any budget, and beyond anything that is subtracted from it
         # Relative to the largest quotient, squares neither overflow nor vanish together.
         relative = math.frexp(largest)[1]
         _times_power(term, -relative)

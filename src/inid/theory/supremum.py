@@ -44,6 +44,8 @@ def box_supremum(
     >>> box_supremum("laplace", np.array([1.0, 2.0]), np.array([1.0, 4.0]), None, l1=2.0)
     Fraction(5, 4)
     """
+    if not float(scales.min()) > 0:  # a group's scale below the floats
+        return Fraction(2) ** 16384
     power = 2 if mechanism == "gaussian" else 1
     whole = quotient_sum(limits, scales, counts, power=power)
     if l1 is None and l2 is None:
@@ -88,8 +90,7 @@ def group_scales(
     found = np.empty(number)
     for g in range(number):
         cell = slice(ends[g], ends[g + 1])
-        exact = 1 / sqrt_up(quotient_sum(1.0, scales[cell], counts[cell], power=2))
-        found[g] = float_down(exact)
+        found[g] = float_down(1 / sqrt_up(quotient_sum(1.0, scales[cell], counts[cell], power=2)))
     return found
 
 
@@ -157,7 +158,7 @@ def _knapsack(limits: Floats, scales: Floats, l1: float) -> Fraction:
         quotients = np.ldexp(limits, moved) / scales
     largest = float(quotients.max())
     if not 0 < largest < math.inf:
-        return Fraction(2) ** 4096  # beyond the floats: more than any budget
+        return Fraction(2) ** 16384  # beyond the floats: more than any budget
     top, _ = best_vertex(length, np.square(quotients / largest), slack=2.0**-45)
     return Fraction(top * (1 + 2.0**-40)) * (Fraction(largest) / (1 << moved)) ** 2
 
