@@ -254,22 +254,29 @@ class Sensitivity:
         """
         if not isinstance(record, Mapping) or set(record) != set(_FIELDS):
             raise RecordError(f"a sensitivity's record must be a dictionary with exactly {', '.join(_FIELDS)}.")
-        kind, norm = record["kind"], record["norm"]
-        shared = {"neighbours": record["neighbours"]}
-        named = shared | {"labels": record["labels"]}
         try:
-            if kind == "box":
-                return cls.box(record["limits"], counts=record["counts"], l1=record["l1"], l2=record["l2"], **named)
-            if kind == "ellipsoid":
-                return cls.ellipsoid(record["limits"], counts=record["counts"], **named)
-            if kind == "groups" and norm in (1, 2):
-                bounds = {f"l{norm}": record["limits"]}
-                return cls.groups(record["counts"], total=record["total"], **bounds, **named)
-            if kind == "ball" and norm in (1, 2):
-                (size,), (bound,) = record["counts"], record["limits"]
-                return cls.ball(size, **{f"l{norm}": bound}, **shared)
-        except (ArgumentError, TypeError, ValueError) as error:
+            made = cls._from_fields(record)
+        except ArgumentError as error:
             raise RecordError(f"the sensitivity's record does not parse: {error}") from None
+        if made.to_dict() != dict(record):  # a cap on a kind that has none, say: not what anybody meant
+            raise RecordError("the sensitivity's record contradicts itself: store sets by to_dict.")
+        return made
+
+    @classmethod
+    def _from_fields(cls, record: Mapping[str, Any]) -> Self:
+        kind, norm = record["kind"], record["norm"]
+        named = {"neighbours": record["neighbours"], "labels": record["labels"]}
+        if kind == "box":
+            return cls.box(record["limits"], counts=record["counts"], l1=record["l1"], l2=record["l2"], **named)
+        if kind == "ellipsoid":
+            return cls.ellipsoid(record["limits"], counts=record["counts"], **named)
+        if kind == "groups" and norm in (1, 2):
+            return cls.groups(record["counts"], total=record["total"], **{f"l{norm}": record["limits"]}, **named)
+        if kind == "ball" and norm in (1, 2):
+            cure = "a ball's record holds one of each"
+            (size,) = arguments.array("counts", record["counts"], length=1, cure=cure).tolist()
+            (bound,) = arguments.array("limits", record["limits"], length=1, cure=cure).tolist()
+            return cls.ball(size, **{f"l{norm}": bound}, neighbours=record["neighbours"])
         raise RecordError(f"unknown kind of sensitivity {shown(kind)} with norm {shown(norm)}.")
 
     def __eq__(self, other: object) -> bool:
