@@ -22,7 +22,7 @@ $(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/python
 	@touch $@
 
 $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) -e '.[plot,fast,postgres,test]'
+	$(PIP) -e '.[spark,learn,cli,plot,fast,postgres,test]'
 	@touch $@
 
 demo: $(VENV)/.demo  ## Plan a realistic release, print the comparison and draw it into out/.
