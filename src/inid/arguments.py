@@ -126,8 +126,8 @@ def array(
 
 
 def frozen(values: NDArray[Any]) -> NDArray[Any]:
-    """The array itself when nobody can write to it, else a copy that nobody can."""
-    if values.flags.writeable:
+    """The array itself when it owns its memory and is read-only, else a copy that is."""
+    if values.flags.writeable or not values.flags.owndata:
         values = values.copy()
         values.flags.writeable = False
     return values

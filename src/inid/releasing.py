@@ -170,8 +170,10 @@ def _read_values(values: object, dimension: int) -> Floats:
 
 def _number(at: int, entry: object, cure: str) -> float:
     """One entry by its type: a number, held to 2^53 unless it is a float already, or NaN for a missing one."""
-    if isinstance(entry, (float, np.floating)):
-        return float(entry)
+    if isinstance(entry, float):
+        return float.__float__(entry)  # not a subclass's own, which could say anything
+    if isinstance(entry, np.floating):
+        return float(np.float64(entry))
     if isinstance(entry, (numbers.Rational, np.integer)):
         return float(max(-_WHOLE, min(_WHOLE, entry)))
     if isinstance(entry, Decimal):

@@ -34,6 +34,22 @@ def test_a_cap_whose_square_underflows_does_not_lose_its_constant():
             plan.verify()
 
 
+@pytest.mark.parametrize("caps", [{"l1": 1e200}, {"l2": 1e200}, {"l1": 1e200, "l2": 1e200}])
+def test_units_far_apart_do_not_void_the_curve(caps):
+    """One coordinate alone has ratio 3, so delta at 1 is 0.63; in a common unit the other would vanish."""
+    with pytest.raises(inid.GuaranteeError):
+        forged(S.box([1e200, 1e-200], **caps), inid.ApproxDP(1.0, 1e-6), "laplace", [1e200 / 3, 1e-200 / 3]).verify()
+
+
+@pytest.mark.parametrize("allocation", ["optimal", "spr"])
+def test_plans_with_units_far_apart_keep_their_promise(allocation):
+    """Both coordinates move at once but for 1e-155 of the first: their ratios sum to about epsilon, not to twice."""
+    plan = inid.plan(
+        S.box([1e155, 1e-155], l1=1e155), inid.ApproxDP(1.0, 1e-6), mechanism="laplace", allocation=allocation
+    )
+    assert (np.array([1e155, 1e-155]) / plan.scales).sum() <= 1.0 + 1e-5
+
+
 @pytest.mark.parametrize("unit", [1e-290, 1e-170, 1e160, 1e290])
 def test_plans_on_the_curve_do_not_depend_on_the_unit(unit):
     budget = inid.ApproxDP(1.0, 1e-6)
@@ -101,3 +117,9 @@ def test_scales_cannot_be_changed_behind_a_certificate():
     assert plan.row_scales.tolist() == [2.0, 2.0]
     with pytest.raises(ValueError, match="read-only"):
         plan.row_scales[0] = 0.1
+    base = np.array([2.0, 2.0])
+    view = base.view()
+    view.flags.writeable = False
+    plan = inid.NoisePlan(S.box([1.0, 1.0]), inid.PureDP(1.0), "laplace", "optimal", 2.0, None, view)
+    base[:] = 0.1
+    assert plan.row_scales.tolist() == [2.0, 2.0]

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from needs import needs
+
 
 @dataclass(frozen=True)
 class Server:
@@ -33,10 +35,8 @@ class Server:
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[Server]:
-    initdb, pg_ctl = _program("initdb"), _program("pg_ctl")
-    if initdb is None or pg_ctl is None:
-        pytest.skip("needs PostgreSQL: initdb and pg_ctl were not found")
-    pytest.importorskip("psycopg", reason="needs the extra inid[postgres]")
+    programs = Path(needs("postgres")).resolve().parent
+    initdb, pg_ctl = programs / "initdb", programs / "pg_ctl"
     folder = Path(tempfile.mkdtemp(prefix="inid-postgres-"))
     account: dict[str, Any] = {}
     if os.geteuid() == 0:  # the server refuses to run as root
@@ -54,7 +54,7 @@ def server() -> Iterator[Server]:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     options = f"-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories= -c max_connections=50"
-    control = (pg_ctl, "-D", str(data), "-w", "-l", str(folder / "log"), "-o", options)
+    control = (str(pg_ctl), "-D", str(data), "-w", "-l", str(folder / "log"), "-o", options)
     made = Server(f"postgresql://tester@127.0.0.1:{port}/postgres", control, account)
     try:
         made.start()
@@ -76,11 +76,3 @@ def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 def name(request: pytest.FixtureRequest) -> str:
     """A ledger's name that no other test uses: all tests share one server."""
     return str(request.node.nodeid)
-
-
-def _program(name: str) -> str | None:
-    found = shutil.which(name)
-    if found:
-        return found
-    installed = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
-    return str(installed[-1]) if installed else None

@@ -1,6 +1,7 @@
 """From a shape of noise to scales that keep a promise: one factor, from the exact supremum, nudged until proved."""
 
 import math
+import sys
 from collections.abc import Iterator
 from fractions import Fraction
 
@@ -63,10 +64,12 @@ def calibrated(
     if exponent:
         with np.errstate(over="ignore", under="ignore"):
             np.ldexp(scales, exponent, out=scales)
-    if follow_curve and mechanism == "laplace" and isinstance(budget, ApproxDP):
-        scales *= _shrunk(sensitivity, budget, scales, cells)
     least = float(scales.min() if quiet is None else scales.min(where=~quiet, initial=math.inf))
-    if not (least >= np.finfo(np.float64).tiny and float(scales.max()) < math.inf):
+    shrink = 1.0
+    if follow_curve and mechanism == "laplace" and isinstance(budget, ApproxDP) and least > 0:
+        shrink = _shrunk(sensitivity, budget, scales, cells)
+        scales *= shrink
+    if not (least * shrink >= sys.float_info.min and float(scales.max()) < math.inf):
         raise RangeError(f"a scale would not be a normal floating-point number: {_RANGE_CURE}.")
     scales.flags.writeable = False
     return scales

@@ -24,6 +24,7 @@ Ratios = tuple[Floats, Counts]
 _UP = 1 + 2.0**-48  # more than the rounding of the few operations behind each ratio
 _BLOCK = 0.002  # ratios of one block of equal coordinates differ by half of this
 _MOST_BLOCKS = 1_000_000
+_SPAN = 2.0**400  # quotients of numbers within this span, and their products, stay far inside the floats
 
 
 def box_ratios(limits: Floats, scales: Floats, counts: Counts | None) -> Ratios:
@@ -50,6 +51,9 @@ def capped_ratios(limits: Floats, scales: Floats, counts: Counts | None, l1: flo
     """
     times = np.ones(limits.size, dtype=np.int64) if counts is None else counts
     total = int(times.sum())
+    if not all(float(x.max()) / float(x.min()) < _SPAN for x in (limits, scales)):
+        # Units too far apart for one common factor: without its caps the set is larger, and its corner bounds it.
+        return box_ratios(limits, scales, counts)
     # Ratios have no unit: in units of the largest limit and of the least scale nothing overflows or vanishes.
     shift, scale_shift = (math.frexp(float(x))[1] for x in (limits.max(), scales.min()))
     limits, scales = np.ldexp(limits, -shift), np.ldexp(scales, -scale_shift)

@@ -1,0 +1,70 @@
+"""What a test needs beyond Python packages: with it missing, the test skips and says how to get it.
+
+`INID_REQUIRE`, a comma-separated list such as "data,java", names what must be there: a missing one then fails.
+"""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+__all__ = ["data_folder", "needs"]
+
+_PROJECT = Path(__file__).resolve().parents[1]
+
+
+def data_folder():
+    """The folder of the public datasets: INID_DATA, or shared/data beside the project."""
+    return Path(os.environ["INID_DATA"]) if os.environ.get("INID_DATA") else _PROJECT.parent / "shared" / "data"
+
+
+def needs(name):
+    """Return what the name stands for, or skip the running test; fail it when INID_REQUIRE names it.
+
+    "data": the folder of datasets. "java", "postgres", "chromium": the program's path. "gpu": torch.
+    """
+    if name not in _FINDERS:
+        raise ValueError(f"needs() knows {', '.join(_FINDERS)}, got {name!r}.")
+    find, missing = _FINDERS[name]
+    found = find()
+    if found is not None:
+        return found
+    required = {word.strip() for word in os.environ.get("INID_REQUIRE", "").split(",")}
+    if name in required:
+        pytest.fail(f"INID_REQUIRE names {name}: {missing}.")
+    pytest.skip(missing)
+
+
+def _data():
+    folder = data_folder()
+    return folder if folder.is_dir() and any(folder.iterdir()) else None
+
+
+def _program(*names):
+    return next((path for path in map(shutil.which, names) if path), None)
+
+
+def _postgres():
+    found = _program("postgres")
+    return found or next((str(path) for path in sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))), None)
+
+
+def _gpu():
+    try:
+        import torch
+    except ImportError:
+        return None
+    return torch if torch.cuda.is_available() else None
+
+
+_FINDERS = {
+    "data": (_data, "the datasets are missing: set INID_DATA to the folder that holds them"),
+    "java": (lambda: _program("java"), "Java is missing: install a Java 17 runtime and put java on the PATH"),
+    "postgres": (_postgres, "PostgreSQL is missing: install the postgresql server package"),
+    "chromium": (
+        lambda: _program("chromium", "chromium-browser", "google-chrome"),
+        "Chromium is missing: install chromium and put it on the PATH",
+    ),
+    "gpu": (_gpu, "a GPU is missing: install torch (pip install 'inid[torch]') on a machine with a CUDA device"),
+}

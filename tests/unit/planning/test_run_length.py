@@ -1,0 +1,56 @@
+"""A billion coordinates in a thousand groups are a plan over a thousand rows: no array of length K is made."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import inid
+
+SIZES = np.full(1000, 10**6)
+BOUNDS = np.linspace(0.1, 1.0, 1000)
+APPROX = inid.ApproxDP(epsilon=1.0, delta=1e-6)
+
+
+def everything(sensitivity, mechanism):
+    budget = inid.GaussianDP(1.0) if mechanism == "gaussian" else inid.PureDP(1.0)
+    made = inid.plan(sensitivity, budget, mechanism=mechanism)
+    made.verify()
+    _ = made.error, made.mse, made.within, made.runs, made.row_shares, str(made), made.compare()
+    return inid.NoisePlan.from_dict(made.to_dict())
+
+
+@pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
+@pytest.mark.parametrize(
+    "sensitivity",
+    [
+        inid.Sensitivity.groups(SIZES, l2=BOUNDS),
+        inid.Sensitivity.groups(SIZES, l1=BOUNDS),
+        inid.Sensitivity.groups(SIZES, l2=BOUNDS, total=10.0),
+        inid.Sensitivity.box(BOUNDS, counts=SIZES),
+        inid.Sensitivity.ellipsoid(BOUNDS, counts=SIZES),
+        inid.Sensitivity.box(BOUNDS, counts=SIZES, l2=1000.0),
+    ],
+    ids=["l2 groups", "l1 groups", "l2 groups and total", "box", "ellipsoid", "box with l2 cap"],
+)
+def test_a_billion_coordinates_fit_in_a_few_megabytes(sensitivity, mechanism):
+    assert sensitivity.dimension == 10**9
+    tracemalloc.start()
+    made = everything(sensitivity, mechanism)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 30 * 2**20
+    assert made.row_scales.size == 1000
+    assert sum(count for _, count in made.runs) == 10**9
+    assert made.dimension == 10**9
+
+
+def test_shares_of_all_copies_add_up_to_one():
+    made = inid.plan(inid.Sensitivity.groups(SIZES, l2=BOUNDS), APPROX, mechanism="gaussian")
+    assert float(made.row_shares @ SIZES) == pytest.approx(1, rel=1e-9)
+
+
+def test_scales_expand_on_access():
+    made = inid.plan(inid.Sensitivity.groups([3, 2], l2=[1.0, 2.0]), APPROX, mechanism="gaussian")
+    assert made.scales.size == made.shares.size == 5
+    assert made.scales.tolist() == [made.runs[0][0]] * 3 + [made.runs[1][0]] * 2

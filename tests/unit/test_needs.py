@@ -1,0 +1,36 @@
+import pytest
+
+from needs import data_folder, needs
+
+
+def test_a_missing_need_skips_and_says_how_to_get_it(monkeypatch, tmp_path):
+    monkeypatch.setenv("INID_DATA", str(tmp_path / "nowhere"))
+    monkeypatch.delenv("INID_REQUIRE", raising=False)
+    with pytest.raises(pytest.skip.Exception, match="INID_DATA"):
+        needs("data")
+
+
+def test_a_missing_need_that_is_required_fails(monkeypatch, tmp_path):
+    monkeypatch.setenv("INID_DATA", str(tmp_path / "nowhere"))
+    monkeypatch.setenv("INID_REQUIRE", "java, data")
+    with pytest.raises(pytest.fail.Exception, match="INID_DATA"):
+        needs("data")
+
+
+def test_what_is_there_is_returned(monkeypatch, tmp_path):
+    (tmp_path / "table.csv").write_text("a\n1\n")
+    monkeypatch.setenv("INID_DATA", str(tmp_path))
+    assert needs("data") == tmp_path == data_folder()
+
+
+def test_programs_are_looked_for_on_the_path(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("INID_REQUIRE", "")
+    for name in ("java", "chromium"):
+        with pytest.raises(pytest.skip.Exception, match="install"):
+            needs(name)
+
+
+def test_an_unknown_need_is_an_error_of_the_test():
+    with pytest.raises(ValueError, match="needs"):
+        needs("luck")
