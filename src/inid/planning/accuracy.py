@@ -2,6 +2,7 @@
 
 import math
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -10,9 +11,10 @@ from scipy.special import ndtri
 
 from inid.arguments import Floats, real, shown
 from inid.budget import ApproxDP, Budget, PureDP, decimal_up
-from inid.errors import ArgumentError, RangeError
+from inid.errors import ArgumentError, GuaranteeError, RangeError
+from inid.planning.curve import epsilon_of_delta
 from inid.planning.plans import NoisePlan
-from inid.sensitivity import Sensitivity, supremum
+from inid.sensitivity import Cells, Sensitivity, supremum
 from inid.theory.allocation import Mechanism
 from inid.theory.gaussian import epsilon_of, root_up
 from inid.theory.laplace import least_epsilon
@@ -61,9 +63,9 @@ def plan_for_accuracy(
     >>> s = inid.Sensitivity.box([1.0, 1.0, 400.0])
     >>> a = inid.plan_for_accuracy(s, tolerance=[10, 5, 4000], failure=0.05, delta=1e-6)
     >>> a.plan.mechanism, a.plan.budget.to_dict()["epsilon"]
-    ('laplace', 1.1982909094205976)
+    ('laplace', 1.198284909443752)
     >>> print(a.reason)
-    Laplace noise is the cheaper: epsilon = 1.19829 at delta = 1e-06, against 2.15574 for Gaussian noise.
+    Laplace noise is the cheaper: epsilon = 1.19828 at delta = 1e-06, against 2.15574 for Gaussian noise.
     """
     if not isinstance(sensitivity, Sensitivity):
         raise ArgumentError(
@@ -94,7 +96,7 @@ def plan_for_accuracy(
 def _costed(
     sensitivity: Sensitivity, mechanism: Mechanism, quantile: float, tolerance: Floats, delta: float | None
 ) -> NoisePlan:
-    """The plan whose noise exceeds the tolerance as rarely as the quantile says, and the least budget that it keeps."""
+    """The plan whose noise exceeds the tolerance as rarely as the quantile says, with the least budget it keeps."""
     with np.errstate(over="ignore", divide="ignore"):
         scales, weights = tolerance / quantile, 1.0 / tolerance
     cells = sensitivity.cells(scales.size)
@@ -102,26 +104,39 @@ def _costed(
         raise RangeError("a scale would not be a normal float: use another unit for the tolerance, or another failure.")
     moved = sensitivity.reach > 0 if cells.rows is None else (sensitivity.reach > 0)[cells.rows]
     scales = np.where(moved, scales, 0.0)
-    spent = supremum(sensitivity, mechanism, scales, cells)
-    budget = _least_budget(mechanism, spent, delta)
     scales.flags.writeable = False
     weights.flags.writeable = False
-    made = NoisePlan(sensitivity, budget, mechanism, "tolerance", 2.0, weights, scales)
-    made.verify()
-    return made
+    for budget in _budgets(sensitivity, mechanism, scales, cells, delta):
+        made = NoisePlan(sensitivity, budget, mechanism, "tolerance", 2.0, weights, scales)
+        try:
+            made.verify()
+        except GuaranteeError:
+            continue
+        return made
+    raise GuaranteeError("no proof was found for the cost of this accuracy; please report the arguments.")
 
 
-def _least_budget(mechanism: Mechanism, spent: Fraction, delta: float | None) -> Budget:
+def _budgets(
+    sensitivity: Sensitivity, mechanism: Mechanism, scales: Floats, cells: Cells, delta: float | None
+) -> Iterator[Budget]:
+    """The least budget that these scales keep, as far as it can be proved: the first that verifies."""
+    spent = supremum(sensitivity, mechanism, scales, cells)
     if spent == 0:
         raise ArgumentError("sensitivity is 0 everywhere: the answer depends on nobody and costs nothing.")
     if not spent < Fraction(sys.float_info.max):
         raise RangeError("the cost exceeds the largest float: accept a larger tolerance.")
     if delta is None:
-        return PureDP(decimal_up(spent, "epsilon"))
-    promise = ApproxDP(0.0, delta)  # reads delta
+        yield PureDP(decimal_up(spent, "epsilon"))
+        return
+    level = ApproxDP(0.0, delta).delta  # reads it
     if mechanism == "gaussian":
-        return ApproxDP(epsilon_of(root_up(spent), promise.delta), promise.delta)
-    return ApproxDP(least_epsilon(promise.delta, spent), promise.delta)
+        yield ApproxDP(epsilon_of(root_up(spent), level), level)
+        return
+    # The curve is certified at the epsilon that it gives, but for roundings in the last digits; pure DP always is.
+    _, least = epsilon_of_delta(sensitivity, mechanism, scales, cells, level)
+    for room in (0.0, 1e-9, 1e-6):
+        yield ApproxDP(least * (1 + room), level)
+    yield ApproxDP(least_epsilon(level, spent), level)
 
 
 def _epsilon(made: NoisePlan) -> float:
