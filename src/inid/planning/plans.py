@@ -401,9 +401,9 @@ def _may_win(laplace: NoisePlan, gaussian: NoisePlan) -> bool:
     """
     budget = laplace.budget
     counts = laplace.cells.counts
-    ratios = laplace.row_shares * budget.laplace_epsilon
-    squares = float(np.square(ratios).sum() if counts is None else np.square(ratios) @ counts)
-    shrink = min(0.8 * math.sqrt(squares) / budget.gaussian_mu, 1.0)
+    shares = np.square(laplace.row_shares)  # of epsilon: the ratios are epsilon times these
+    root = math.sqrt(float(shares.sum() if counts is None else shares @ counts))
+    shrink = min(0.8 * root * (budget.laplace_epsilon / budget.gaussian_mu), 1.0)
     return laplace.log2_error + laplace.order * math.log2(max(shrink, 1e-300)) < gaussian.log2_error
 
 
