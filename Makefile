@@ -18,15 +18,15 @@ $(BIN)/python:
 
 # One stamp per set of extras, touched only after pip has succeeded.
 $(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) -e '.[plot]'
+	$(PIP) -e '.[cli]' scikit-learn
 	@touch $@
 
 $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) -e '.[spark,learn,cli,plot,fast,postgres,test]'
 	@touch $@
 
-demo: $(VENV)/.demo  ## Plan a realistic release, print the comparison and draw it into out/.
-	$(BIN)/python examples/demo.py --out out
+demo: $(VENV)/.demo  ## Release thirty means of a medical table and leave a report in out/.
+	$(BIN)/inid demo --out out
 
 test: $(VENV)/.test  ## Run every test that this machine can run; prints how many were skipped and why.
 	$(BIN)/python -m pytest $(PYTEST_ARGS)

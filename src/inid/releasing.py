@@ -8,11 +8,12 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
 from scipy.special import ndtri
 
 from inid.arguments import Floats, real, shown
 from inid.errors import ArgumentError
-from inid.planning import Certificate, NoisePlan
+from inid.planning import AccuracyPlan, Certificate, NoisePlan
 from inid.sampling import add_noise, current_source, effective_scales, grid
 from inid.sampling.gridding import check_scales
 
@@ -84,6 +85,12 @@ class Release:
             "certificate": self.certificate.to_dict(),
         }
 
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.values, dtype=dtype) if copy or dtype is not None else self.values
+
+    def __repr__(self) -> str:
+        return str(self)
+
     def __str__(self) -> str:
         labels = self.plan.sensitivity.labels
         low, high = self.interval()
@@ -127,10 +134,17 @@ def release(values: object, plan: NoisePlan, ledger: "Ledger | None" = None, *, 
     >>> r.values.shape, r.private
     ((2,), True)
     """
+    if isinstance(plan, AccuracyPlan):
+        raise ArgumentError("plan must be a NoisePlan, got an AccuracyPlan: pass its .plan, the cheapest of them.")
     if not isinstance(plan, NoisePlan):
         raise ArgumentError(f"plan must be a NoisePlan, got {shown(plan)}: make one with inid.plan(...).")
     if not isinstance(label, str):
-        raise ArgumentError(f"label must be a string, got {shown(label)}.")
+        raise ArgumentError(f"label must be a string, got {shown(label)}: name the release in plain text.")
+    if ledger is not None and (isinstance(ledger, type) or not callable(getattr(ledger, "charge", None))):
+        raise ArgumentError(
+            f"ledger must be an inid.Ledger, got {shown(ledger)}: open it with inid.Ledger.open(path, total=...)."
+        )
+    plan.sensitivity.check_names("values", values)
     exact = _read_values(values, plan.dimension)
     certificate = plan.certificate
     scales = check_scales(plan.scales)

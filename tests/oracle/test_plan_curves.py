@@ -203,6 +203,9 @@ def test_subsampled_laplace_is_far_tighter_than_amplified_pure_dp():
 def test_what_cannot_be_composed_is_refused():
     with pytest.raises(inid.ArgumentError, match="at least one"):
         inid.compose()
+    with pytest.raises(inid.ArgumentError, match="unpack"):
+        inid.compose([laplace(1.0), laplace(1.0)])
+    assert "2 Laplace ratios" in repr(inid.compose(laplace(1.0), laplace(1.0)))
     with pytest.raises(inid.ArgumentError, match=r"parts\[1\]"):
         inid.compose(laplace(1.0), 3)
     replaced = inid.plan(S.box([1.0], neighbours="replace"), inid.PureDP(1.0))

@@ -207,6 +207,29 @@ def test_scales_without_a_grid_are_refused_before_any_charge():
     assert ledger.charged == []
 
 
+def test_a_series_with_other_names_is_not_read_by_position():
+    right = pd.Series([1.0, 2.0, 3.0], index=["a", "b", "c"])
+    assert inid.release(right, PLAN).values.shape == (3,)
+    assert inid.release(right.reset_index(drop=True), PLAN).values.shape == (3,)
+    ledger = Recorder()
+    with pytest.raises(inid.ArgumentError, match="reorder"):
+        inid.release(right[["c", "a", "b"]], PLAN, ledger=ledger)
+    assert ledger.charged == []
+    with pytest.raises(inid.ArgumentError, match="tolerance"):
+        inid.plan(PLAN.sensitivity, PLAN.budget, tolerance=right[["c", "a", "b"]])
+
+
+@pytest.mark.parametrize("ledger", ["budget.db", inid.ApproxDP(1.0, 1e-6), inid.Ledger, 3])
+def test_a_ledger_must_be_one(ledger):
+    with pytest.raises(inid.ArgumentError, match="ledger"):
+        inid.release([1.0, 2.0, 3.0], PLAN, ledger=ledger)
+
+
+def test_a_release_is_an_array_to_numpy():
+    released = inid.release([1.0, 2.0, 3.0], PLAN)
+    assert np.asarray(released).tolist() == released.values.tolist()
+
+
 def test_run_length_plans_release_every_coordinate():
     plan = inid.plan(inid.Sensitivity.groups(sizes=[2, 3], l2=[1.0, 2.0]), inid.GaussianDP(mu=1.0))
     assert inid.release(np.zeros(5), plan).values.shape == (5,)

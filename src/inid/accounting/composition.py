@@ -14,6 +14,7 @@ from inid.errors import ArgumentError
 from inid.planning import NoisePlan
 from inid.sensitivity import Neighbours
 from inid.theory import curves
+from inid.theory.curves.losses import flatten
 
 __all__ = ["Composition", "compose", "subsample"]
 
@@ -47,6 +48,16 @@ class Composition:
         """(lower, upper) around epsilon(delta); the upper one is a guarantee."""
         return curves.epsilon_bounds(self.loss, ApproxDP(0.0, delta).delta)
 
+    def __repr__(self) -> str:
+        flat = flatten(self.loss)
+        steps = sum(step.steps for step in flat.steps)
+        parts = [
+            f"{int(flat.counts.sum())} Laplace ratios" if flat.ratios.size else "",
+            f"Gaussian mu {flat.mu_bounds[1]:.6g}" if flat.variance else "",
+            f"{steps} subsampled steps" if steps else "",
+        ]
+        return f"<Composition: {', '.join(filter(None, parts)) or 'nothing'}, neighbours: {self.neighbours}>"
+
     def renyi(self, order: float) -> float:
         """An upper bound on the Renyi divergence of an order above 1."""
         return curves.renyi(self.loss, order)
@@ -73,6 +84,8 @@ def compose(*parts: NoisePlan | Composition) -> Composition:
     """
     if not parts:
         raise ArgumentError("compose needs at least one plan: pass the plans that will be released.")
+    if len(parts) == 1 and isinstance(parts[0], (list, tuple)):
+        raise ArgumentError("compose takes the plans one by one: unpack the list, compose(*plans).")
     pairs = [_composition(f"parts[{at}]", part) for at, part in enumerate(parts)]
     relations = {pair.neighbours for pair in pairs}
     if len(relations) > 1:

@@ -82,9 +82,9 @@ class Ledger:
         url_or_path: str | Path,
         total: Budget | None = None,
         name: str = "default",
-        rule: str = "auto",
-        neighbours: str = "add_remove",
-        unit: str = "row",
+        rule: str | None = None,
+        neighbours: str | None = None,
+        unit: str | None = None,
         *,
         timeout: float = 30.0,
     ) -> Self:
@@ -94,9 +94,9 @@ class Ledger:
             url_or_path: A file for SQLite, or a `postgresql://user:password@host/database` address.
             total: The promise; needed to make a ledger, optional (but checked) when it exists.
             name: One database holds any number of ledgers, each with a total of its own.
-            rule: As for `Ledger`; like the two below, it must be what the ledger was made with.
-            neighbours: As for `Ledger`.
-            unit: As for `Ledger`.
+            rule: As for `Ledger` when it is made ("auto" by default); checked, when given, if it exists.
+            neighbours: Likewise ("add_remove" by default).
+            unit: Likewise ("row" by default).
             timeout: How many seconds to wait for another process that is charging.
 
         Raises:
@@ -118,7 +118,10 @@ class Ledger:
         """
         name = read_word("name", name)
         wait = real("timeout", timeout, above=0, cure="pass the seconds to wait, for example timeout=30")
-        wanted = None if total is None else Settings.make(total, rule, neighbours, unit)
+        wanted = None
+        if total is not None:
+            given = (("auto", rule), ("add_remove", neighbours), ("row", unit))
+            wanted = Settings.make(total, *(usual if own is None else own for usual, own in given))
         store = _database(url_or_path, name, wait)
         stored = store.load()
         if stored is None:
@@ -352,6 +355,11 @@ class Ledger:
             raise BudgetError(
                 f"{plan.mechanism} noise under {plan.budget} has no cost that a total of {self.total} can count: "
                 'plan with PureDP or mechanism="laplace", or keep a ledger with an ApproxDP, GaussianDP or ZCDP total.'
+            )
+        if seen.charges and all(amount is None for amount in seen.sums.values()):
+            raise BudgetError(
+                f"the ledger takes no more charges: its whole promise, {self.total}, was spent on charge 1. "
+                "Open another ledger by name=... for other people's data."
             )
         cost, left = self._spending(price), self._left(seen)
         raise BudgetError(

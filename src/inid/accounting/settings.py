@@ -76,23 +76,22 @@ class Settings:
             raise RecordError(f"the ledger's settings do not parse: {error}") from None
         return cls(total, rule, made.neighbours, made.unit, terms_from_dict(record["terms"], total, rule))
 
-    def require(self, total: Budget | None, rule: str, neighbours: str, unit: str, where: str) -> None:
-        """Refuse to open a ledger under other settings than its own.
+    def require(
+        self, total: Budget | None, rule: str | None, neighbours: str | None, unit: str | None, where: str
+    ) -> None:
+        """Refuse to open a ledger under other settings than its own; None stands for whatever is stored.
 
         Raises:
             BudgetError: A setting differs from the stored one.
         """
         wanted = {"total": total, "rule": rule, "neighbours": neighbours, "unit": unit}
-        if total is None:
-            del wanted["total"]
         for name, value in wanted.items():
             stored = getattr(self, name)
-            if value != stored:
+            if value is not None and value != stored:
                 own = f'{name}="{stored}"' if isinstance(stored, str) else f"{name}={stored}"
-                cure = "leave total out" if name == "total" else f"pass {own}"
                 raise BudgetError(
                     f"the ledger in {where} was made with {own}, not {shown(value)}, and that never changes: "
-                    f"{cure} to use it, or open another ledger by name=..."
+                    f"leave {name} out to use it, or open another ledger by name=..."
                 )
 
 

@@ -27,7 +27,7 @@ class Certificate:
       noise        2 independent laplace coordinates
       sensitivity  box of 2 coordinates, limits 1 to 3, neighbours: add_remove (fingerprint c626464a1235139c)
       checked      sup over the set of sum |d_i| / beta_i <= epsilon
-      spent        0.49999999999999994 (rounded up)
+      spent        epsilon = 0.49999999999999994 (rounded up)
       arithmetic   exact rational arithmetic on the plan's own floats
     """
 
@@ -47,13 +47,17 @@ class Certificate:
             "fingerprint": self.sensitivity.fingerprint,
         }
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def __str__(self) -> str:
+        unit = "mu^2" if self.mechanism == "gaussian" else "epsilon"
         return (
             f"Certificate: the noise keeps {self.promise}.\n"
             f"  noise        {self.sensitivity.dimension} independent {self.mechanism} coordinates\n"
             f"  sensitivity  {self.sensitivity} (fingerprint {self.sensitivity.fingerprint})\n"
             f"  checked      {self.statement}\n"
-            f"  spent        {self.spent!r} (rounded up)\n"
+            f"  spent        {unit} = {self.spent!r} (rounded up)\n"
             f"  arithmetic   {self.arithmetic}"
         )
 
@@ -74,12 +78,12 @@ def certify(
     if not kept and mechanism == "laplace" and isinstance(budget, ApproxDP):
         # Pure DP alone does not carry this plan; the privacy curve of its ratios may (E5).
         reached = laplace_delta(sensitivity, scales, cells, decimal_fraction(budget.epsilon))
-        statement = f"the certified privacy curve at epsilon is at most {reached!r} <= delta"
+        statement = f"the certified privacy curve, {reached!r} at epsilon, is at most delta"
         arithmetic = "the curve of the plan's own ratios, rounded up, with every error term added"
         kept = Fraction(reached) <= decimal_fraction(budget.delta)
     if not kept:
         raise GuaranteeError(
-            f"the scales do not keep {budget}: they spend {float_up(spent)!r}, and {statement} fails. "
+            f"the scales do not keep {budget}. They spend {float_up(spent)!r}; it does not hold that {statement}. "
             "Make a new plan instead of changing one."
         )
     return Certificate(

@@ -58,6 +58,9 @@ class Comparison:
             return None
         return f"Nothing to gain: {' and '.join(equal)} {'are' if len(equal) > 1 else 'is'} already optimal here."
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def __str__(self) -> str:
         cells = [["mechanism", "allocation", "error", "dB", "ratio", ""]]
         for row in self.rows:

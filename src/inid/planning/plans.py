@@ -275,6 +275,9 @@ class NoisePlan:
     def __hash__(self) -> int:
         return hash((self.sensitivity, self.budget, self.mechanism, self.allocation, self.order))
 
+    def __repr__(self) -> str:
+        return f"<NoisePlan: {self.mechanism} noise, {self.allocation}, {self.dimension} coordinates, {self.budget}>"
+
     def __str__(self) -> str:
         return tables.plan_table(self)
 

@@ -142,10 +142,11 @@ class Sensitivity:
         1114
         """
         norm, bounds = _one_norm("groups", l1, l2)
-        limits = arguments.array(f"l{norm}", bounds, up=True, cure="pass one bound per group")
-        number = _counts("sizes", sizes, limits.size)
-        if number is None:
+        if sizes is None:
             raise ArgumentError("sizes must be given: pass the number of coordinates of each group.")
+        groups = arguments.array("sizes", sizes, positive=True, cure="pass the number of coordinates of each group")
+        limits = arguments.array(f"l{norm}", bounds, length=groups.size, up=True, cure="pass one bound per group")
+        number = _counts("sizes", sizes, limits.size)
         names = arguments.labels(labels, limits.size)
         return cls("groups", limits, number, norm, None, None, _cap("total", total), names, _neighbours(neighbours))
 
@@ -225,10 +226,27 @@ class Sensitivity:
             )
         return Cells(None, np.repeat(np.arange(self.limits.size), self.counts))
 
+    def check_names(self, name: str, value: object) -> None:
+        """Refuse a series whose own names are not this set's labels in this order: it would be read by position.
+
+        Raises:
+            ArgumentError: They differ. Only names are compared and shown.
+        """
+        index = getattr(value, "index", None)
+        if self.labels is None or index is None or callable(index):  # lists have a method of that name
+            return
+        names = tuple(index)
+        if all(isinstance(word, str) for word in names) and names != self.labels and len(names) == len(self.labels):
+            raise ArgumentError(
+                f"{name} has the index {shown(list(names))}, the labels are {shown(list(self.labels))}: "
+                f"reorder it first, for example {name}[list(labels)]."
+            )
+
     def read_weights(self, weights: object, name: str = "weights") -> Floats | None:
         """Weights as given by a user: one positive number per row or per coordinate, or None."""
         if weights is None:
             return None
+        self.check_names(name, weights)
         cure = "pass one positive number per coordinate (or per row of the run-length form)"
         return arguments.array(name, weights, positive=True, length=[self.limits.size, self.dimension], cure=cure)
 

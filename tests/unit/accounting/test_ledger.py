@@ -74,7 +74,7 @@ def test_an_empty_approx_ledger_may_spend_its_whole_promise_at_once_and_is_then_
     assert str(ledger.remaining()) == "nothing"
     assert not ledger.can_afford(laplace(1e-6))
     assert not ledger.can_afford(whole)
-    with pytest.raises(inid.BudgetError, match="left is nothing"):
+    with pytest.raises(inid.BudgetError, match="takes no more charges"):
         ledger.charge(laplace(1e-6))
 
 

@@ -1,4 +1,4 @@
-"""Plan a realistic release, print what it costs against the baselines, and draw it.
+"""Plan a release from stated sensitivities, print what it costs against the baselines, and draw it (needs matplotlib).
 
 Fifteen means from a health survey of 7,924 people: each column has public bounds and an error that a reader of the
 results could live with. One promise covers them all; how should it be spent?
