@@ -1,0 +1,326 @@
+"""Estimators: utility (means and standard errors over repeated fits) and speed, beside plain NumPy and diffprivlib.
+
+Prints the tables of docs/learn.md. The datasets are looked for in INID_DATA, or in shared/data beside the project.
+diffprivlib lives in an environment of its own: set INID_BENCH_PYTHON to an interpreter that can import it.
+
+Thresholds, step sizes and smoothness constants of coordinate descent are given as public and were chosen beforehand, as
+in the paper. Bounds at the 99th percentile are given as public as well.
+"""
+
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy.special import expit
+from sklearn.linear_model import Lasso, LinearRegression, LogisticRegression
+
+import inid
+from inid import learn
+
+DATA = Path(os.environ.get("INID_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
+TARGET = (0.0, 5.00001)
+DAYS = (0.0, [1.0, 7.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0])
+
+PEER = """
+import sys, time, warnings
+import numpy as np
+from diffprivlib import models
+warnings.simplefilter("ignore")
+d = np.load(sys.argv[1])
+lower, upper = d["lower"], d["upper"]
+def report(name, fits, runs):
+    start = time.perf_counter()
+    scores = [fits() for _ in range(runs)]
+    seconds = (time.perf_counter() - start) / runs
+    print(name, np.median(scores), np.mean(scores), np.std(scores, ddof=1) / runs ** 0.5, seconds, sep="\\t")
+X, y = np.clip(d["cal"], lower, upper), np.clip(d["price"], 0, 5.00001)
+def linear():
+    m = models.LinearRegression(epsilon=1.0, bounds_X=(lower, upper), bounds_y=(0, 5.00001)).fit(X, y)
+    return np.mean((X @ m.coef_.ravel() + m.intercept_ - y) ** 2) / d["mse"] - 1
+E, t = d["elec"], d["up"]
+def logistic():
+    m = models.LogisticRegression(epsilon=1.0, data_norm=np.sqrt(56.0), C=1.0, fit_intercept=False, max_iter=1000)
+    w = m.fit(E, t).coef_.ravel()
+    loss = np.mean(np.logaddexp(0, -t * (E @ w))) + 0.5 / len(E) * (w @ w)
+    return loss / d["loss"] - 1
+P, U = d["rows"], d["basis"]
+def pca():
+    m = models.PCA(10, epsilon=1.0, data_norm=1.0, centered=True).fit(P)
+    V = m.components_.T
+    return np.linalg.norm(U - V @ (V.T @ U)) / np.linalg.norm(U)
+report("linear", linear, 20)
+report("logistic", logistic, 20)
+report("pca", pca, 20)
+"""
+
+
+def california() -> tuple[np.ndarray, np.ndarray]:
+    table = pd.read_csv(DATA / "california_housing.csv.gz").to_numpy()
+    return table[:, :8], table[:, 8]
+
+
+def electricity() -> tuple[np.ndarray, np.ndarray]:
+    table = pd.read_csv(DATA / "electricity.csv.gz")
+    return table.drop(columns="class").to_numpy(float), np.where(table["class"] == "UP", 1.0, -1.0)
+
+
+def one_sided(X: np.ndarray, percentile: float) -> tuple[np.ndarray, np.ndarray]:
+    """From 0 to a percentile of the size, on the side where the column lies."""
+    ends = np.sign(np.median(X, axis=0)) * np.percentile(np.abs(X), percentile, axis=0)
+    return np.minimum(ends, 0.0), np.maximum(ends, 0.0)
+
+
+def lasso_objective(X: np.ndarray, y: np.ndarray, w: np.ndarray) -> float:
+    return float(np.mean((X @ w - y) ** 2) / 2 + np.abs(w).sum())
+
+
+def logistic_objective(X: np.ndarray, y: np.ndarray, w: np.ndarray) -> float:
+    return float(np.mean(np.logaddexp(0, -y * (X @ w))) + (w @ w) / (2 * len(X)))
+
+
+def promise(rows: int, epsilon: float = 1.0) -> inid.ApproxDP:
+    return inid.ApproxDP(epsilon=epsilon, delta=float(f"{rows**-2.0:.3g}"))
+
+
+def scored(name: str, score: Callable[[], float], runs: int, unit: float = 100.0) -> float:
+    """Print a row: mean and standard error over runs."""
+    values = [unit * score() for _ in range(runs)]
+    mean, error = statistics.fmean(values), statistics.stdev(values) / runs**0.5
+    print(f"| {name} | {mean:.4g} | {error:.2g} | {runs} |", flush=True)
+    return mean
+
+
+def head(title: str, column: str) -> None:
+    print(f"\n{title}\n\n| | {column} | standard error | runs |\n| --- | --- | --- | --- |")
+
+
+def lasso() -> None:
+    X, y = california()
+    best = Lasso(alpha=1.0, fit_intercept=False, tol=1e-12, max_iter=10**6).fit(X, y).coef_
+    least = lasso_objective(X, y, best)
+    bounds, squares = one_sided(X, 99), (X**2).mean(axis=0)
+    common = {"alpha": 1.0, "budget": promise(len(X)), "bounds_y": TARGET}
+
+    def fit(**more: object) -> float:
+        return lasso_objective(X, y, learn.PrivateLasso(**(common | more)).fit(X, y).coef_) / least - 1
+
+    head("LASSO on California, raw, epsilon = 1, delta = 1/N^2", "relative error, %")
+    for relation in ("add_remove", "replace"):
+        for allocation in ("optimal", "spr", "iid"):
+            runs = 200 if allocation != "iid" else 20
+            named = {"bounds_X": bounds, "neighbours": relation, "allocation": allocation}
+            scored(f"moments, {allocation}, {relation}", lambda named=named: fit(**named), runs)
+        paid = np.append(squares, (y**2).mean())
+        named = {"bounds_X": bounds, "neighbours": relation, "weights": paid}
+        scored(f"moments, optimal, mean squares known, {relation}", lambda named=named: fit(**named), 200)
+        descent = {
+            "solver": "coordinate_descent",
+            "bounds_X": (X.min(axis=0), X.max(axis=0)),
+            "smoothness": squares,
+            "clip": 10_000.0,
+            "neighbours": relation,
+        }
+        variants = {
+            "SPR": {"allocation": "spr"},
+            "curvature": {},
+            "as printed (weights=None)": {"weights": None},
+            "curvature, 10 % of epsilon for M": {"smoothness": 0.1, "bounds_X": bounds},
+        }
+        for name, more in variants.items():
+            named = descent | more
+            scored(f"coordinate descent, {name}, {relation}", lambda named=named: fit(**named), 60)
+
+
+def logistic() -> None:
+    X, y = electricity()
+    best = LogisticRegression(C=1.0, fit_intercept=False, tol=1e-12, max_iter=10_000).fit(X, y).coef_[0]
+    least = logistic_objective(X, y, best)
+    common = {"alpha": 1 / len(X), "budget": promise(len(X)), "bounds_X": DAYS, "classes": (-1.0, 1.0), "clip": 7.0}
+    common["smoothness"] = (X**2).mean(axis=0) / 4
+
+    def fit(**more: object) -> float:
+        model = learn.PrivateLogisticRegression(**(common | more)).fit(X, y)
+        return logistic_objective(X, y, model.coef_[0]) / least - 1
+
+    head("Logistic regression on Electricity, raw, epsilon = 1, delta = 1/N^2", "relative error, %")
+    for relation in ("add_remove", "replace"):
+        variants = {
+            "SPR": {"allocation": "spr"},
+            "curvature": {},
+            "as printed (weights=None)": {"weights": None},
+            "curvature, 10 % of epsilon for M": {"smoothness": 0.1},
+        }
+        for name, more in variants.items():
+            named = more | {"neighbours": relation}
+            scored(f"coordinate descent, {name}, {relation}", lambda named=named: fit(**named), 20)
+
+
+def spiked(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """The fully random model: unit rows in a random subspace of 10 of 100 dimensions."""
+    basis = np.linalg.qr(rng.normal(size=(100, 10)))[0]
+    rows = rng.normal(size=(1000, 10)) @ basis.T
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True), basis
+
+
+def pca() -> None:
+    rng = np.random.default_rng(0)
+    head("PCA, M = 100, N = 1000, rank 10, delta = 1e-6", "SRE")
+    for epsilon in (1.0, 2.0, 5.0):
+        means = {}
+        variants = {
+            "i.n.i.d. (E8)": {},
+            "i.i.d.": {"allocation": "iid"},
+            "the paper's element-wise clipping": {"clipping": "elementwise"},
+            "Laplace, pure": {"mechanism": "laplace", "budget": inid.PureDP(epsilon)},
+        }
+        for name, more in variants.items():
+
+            def score(more: dict[str, object] = more, epsilon: float = epsilon) -> float:
+                X, basis = spiked(rng)
+                model = learn.PrivatePCA(**({"n_components": 10, "budget": inid.ApproxDP(epsilon, 1e-6)} | more))
+                return learn.subspace_recovery_error(model.fit(X).components_.T, basis)
+
+            means[name] = scored(f"{name}, epsilon = {epsilon:g}", score, 50, 1.0)
+        print(
+            f"| ratio i.n.i.d. / i.i.d., epsilon = {epsilon:g} | {means['i.n.i.d. (E8)'] / means['i.i.d.']:.3f} | | |"
+        )
+
+
+def peers() -> None:
+    """The same data and epsilon as diffprivlib's models, which promise pure DP."""
+    X, y = california()
+    lower, upper = np.percentile(X, [1, 99], axis=0)
+    C = np.clip(X, lower, upper)
+    exact = LinearRegression().fit(C, y)
+    mse = float(np.mean((exact.predict(C) - y) ** 2))
+    E, up = electricity()
+    best = LogisticRegression(C=1.0, fit_intercept=False, tol=1e-12, max_iter=10_000).fit(E, up).coef_[0]
+    loss = logistic_objective(E, up, best)
+    rows, basis = spiked(np.random.default_rng(1))
+    theirs = _their_rows(
+        {
+            "cal": X, "price": y, "lower": lower, "upper": upper, "mse": mse,
+            "elec": E, "up": up, "loss": loss, "rows": rows, "basis": basis,
+        }
+    )  # fmt: skip
+
+    def linear(budget: inid.Budget) -> float:
+        model = learn.PrivateLinearRegression(budget, bounds_X=(lower, upper), bounds_y=TARGET).fit(X, y)
+        return float(np.mean((model.predict(C) - y) ** 2)) / mse - 1
+
+    def logit(budget: inid.Budget) -> float:
+        model = learn.PrivateLogisticRegression(1 / len(E), budget=budget, bounds_X=DAYS, clip=7.0, classes=(-1, 1))
+        model.set_params(smoothness=(E**2).mean(axis=0) / 4, passes=50 if isinstance(budget, inid.ApproxDP) else 20)
+        return logistic_objective(E, up, model.fit(E, up).coef_[0]) / loss - 1
+
+    def components(budget: inid.Budget) -> float:
+        model = learn.PrivatePCA(10, budget=budget, mechanism="auto").fit(rows)
+        return learn.subspace_recovery_error(model.components_.T, basis)
+
+    print("\nBeside diffprivlib, epsilon = 1\n")
+    print("| | median | mean | standard error | seconds per fit |\n| --- | --- | --- | --- | --- |")
+    for name, what, fit, size in (
+        ("linear", "linear regression, California, excess mean squared error", linear, len(X)),
+        ("logistic", "logistic regression, Electricity, excess objective", logit, len(E)),
+        ("pca", "PCA, SRE", components, len(rows)),
+    ):
+        for label, budget in (("delta = 1/N^2", promise(size)), ("pure", inid.PureDP(1.0))):
+            start = time.perf_counter()
+            values = [fit(budget) for _ in range(20)]
+            seconds = (time.perf_counter() - start) / 20
+            row = statistics.median(values), statistics.fmean(values), statistics.stdev(values) / 20**0.5, seconds
+            print(f"| {what}: inid, {label} | " + " | ".join(f"{number:.3g}" for number in row) + " |", flush=True)
+        if name in theirs:
+            row = theirs[name]
+            print(f"| {what}: diffprivlib, pure | " + " | ".join(f"{number:.3g}" for number in row) + " |", flush=True)
+
+
+def _their_rows(arrays: dict[str, object]) -> dict[str, tuple[float, ...]]:
+    python = os.environ.get("INID_BENCH_PYTHON")
+    if not python:
+        print("diffprivlib: skipped, INID_BENCH_PYTHON names no interpreter that has it.")
+        return {}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "data.npz"
+        np.savez(path, **arrays)
+        run = subprocess.run([python, "-c", PEER, str(path)], capture_output=True, text=True, check=False)
+    if run.returncode:
+        print(f"diffprivlib: skipped, {python} failed: {(run.stderr.strip().splitlines() or ['no message'])[-1]}")
+    lines = [line.split("\t") for line in run.stdout.splitlines()]
+    return {name: tuple(map(float, numbers)) for name, *numbers in lines}
+
+
+def median_seconds(call: Callable[[], object], repeats: int = 5) -> float:
+    call()
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def plain_descent(X: np.ndarray, y: np.ndarray, smoothness: np.ndarray, passes: int, *, logit: bool) -> np.ndarray:
+    """The same passes without clipping, noise or bounds."""
+    X = np.asfortranarray(X)
+    w, state = np.zeros(X.shape[1]), np.zeros(len(X)) if logit else -y
+    for _ in range(passes):
+        for i in range(len(w)):
+            column = X[:, i]
+            gradient = column @ (expit(state) - y if logit else state) / len(X)
+            moved = w[i] - gradient / smoothness[i]
+            state += column * (moved - w[i])
+            w[i] = moved
+    return w
+
+
+def speed() -> None:
+    X = np.random.default_rng(0).uniform(-1.2, 1.2, size=(10**6, 50))
+
+    def plain() -> np.ndarray:
+        clipped = np.clip(X, -1, 1)
+        return clipped.T @ clipped
+
+    ours = median_seconds(lambda: learn.PrivateMoments(inid.ApproxDP(1.0, 1e-6), bounds=(-1, 1)).fit(X), 3)
+    theirs = median_seconds(plain, 3)
+    print("\nSpeed\n\n| | private, s | plain NumPy, s | ratio |\n| --- | --- | --- | --- |")
+    print(f"| moments, N = 10^6, M = 50 | {ours:.3f} | {theirs:.3f} | {ours / theirs:.2f} |")
+    for rows in (20_000, 200_000):
+        X = np.random.default_rng(0).uniform(-1, 1, size=(rows, 8))
+        y, flat = X.sum(axis=1), np.full(8, 1 / 3)
+        for name, logit, target in (("least squares", False, y), ("logistic", True, (y > 0).astype(float))):
+            common = {"budget": promise(rows), "bounds_X": (-1, 1), "passes": 50}
+            model = (
+                learn.PrivateLogisticRegression(smoothness=flat / 4, classes=(0, 1), **common)
+                if logit
+                else learn.PrivateLasso(0.0, solver="coordinate_descent", bounds_y=(-8, 8), smoothness=flat, **common)
+            )
+            ours = median_seconds(lambda model=model, X=X, target=target: model.fit(X, target), 3)
+            theirs = median_seconds(
+                lambda X=X, target=target, flat=flat, logit=logit: plain_descent(
+                    X, target, flat / 4 if logit else flat, 50, logit=logit
+                ),
+                3,
+            )
+            print(f"| {name}, 50 passes, N = {rows}, M = 8 | {ours:.3f} | {theirs:.3f} | {ours / theirs:.2f} |")
+
+
+def main() -> None:
+    lasso()
+    logistic()
+    pca()
+    peers()
+    speed()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,23 @@
+"""The `inid` command: plans, releases, ledgers and reports from a shell. `main` is the console script.
+
+`app` holds the list of commands and what their failures become; start reading there. Nothing heavy is imported here,
+because the script exists in the core install, where it says which extra brings the rest.
+"""
+
+import sys
+from importlib.util import find_spec
+
+__all__ = ["main"]
+
+_NEEDED = ("typer", "rich", "duckdb", "narwhals", "pyarrow")
+
+
+def main() -> None:
+    """Run the command line; without the extra, name it and exit with 2."""
+    missing = [name for name in _NEEDED if find_spec(name) is None]
+    if missing:
+        sys.stderr.write(f"inid: the command needs {', '.join(missing)}: run pip install 'inid[cli]' first.\n")
+        sys.exit(2)
+    from inid.cli.app import app
+
+    app(prog_name="inid")

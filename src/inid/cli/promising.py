@@ -1,0 +1,37 @@
+"""From --epsilon, --delta, --mu, --rho to a promise."""
+
+from inid.budget import ZCDP, ApproxDP, Budget, GaussianDP, PureDP
+from inid.cli import reading
+from inid.cli.options import Promise
+from inid.errors import ArgumentError
+
+__all__ = ["promised"]
+
+
+def promised(options: Promise) -> Budget:
+    """The promise that the options state.
+
+    Raises:
+        ArgumentError: None, or more than one, or a number that no promise can have.
+    """
+    names = ("epsilon", "delta", "mu", "rho")
+    given = {name: reading.number(f"--{name}", getattr(options, name)) for name in names}
+    stated = {name: value for name, value in given.items() if value is not None}
+    match tuple(stated):
+        case ("epsilon",):
+            return PureDP(**stated)  # type: ignore[arg-type]
+        case ("epsilon", "delta"):
+            return ApproxDP(**stated)  # type: ignore[arg-type]
+        case ("mu",):
+            return GaussianDP(**stated)  # type: ignore[arg-type]
+        case ("rho",):
+            return ZCDP(**stated)  # type: ignore[arg-type]
+        case ():
+            raise ArgumentError(
+                "a promise is missing: pass --epsilon 1 (pure), --epsilon 1 --delta 1e-6, --mu 0.3 or --rho 0.1."
+            )
+        case _:
+            listed = ", ".join(f"--{name}" for name in stated)
+            raise ArgumentError(
+                f"{listed} do not make one promise: pass --epsilon, --epsilon and --delta, --mu or --rho."
+            )

@@ -1,0 +1,41 @@
+"""scikit-learn estimators under differential privacy.
+
+Two ways to learn. `moments` releases second moments once and solves exactly on the result (`PrivateMoments`, the linear
+models, `PrivatePCA`); `descent` releases one noisy gradient coordinate at a time (`PrivateLogisticRegression`,
+`PrivateLasso(solver="coordinate_descent")`). Start reading in `moments`, then `fixed_point` (why no rounding error and
+no malformed record can exceed the stated sensitivity).
+
+The number of rows is public: neighbours="add_remove" means that one row is replaced by zeros, "replace" that it is
+replaced by any other. Bounds are required and never read from the data.
+
+>>> import inid, numpy as np
+>>> from inid import learn
+>>> X = np.linspace(0, 1, 2000).reshape(1000, 2)
+>>> model = learn.PrivateRidge(0.1, budget=inid.ApproxDP(1.0, 1e-6), bounds_X=(0, 1), bounds_y=(0, 2))
+>>> model.fit(X, X.sum(axis=1)).coef_.shape
+(2,)
+"""
+
+from inid.errors import MissingExtraError
+
+try:
+    import sklearn as _sklearn  # noqa: F401 - its absence has one message, here
+except ImportError:
+    raise MissingExtraError("inid.learn needs scikit-learn: pip install 'inid[learn]'.") from None
+
+from inid.learn.linear import PrivateLasso, PrivateLinearRegression, PrivateRidge
+from inid.learn.logistic import PrivateLogisticRegression
+from inid.learn.moments import PrivateMoments
+from inid.learn.pca import PrivatePCA, subspace_recovery_error
+from inid.learn.smoothness import estimate_smoothness
+
+__all__ = [
+    "PrivateLasso",
+    "PrivateLinearRegression",
+    "PrivateLogisticRegression",
+    "PrivateMoments",
+    "PrivatePCA",
+    "PrivateRidge",
+    "estimate_smoothness",
+    "subspace_recovery_error",
+]

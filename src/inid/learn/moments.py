@@ -1,0 +1,142 @@
+"""PrivateMoments: the mean and the second-moment matrix of bounded columns, in one release."""
+
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+
+from inid.accounting import Ledger
+from inid.arguments import Floats, choice
+from inid.errors import ArgumentError
+from inid.learn.base import PrivateEstimator
+from inid.learn.engines import bounded_columns, row_count, table_moments
+from inid.learn.fixed_point import fixed_columns, product_bits
+from inid.learn.reading import read_bounds, read_budget, read_matrix, read_sizes
+from inid.learn.second_moments import exact_moments, nearest_psd, plan_moments, release_moments
+from inid.tables import Table
+
+__all__ = ["PrivateMoments", "column_costs", "typical_cost"]
+
+
+class PrivateMoments(PrivateEstimator):
+    """The mean and the second-moment matrix of bounded columns under differential privacy.
+
+    One release of M(M+1)/2 products (and M sums with `mean`), whose sensitivity set is E8's; the matrix is then
+    projected to the positive semi-definite ones, which costs no privacy. The number of rows is public.
+
+    Args:
+        budget: The promise.
+        bounds: (lower, upper) of each column, from public knowledge; values outside are clipped, NaN counts as the
+            middle. A `Table` brings its own.
+        mean: Release the sums of the columns as well.
+        center: Subtract the middle of each column's bounds first. That shrinks every sensitivity unless the bounds are
+            symmetric already; the matrix is then about `center_`.
+        weights: What errors cost: "frobenius" (every entry of the matrix alike), "curvature" (relative to the size of
+            the columns, from the bounds), or the mean square of each column, public or paid for
+            (`estimate_smoothness`).
+        neighbours: "add_remove" (a row replaced by zeros) or "replace".
+        mechanism: "auto", "gaussian" or "laplace".
+        allocation: "optimal", "spr" or "iid".
+
+    Attributes:
+        second_moment_: The mean of (x - center)(x - center)^T, positive semi-definite.
+        mean_: The mean of x, with `mean`.
+        covariance_: The covariance, with `mean`, positive semi-definite.
+        center_: What was subtracted.
+        plan_: The noise plan.
+        release_: The release, as published: intervals, certificate.
+
+    >>> import inid
+    >>> X = np.linspace(0, 1, 3000).reshape(1000, 3)
+    >>> moments = PrivateMoments(inid.ApproxDP(1.0, 1e-6), bounds=(0, 1)).fit(X)
+    >>> moments.second_moment_.shape, moments.plan_.dimension, moments.release_.private
+    ((3, 3), 9, True)
+    """
+
+    def __init__(
+        self,
+        budget: object = None,
+        *,
+        bounds: object = None,
+        mean: bool = True,
+        center: bool = True,
+        weights: object = "frobenius",
+        neighbours: str = "add_remove",
+        mechanism: str = "auto",
+        allocation: str = "optimal",
+    ) -> None:
+        self.budget = budget
+        self.bounds = bounds
+        self.mean = mean
+        self.center = center
+        self.weights = weights
+        self.neighbours = neighbours
+        self.mechanism = mechanism
+        self.allocation = allocation
+
+    def fit(self, X: Any, y: object = None, *, ledger: Ledger | None = None) -> Self:  # noqa: ARG002 - for pipelines
+        """Release the moments of X.
+
+        Args:
+            X: One row per person: an array, a data frame, or an `inid.tables.Table`, whose engine (Spark included) then
+                does the sums over the columns that the table states bounds for.
+            y: Ignored.
+            ledger: Where the cost is charged.
+
+        Raises:
+            ArgumentError: A parameter or the shape of X is malformed.
+            EngineError: The table's engine failed.
+            BudgetError: The ledger refuses.
+        """
+        budget = read_budget(self.budget)
+        stated: object
+        if isinstance(X, Table):
+            names, stated = bounded_columns(X, self.bounds, self.neighbours)
+            self.n_features_in_, self.feature_names_in_ = len(names), np.asarray(names, dtype=object)
+            rows, answer = row_count(X), partial(table_moments, X)
+        else:
+            data, stated = read_matrix(self, X, reset=True), self.bounds
+            rows, answer = len(data), partial(exact_moments, data)
+        lower, upper = read_bounds("bounds", stated, self.n_features_in_)
+        columns = fixed_columns(lower, upper, product_bits(rows), centre=bool(self.center))
+        costs = column_costs(self.weights, columns.size)
+        planned = plan_moments(
+            columns,
+            budget,
+            rows=rows,
+            costs=costs,
+            constant=typical_cost(costs, columns.size) if self.mean else None,
+            neighbours=self.neighbours,
+            mechanism=self.mechanism,
+            allocation=self.allocation,
+        )
+        moments = release_moments(answer(columns, mean=planned.mean), planned, rows, ledger, type(self).__name__)
+        self._note_fit(ledger)
+        self.center_ = columns.centre
+        self.plan_ = planned.noise
+        self.release_ = moments.release
+        self.second_moment_ = nearest_psd(moments.second, columns.size, moments.spread)
+        if moments.first is not None:
+            self.mean_ = columns.centre + moments.first
+            about_mean = moments.about(-moments.first)
+            self.covariance_ = nearest_psd(about_mean.second, columns.size, about_mean.spread)
+        return self
+
+
+def typical_cost(costs: Floats, size: Floats) -> float:
+    """What an error in a mean costs beside one in a product: a typical column takes the place of the constant."""
+    return float(np.sqrt(np.mean((costs * size) ** 2)))
+
+
+def column_costs(weights: object, size: Floats) -> Floats:
+    """c_i, of which the weight of an error in the product of columns i and j is c_i c_j.
+
+    >>> column_costs("curvature", np.array([1.0, 4.0])).tolist()
+    [1.0, 0.25]
+    """
+    if weights is None:
+        raise ArgumentError('weights must be "frobenius", "curvature" or one positive number per column, got None.')
+    if isinstance(weights, str):
+        name = choice("weights", weights, ("frobenius", "curvature"))
+        return np.ones_like(size) if name == "frobenius" else 1 / size
+    return np.asarray(1 / np.sqrt(read_sizes("weights", weights, size.size)))

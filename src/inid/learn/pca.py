@@ -1,0 +1,227 @@
+"""PrivatePCA: principal components of rows of bounded norm, from their noisy second moments.
+
+Departure from the paper: by default rows are clipped in norm and E8's ellipsoid states how far one row moves the
+moments. The paper's element-wise clipping of every x x^T to 1/sqrt(K) and 1/sqrt(2K) is `clipping="elementwise"`: it
+destroys more than its smaller noise gains (docs/learn.md has the measurements).
+"""
+
+import math
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from inid.accounting import Ledger
+from inid.arguments import Floats, choice, integer, real, shown
+from inid.errors import ArgumentError
+from inid.learn.base import PrivateEstimator
+from inid.learn.fixed_point import product_bits
+from inid.learn.headroom import with_headroom
+from inid.learn.reading import read_budget, read_matrix
+from inid.learn.second_moments import symmetric
+from inid.planning import plan
+from inid.releasing import release
+from inid.sensitivity import Sensitivity
+
+__all__ = ["PrivatePCA", "subspace_recovery_error"]
+
+_UP = 1 + 2.0**-48  # more than the rounding of the few operations that make a radius
+_DOWN = 1 - 2.0**-30  # more than the rounding of a norm over 2^22 columns
+_FARTHEST = 1e100
+_CHUNK = 1 << 20
+
+
+class PrivatePCA(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
+    """Principal components under differential privacy, for rows clipped to a public norm.
+
+    Args:
+        n_components: How many components to keep; all when None.
+        budget: The promise.
+        row_norm: R, the l2 norm to which each row is clipped (by scaling it); NaN counts as 0.
+        mechanism: "gaussian", "laplace" or "auto".
+        clipping: "rows" (E8), or "elementwise": the paper's clipping of the entries of x x^T, after that of the rows.
+        center: Release the mean too and use the covariance (as PCA does); by default the second moments about 0 (as
+            TruncatedSVD does). Not with clipping="elementwise".
+        neighbours: "add_remove" (a row replaced by zeros; the number of rows is public) or "replace".
+        allocation: "optimal", "spr" or "iid" (Analyze Gauss of Dwork et al. 2014).
+
+    Attributes:
+        components_: One component per row, by decreasing variance.
+        explained_variance_: The eigenvalues of the noisy matrix, not below 0; divided by the number of rows.
+        mean_: What is subtracted before projecting: the noisy mean, or 0.
+        plan_: The noise plan.
+        release_: The noisy sums, as published.
+
+    >>> import inid
+    >>> X = np.random.default_rng(0).normal(size=(5000, 4)) * [0.5, 0.1, 0.1, 0.1]
+    >>> pca = PrivatePCA(1, budget=inid.ApproxDP(2.0, 1e-6)).fit(X)
+    >>> bool(abs(pca.components_[0, 0]) > 0.95), pca.transform(X).shape
+    (True, (5000, 1))
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        budget: object = None,
+        row_norm: float = 1.0,
+        mechanism: str = "gaussian",
+        clipping: str = "rows",
+        center: bool = False,
+        neighbours: str = "add_remove",
+        allocation: str = "optimal",
+    ) -> None:
+        self.n_components = n_components
+        self.budget = budget
+        self.row_norm = row_norm
+        self.mechanism = mechanism
+        self.clipping = clipping
+        self.center = center
+        self.neighbours = neighbours
+        self.allocation = allocation
+
+    def fit(self, X: Any, y: object = None, *, ledger: Ledger | None = None) -> Self:  # noqa: ARG002 - for pipelines
+        """Release the moments of X and take their leading eigenvectors.
+
+        Args:
+            X: One row per person.
+            y: Ignored.
+            ledger: Where the cost is charged.
+
+        Raises:
+            ArgumentError: A parameter or the shape of X is malformed.
+            BudgetError: The ledger refuses.
+        """
+        budget = read_budget(self.budget)
+        norm = real("row_norm", self.row_norm, above=0, cure="pass the norm that rows are clipped to")
+        if not 1e-50 < norm < 1e50:
+            raise ArgumentError(f"row_norm must lie between 1e-50 and 1e50, got {shown(norm)}: use other units.")
+        by_rows = choice("clipping", self.clipping, ("rows", "elementwise")) == "rows"
+        neighbours = choice("neighbours", self.neighbours, ("add_remove", "replace"))
+        center = bool(self.center)
+        if center and not by_rows:
+            raise ArgumentError('center=True is not defined for clipping="elementwise": use clipping="rows".')
+        data = read_matrix(self, X, reset=True)
+        rows, width = data.shape
+        kept = width if self.n_components is None else self.n_components
+        kept = integer("n_components", kept, least=1, cure="pass how many components to keep, or None for all")
+        if kept > width:
+            raise ArgumentError(f"n_components must not exceed the number of columns, {width}: got {kept}.")
+        limits = _Limits(norm, width, rows)
+        if by_rows:
+            answer, radii = limits.moments(data, center), limits.radii(center, neighbours)
+            sensitivity = Sensitivity.ellipsoid(radii, neighbours=neighbours)
+        else:
+            answer, reach = limits.clipped_moments(data), limits.reach * (1 if neighbours == "add_remove" else 2)
+            sensitivity = Sensitivity.box(reach, neighbours=neighbours)
+        weights, products = limits.weights(center), width * (width + 1) // 2
+        noise = plan(sensitivity, budget, mechanism=self.mechanism, allocation=self.allocation, weights=weights)
+        noise = with_headroom(noise, rows * np.append(np.full(products, norm**2), [norm] * (width * center)))
+        made = release(answer, noise, ledger, label=type(self).__name__)
+        self._note_fit(ledger)
+        self.plan_, self.release_ = noise, made
+        matrix = symmetric(made.values[:products] / rows, width)
+        self.mean_ = made.values[products:] / rows if center else np.zeros(width)
+        values, vectors = np.linalg.eigh(matrix - np.outer(self.mean_, self.mean_))
+        self.components_ = np.ascontiguousarray(vectors[:, ::-1][:, :kept].T)
+        self.explained_variance_ = np.maximum(values[::-1][:kept], 0.0)
+        self.n_components_ = kept
+        return self
+
+    def transform(self, X: Any) -> Floats:
+        """The coordinates of each row on the components."""
+        check_is_fitted(self)
+        return np.asarray((read_matrix(self, X, reset=False) - self.mean_) @ self.components_.T)
+
+    def inverse_transform(self, X: Any) -> Floats:
+        """Back to the space of the data."""
+        check_is_fitted(self)
+        return np.asarray(X @ self.components_ + self.mean_)
+
+
+class _Limits:
+    """Rows clipped to a norm, as whole numbers of a power of two, and how far one of them moves the moments."""
+
+    def __init__(self, norm: float, width: int, rows: int) -> None:
+        self.norm, self.width = norm, width
+        self.step = math.ldexp(1.0, math.frexp(norm)[1] - product_bits(rows))
+        self.i, self.j = np.triu_indices(width)
+
+    def weights(self, center: bool) -> Floats:
+        """What errors cost in Frobenius norm: an entry off the diagonal stands twice, a mean is multiplied by a mean.
+
+        On an ellipsoid the optimal Gaussian noise is the same for any weights (E4).
+        """
+        products = np.where(self.i == self.j, 1.0, math.sqrt(2))
+        return np.append(products, np.full(self.width, self.norm)) if center else products
+
+    def radii(self, center: bool, neighbours: str) -> Floats:
+        """The ellipsoid of E8, with the sums of the columns when there is a mean.
+
+        Statement: d = x x^T has sum_i d_ii^2 + 2 sum_(i<j) d_ij^2 = ||x||^4 <= R^4; for d = x x^T - y y^T the sum is
+        ||x||^4 + ||y||^4 - 2 (x.y)^2 <= 2 R^4. The sums move by at most R (2 R). Of two such sets, one for each part of
+        a vector, the ellipsoid with radii r / sqrt(w) and R / sqrt(1 - w) holds both for every w in (0, 1).
+
+        w balances the squared errors: those of the products, R^4 M (M + 1) / 2 in Frobenius norm, and those that the
+        mean brings into mean mean^T, at most 2 R^4 M.
+        """
+        products = np.where(self.i == self.j, 1.0, math.sqrt(0.5)) * self.norm**2
+        if neighbours == "replace":
+            products = products * math.sqrt(2)
+        if not center:
+            return products * _UP
+        ours, theirs = math.sqrt(self.width * (self.width + 1) / 2), math.sqrt(2 * self.width)
+        share = ours / (ours + theirs)
+        sums = np.full(self.width, self.norm * (1 if neighbours == "add_remove" else 2))
+        return np.concatenate([products / math.sqrt(share), sums / math.sqrt(1 - share)]) * _UP
+
+    @property
+    def reach(self) -> Floats:
+        """The paper's element-wise thresholds: R^2 / sqrt(K) on the diagonal, R^2 / sqrt(2K) off it."""
+        size = self.norm**2 / math.sqrt(len(self.i))
+        return np.floor(np.where(self.i == self.j, size, size * math.sqrt(0.5)) / self.step**2) * self.step**2
+
+    def moments(self, data: Floats, center: bool) -> Floats:
+        """The exact upper triangle of the sum of x x^T, and the exact sum of x."""
+        products, sums = np.zeros((self.width, self.width)), np.zeros(self.width)
+        for whole in self._chunks(data, _CHUNK // self.width):
+            products += whole.T @ whole
+            sums += whole.sum(axis=0)
+        triangle = products[self.i, self.j] * self.step**2
+        return np.concatenate([triangle, sums * self.step]) if center else triangle
+
+    def clipped_moments(self, data: Floats) -> Floats:
+        """The exact sum of the clipped entries of each x x^T."""
+        reach, total = self.reach / self.step**2, np.zeros(len(self.i))
+        for whole in self._chunks(data, _CHUNK // len(self.i)):
+            total += np.clip(whole[:, self.i] * whole[:, self.j], -reach, reach).sum(axis=0)
+        return total * self.step**2
+
+    def _chunks(self, data: Floats, rows: int) -> Any:
+        size = max(rows, 1)
+        return (self._whole(data[start : start + size]) for start in range(0, len(data), size))
+
+    def _whole(self, rows: Floats) -> Floats:
+        """Rows of norm at most R as whole numbers of steps: rounding is towards 0, so no norm grows."""
+        held = np.clip(np.where(np.isnan(rows), 0.0, rows), -_FARTHEST, _FARTHEST)
+        lengths = np.sqrt(np.einsum("ij,ij->i", held, held))
+        shrink = np.minimum(1.0, self.norm * _DOWN / np.maximum(lengths, self.norm * _DOWN))
+        return np.asarray(np.trunc(held * (shrink / self.step)[:, None]))
+
+
+def subspace_recovery_error(U_hat: object, U: object) -> float:
+    """||(I - U_hat U_hat^T) U||_F / ||U||_F: 0 when the estimated subspace holds the true one, 1 when it is orthogonal.
+
+    Args:
+        U_hat: The estimated basis, orthonormal columns (`components_.T`).
+        U: The true basis, orthonormal columns.
+
+    >>> round(subspace_recovery_error(np.eye(3)[:, :1], np.eye(3)[:, :2]) ** 2, 6)
+    0.5
+    """
+    estimate, truth = np.asarray(U_hat, dtype=np.float64), np.asarray(U, dtype=np.float64)
+    if estimate.ndim != 2 or truth.ndim != 2 or len(estimate) != len(truth):
+        raise ArgumentError("U_hat and U must be matrices with one row per column of the data: pass components_.T.")
+    rest = truth - estimate @ (estimate.T @ truth)
+    return float(np.linalg.norm(rest) / np.linalg.norm(truth))

@@ -1,0 +1,24 @@
+"""Private tables: counts, sums, means, variances, covariances and histograms of any engine's frame, many at once.
+
+Start reading in `table` (the public facts) and `query` (what is asked). `items` lists the sums that are released and
+`sensitivities` how far one person can move them; `grids` and `expressions` turn them into integer columns that every
+engine sums alike; `plans` spends a promise on them and `estimates` turns noisy sums into answers with intervals.
+
+>>> import inid, pandas
+>>> from inid import tables
+>>> frame = pandas.DataFrame({"age": [31.0, 44.0, 58.0], "sex": ["F", "M", "F"]})
+>>> t = tables.Table(frame, bounds={"age": (0, 100)})
+>>> q = t.query(count=True, mean=["age"], by={"sex": ["F", "M"]})
+>>> plan = q.plan(inid.ApproxDP(epsilon=1.0, delta=1e-6))
+>>> q.release(plan).frame.columns.tolist()
+['statistic', 'column', 'groups', 'estimate', 'lower', 'upper', 'scale']
+"""
+
+from inid.tables.engines import EngineError
+from inid.tables.facts import Categories, Person
+from inid.tables.plans import StatisticPlan, TablePlan
+from inid.tables.query import Query
+from inid.tables.results import Result, Row
+from inid.tables.table import Table
+
+__all__ = ["Categories", "EngineError", "Person", "Query", "Result", "Row", "StatisticPlan", "Table", "TablePlan"]

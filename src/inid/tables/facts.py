@@ -1,0 +1,169 @@
+"""What the user states about a table: bounds, the privacy unit, public keys, bins and fill values."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from inid.arguments import integer, real, shown
+from inid.errors import ArgumentError
+
+__all__ = [
+    "Bins",
+    "Bounds",
+    "Categories",
+    "Key",
+    "Person",
+    "read_bounds",
+    "read_cells",
+    "read_columns",
+    "read_keys",
+    "read_missing",
+]
+
+Key = str | int | bool
+Bounds = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Person:
+    """The privacy unit is a person: whoever shares a value of a column, with at most so many rows.
+
+    Rows beyond the limit are left out by the engine: within each person rows are ordered by `order_by`, then by what
+    they would contribute, and the first `max_rows` are kept. The choice depends on that person's rows alone, so the
+    guarantee holds, and it is the same on every engine; but it favours small values among rows that `order_by` does
+    not tell apart, which is a bias. Rows without a person are left out.
+
+    Args:
+        column: The column that identifies the person.
+        max_rows: The most rows that one person contributes; every sensitivity grows with it.
+        order_by: A column, or several, that say which rows come first, or None.
+
+    >>> Person("user_id", max_rows=5)
+    Person(column='user_id', max_rows=5, order_by=())
+    """
+
+    column: str
+    max_rows: int
+    order_by: str | Sequence[str] | None = None
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.column, str) and self.column):
+            raise ArgumentError(f"column must be the name of a column, got {shown(self.column)}: Person('user_id', 5).")
+        limit = integer("max_rows", self.max_rows, least=1, cure="pass the most rows that one person contributes")
+        order = (self.order_by,) if isinstance(self.order_by, str) else self.order_by or ()
+        object.__setattr__(self, "max_rows", limit)
+        object.__setattr__(self, "order_by", read_columns("order_by", order, "a list of columns"))
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """The order columns as a tuple."""
+        return () if self.order_by is None else tuple(self.order_by)
+
+
+@dataclass(frozen=True)
+class Categories:
+    """Public categories of a histogram; needed where they are numbers, since plain numbers are edges of bins.
+
+    >>> Categories([1, 2, 3])
+    Categories(values=(1, 2, 3))
+    """
+
+    values: Sequence[Key]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", read_keys("Categories", self.values))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What each cell is called."""
+        return tuple(str(value) for value in self.values)
+
+
+@dataclass(frozen=True)
+class Bins:
+    """Public bins of a histogram: from each edge up to, not including, the next; the last bin includes its end."""
+
+    edges: tuple[float, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What each cell is called."""
+        pairs = list(pairwise(self.edges))
+        ends = [")"] * (len(pairs) - 1) + ["]"]
+        return tuple(f"[{low:.12g}, {high:.12g}{end}" for (low, high), end in zip(pairs, ends, strict=True))
+
+
+def read_columns(name: str, value: object, wanted: str) -> tuple[str, ...]:
+    """Distinct column names."""
+    if value is None:
+        return ()
+    if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
+        raise ArgumentError(f"{name} must be {wanted}, got {shown(value)}: pass a list, for example ['age'].")
+    for at, word in enumerate(value):
+        if not (isinstance(word, str) and word and word not in value[:at]):
+            raise ArgumentError(f"{name}[{at}] must be a column's name not used before, got {shown(word)}.")
+    return tuple(value)
+
+
+def read_bounds(bounds: object) -> dict[str, Bounds]:
+    """One pair of finite numbers (lower, upper), lower < upper, per column."""
+    if not isinstance(bounds, Mapping):
+        raise ArgumentError(
+            f"bounds must be a dictionary of (lower, upper) per column, got {shown(bounds)}: "
+            "state them from public knowledge, for example bounds={'age': (0, 100)}."
+        )
+    read: dict[str, Bounds] = {}
+    for column, pair in bounds.items():
+        if not (isinstance(column, str) and column):
+            raise ArgumentError(f"bounds must be keyed by column names, got {shown(column)}: name the column.")
+        if isinstance(pair, (str, bytes)) or not isinstance(pair, Sequence) or len(pair) != 2:
+            raise ArgumentError(f"bounds[{column!r}] must be a pair (lower, upper), got {shown(pair)}.")
+        cure = "state finite public bounds"
+        low, high = (real(f"bounds[{column!r}][{at}]", pair[at], cure=cure) for at in (0, 1))
+        if not (low < high and high - low < math.inf):
+            raise ArgumentError(f"bounds[{column!r}] must have lower < upper, got ({low:g}, {high:g}): swap or widen.")
+        read[column] = (low, high)
+    return read
+
+
+def read_keys(name: str, keys: object) -> tuple[Key, ...]:
+    """Distinct public keys of one kind: strings, whole numbers or booleans."""
+    cure = "pass a list of strings, of whole numbers or of booleans"
+    if isinstance(keys, (str, bytes, Mapping)) or not isinstance(keys, Sequence) or not len(keys):
+        raise ArgumentError(f"{name} must be a list of public keys, got {shown(keys)}: {cure}.")
+    kind = next((kind for kind in (str, bool, int) if isinstance(keys[0], kind)), None)
+    for at, key in enumerate(keys):
+        if kind is None or type(key) is not kind or key in keys[:at]:
+            raise ArgumentError(f"{name}[{at}] must be a key of the first one's kind not used before: {cure}.")
+    return tuple(keys)
+
+
+def read_cells(column: str, cells: object) -> Bins | Categories:
+    """The public cells of a histogram: edges of bins, or categories."""
+    name = f"histogram[{column!r}]"
+    if isinstance(cells, Categories):
+        return cells
+    if isinstance(cells, (str, bytes, Mapping)) or not isinstance(cells, Sequence) or not len(cells):
+        raise ArgumentError(f"{name} must be a list of bin edges or of categories, got {shown(cells)}.")
+    if isinstance(cells[0], (str, bool)):
+        return Categories(read_keys(name, cells))
+    edges = tuple(real(f"{name}[{at}]", edge, cure="pass finite, increasing edges") for at, edge in enumerate(cells))
+    if len(edges) < 2 or not all(low < high for low, high in pairwise(edges)):
+        raise ArgumentError(f"{name} must be at least two increasing edges, got {shown(cells)}.")
+    return Bins(edges)
+
+
+def read_missing(missing: object) -> dict[str, object]:
+    """The public fill value of each column that has one; the others leave out what is missing."""
+    if isinstance(missing, str) and missing == "omit":
+        return {}
+    if not isinstance(missing, Mapping):
+        raise ArgumentError(
+            f'missing must be "omit" or a dictionary of public fill values, got {shown(missing)}: '
+            "for example missing={'age': 40}."
+        )
+    for column, value in missing.items():
+        if not isinstance(value, str):
+            real(f"missing[{column!r}]", value, cure="pass one public number, or a category of its histogram")
+    return dict(missing)

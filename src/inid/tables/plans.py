@@ -1,0 +1,217 @@
+"""Spending one promise on all sums of a query, and what that means for each statistic."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from inid.budget import Budget
+from inid.planning import Certificate, Comparison, NoisePlan, plan
+from inid.planning.tables import aligned
+from inid.sensitivity import Sensitivity
+from inid.tables.statistics import Layout, slopes
+
+__all__ = ["StatisticPlan", "TablePlan", "make_plan"]
+
+_NOTHING = 1.001  # a gain below 0.1 % is called none
+_ROWS = 40
+
+
+@dataclass(frozen=True)
+class StatisticPlan:
+    """What a plan means for one statistic (in each cell of it, where there are groups or bins).
+
+    Attributes:
+        statistic: For example "mean".
+        column: Its column, or columns separated by commas.
+        tolerance: The error in which the budget was spent.
+        error: The expected error, root mean square: exact for counts, sums and histograms, first-order for ratios.
+        iid: The same under the best i.i.d. noise.
+        spr: The same under the best equal split.
+        share: The part of the privacy resource that it takes; sums that several statistics use are divided among them.
+    """
+
+    statistic: str
+    column: str
+    tolerance: float
+    error: float
+    iid: float
+    spr: float
+    share: float
+
+    @property
+    def label(self) -> str:
+        """For example "mean(age)"."""
+        return f"{self.statistic}({self.column})" if self.column else self.statistic
+
+
+@dataclass(frozen=True, eq=False)
+class TablePlan:
+    """The noise that every sum of a query gets, and the error to expect in every statistic. Made by `Query.plan`.
+
+    Attributes:
+        noise: The certified plan of all released sums; `compare()` and `verify()` are its own.
+        statistics: One entry per statistic.
+        rows: The rows assumed in planning and display, in all cells together: a public guess.
+        stated: Whether that guess was stated by the user.
+        iid: The plan's baseline of i.i.d. noise.
+        spr: The plan's baseline of an equal split.
+    """
+
+    noise: NoisePlan
+    statistics: tuple[StatisticPlan, ...]
+    rows: int
+    stated: bool
+    iid: NoisePlan
+    spr: NoisePlan
+
+    @property
+    def budget(self) -> Budget:
+        """The promise."""
+        return self.noise.budget
+
+    @property
+    def mechanism(self) -> str:
+        """The kind of noise."""
+        return self.noise.mechanism
+
+    @property
+    def certificate(self) -> Certificate:
+        """The proof that the noise keeps the promise."""
+        return self.noise.certificate
+
+    @property
+    def error(self) -> float:
+        """The expected sum over statistics and cells of (error / tolerance)^2, to first order."""
+        return self.noise.error
+
+    def gain(self, baseline: str) -> float:
+        """How many times larger the expected squared error of "iid" or "spr" is, in units of the tolerances."""
+        other = self.iid if baseline == "iid" else self.spr
+        if self.noise.log2_error == other.log2_error:
+            return 1.0
+        return float(2.0 ** min(other.log2_error - self.noise.log2_error, 1023.0))
+
+    @property
+    def remark(self) -> str | None:
+        """A sentence when a baseline is already optimal, else None."""
+        names = {"iid": "i.i.d. noise", "spr": "an equal split"}
+        equal = [name for key, name in names.items() if self.gain(key) <= _NOTHING]
+        if not equal:
+            return None
+        return f"Nothing to gain: {' and '.join(equal)} {'are' if len(equal) > 1 else 'is'} already optimal here."
+
+    def compare(self) -> Comparison:
+        """The noise beside its baselines, for the sums as they are released."""
+        return self.noise.compare()
+
+    def verify(self) -> Certificate:
+        """Re-derive the guarantee from the plan's own floats.
+
+        Raises:
+            GuaranteeError: The scales break the promise.
+        """
+        return self.noise.verify()
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-safe dictionary: the noise plan's own record and one entry per statistic."""
+        fields = ("statistic", "column", "tolerance", "error", "iid", "spr", "share")
+        return {
+            "noise": self.noise.to_dict(),
+            "rows": self.rows,
+            "stated": self.stated,
+            "gain": {name: self.gain(name) for name in ("iid", "spr")},
+            "remark": self.remark,
+            "statistics": [{name: getattr(entry, name) for name in fields} for entry in self.statistics],
+        }
+
+    def __str__(self) -> str:
+        table = [["statistic", "tolerance", "expected error", "i.i.d.", "equal split", "share"]]
+        for entry in self.statistics[:_ROWS]:
+            numbers = (entry.tolerance, entry.error, entry.iid, entry.spr)
+            table.append([entry.label, *(f"{number:.4g}" for number in numbers), f"{entry.share:.4f}"])
+        lines = aligned(table, left=1)
+        if len(self.statistics) > _ROWS:
+            lines.append(f"... and {len(self.statistics) - _ROWS} more statistics")
+        guess = f"{self.rows} rows" + ("" if self.stated else ", a nominal guess: pass Table(rows=...) for your own")
+        gains = f"i.i.d. noise would have {self.gain('iid'):.3g} times the squared error, "
+        gains += f"an equal split {self.gain('spr'):.3g} times"
+        return "\n".join(
+            [
+                f"{self.mechanism.capitalize()} noise on {self.noise.dimension} sums",
+                f"promise: {self.budget}, neighbours: {self.noise.sensitivity.neighbours}",
+                f"errors for {guess}",
+                "",
+                *lines,
+                "",
+                self.remark or gains + ".",
+            ]
+        )
+
+
+def make_plan(
+    layout: Layout,
+    sets: list[Sensitivity],
+    budget: Budget,
+    tolerances: list[float],
+    rows: int,
+    cells: int,
+    *,
+    stated: bool,
+    mechanism: str,
+    allocation: str,
+) -> TablePlan:
+    """Weigh each sum by what its error does to the statistics, and plan with the set that gives the least error.
+
+    The objective is the expected sum over statistics of (error / tolerance)^2, to first order: with slopes J of
+    statistic s with respect to item i, the weight of item i is alpha_i^2 = sum over s of (J_si / tolerance_s)^2.
+    """
+    moves = [slopes(statistic, layout, rows / cells) for statistic in layout.statistics]
+    parts = [
+        {at: (slope / limit) ** 2 for at, slope in move.items()} for move, limit in zip(moves, tolerances, strict=True)
+    ]
+    squares = [math.fsum(part.get(at, 0.0) for part in parts) for at in range(len(layout.items))]
+    weights = [math.sqrt(square) for square in squares]
+
+    def best(kind: str) -> NoisePlan:
+        drafts = [_draft(s, budget, mechanism, kind, weights) for s in sets]
+        return min(drafts, key=lambda draft: draft.log2_error)
+
+    noise, iid, spr = best(allocation), best("iid"), best("spr")
+    # One row per item, so the size of an item's group multiplies its share.
+    sizes = [1 if noise.cells.counts is None else int(noise.cells.counts[at]) for at in range(len(layout.items))]
+    shares = [float(share) * size for share, size in zip(noise.row_shares, sizes, strict=True)]
+    entries = []
+    for statistic, move, part, limit in zip(layout.statistics, moves, parts, tolerances, strict=True):
+        error, equal, split = (_error(made, move) for made in (noise, iid, spr))
+        share = math.fsum(shares[at] * value / squares[at] for at, value in part.items())
+        column = ",".join(statistic.columns)
+        entries.append(StatisticPlan(statistic.kind, column, limit, error, equal, split, share))
+    return TablePlan(noise, tuple(entries), rows, stated, iid, spr)
+
+
+def _draft(
+    sensitivity: Sensitivity, budget: Budget, mechanism: str, allocation: str, weights: list[float]
+) -> NoisePlan:
+    """A plan; "the same noise everywhere" leaves out sums that depend on nobody, which would be no fair baseline."""
+    moving = sensitivity.limits > 0
+    if allocation != "iid" or moving.all() or not moving.any():
+        return plan(sensitivity, budget, mechanism=mechanism, allocation=allocation, weights=weights)
+    alpha = np.array(weights)
+    if sensitivity.counts is None:
+        part = Sensitivity.box(sensitivity.limits[moving], neighbours=sensitivity.neighbours)
+    else:
+        sizes, limits = sensitivity.counts[moving], sensitivity.limits[moving]
+        norms = {"l1": limits} if sensitivity.norm == 1 else {"l2": limits}
+        part = Sensitivity.groups(sizes, neighbours=sensitivity.neighbours, **norms)  # type: ignore[arg-type]
+    made = plan(part, budget, mechanism=mechanism, allocation=allocation, weights=alpha[moving])
+    scales = np.zeros(moving.size)
+    scales[moving] = made.row_scales
+    return NoisePlan(sensitivity, budget, made.mechanism, made.allocation, made.order, alpha, scales)
+
+
+def _error(made: NoisePlan, move: dict[int, float]) -> float:
+    """The root mean square error of a statistic under a plan's noise."""
+    factor = 1.0 if made.mechanism == "gaussian" else math.sqrt(2.0)
+    return factor * math.hypot(*(slope * float(made.row_scales[at]) for at, slope in move.items()))

@@ -1,0 +1,262 @@
+"""A query: what is asked of a table, the sums it takes, and the release of them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from inid.arguments import Floats, real, shown
+from inid.budget import Budget
+from inid.errors import ArgumentError
+from inid.releasing import release
+from inid.sampling import current_source
+from inid.sampling.gridding import check_scales
+from inid.sensitivity import Sensitivity
+from inid.tables.estimates import Estimate, estimate
+from inid.tables.expressions import Integers, cell_names, run_sums
+from inid.tables.facts import Bins, Categories, Key, read_cells, read_columns, read_keys
+from inid.tables.plans import TablePlan, make_plan
+from inid.tables.results import Result, Row
+from inid.tables.sensitivities import candidate_sets, largest_sum
+from inid.tables.statistics import Layout, lay_out, read_tolerances
+from inid.tables.table import Table
+
+if TYPE_CHECKING:
+    from inid.accounting import Ledger
+
+__all__ = ["Query", "read_query"]
+
+_NOMINAL = 1000  # rows assumed when the user states no guess
+
+
+@dataclass(frozen=True, eq=False)
+class Query:
+    """Statistics of a table. Made by `Table.query`.
+
+    Attributes:
+        table: The table.
+        layout: The statistics and the sums they are made of.
+        by: The public keys of each column that groups.
+    """
+
+    table: Table
+    layout: Layout
+    by: Mapping[str, Sequence[Key]]
+
+    @cached_property
+    def cells(self) -> tuple[str, ...]:
+        """The name of each group, such as "sex=F"; one empty name without groups."""
+        return tuple(", ".join(f"{column}={key}" for column, key in cell) for cell in cell_names(self.by))
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """One name per released sum, in the order of `exact_sums()`."""
+        found = []
+        for item in self.layout.items:
+            cells = _places(self.cells, item.columns[0] if item.cells is not None else "", item.names)
+            found += [f"{item.label}[{cell}]" if cell else item.label for cell in cells]
+        return tuple(found)
+
+    @cached_property
+    def sensitivities(self) -> tuple[Sensitivity, ...]:
+        """The sensitivity sets that hold for the released sums, in the user's units: each alone is valid."""
+        table = self.table
+        rows = 1 if table.person is None else table.person.max_rows
+        cells = len(self.cells) if self.by else 0
+        whole = table.person is None
+        return tuple(candidate_sets(self.layout.items, cells, table.neighbours, rows, whole, table.max_rows))
+
+    @cached_property
+    def units(self) -> Floats:
+        """What one unit of each exact sum is worth in the user's units: powers of two."""
+        return self._spread([item.step for item in self.layout.items])
+
+    def plan(
+        self,
+        budget: Budget,
+        *,
+        tolerance: Mapping[str, float] | None = None,
+        weights: Mapping[str, float] | None = None,
+        mechanism: str = "auto",
+        allocation: str = "optimal",
+    ) -> TablePlan:
+        """Plan the noise, before anything is spent; print the plan to see the expected error of each statistic.
+
+        Args:
+            budget: The promise.
+            tolerance: The error that you could live with, by column ("age", in the column's unit), statistic ("mean")
+                or both ("mean(age)"); the most specific counts. What is not named is wanted to 1 % of its public range.
+            weights: The inverse of tolerances, with the same keys. Not with `tolerance`.
+            mechanism: "gaussian", "laplace", or "auto" for the one with the smaller expected error.
+            allocation: "optimal", or the baselines "iid" and "spr".
+
+        Raises:
+            ArgumentError: An argument is malformed.
+            BudgetError: The mechanism cannot keep this promise.
+
+        >>> import inid, pandas
+        >>> frame = pandas.DataFrame({"age": [31, 44], "income": [20_000, 50_000]})
+        >>> bounds = {"age": (0, 100), "income": (0, 500_000)}
+        >>> t = Table(frame, bounds=bounds, missing={"age": 40, "income": 0}, neighbours="replace", rows=1000)
+        >>> plan = t.query(mean=["age", "income"]).plan(inid.PureDP(1.0), tolerance={"age": 0.5, "income": 5000})
+        >>> print(plan)
+        Laplace noise on 3 sums
+        promise: PureDP(epsilon=1.0), neighbours: replace
+        errors for 1000 rows
+        <BLANKLINE>
+        statistic     tolerance  expected error  i.i.d.  equal split   share
+        mean(age)           0.5          0.2305   707.2       0.2828  0.6135
+        mean(income)       5000            1830   707.2         1414  0.3865
+        <BLANKLINE>
+        i.i.d. noise would have 5.78e+06 times the squared error, an equal split 1.15 times.
+        """
+        table = self.table
+        rows = table.rows or _NOMINAL
+        columns = [*self.layout.values, *(item.columns[0] for item in self.layout.items if item.cells is not None)]
+        tolerances = read_tolerances(self.layout, tolerance, weights, columns, rows / len(self.cells))
+        return make_plan(
+            self.layout,
+            list(self.sensitivities),
+            budget,
+            tolerances,
+            rows,
+            len(self.cells),
+            stated=table.rows is not None,
+            mechanism=mechanism,
+            allocation=allocation,
+        )
+
+    def release(
+        self, plan: TablePlan, ledger: "Ledger | None" = None, *, label: str = "", level: float = 0.95
+    ) -> Result:
+        """Charge the ledger, run the query, add the planned noise and return what may be published.
+
+        The charge comes before the engine looks at a value: a crash loses budget, never privacy. It is made once, here,
+        however often an engine repeats a part of its work. What public facts can refuse is refused before the charge.
+
+        Args:
+            plan: A plan of this query.
+            ledger: Where the cost is charged. Without one nobody keeps count.
+            label: A name for the ledger's history.
+            level: The probability with which each interval holds the exact answer.
+
+        Raises:
+            ArgumentError: The plan is of another query, or an argument is malformed; nothing was charged.
+            GuaranteeError: The plan does not keep its promise; nothing was charged.
+            BudgetError: The ledger refuses; the engine was not asked.
+            EngineError: The engine failed after the charge.
+        """
+        if not isinstance(plan, TablePlan):
+            raise ArgumentError(f"plan must be a TablePlan, got {shown(plan)}: make one with query.plan(...).")
+        if plan.noise.sensitivity not in self.sensitivities:
+            raise ArgumentError("plan was made for another query or other public facts: make one with query.plan(...).")
+        if not isinstance(label, str):
+            raise ArgumentError(f"label must be a string, got {shown(label)}.")
+        if not real("level", level, above=0, cure="pass a probability such as 0.95") < 1:
+            raise ArgumentError(f"level must be a probability below 1, got {shown(level)}: pass 0.95, say.")
+        if ledger is not None and self.table.person is None and ledger.unit != "row":
+            raise ArgumentError(
+                f"the ledger's unit is {ledger.unit!r}, but this table protects single rows: state unit=Person(...)."
+            )
+        plan.noise.certificate  # noqa: B018 - proved now, before anything is charged
+        check_scales(plan.noise.scales)
+        if ledger is not None:
+            ledger.charge(plan.noise, label=label, private=current_source().private)
+        noisy = release(self._values(), plan.noise, label=label)
+        rows = self._rows(estimate(self.layout, noisy, len(self.cells), level))
+        columns = {name: [getattr(row, name) for row in rows] for name in Row._fields}
+        return Result(self.table.source.answer(columns), rows, plan, noisy, level)
+
+    def exact_sums(self) -> Integers:
+        """The sums before noise, as integers in the order of `labels`. NOT PRIVATE: for curators and tests.
+
+        Times `units` they are in the user's units. They are the same, bit for bit, on every engine.
+
+        >>> import pandas
+        >>> t = Table(pandas.DataFrame({"age": [31, 44]}), bounds={"age": (0, 100)})
+        >>> q = t.query(mean=["age"])
+        >>> q.exact_sums() * q.units        # two rows, 19 + 6 below the middle
+        array([  2., -25.])
+        """
+        return run_sums(self.table.source, self.layout, self.by, self.table.missing, self.table.person)
+
+    def _values(self) -> Floats:
+        """The exact sums as floats. Holding them to a public size is 1-Lipschitz; rounding is in the sensitivity."""
+        sizes = [largest_sum(item, self.table.max_rows) for item in self.layout.items]
+        limits = self._spread(sizes).astype(np.int64)
+        return np.clip(self.exact_sums(), -limits, limits).astype(np.float64) * self.units
+
+    def _spread(self, values: Sequence[float]) -> Floats:
+        """One value per item as one per released sum."""
+        return np.repeat(values, [len(item.names) * len(self.cells) for item in self.layout.items])
+
+    def _rows(self, estimates: Sequence[Estimate]) -> tuple[Row, ...]:
+        rows = []
+        for statistic, found in zip(self.layout.statistics, estimates, strict=True):
+            at = statistic.histogram
+            names = ("",) if at is None else self.layout.items[at].names
+            column = ",".join(statistic.columns)
+            numbers = zip(found.value, found.lower, found.upper, found.scale, strict=True)
+            for cell, four in zip(_places(self.cells, column, names), numbers, strict=True):
+                rows.append(Row(statistic.kind, column, cell, *(float(number) for number in four)))
+        return tuple(rows)
+
+
+def _places(cells: Sequence[str], column: str, names: Sequence[str]) -> list[str]:
+    """The name of each cell, and within it of each bin."""
+    bins = [f"{column}={name}" if name else "" for name in names]
+    return [", ".join(part for part in (cell, place) if part) for cell in cells for place in bins]
+
+
+def read_query(
+    table: Table, count: bool, asked: Mapping[str, Sequence[str]], histogram: Mapping[str, object], by: object
+) -> Query:
+    """Check what is asked against the table's names, types and public facts.
+
+    Raises:
+        ArgumentError: Something is malformed, unknown or lacks bounds.
+    """
+    if not isinstance(count, bool):
+        raise ArgumentError(f"count must be True or False, got {shown(count)}.")
+    source = table.source
+    read = {name: read_columns(name, columns, "a list of columns") for name, columns in asked.items()}
+    for name, columns in read.items():
+        source.require(name, columns)
+        for column in columns:
+            if column not in table.bounds:
+                raise ArgumentError(
+                    f"{name} needs public bounds for {column!r}: state Table(bounds={{{column!r}: ...}})."
+                )
+    for name, mapping in (("histogram", histogram), ("by", by)):
+        if not isinstance(mapping, Mapping):
+            raise ArgumentError(
+                f"{name} must be a dictionary by column, got {shown(mapping)}: {name}={{'sex': [...]}}."
+            )
+    keys = {column: read_keys(f"by[{column!r}]", values) for column, values in dict(by).items()}  # type: ignore[call-overload]
+    for column, values in keys.items():
+        source.require_keys("by", column, values)
+    cells = {column: read_cells(column, values) for column, values in histogram.items()}
+    for column, listed in cells.items():
+        if isinstance(listed, Categories):
+            source.require_keys("histogram", column, listed.values)
+        else:
+            source.require_numbers("histogram", [column])
+    if not (count or cells or any(read.values())):
+        raise ArgumentError("the query asks for nothing: pass count=True, mean=[...] or another statistic.")
+    _check_fill(table, read, cells)
+    layout = lay_out(read, cells, table.bounds, frozenset(table.missing), table.max_rows, count=count)
+    return Query(table, layout, keys)
+
+
+def _check_fill(table: Table, asked: Mapping[str, Sequence[str]], cells: Mapping[str, Bins | Categories]) -> None:
+    """A fill value must be of the kind of the column's use."""
+    numbers = {column for columns in asked.values() for column in columns}
+    numbers |= {column for column, values in cells.items() if isinstance(values, Bins)}
+    for column, value in table.missing.items():
+        if column in numbers and isinstance(value, str):
+            raise ArgumentError(f"missing[{column!r}] must be a number, since the query adds {column!r} up.")
+        listed = cells.get(column)
+        if isinstance(listed, Categories) and value not in listed.values:
+            raise ArgumentError(f"missing[{column!r}] must be one of the histogram's categories, got {shown(value)}.")

@@ -1,0 +1,201 @@
+"""What users ask for, in terms of the sums that are released, and how an error in a sum moves each answer."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from inid.arguments import real, shown
+from inid.errors import ArgumentError
+from inid.tables.facts import Bins, Categories
+from inid.tables.grids import Grid, largest_unit
+from inid.tables.items import Item, count_item, histogram_item, product_item, sum_item
+
+__all__ = ["Layout", "Statistic", "lay_out", "read_tolerances", "slopes"]
+
+Kind = Literal["count", "sum", "mean", "variance", "std", "covariance", "histogram"]
+
+_SHARE = 0.01  # a statistic without a stated tolerance is wanted to one per cent of its public range
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """One answer and the positions, among the items, of the sums it is made of.
+
+    `sums` holds one position per column (the same twice for a variance); `product` and `count` are None where the
+    answer does not need them.
+    """
+
+    kind: Kind
+    columns: tuple[str, ...]
+    count: int | None = None
+    sums: tuple[int, ...] = ()
+    product: int | None = None
+    histogram: int | None = None
+
+    @property
+    def label(self) -> str:
+        """For example "count" or "mean(age)"."""
+        return f"{self.kind}({','.join(self.columns)})" if self.columns else self.kind
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The statistics of a query, the items they need, and the grids of the columns (values, and factors of products).
+
+    Attributes:
+        statistics: In the order in which they are reported.
+        items: In the order in which they are released.
+        values: The grid of each column's values.
+        factors: The coarser grid of each column as a factor of products.
+    """
+
+    statistics: tuple[Statistic, ...]
+    items: tuple[Item, ...]
+    values: Mapping[str, Grid]
+    factors: Mapping[str, Grid]
+
+
+class _Items:
+    """Collects items, each once, and says where each stands."""
+
+    def __init__(self) -> None:
+        self.found: list[Item] = []
+
+    def place(self, item: Item) -> int:
+        if item not in self.found:
+            self.found.append(item)
+        return self.found.index(item)
+
+
+def lay_out(
+    asked: Mapping[str, Sequence[str]],
+    histogram: Mapping[str, Bins | Categories],
+    bounds: Mapping[str, tuple[float, float]],
+    filled: frozenset[str],
+    max_rows: int,
+    *,
+    count: bool,
+) -> Layout:
+    """The items that a list of statistics needs.
+
+    Args:
+        asked: The columns of each of sum, mean, variance, std, covariance.
+        histogram: The public cells of each column that is to be counted.
+        bounds: Public bounds per column.
+        filled: The columns whose missing values are filled, so that they need no count of their own.
+        max_rows: The number of rows up to which sums are exact.
+        count: Whether the number of rows itself is asked for.
+    """
+    columns = dict.fromkeys(column for names in asked.values() for column in names)
+    largest = largest_unit(max_rows)
+    values = {column: Grid.of(column, bounds[column], largest) for column in columns}
+    factors = {column: Grid.of(column, bounds[column], math.isqrt(largest)) for column in columns}
+    items = _Items()
+
+    def present(*names: str) -> tuple[str, ...]:
+        return tuple(name for name in names if name not in filled)
+
+    def made(kind: Kind, *names: str, scope: tuple[str, ...]) -> Statistic:
+        needs_count = kind != "sum" or values[names[0]].middle != 0
+        number = items.place(count_item(scope)) if needs_count else None
+        sums = tuple(items.place(sum_item(name, values[name], scope)) for name in names)
+        if kind in ("sum", "mean"):
+            return Statistic(kind, names, number, sums)
+        first, second = names[0], names[-1]
+        pair = product_item(first, second, (factors[first], factors[second]), scope)
+        return Statistic(kind, names, number, sums, items.place(pair))
+
+    statistics = [Statistic("count", (), items.place(count_item(())))] if count else []
+    kinds: tuple[Kind, ...] = ("sum", "mean", "variance", "std")
+    statistics += [made(kind, name, scope=present(name)) for kind in kinds for name in asked.get(kind, ())]
+    matrix = tuple(asked.get("covariance", ()))
+    for at, first in enumerate(matrix):
+        statistics += [made("covariance", first, second, scope=present(*matrix)) for second in matrix[at:]]
+    for name, cells in histogram.items():
+        place = items.place(histogram_item(name, cells, present(name)))
+        statistics.append(Statistic("histogram", (name,), histogram=place))
+    return Layout(tuple(statistics), tuple(items.found), values, factors)
+
+
+def slopes(statistic: Statistic, layout: Layout, rows: float) -> dict[int, float]:
+    """How far the answer moves per unit of error in each item, with `rows` rows in a cell: first order.
+
+    Exact for counts, histograms and sums. For ratios the unknown values of the data are replaced by public ones: a mean
+    half-way between the middle and a bound, and a standard deviation of a quarter of the range.
+
+    Returns:
+        One slope per item that the statistic uses.
+    """
+    kind = statistic.kind
+    if kind == "histogram" and statistic.histogram is not None:
+        return {statistic.histogram: 1.0}
+    if kind == "count" and statistic.count is not None:
+        return {statistic.count: 1.0}
+    grids = [layout.values[name] for name in statistic.columns]
+    first, second = grids[0].half, grids[-1].half
+    found: dict[int, float] = {}
+    if kind == "sum":
+        found[statistic.sums[0]] = 1.0
+        if statistic.count is not None:
+            found[statistic.count] = abs(grids[0].middle)
+        return found
+    if kind == "mean":
+        found[statistic.sums[0]] = 1 / rows
+        share = first / 2
+    else:
+        factor = 1 / first if kind == "std" else 1.0
+        same = statistic.columns[0] == statistic.columns[-1]
+        for item, other in zip(statistic.sums, (second, first), strict=False):
+            found[item] = factor * other / 2 / rows * (2 if same else 1)
+        if statistic.product is not None:
+            found[statistic.product] = factor / rows
+        share = factor * first * second / (2 if same else 4)
+    if statistic.count is not None:
+        found[statistic.count] = share / rows
+    return found
+
+
+def read_tolerances(
+    layout: Layout, tolerance: object, weights: object, columns: Sequence[str], rows: float
+) -> list[float]:
+    """The error that each statistic may have, from what the user stated per statistic or column.
+
+    The most specific statement wins: "mean(age)", then "mean", then "age". A column's tolerance is in the column's own
+    unit: it holds for its mean and standard deviation, times the rows for its sum, times half the range for variances.
+
+    Raises:
+        ArgumentError: Both are given, a key is neither a statistic nor a column, or a value is not positive.
+    """
+    if tolerance is not None and weights is not None:
+        raise ArgumentError("weights and tolerance must not both be given: a tolerance t is a weight of 1/t.")
+    name, stated = ("weights", weights) if tolerance is None else ("tolerance", tolerance)
+    if stated is not None and not isinstance(stated, Mapping):
+        raise ArgumentError(f"{name} must be a dictionary, got {shown(stated)}: for example {name}={{'age': 1}}.")
+    labels = [statistic.label for statistic in layout.statistics]
+    known = {*labels, *(statistic.kind for statistic in layout.statistics), *columns}
+    read: dict[str, float] = {}
+    for key, value in (stated or {}).items():
+        if key not in known:
+            cure = f"use a column of the query, a statistic or one of {', '.join(labels[:8])}"
+            raise ArgumentError(f"{name} names {shown(key)}, which the query does not ask for: {cure}.")
+        number = real(f"{name}[{key!r}]", value, above=0, cure="pass a positive number")
+        read[key] = number if tolerance is not None else 1 / number
+    return [_tolerance(statistic, layout, read, rows) for statistic in layout.statistics]
+
+
+def _tolerance(statistic: Statistic, layout: Layout, read: Mapping[str, float], rows: float) -> float:
+    for key in (statistic.label, statistic.kind):
+        if key in read:
+            return read[key]
+    if statistic.kind in ("count", "histogram"):
+        return _SHARE * rows
+    grids = [layout.values[name] for name in statistic.columns]
+    own = [
+        read.get(name, _SHARE * (grid.upper - grid.lower)) for name, grid in zip(statistic.columns, grids, strict=True)
+    ]
+    if statistic.kind == "sum":
+        return own[0] * rows
+    if statistic.kind in ("mean", "std"):
+        return own[0]
+    return math.sqrt(own[0] * grids[0].half) * math.sqrt(own[-1] * grids[-1].half)

@@ -1,0 +1,129 @@
+"""A table and the public facts about it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from inid.arguments import choice, integer, shown
+from inid.errors import ArgumentError
+from inid.sensitivity import Neighbours
+from inid.tables.engines import Source, open_source
+from inid.tables.facts import Bounds, Person, read_bounds, read_missing
+
+if TYPE_CHECKING:
+    from inid.tables.query import Query
+
+__all__ = ["Table"]
+
+_LARGEST = 2**40  # leaves 22 bits for each value
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class Table:
+    """A table inside its engine, with what is publicly known about it. Nothing is read from the values.
+
+    Args:
+        data: A pandas, Polars (eager or lazy), PyArrow, DuckDB or Spark frame, or the path of a CSV or Parquet file.
+        bounds: (lower, upper) per column that statistics are asked of. Values outside are moved to the nearer bound.
+        unit: "row", or a `Person`.
+        neighbours: "add_remove", or "replace" (the number of units is public).
+        missing: "omit", or public fill values per column, such as {"age": 40}; other columns omit. NaN is missing;
+            infinite values are moved to a bound.
+        rows: A public guess of the number of rows, for planning and display only.
+        max_rows: A public limit on the number of rows: sums are exact up to it and the guarantee holds up to twice it.
+
+    Raises:
+        ArgumentError: A column is unknown or not numeric, bounds are not finite or reversed, or another argument is
+            malformed.
+        MissingExtraError: The engine's extra is not installed.
+        EngineError: The file cannot be read.
+
+    >>> import polars
+    >>> t = Table(polars.DataFrame({"age": [31, 44]}), bounds={"age": (0, 100)})
+    >>> t.query(count=True, mean=["age"]).labels
+    ('count', 'count(age)', 'sum(age)')
+    """
+
+    source: Source
+    bounds: Mapping[str, Bounds]
+    person: Person | None
+    neighbours: Neighbours
+    missing: Mapping[str, object]
+    rows: int | None
+    max_rows: int
+
+    def __init__(
+        self,
+        data: object,
+        *,
+        bounds: Mapping[str, Any],
+        unit: Literal["row"] | Person = "row",
+        neighbours: str = "add_remove",
+        missing: object = "omit",
+        rows: int | None = None,
+        max_rows: int = 2**32,
+    ) -> None:
+        read = read_bounds(bounds)
+        relation: Neighbours = (
+            "replace" if choice("neighbours", neighbours, ("add_remove", "replace")) == "replace" else "add_remove"
+        )
+        fill = read_missing(missing)
+        guess = None if rows is None else integer("rows", rows, least=1, cure="pass a public guess, or leave it out")
+        limit = integer("max_rows", max_rows, least=1, cure="pass a public limit, for example 2**32")
+        if limit > _LARGEST:
+            raise ArgumentError(f"max_rows must be at most 2^40, got {shown(max_rows)}: release the table in parts.")
+        if not (isinstance(unit, Person) or (isinstance(unit, str) and unit == "row")):
+            raise ArgumentError(f'unit must be "row" or a Person, got {shown(unit)}: tables.Person("user_id", 5).')
+        person = unit if isinstance(unit, Person) else None
+        if person is not None and person.max_rows > limit:
+            raise ArgumentError(
+                f"Person.max_rows must be at most the table's max_rows, got {person.max_rows}: lower it."
+            )
+        source = open_source(data)
+        source.require_numbers("bounds", list(read))
+        source.require("missing", list(fill))
+        if person is not None:
+            source.require("unit", [person.column, *person.order])
+        facts = {"source": source, "bounds": read, "person": person, "neighbours": relation}
+        facts |= {"missing": fill, "rows": guess, "max_rows": limit}
+        for name, value in facts.items():
+            object.__setattr__(self, name, value)
+
+    def query(
+        self,
+        *,
+        count: bool = False,
+        sum: Sequence[str] = (),  # noqa: A002 - the word that users look for
+        mean: Sequence[str] = (),
+        variance: Sequence[str] = (),
+        std: Sequence[str] = (),
+        covariance: Sequence[str] = (),
+        histogram: Mapping[str, Any] | None = None,
+        by: Mapping[str, Any] | None = None,
+    ) -> "Query":
+        """Ask for statistics, any number together; they share sums and one promise. Nothing is computed yet.
+
+        Args:
+            count: The number of rows.
+            sum: Columns to add up.
+            mean: Columns to average.
+            variance: Columns whose variance (mean square distance from the mean) is asked for.
+            std: Columns whose standard deviation is asked for.
+            covariance: Columns whose covariance matrix is asked for, from rows that have all of them.
+            histogram: Per column the edges of public bins, or a list of public categories (numbers: `Categories`).
+                Values outside all bins are not counted.
+            by: Per column its public keys: every statistic is given for each combination of them, also those without
+                rows. Rows with other keys are left out.
+
+        Raises:
+            ArgumentError: A column is unknown or has no bounds, keys or edges are malformed, or nothing is asked for.
+
+        >>> import pandas
+        >>> t = Table(pandas.DataFrame({"age": [31, 44], "sex": ["F", "M"]}), bounds={"age": (0, 100)})
+        >>> t.query(histogram={"age": [0, 50, 100]}, by={"sex": ["F", "M"]}).labels[:2]
+        ('histogram(age)[sex=F, age=[0, 50)]', 'histogram(age)[sex=F, age=[50, 100]]')
+        """
+        from inid.tables.query import read_query
+
+        asked = {"sum": sum, "mean": mean, "variance": variance, "std": std, "covariance": covariance}
+        return read_query(self, count, asked, histogram or {}, by or {})

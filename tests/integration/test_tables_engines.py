@@ -1,0 +1,192 @@
+"""The same query gives the same integers, bit for bit, on every engine, and the answer comes back in kind."""
+
+import math
+import sys
+
+import numpy as np
+import pytest
+
+import inid
+import inid.testing
+from inid import tables
+from needs import needs
+from scanning import scan
+
+pytest.importorskip("narwhals", reason="needs the extra inid[tables]")
+pytest.importorskip("duckdb", reason="needs the extra inid[tables]")
+pa = pytest.importorskip("pyarrow", reason="needs the extra inid[tables]")
+
+BOUNDS = {"age": (0, 100), "income": (-7.3, 500_000.1), "tiny": (1e-9, 3e-9), "whole": (0, 10), "flag": (0, 1)}
+ENGINES = ["pandas", "pandas-nullable", "pandas-arrow", "polars", "polars-lazy", "pyarrow", "duckdb", "parquet", "csv"]
+
+
+def _columns(number=400):
+    """Rows with everything that engines disagree about: halves, NaN, null, infinities, huge and tiny values."""
+    rng = np.random.default_rng(5)
+    age = (rng.integers(-20, 250, number) / 2).tolist()
+    income = rng.lognormal(10, 3, number).tolist()
+    tiny = rng.uniform(0, 4e-9, number).tolist()
+    whole = rng.integers(-5, 20, number).tolist()
+    sex = rng.choice(np.array(["F", "M", "X", "é"]), number).tolist()
+    place = rng.integers(1, 4, number).tolist()
+    user = rng.integers(0, 60, number).tolist()
+    when = rng.integers(0, 6, number).tolist()
+    flag = rng.choice([True, False], number).tolist()
+    age[::7], income[3::11], income[5], income[6] = [None] * len(age[::7]), [math.nan] * 37, math.inf, -math.inf
+    age[8], age[9], tiny[4], tiny[5] = 12.5 + 2**-26, -0.0, math.nan, None
+    sex[2], user[10], user[11], when[12] = None, None, None, None
+    found = {"age": age, "income": income, "tiny": tiny, "whole": whole, "flag": flag}
+    return found | {"sex": sex, "place": place, "user": user, "when": when}
+
+
+COLUMNS = _columns()
+ROWS = [dict(zip(COLUMNS, row, strict=True)) for row in zip(*COLUMNS.values(), strict=True)]
+ARROW = pa.table(COLUMNS)
+
+
+@pytest.fixture(scope="module")
+def spark():
+    needs("java")
+    sql = pytest.importorskip("pyspark.sql", reason="needs the extra inid[spark]")
+    builder = sql.SparkSession.builder.master("local[2,4]").appName("inid-tests")  # a task may fail three times
+    options = {
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "3",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "OFF",
+    }
+    for name, value in options.items():
+        builder = builder.config(name, value)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYSPARK_PYTHON", sys.executable)  # workers would otherwise take whatever python3 is on the PATH
+        session = builder.getOrCreate()
+        yield session
+        session.stop()
+
+
+@pytest.fixture(scope="module")
+def made(request, tmp_path_factory):
+    """The table in each engine, by name."""
+    folder = tmp_path_factory.mktemp("tables")
+
+    def make(name):
+        if name == "spark":
+            session = request.getfixturevalue("spark")
+            schema = "age double, income double, tiny double, whole long, flag boolean, sex string, place long, "
+            rows = list(zip(*COLUMNS.values(), strict=True))
+            return session.createDataFrame(rows, schema + "user long, when long").repartition(5)
+        if name.startswith("pandas"):
+            pytest.importorskip("pandas")
+            import pandas as pd
+
+            if name == "pandas-arrow":
+                return ARROW.to_pandas(types_mapper=pd.ArrowDtype)
+            kinds = dict.fromkeys(["age", "income", "tiny"], "Float64") | dict.fromkeys(["user", "when"], "Int64")
+            frame = pd.DataFrame(COLUMNS)
+            return frame if name == "pandas" else frame.astype(kinds | {"sex": "string", "flag": "boolean"})
+        if name.startswith("polars"):
+            pl = pytest.importorskip("polars")
+            frame = pl.DataFrame(COLUMNS, strict=False)
+            return frame.lazy() if name == "polars-lazy" else frame
+        if name == "pyarrow":
+            return ARROW
+        import duckdb
+
+        if name == "duckdb":
+            return duckdb.from_arrow(ARROW)
+        path = folder / f"rows.{name}"
+        relation = duckdb.from_arrow(ARROW)
+        relation.write_parquet(str(path)) if name == "parquet" else relation.write_csv(str(path), header=True)
+        return path
+
+    return make
+
+
+def _queries(data):
+    """Every kind of statistic, with and without groups, for rows and for people, omitting and filling."""
+    table = tables.Table(data, bounds=BOUNDS)
+    everything = {
+        "count": True,
+        "sum": ["age", "whole"],
+        "mean": ["age", "income", "tiny", "flag"],
+        "variance": ["age", "income"],
+        "std": ["tiny"],
+        "covariance": ["age", "income", "whole"],
+        "histogram": {"age": [0, 20, 40.5, 100], "sex": ["F", "é"], "place": tables.Categories([3, 1])},
+    }
+    yield table.query(**everything)
+    yield table.query(**everything, by={"sex": ["M", "F", "nobody"], "place": [1, 2]})
+    fill = {"age": 40, "income": 0, "tiny": 2e-9, "whole": 1, "sex": "F"}
+    people = tables.Person("user", max_rows=2)
+    filled = tables.Table(data, bounds=BOUNDS, unit=people, missing=fill, neighbours="replace")
+    yield filled.query(**everything)
+    ordered = tables.Person("user", max_rows=3, order_by=["when"])
+    yield tables.Table(data, bounds=BOUNDS, unit=ordered).query(**everything, by={"flag": [True, False]})
+    yield table.query(count=True)
+
+
+@pytest.mark.parametrize("engine", [*ENGINES, "spark"])
+def test_exact_sums_are_those_of_a_full_scan_on_every_engine(made, engine):
+    chosen = (1, 3) if engine == "spark" else range(5)  # these two hold every construct, and Spark takes its time
+    for at, query in enumerate(_queries(made(engine))):
+        if at not in chosen:
+            continue
+        found = query.exact_sums()
+        assert found.dtype == np.int64
+        assert len(query.labels) == len(set(query.labels)) == found.size
+        assert found.tolist() == scan(query, ROWS), f"query {at}"
+
+
+@pytest.mark.parametrize("engine", [*ENGINES, "spark"])
+def test_the_answer_is_a_frame_of_the_users_own_kind(made, engine):
+    data = made(engine)
+    query = tables.Table(data, bounds=BOUNDS).query(count=True, mean=["age"], by={"sex": ["F", "M"]})
+    result = query.release(query.plan(inid.ApproxDP(1.0, 1e-6)))
+    frame = result.frame
+    kind = {"p": type(data).__module__.partition(".")[0], "s": "pyspark"}.get(engine[0], "pyarrow")
+    kind = "pyarrow" if engine in ("pyarrow", "duckdb", "parquet", "csv") else kind
+    assert type(frame).__module__.partition(".")[0] == kind
+    names = frame.column_names if kind == "pyarrow" else list(frame.columns)
+    assert names == ["statistic", "column", "groups", "estimate", "lower", "upper", "scale"]
+    assert [row.groups for row in result.rows] == ["sex=F", "sex=M"] * 2
+    assert result.private
+
+
+def test_a_task_that_fails_and_is_tried_again_charges_once(spark, tmp_path):
+    marker = tmp_path / "failed"
+
+    def once(value):
+        if not marker.exists():
+            marker.touch()
+            raise OSError("this worker is lost")
+        return value
+
+    from pyspark.sql import functions, types
+
+    failing = functions.udf(once, types.DoubleType())
+    frame = spark.createDataFrame([(float(i),) for i in range(40)], "age double").repartition(4)
+    table = tables.Table(frame.select(failing("age").alias("age")), bounds={"age": (0, 100)})
+    query = table.query(mean=["age"])
+    plan = query.plan(inid.PureDP(0.5))
+    ledger = inid.Ledger(total=inid.PureDP(10.0))
+    with inid.testing.unsafe_no_noise():
+        result = query.release(plan, ledger=ledger)
+    assert marker.exists()
+    assert len(ledger.history()) == 1
+    assert result.rows[0].estimate == pytest.approx(19.5, abs=0.1)
+
+
+def test_an_engine_that_fails_has_been_charged_and_quotes_no_data(spark):
+    from pyspark.sql import functions
+
+    frame = spark.createDataFrame([("secret",)], "age string")
+    broken = frame.select(functions.raise_error(functions.col("age")).cast("double").alias("age"))
+    query = tables.Table(broken, bounds={"age": (0, 100)}).query(mean=["age"])
+    ledger = inid.Ledger(total=inid.PureDP(10.0))
+    with pytest.raises(tables.EngineError) as error:
+        query.release(query.plan(inid.PureDP(0.5)), ledger=ledger)
+    assert "secret" not in str(error.value)
+    assert error.value.__cause__ is None
+    assert len(ledger.history()) == 1

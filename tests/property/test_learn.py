@@ -1,0 +1,196 @@
+"""One person changes, and what is released moves by no more than the plan assumed, for any values at all."""
+
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import inid
+from inid import learn
+from inid.learn import descent, moments, pca, second_moments, smoothness
+from inid.learn.descent import SquaredLoss, _Gradients, _whole_steps
+
+BUDGET = inid.ApproxDP(epsilon=1.0, delta=1e-6)
+NASTY = [np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, -0.0, 1e300]
+ENTRIES = st.one_of(st.floats(-10, 10), st.floats(), st.sampled_from(NASTY))
+RELATIONS = st.sampled_from(["add_remove", "replace"])
+FEW = settings(max_examples=40, deadline=None)
+
+
+@st.composite
+def neighbours(draw, columns):
+    """(X, the same with one row changed), of any floats."""
+    rows = draw(st.integers(1, 6))
+    X = np.array(draw(st.lists(ENTRIES, min_size=rows * columns, max_size=rows * columns))).reshape(rows, columns)
+    other = X.copy()
+    other[draw(st.integers(0, rows - 1))] = draw(st.lists(ENTRIES, min_size=columns, max_size=columns))
+    return X, other
+
+
+@st.composite
+def intervals(draw, columns):
+    ends = [sorted(draw(st.tuples(st.floats(-9, 9), st.floats(-9, 9)))) for _ in range(columns)]
+    lower, upper = np.array(ends).T
+    return lower, np.maximum(upper, lower + 0.01)
+
+
+def assert_inside(difference, sensitivity):
+    if sensitivity.kind == "box":
+        assert (np.abs(difference) <= sensitivity.profile).all()
+    else:
+        assert sensitivity.kind == "ellipsoid"
+        assert ((difference / sensitivity.limits) ** 2).sum() <= 1
+
+
+def asked(fit, module):
+    """The exact answers that an estimator hands to `release`, with their plans."""
+    seen = []
+
+    def release(values, plan, ledger=None, *, label=""):
+        seen.append((np.array(values), plan))
+        return inid.release(values, plan, ledger, label=label)
+
+    with patch.object(module, "release", release):
+        fit()
+    return seen
+
+
+def without(answer, X, at):
+    """What the answer is when a row counts for nothing: the sum over the others, on the same public grid."""
+    return answer(np.delete(X, at, axis=0))
+
+
+@FEW
+@given(st.data(), st.booleans(), st.booleans(), RELATIONS)
+def test_moments_move_by_at_most_the_planned_set(data, mean, center, relation):
+    X, other = data.draw(neighbours(3))
+    bounds = data.draw(intervals(3))
+    weights = data.draw(st.sampled_from(["frobenius", "curvature", [0.1, 1.0, 30.0]]))
+    model = learn.PrivateMoments(
+        BUDGET, bounds=bounds, mean=mean, center=center, neighbours=relation, weights=weights, mechanism="gaussian"
+    )
+    (values, plan), (moved, _) = asked(lambda: (model.fit(X), model.fit(other)), second_moments)
+    if relation == "replace":
+        assert_inside(values - moved, plan.sensitivity)
+    else:
+        # Under add_remove a row is replaced by zeros: its own share is what it moves.
+        columns = second_moments.exact_moments
+        seen = []
+
+        def exact(rows, mapping, *, mean):
+            seen.append(mapping)
+            return columns(rows, mapping, mean=mean)
+
+        with patch.object(moments, "exact_moments", exact):
+            model.fit(X)
+        for at in range(len(X)):
+            assert_inside(columns(X[at : at + 1], seen[0], mean=mean), plan.sensitivity)
+            if len(X) > 1:
+                rest = without(lambda rows: columns(rows, seen[0], mean=mean), X, at)
+                assert_inside(values - rest, plan.sensitivity)
+
+
+@FEW
+@given(st.data())
+def test_both_sets_for_replacement_hold_every_change(data):
+    """The box and the ellipsoid of E8, whichever the plan took."""
+    bounds = data.draw(intervals(3))
+    centre, mean = data.draw(st.booleans()), data.draw(st.booleans())
+    columns = moments.fixed_columns(*bounds, 20, centre=centre)
+    costs = np.array(data.draw(st.lists(st.floats(0.01, 100), min_size=3 + mean, max_size=3 + mean)))
+    X, other = data.draw(neighbours(3))
+    difference = second_moments.exact_moments(X, columns, mean=mean)
+    difference -= second_moments.exact_moments(other, columns, mean=mean)
+    for one in second_moments.box_sets(columns, costs, "replace", mean=mean):
+        assert_inside(difference, one)
+
+
+@FEW
+@given(st.data(), RELATIONS, st.sampled_from(["rows", "elementwise", "center"]))
+def test_the_moments_of_pca_move_by_at_most_the_planned_set(data, relation, clipping):
+    X, other = data.draw(neighbours(3))
+    model = learn.PrivatePCA(
+        budget=BUDGET,
+        row_norm=data.draw(st.floats(0.1, 10)),
+        neighbours=relation,
+        clipping="elementwise" if clipping == "elementwise" else "rows",
+        center=clipping == "center",
+    )
+    if relation == "add_remove":
+        other = X.copy()
+        other[0] = 0.0  # zeros are within every norm, and count for nothing
+    (values, plan), (moved, _) = asked(lambda: (model.fit(X), model.fit(other)), pca)
+    assert_inside(values - moved, plan.sensitivity)
+
+
+@FEW
+@given(st.data(), RELATIONS)
+def test_the_estimate_of_smoothness_moves_by_at_most_the_planned_set(data, relation):
+    X, other = data.draw(neighbours(2))
+    lower, upper = data.draw(intervals(2))
+    if relation == "add_remove":
+        lower, upper = np.minimum(lower, 0.0), np.maximum(upper, 0.0)
+        other = X.copy()
+        other[0] = 0.0
+
+    def both():
+        for rows in (X, other):
+            learn.estimate_smoothness(rows, budget=inid.PureDP(1.0), bounds=(lower, upper), neighbours=relation)
+
+    (values, plan), (moved, _) = asked(both, smoothness)
+    assert_inside(values - moved, plan.sensitivity)
+
+
+@FEW
+@given(st.data(), RELATIONS, st.sampled_from(["lasso", "logistic"]), st.booleans())
+def test_every_step_of_a_descent_moves_by_at_most_its_threshold(data, relation, kind, intercept):
+    """With the noisy answers held fixed, whatever the data: that is what adaptive composition conditions on."""
+    X, other = data.draw(neighbours(3))
+    answers = data.draw(st.lists(st.floats(-1e12, 1e12), min_size=8, max_size=8))
+    common = {"budget": BUDGET, "bounds_X": (-5.0, 9.0), "passes": 2, "clip": 3.0, "neighbours": relation}
+    if kind == "lasso":
+        model = learn.PrivateLasso(solver="coordinate_descent", bounds_y=(-2, 3), fit_intercept=intercept, **common)
+    else:
+        model = learn.PrivateLogisticRegression(classes=(0, 1), fit_intercept=intercept, **common)
+    exact = []
+    for rows in (X, other):
+        script, seen = iter(answers), []
+
+        def scripted(values, scales, table, source, script=script, seen=seen):
+            seen.append(float(values[0]))
+            return np.array([next(script)])
+
+        with patch.object(descent, "noisy", scripted):
+            model.fit(rows[:, :3], rows[:, 0])
+        exact.append(seen)
+        assert np.isfinite(model.coef_).all()
+    reach = np.tile(model.plan_.sensitivity.limits, 2)
+    difference = np.abs(np.subtract(*exact))
+    if relation == "replace":
+        assert (difference <= reach).all()
+    else:
+        assert (difference <= 2 * reach).all()  # one row becomes another: it is removed and another is added
+
+
+@FEW
+@given(
+    st.lists(st.tuples(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6)), min_size=1, max_size=20),
+    st.floats(1e-6, 1e6),
+)
+def test_a_clipped_sum_is_exact_and_each_record_is_bounded(pairs, bound):
+    column, slopes = np.array(pairs).T
+    steps, (held,) = _whole_steps(np.array([bound]), len(pairs))
+
+    def total(residuals):
+        return _Gradients([column], SquaredLoss(-residuals), steps, np.array([held])).sum(0)
+
+    parts = []
+    for at in range(len(pairs)):
+        alone = np.zeros(len(pairs))
+        alone[at] = slopes[at]
+        parts.append(total(alone))
+        assert abs(parts[-1]) <= held <= bound
+        assert parts[-1] == pytest.approx(np.clip(column[at] * slopes[at], -bound, bound), abs=bound * 2.0**-44)
+    assert total(slopes) == sum(parts)  # whole numbers of a power of two: no sum rounds

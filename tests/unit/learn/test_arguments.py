@@ -1,0 +1,102 @@
+"""Bounds and budgets are required; messages name the argument and the cure, and never hold data."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import inid
+from inid import learn
+
+BUDGET = inid.ApproxDP(epsilon=1.0, delta=1e-6)
+X = np.linspace(-1, 1, 60).reshape(20, 3)
+Y = X.sum(axis=1)
+
+
+def models(**changes):
+    bounds = {"bounds_X": (-1, 1), "bounds_y": (-3, 3)}
+    only = {key: changes.pop(key) for key in list(changes) if key in bounds}
+    return [
+        learn.PrivateLinearRegression(budget=BUDGET, **(bounds | only)),
+        learn.PrivateRidge(budget=BUDGET, **(bounds | only)),
+        learn.PrivateLasso(budget=BUDGET, **(bounds | only)),
+        learn.PrivateLasso(budget=BUDGET, solver="coordinate_descent", **(bounds | only)),
+    ]
+
+
+@pytest.mark.parametrize("name", ["bounds_X", "bounds_y"])
+@pytest.mark.parametrize(
+    "bad",
+    [None, 3.0, (0,), (1, 0), (0, 0), (0, np.nan), (-np.inf, 1), (0, np.inf), ([0, 0], 1), "ab", (0, "x"), (0, 1e200)],
+)
+def test_bounds_are_required_and_checked(name, bad):
+    for model in models(**{name: bad}):
+        with pytest.raises(inid.ArgumentError, match=name):
+            model.fit(X, Y)
+
+
+@pytest.mark.parametrize("budget", [None, 1.0, "epsilon=1"])
+def test_a_budget_is_required(budget):
+    for model in [
+        learn.PrivateMoments(budget, bounds=(-1, 1)),
+        learn.PrivatePCA(budget=budget),
+        *(m.set_params(budget=budget) for m in models()),
+    ]:
+        with pytest.raises(inid.ArgumentError, match="budget"):
+            model.fit(X, Y)
+
+
+def test_scalars_hold_for_every_column():
+    one = learn.PrivateMoments(BUDGET, bounds=(-1, 1)).fit(X).plan_
+    many = learn.PrivateMoments(BUDGET, bounds=([-1, -1, -1], np.ones(3))).fit(X).plan_
+    assert one == many
+
+
+@pytest.mark.parametrize(
+    ("name", "bad"),
+    [
+        ("alpha", -1.0), ("alpha", np.nan), ("solver", "newton"), ("allocation", "best"), ("mechanism", "normal"),
+        ("neighbours", "swap"), ("weights", "none"), ("weights", [1.0, 2.0]), ("weights", [1.0, 1.0, 1.0, -1.0]),
+    ],
+)  # fmt: skip
+def test_a_malformed_parameter_costs_no_budget(name, bad):
+    ledger = inid.Ledger(total=BUDGET)
+    model = learn.PrivateLasso(budget=BUDGET, bounds_X=(-1, 1), bounds_y=(-3, 3)).set_params(**{name: bad})
+    with pytest.raises(inid.ArgumentError, match=name):
+        model.fit(X, Y, ledger=ledger)
+    assert len(ledger.history()) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "bad"),
+    [
+        ("passes", 0), ("passes", 2.5), ("clip", 0), ("clip", np.inf), ("step", -1), ("step", 1e60), ("weights", "all"),
+        ("smoothness", "data"), ("smoothness", 1.0), ("smoothness", 0.0), ("smoothness", [1.0]),
+        ("smoothness", [1.0, 0.0, 1.0]), ("smoothness", [1.0, np.nan, 1.0]), ("mechanism", "normal"), ("alpha", -1),
+        ("classes", (1,)), ("classes", (1, 1)), ("neighbours", "swap"),
+    ],
+)  # fmt: skip
+def test_a_malformed_parameter_of_a_descent_costs_no_budget(name, bad):
+    ledger = inid.Ledger(total=BUDGET)
+    model = learn.PrivateLogisticRegression(budget=BUDGET, bounds_X=(-1, 1)).set_params(**{name: bad})
+    with pytest.raises(inid.ArgumentError, match=name):
+        model.fit(X, Y > 0, ledger=ledger)
+    assert len(ledger.history()) == 0
+
+
+@pytest.mark.parametrize("data", [[["secret", 1.0]], [[{"secret": 1}, 1.0]], np.array([["secret", "1"]])])
+def test_messages_hold_no_data(data):
+    for frame in (data, pd.DataFrame(data)):
+        with pytest.raises(inid.ArgumentError) as caught:
+            learn.PrivateMoments(BUDGET, bounds=(0, 1)).fit(frame)
+        assert "secret" not in str(caught.value)
+        assert caught.value.__cause__ is None
+        with pytest.raises(inid.ArgumentError) as caught:
+            learn.estimate_smoothness(frame, budget=BUDGET, bounds=(0, 1))
+        assert "secret" not in str(caught.value)
+
+
+def test_objects_that_hold_numbers_and_gaps_are_read():
+    frame = pd.DataFrame({"a": [1.0, None, 3.0], "b": [1, 2, 3]}).astype(object)
+    model = learn.PrivateMoments(inid.GaussianDP(1e6), bounds=(0, 4)).fit(frame)
+    assert model.feature_names_in_.tolist() == ["a", "b"]
+    np.testing.assert_allclose(model.mean_, [2.0, 2.0], atol=1e-3)

@@ -1,0 +1,85 @@
+"""The moments of a table in its engine are those of the array, to the last bit where no rounding ties."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import inid
+from inid import learn
+from inid.learn.engines import table_moments
+from inid.learn.fixed_point import fixed_columns, product_bits
+from inid.learn.second_moments import exact_moments
+from inid.tables import Person, Table
+from needs import needs
+
+BOUNDS = {"a": (0.0, 10.0), "b": (-1.0, 1.0), "c": (5.0, 6.5)}
+LOWER, UPPER = np.array(list(BOUNDS.values())).T
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(500, 3)) * [4.0, 1.0, 1.0] + [5.0, 0.0, 5.7]
+X[3] = [np.nan, np.inf, -np.inf]
+X[4] = [1e308, -1e308, np.nan]
+FRAME = pd.DataFrame(X, columns=list(BOUNDS))
+
+
+def frames():
+    polars, duckdb, pyarrow = (pytest.importorskip(name) for name in ("polars", "duckdb", "pyarrow"))
+    yield "pandas", FRAME
+    yield "polars", polars.DataFrame(FRAME.to_dict("list"))
+    yield "lazy", polars.LazyFrame(FRAME.to_dict("list"))
+    yield "pyarrow", pyarrow.table(FRAME.to_dict("list"))
+    yield "duckdb", duckdb.from_arrow(pyarrow.table(FRAME.to_dict("list")))
+
+
+@pytest.mark.parametrize("centre", [True, False])
+def test_every_engine_sums_what_the_array_sums(centre):
+    pytest.importorskip("narwhals")
+    columns = fixed_columns(LOWER, UPPER, product_bits(len(X)), centre=centre)
+    expected = exact_moments(X, columns, mean=True)
+    for name, frame in frames():
+        found = table_moments(Table(frame, bounds=BOUNDS), columns, mean=True)
+        np.testing.assert_array_equal(found, expected, err_msg=name)
+
+
+def test_moments_of_a_table_with_a_huge_budget_are_those_of_the_array():
+    pytest.importorskip("narwhals")
+    for name, frame in frames():
+        ledger = inid.Ledger(total=inid.GaussianDP(1e6))
+        model = learn.PrivateMoments(inid.GaussianDP(1e6)).fit(Table(frame, bounds=BOUNDS), ledger=ledger)
+        array = learn.PrivateMoments(inid.GaussianDP(1e6), bounds=(LOWER, UPPER)).fit(X)
+        np.testing.assert_allclose(model.covariance_, array.covariance_, atol=1e-3, err_msg=name)
+        assert model.plan_ == array.plan_
+        assert model.feature_names_in_.tolist() == list(BOUNDS)
+        assert len(ledger.history()) == 1
+
+
+def test_spark_sums_what_the_array_sums():
+    needs("java")
+    sql = pytest.importorskip("pyspark.sql")
+    running = sql.SparkSession.getActiveSession()  # another test's, which is not ours to stop
+    builder = sql.SparkSession.builder.master("local[2,4]").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
+    session = running or builder.config("spark.sql.shuffle.partitions", "1").getOrCreate()
+    try:
+        rows = [tuple(float(value) for value in row) for row in X]
+        frame = session.createDataFrame(rows, schema="a double, b double, c double")
+        columns = fixed_columns(LOWER, UPPER, product_bits(len(X)), centre=True)
+        found = table_moments(Table(frame, bounds=BOUNDS), columns, mean=True)
+    finally:
+        if running is None:
+            session.stop()
+    np.testing.assert_array_equal(found, exact_moments(X, columns, mean=True))
+
+
+def test_facts_that_moments_do_not_know_are_refused():
+    pytest.importorskip("narwhals")
+    budget = inid.ApproxDP(1.0, 1e-6)
+    with pytest.raises(inid.ArgumentError, match="bounds must be left out"):
+        learn.PrivateMoments(budget, bounds=(0, 1)).fit(Table(FRAME, bounds=BOUNDS))
+    with pytest.raises(inid.ArgumentError, match="neighbours"):
+        learn.PrivateMoments(budget).fit(Table(FRAME, bounds=BOUNDS, neighbours="replace"))
+    with pytest.raises(inid.ArgumentError, match="unit"):
+        learn.PrivateMoments(budget).fit(Table(FRAME, bounds={"a": (0, 1)}, unit=Person("b", 2)))
+    with pytest.raises(inid.ArgumentError, match="missing"):
+        learn.PrivateMoments(budget).fit(Table(FRAME, bounds=BOUNDS, missing={"a": 1.0}))
+    with pytest.raises(inid.ArgumentError, match="no rows"):
+        learn.PrivateMoments(budget).fit(Table(FRAME.iloc[:0], bounds=BOUNDS))

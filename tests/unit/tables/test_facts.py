@@ -1,0 +1,130 @@
+"""What public facts can show to be wrong is refused before any work, in words that name the cure."""
+
+import subprocess
+import sys
+
+import pytest
+
+import inid
+from inid import tables
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("narwhals", reason="needs the extra inid[tables]")
+
+FRAME = pd.DataFrame({"age": [1.0], "sex": ["F"], "user": [1], "odd": [[1]]})
+NAN, INF = float("nan"), float("inf")
+
+
+def make(**facts):
+    return tables.Table(FRAME, **{"bounds": {"age": (0, 100)}, **facts})
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        ({"bounds": {"age": (0, INF)}}, r"bounds\['age'\]\[1\] must be a finite number"),
+        ({"bounds": {"age": (NAN, 1)}}, r"bounds\['age'\]\[0\] must be a finite number"),
+        ({"bounds": {"age": (1, 0)}}, "lower < upper"),
+        ({"bounds": {"age": (1, 1)}}, "lower < upper"),
+        ({"bounds": {"age": (-1.7e308, 1.7e308)}}, "lower < upper"),
+        ({"bounds": {"age": 3}}, "must be a pair"),
+        ({"bounds": [1]}, "must be a dictionary"),
+        ({"bounds": {"height": (0, 1)}}, "'height', which the table lacks"),
+        ({"bounds": {"sex": (0, 1)}}, "holds String, not numbers"),
+        ({"neighbours": "both"}, "neighbours must be one of"),
+        ({"unit": "user"}, 'unit must be "row" or a Person'),
+        ({"unit": tables.Person("nobody", 2)}, "'nobody', which the table lacks"),
+        ({"unit": tables.Person("user", 2, order_by="when")}, "'when', which the table lacks"),
+        ({"unit": tables.Person("user", 20), "max_rows": 10}, "at most the table's max_rows"),
+        ({"missing": "drop"}, 'missing must be "omit"'),
+        ({"missing": {"age": NAN}}, "finite number"),
+        ({"missing": {"height": 1}}, "'height', which the table lacks"),
+        ({"rows": 0}, "rows must be a whole number"),
+        ({"max_rows": 0.5}, "max_rows must be a whole number"),
+        ({"max_rows": 2**41}, "at most 2\\^40"),
+    ],
+)
+def test_a_table_refuses(facts, words):
+    with pytest.raises(inid.ArgumentError, match=words):
+        make(**facts)
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({}, "asks for nothing"),
+        ({"count": 1}, "count must be True or False"),
+        ({"mean": "age"}, "must be a list of columns"),
+        ({"mean": ["age", "age"]}, r"mean\[1\] must be a column's name not used before"),
+        ({"mean": ["height"]}, "'height', which the table lacks"),
+        ({"mean": ["user"]}, "needs public bounds for 'user'"),
+        ({"count": True, "by": {"sex": []}}, "list of public keys"),
+        ({"count": True, "by": {"sex": ["F", "F"]}}, "not used before"),
+        ({"count": True, "by": {"sex": ["F", 1]}}, "first one's kind"),
+        ({"count": True, "by": {"sex": [1, 2]}}, "cast one of the two"),
+        ({"count": True, "by": {"age": [1, 2]}}, "cast one of the two"),
+        ({"count": True, "by": {"height": ["F"]}}, "which the table lacks"),
+        ({"count": True, "by": ["sex"]}, "must be a dictionary"),
+        ({"histogram": {"age": [0]}}, "two increasing edges"),
+        ({"histogram": {"age": [0, 2, 1]}}, "two increasing edges"),
+        ({"histogram": {"age": [0, INF]}}, "finite"),
+        ({"histogram": {"age": "wide"}}, "bin edges or of categories"),
+        ({"histogram": {"sex": [0, 1]}}, "not numbers"),
+        ({"histogram": {"height": ["F"]}}, "which the table lacks"),
+    ],
+)
+def test_a_query_refuses(asked, words):
+    with pytest.raises(inid.ArgumentError, match=words):
+        make().query(**asked)
+
+
+def test_fill_values_must_suit_their_column():
+    with pytest.raises(inid.ArgumentError, match="must be a number"):
+        make(missing={"age": "old"}).query(mean=["age"])
+    with pytest.raises(inid.ArgumentError, match="one of the histogram's categories"):
+        make(missing={"sex": "X"}).query(histogram={"sex": ["F", "M"]})
+
+
+def test_bounds_that_have_no_grid_are_refused():
+    with pytest.raises(inid.ArgumentError, match="no grid of normal floats"):
+        make(bounds={"age": (0, 1e-300)}).query(mean=["age"])
+
+
+@pytest.mark.parametrize("arguments", [("", 1), (3, 1), ("user", 0), ("user", 1.5), ("user", 1, [3])])
+def test_a_person_refuses(arguments):
+    with pytest.raises(inid.ArgumentError):
+        tables.Person(*arguments)
+
+
+@pytest.mark.parametrize("data", [3, [1, 2], {"age": [1]}, pd.Series([1.0]), "rows.txt", "nowhere.csv"])
+def test_other_things_are_not_tables(data):
+    with pytest.raises(inid.ArgumentError):
+        tables.Table(data, bounds={})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"tolerance": {"age": 1}, "weights": {"age": 1}}, "not both"),
+        ({"tolerance": {"height": 1}}, "which the query does not ask for"),
+        ({"tolerance": {"age": 0}}, "greater than 0"),
+        ({"tolerance": {"age": NAN}}, "greater than 0"),
+        ({"weights": [1]}, "must be a dictionary"),
+    ],
+)
+def test_a_plan_refuses(arguments, words):
+    with pytest.raises(inid.ArgumentError, match=words):
+        make().query(mean=["age"]).plan(inid.PureDP(1.0), **arguments)
+
+
+def test_the_import_is_light_and_a_missing_extra_is_named():
+    code = "import sys; from inid import tables; print(' '.join(sys.modules))"
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
+    assert not {"pandas", "polars", "pyspark", "duckdb", "narwhals", "pyarrow"} & set(done.stdout.split())
+    code = (
+        "import sys; sys.modules['narwhals'] = None; import pandas, inid; from inid import tables\n"
+        "try:\n    tables.Table(pandas.DataFrame({'a': [1]}), bounds={})\n"
+        "except inid.MissingExtraError as error:\n    print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "inid[tables]" in done.stdout
