@@ -219,7 +219,7 @@ def _header(connection: Any, path: str, delimiter: str) -> list[str]:
     """The names in the first line of a CSV file, compressed or not, without looking at any other line."""
     lines = connection.execute(
         "SELECT line FROM read_csv(?, auto_detect=false, header=false, columns={'line': 'VARCHAR'}, "
-        "delim='\x1f', quote='', escape='') LIMIT 1",
+        "delim='\x1f', quote='', escape='', strict_mode=false, ignore_errors=true) LIMIT 1",
         [path],
     ).fetchall()
     return next(csv.reader([lines[0][0].removeprefix("\ufeff")], delimiter=delimiter), []) if lines else []
