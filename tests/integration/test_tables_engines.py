@@ -158,10 +158,11 @@ def test_a_task_that_fails_and_is_tried_again_charges_once(spark, tmp_path):
     marker = tmp_path / "failed"
 
     def once(value):
-        if not marker.exists():
-            marker.touch()
-            raise OSError("this worker is lost")
-        return value
+        try:  # exclusive creation: of several tasks at the same moment, one fails
+            marker.touch(exist_ok=False)
+        except FileExistsError:
+            return value
+        raise OSError("this worker is lost")
 
     from pyspark.sql import functions, types
 
