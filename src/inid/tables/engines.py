@@ -216,7 +216,7 @@ def _connection() -> Any:
 
 
 def _header(connection: Any, path: str, delimiter: str) -> list[str]:
-    """The names in the first line of a CSV file, compressed or not, without looking at any other line."""
+    """The names in the first line of a CSV file, compressed or not; no other line has a say in them."""
     lines = connection.execute(
         "SELECT line FROM read_csv(?, auto_detect=false, header=false, columns={'line': 'VARCHAR'}, "
         "delim='\x1f', quote='', escape='', strict_mode=false, ignore_errors=true) LIMIT 1",

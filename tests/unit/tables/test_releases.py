@@ -201,3 +201,12 @@ def test_categorical_keys_are_compared_as_text(library):
         count=True, histogram={"kind": ["a", "b"]}, by={"kind": ["a", "b", "c"]}
     )
     assert query.exact_sums().tolist() == [1, 2, 0, 1, 0, 0, 2, 0, 0]
+
+
+@pytest.mark.parametrize("odd", ["50", "50,M,extra", "#x,M", "", '"5""0",M', "5'0,M", ";;;", "50,M\r"])
+def test_an_odd_row_of_a_file_does_not_change_how_the_others_are_read(tmp_path, odd):
+    pytest.importorskip("duckdb")
+    path = tmp_path / "people.csv"
+    path.write_text(f"age,sex\n40,F\n{odd}\n30,F\n")
+    query = tables.Table(path, bounds={"age": (0, 100)}).query(sum=["age"], by={"sex": ["F"]})
+    assert (query.exact_sums() * query.units).tolist() == [2, -30]
