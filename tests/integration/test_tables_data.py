@@ -9,6 +9,8 @@ means of 300 squares one lay beyond 7 standard deviations, at 7.35.
 import math
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 
 import inid
@@ -16,10 +18,6 @@ import inid.testing
 from inid import tables
 from inid.tables.statistics import slopes
 from needs import needs
-
-pl = pytest.importorskip("polars")
-pd = pytest.importorskip("pandas")
-pytest.importorskip("narwhals", reason="needs the extra inid[tables]")
 
 SIGMAS = 8.0
 REPEATS = 300

@@ -4,6 +4,7 @@ import math
 import sys
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import inid
@@ -11,10 +12,6 @@ import inid.testing
 from inid import tables
 from needs import needs
 from scanning import scan
-
-pytest.importorskip("narwhals", reason="needs the extra inid[tables]")
-pytest.importorskip("duckdb", reason="needs the extra inid[tables]")
-pa = pytest.importorskip("pyarrow", reason="needs the extra inid[tables]")
 
 BOUNDS = {"age": (0, 100), "income": (-7.3, 500_000.1), "tiny": (1e-9, 3e-9), "whole": (0, 10), "flag": (0, 1)}
 ENGINES = ["pandas", "pandas-nullable", "pandas-arrow", "polars", "polars-lazy", "pyarrow", "duckdb", "parquet", "csv"]
@@ -47,7 +44,8 @@ ARROW = pa.table(COLUMNS)
 @pytest.fixture(scope="module")
 def spark():
     needs("java")
-    sql = pytest.importorskip("pyspark.sql", reason="needs the extra inid[spark]")
+    from pyspark import sql
+
     builder = sql.SparkSession.builder.master("local[2,4]").appName("inid-tests")  # a task may fail three times
     options = {
         "spark.ui.enabled": "false",
@@ -78,7 +76,6 @@ def made(request, tmp_path_factory):
             rows = list(zip(*COLUMNS.values(), strict=True))
             return session.createDataFrame(rows, schema + "user long, when long").repartition(5)
         if name.startswith("pandas"):
-            pytest.importorskip("pandas")
             import pandas as pd
 
             if name == "pandas-arrow":
@@ -87,7 +84,8 @@ def made(request, tmp_path_factory):
             frame = pd.DataFrame(COLUMNS)
             return frame if name == "pandas" else frame.astype(kinds | {"sex": "string", "flag": "boolean"})
         if name.startswith("polars"):
-            pl = pytest.importorskip("polars")
+            import polars as pl
+
             frame = pl.DataFrame(COLUMNS, strict=False)
             return frame.lazy() if name == "polars-lazy" else frame
         if name == "pyarrow":

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,9 +11,6 @@ from hypothesis import strategies as st
 from inid import tables
 from inid.tables.grids import Grid, conversion_slack, largest_unit
 from scanning import scan
-
-pl = pytest.importorskip("polars")
-pytest.importorskip("narwhals", reason="needs the extra inid[tables]")
 
 SCHEMA = {"x": pl.Float64, "y": pl.Float64, "kind": pl.String, "place": pl.Int64, "user": pl.Int64, "when": pl.Int64}
 

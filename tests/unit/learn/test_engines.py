@@ -32,7 +32,6 @@ def frames():
 
 @pytest.mark.parametrize("centre", [True, False])
 def test_every_engine_sums_what_the_array_sums(centre):
-    pytest.importorskip("narwhals")
     columns = fixed_columns(LOWER, UPPER, product_bits(len(X)), centre=centre)
     expected = exact_moments(X, columns, mean=True)
     for name, frame in frames():
@@ -41,7 +40,6 @@ def test_every_engine_sums_what_the_array_sums(centre):
 
 
 def test_moments_of_a_table_with_a_huge_budget_are_those_of_the_array():
-    pytest.importorskip("narwhals")
     for name, frame in frames():
         ledger = inid.Ledger(total=inid.GaussianDP(1e6))
         model = learn.PrivateMoments(inid.GaussianDP(1e6)).fit(Table(frame, bounds=BOUNDS), ledger=ledger)
@@ -54,7 +52,8 @@ def test_moments_of_a_table_with_a_huge_budget_are_those_of_the_array():
 
 def test_spark_sums_what_the_array_sums():
     needs("java")
-    sql = pytest.importorskip("pyspark.sql")
+    from pyspark import sql
+
     running = sql.SparkSession.getActiveSession()  # another test's, which is not ours to stop
     builder = sql.SparkSession.builder.master("local[2,4]").config("spark.ui.enabled", "false")
     builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
@@ -71,7 +70,6 @@ def test_spark_sums_what_the_array_sums():
 
 
 def test_facts_that_moments_do_not_know_are_refused():
-    pytest.importorskip("narwhals")
     budget = inid.ApproxDP(1.0, 1e-6)
     with pytest.raises(inid.ArgumentError, match="bounds must be left out"):
         learn.PrivateMoments(budget, bounds=(0, 1)).fit(Table(FRAME, bounds=BOUNDS))

@@ -3,13 +3,11 @@
 import subprocess
 import sys
 
+import pandas as pd
 import pytest
 
 import inid
 from inid import tables
-
-pd = pytest.importorskip("pandas")
-pytest.importorskip("narwhals", reason="needs the extra inid[tables]")
 
 FRAME = pd.DataFrame({"age": [1.0], "sex": ["F"], "user": [1], "odd": [[1]]})
 NAN, INF = float("nan"), float("inf")

@@ -4,14 +4,12 @@ import json
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import inid
 import inid.testing
 from inid import tables
-
-pd = pytest.importorskip("pandas")
-pytest.importorskip("narwhals", reason="needs the extra inid[tables]")
 
 BUDGET = inid.ApproxDP(1.0, 1e-6)
 BOUNDS = {"age": (0, 100), "income": (0, 500_000)}
@@ -175,7 +173,6 @@ def test_sums_beyond_the_promised_rows_are_held_to_their_limit():
 
 
 def test_text_that_is_not_a_number_is_missing(tmp_path):
-    pytest.importorskip("duckdb")
     path = tmp_path / "people.csv"
     path.write_text("age,sex\n40,F\nunknown,F\n ,M\n50,M\n60,\n")
     query = tables.Table(path, bounds={"age": (0, 100)}).query(count=True, sum=["age"], by={"sex": ["F", "M"]})
@@ -195,7 +192,8 @@ def test_categorical_keys_are_compared_as_text(library):
     if library == "pandas":
         data = pd.DataFrame({"kind": pd.Categorical(words, categories=["b", "a"])})
     else:
-        pl = pytest.importorskip("polars")
+        import polars as pl
+
         data = pl.DataFrame({"kind": words}).cast(pl.Enum(["b", "a"]) if library == "polars-enum" else pl.Categorical)
     query = tables.Table(data, bounds={}).query(
         count=True, histogram={"kind": ["a", "b"]}, by={"kind": ["a", "b", "c"]}
@@ -205,7 +203,6 @@ def test_categorical_keys_are_compared_as_text(library):
 
 @pytest.mark.parametrize("odd", ["50", "50,M,extra", "#x,M", "", '"5""0",M', "5'0,M", ";;;", "50,M\r"])
 def test_an_odd_row_of_a_file_does_not_change_how_the_others_are_read(tmp_path, odd):
-    pytest.importorskip("duckdb")
     path = tmp_path / "people.csv"
     path.write_text(f"age,sex\n40,F\n{odd}\n30,F\n")
     query = tables.Table(path, bounds={"age": (0, 100)}).query(sum=["age"], by={"sex": ["F"]})

@@ -2,14 +2,12 @@
 
 import math
 
+import pandas as pd
 import pytest
 
 import inid
 from inid import tables
 from inid.tables.grids import conversion_slack
-
-pd = pytest.importorskip("pandas")
-pytest.importorskip("narwhals", reason="needs the extra inid[tables]")
 
 FRAME = pd.DataFrame({"x": [1.0], "y": [2.0], "kind": ["a"], "user": [1]})
 SLACK = 2.0**-20  # the rounding of large sums to floats costs less than one part in a million
