@@ -145,7 +145,9 @@ class Sensitivity:
         if sizes is None:
             raise ArgumentError("sizes must be given: pass the number of coordinates of each group.")
         groups = arguments.array("sizes", sizes, positive=True, cure="pass the number of coordinates of each group")
-        limits = arguments.array(f"l{norm}", bounds, length=groups.size, up=True, cure="pass one bound per group")
+        limits = arguments.array(
+            f"l{norm}", bounds, length=groups.size, up=True, cure="pass one bound per entry of sizes"
+        )
         number = _counts("sizes", sizes, limits.size)
         names = arguments.labels(labels, limits.size)
         return cls("groups", limits, number, norm, None, None, _cap("total", total), names, _neighbours(neighbours))
