@@ -22,7 +22,7 @@ __all__ = ["delta_bounds", "delta_estimate", "epsilon_bounds", "epsilon_estimate
 
 _MOST_RATIOS = 1200  # more different ratios than this are grouped
 _MANY_NODES = 1 << 19
-_FINE, _COARSE = 1e-4, 5e-4  # smoothing, as a share of delta: for a certificate and for an estimate
+_FINE, _COARSE = 5e-5, 5e-4  # smoothing, as a share of delta: for a certificate and for an estimate
 _ACCEPTED = 4  # redraw with less smoothing when the loss exceeds this many times the aim
 _REDRAWS = 4
 _CUT = 1e-5  # how much of delta the losses that were cut off may cost
