@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from inid.budget import PureDP
-from inid.planning.plans import NoisePlan, plan
+from inid.planning.choosing import plan
+from inid.planning.plans import NoisePlan
 from inid.planning.tables import aligned
 from inid.theory.allocation import Mechanism
 

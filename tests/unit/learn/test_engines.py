@@ -22,12 +22,15 @@ FRAME = pd.DataFrame(X, columns=list(BOUNDS))
 
 
 def frames():
-    polars, duckdb, pyarrow = (pytest.importorskip(name) for name in ("polars", "duckdb", "pyarrow"))
+    import duckdb
+    import polars as pl
+    import pyarrow as pa
+
     yield "pandas", FRAME
-    yield "polars", polars.DataFrame(FRAME.to_dict("list"))
-    yield "lazy", polars.LazyFrame(FRAME.to_dict("list"))
-    yield "pyarrow", pyarrow.table(FRAME.to_dict("list"))
-    yield "duckdb", duckdb.from_arrow(pyarrow.table(FRAME.to_dict("list")))
+    yield "polars", pl.DataFrame(FRAME.to_dict("list"))
+    yield "lazy", pl.LazyFrame(FRAME.to_dict("list"))
+    yield "pyarrow", pa.table(FRAME.to_dict("list"))
+    yield "duckdb", duckdb.from_arrow(pa.table(FRAME.to_dict("list")))
 
 
 @pytest.mark.parametrize("centre", [True, False])
