@@ -57,7 +57,7 @@ def shapes(
 
 
 def is_solved(s: "Sensitivity", mechanism: Mechanism) -> bool:
-    """Whether the least-error shape is known in closed form (THEORY section 3); otherwise a bound is reported."""
+    """Whether the least-error shape is known in closed form (E1 to E4); otherwise a bound is reported."""
     binding = _binding(s)
     if mechanism == "laplace":
         return len(binding) < 2
