@@ -1,0 +1,28 @@
+"""Private training of PyTorch models: clipping by groups, noise allocated optimally among them.
+
+Start with `make_private`. Reading order: `making`, `optimizer` (a step), `taps` (per-example gradients), `clipping`.
+"""
+
+from inid.errors import MissingExtraError
+
+try:
+    import torch as _torch  # noqa: F401 - asked for here, so that its absence is explained once
+except ImportError as _error:
+    raise MissingExtraError("inid.dpsgd needs PyTorch: install it with `pip install 'inid[torch]'`.") from _error
+
+from inid.dpsgd.accountant import Accountant, Segment, noise_multiplier_for
+from inid.dpsgd.loading import PoissonLoader
+from inid.dpsgd.making import PrivateTraining, make_private
+from inid.dpsgd.optimizer import PrivateOptimizer
+from inid.dpsgd.quantiles import Adaptive
+
+__all__ = [
+    "Accountant",
+    "Adaptive",
+    "PoissonLoader",
+    "PrivateOptimizer",
+    "PrivateTraining",
+    "Segment",
+    "make_private",
+    "noise_multiplier_for",
+]

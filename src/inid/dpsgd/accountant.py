@@ -1,0 +1,177 @@
+"""What a training run has cost so far."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from inid import arguments
+from inid.accounting import Composition, compose, subsample
+from inid.budget import GaussianDP, PureDP
+from inid.errors import ArgumentError, BudgetError, RecordError
+from inid.planning import plan
+from inid.sensitivity import Sensitivity
+
+__all__ = ["Accountant", "Mechanism", "Segment", "noise_multiplier_for"]
+
+Mechanism = Literal["gaussian", "laplace"]
+
+_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Steps in a row that cost the same.
+
+    Attributes:
+        mechanism: The noise.
+        noise_multiplier: 1/mu of a step on the whole data (Gaussian) or 1/epsilon (Laplace).
+        sample_rate: The probability with which an example takes part in a step.
+        steps: How many steps.
+    """
+
+    mechanism: Mechanism
+    noise_multiplier: float
+    sample_rate: float
+    steps: int
+
+    def composition(self) -> Composition:
+        """The privacy of these steps.
+
+        A Laplace step with pure epsilon e is accounted as a single coordinate of ratio e: among all ratios of the same
+        sum that is the worst (the curve is Schur-convex in the ratios, E5), so it covers every clipping and allocation.
+        """
+        alone = Sensitivity.box([1.0])
+        if self.mechanism == "gaussian":
+            step = plan(alone, GaussianDP(mu=1 / self.noise_multiplier), mechanism="gaussian")
+        else:
+            step = plan(alone, PureDP(epsilon=1 / self.noise_multiplier), mechanism="laplace")
+        return subsample(step, rate=self.sample_rate, steps=self.steps)
+
+
+class Accountant:
+    """Counts the steps of a training run and says what they cost. Reading never changes the count.
+
+    Attributes:
+        history: What was spent, oldest first.
+        private: False once a step drew its noise from a test's source: such a run promises nothing.
+
+    >>> a = Accountant()
+    >>> for _ in range(1000):
+    ...     a.step(mechanism="gaussian", noise_multiplier=1.0, sample_rate=0.01)
+    >>> a.steps, round(a.get_epsilon(delta=1e-5), 2)
+    (1000, 1.83)
+    """
+
+    def __init__(self) -> None:
+        self._history: list[Segment] = []
+        self.private = True
+
+    @property
+    def history(self) -> tuple[Segment, ...]:
+        """What was spent, oldest first."""
+        return tuple(self._history)
+
+    @property
+    def steps(self) -> int:
+        """How many steps were taken."""
+        return sum(segment.steps for segment in self._history)
+
+    def step(self, *, mechanism: Mechanism, noise_multiplier: float, sample_rate: float, private: bool = True) -> None:
+        """Count one step."""
+        one = Segment(mechanism, noise_multiplier, sample_rate, 1)
+        self.private = self.private and private
+        if self._history and replace(self._history[-1], steps=1) == one:
+            self._history[-1] = replace(one, steps=self._history[-1].steps + 1)
+        else:
+            self._history.append(one)
+
+    def get_epsilon(self, delta: float) -> float:
+        """The epsilon, certified, that all steps so far have cost at a delta."""
+        return self.composition().epsilon(delta) if self._history else 0.0
+
+    def get_delta(self, epsilon: float) -> float:
+        """The delta, certified, that all steps so far have cost at an epsilon."""
+        return self.composition().delta(epsilon) if self._history else 0.0
+
+    def composition(self) -> Composition:
+        """The privacy of all steps so far, for other questions."""
+        if not self._history:
+            raise ArgumentError("no step has been taken yet, so there is nothing to account for: train first.")
+        return compose(*(segment.composition() for segment in self._history))
+
+    def state_dict(self) -> dict[str, Any]:
+        """A JSON-safe record of the count."""
+        return {
+            "inid_accountant": _VERSION,
+            "private": self.private,
+            "history": [[s.mechanism, s.noise_multiplier, s.sample_rate, s.steps] for s in self._history],
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on counting from a record. What was counted here before is replaced.
+
+        Raises:
+            RecordError: The record does not parse; the count is as it was.
+        """
+        if not isinstance(state, Mapping) or state.get("inid_accountant") != _VERSION:
+            raise RecordError("the record is not an accountant's of this version: pass what state_dict() returned.")
+        try:
+            history = [_segment(*entry) for entry in state["history"]]
+            private = bool(state["private"])
+        except (KeyError, TypeError, ArgumentError) as error:
+            raise RecordError("the accountant's record is damaged: pass what state_dict() returned.") from error
+        self._history, self.private = history, private
+
+    def __repr__(self) -> str:
+        mark = "" if self.private else ", NOT PRIVATE: a test source drew noise"
+        return f"<Accountant: {self.steps} steps{mark}>"
+
+
+def _segment(mechanism: object, noise_multiplier: object, sample_rate: object, steps: object) -> Segment:
+    cure = "pass what state_dict() returned"
+    name: Mechanism = (
+        "laplace" if arguments.choice("mechanism", mechanism, ("gaussian", "laplace")) == "laplace" else "gaussian"
+    )
+    multiplier = arguments.real("noise_multiplier", noise_multiplier, above=0, cure=cure)
+    rate = arguments.real("sample_rate", sample_rate, above=0, cure=cure)
+    if not rate <= 1:
+        raise ArgumentError(f"sample_rate must be at most 1, got {rate!r}: {cure}.")
+    return Segment(name, multiplier, rate, arguments.integer("steps", steps, least=1, cure=cure))
+
+
+def noise_multiplier_for(
+    *, target_epsilon: float, target_delta: float, sample_rate: float, steps: int, mechanism: Mechanism = "gaussian"
+) -> float:
+    """The least noise multiplier (to one part in ten thousand) whose run costs at most (target_epsilon, target_delta).
+
+    Raises:
+        ArgumentError: An argument is malformed.
+        BudgetError: No multiplier up to 10^6 keeps the promise.
+
+    >>> z = noise_multiplier_for(target_epsilon=2.0, target_delta=1e-5, sample_rate=0.01, steps=1000)
+    >>> 0.9 < z < 1.0
+    True
+    """
+    target = arguments.real("target_epsilon", target_epsilon, above=0, cure="pass the epsilon the run may cost")
+
+    def cost(multiplier: float) -> float:
+        return Segment(mechanism, multiplier, sample_rate, steps).composition().epsilon(target_delta)
+
+    low, high = 0.0, 1.0
+    while cost(high) > target:
+        low, high = high, 2 * high
+        if high > 1e6:
+            raise BudgetError(
+                f"no noise multiplier up to 1e6 keeps {steps} steps at rate {sample_rate:g} within epsilon={target:g}: "
+                "train for fewer steps or promise more."
+            )
+    if low == 0.0:
+        low = high / 2
+        while cost(low) <= target:
+            low, high = low / 2, low
+            if low < 1e-2:
+                break
+    while high / low > 1 + 1e-4:
+        middle = (low * high) ** 0.5
+        low, high = (low, middle) if cost(middle) <= target else (middle, high)
+    return high

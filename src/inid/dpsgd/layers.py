@@ -1,0 +1,140 @@
+"""Per-example gradients of the layers that have a formula of their own.
+
+Each function takes a layer, its input and the gradient that flows back to its output, batch first, and gives the rows
+of its parameters by name; a bias that a layer does not have costs nothing. What is not here is differentiated example by example with torch.func (see `taps`).
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from inid.dpsgd.rows import Dense, Outer, Rows, Spread
+
+__all__ = ["Formula", "formula_of"]
+
+Formula = Callable[[nn.Module, Tensor, Tensor], dict[str, Rows]]
+Sizes = tuple[int, ...]
+
+
+def formula_of(layer: nn.Module) -> Formula | None:
+    """The formula of a layer, or None where torch.func has to do the work.
+
+    >>> formula_of(nn.Linear(2, 3)) is not None, formula_of(nn.LSTM(2, 3)) is None
+    (True, True)
+    """
+    # A subclass may compute something else, and so may a layer whose weight is made from other parameters.
+    found = _FORMULAS.get(type(layer))
+    plain = set(layer._parameters) <= {"weight", "bias"} and not any(layer.children())  # noqa: SLF001 - no other way
+    if found is None or not plain or not isinstance(getattr(layer, "weight", None), nn.Parameter):
+        return None
+    if isinstance(layer, (nn.Conv1d, nn.Conv2d)) and layer.padding_mode != "zeros":
+        return None
+    if isinstance(layer, nn.Embedding) and (layer.scale_grad_by_freq or layer.sparse):
+        return None
+    return found
+
+
+def _linear(layer: nn.Module, inputs: Tensor, gradients: Tensor) -> dict[str, Rows]:
+    if inputs.ndim == 2:
+        rows: dict[str, Rows] = {"weight": Outer(gradients, inputs)}
+        return rows if layer.bias is None else {**rows, "bias": Dense(gradients)}
+    inputs, gradients = inputs.flatten(1, -2), gradients.flatten(1, -2)
+    rows = {"weight": Dense((gradients.mT @ inputs).flatten(1))}
+    return rows if layer.bias is None else {**rows, "bias": Dense(gradients.sum(1))}
+
+
+def _convolution(layer: nn.Module, inputs: Tensor, gradients: Tensor) -> dict[str, Rows]:
+    assert isinstance(layer, (nn.Conv1d, nn.Conv2d))  # noqa: S101 - for the type checker: the table of formulas says so
+    padded = functional.pad(inputs, layer._reversed_padding_repeated_twice)  # noqa: SLF001 - the layer's own padding
+    if isinstance(layer, nn.Conv1d):
+        padded, planes = padded.unsqueeze(2), gradients.unsqueeze(2)
+        kernel, stride, dilation = (1, *layer.kernel_size), (1, *layer.stride), (1, *layer.dilation)
+    else:
+        planes, kernel, stride, dilation = gradients, layer.kernel_size, layer.stride, layer.dilation
+    # Small planes of many channels are cheapest as one product over windows written down; on a CPU large planes of few
+    # channels are cheaper as one product per entry of the kernel over shifted views, which writes nothing down.
+    large = planes.shape[2] * planes.shape[3] >= 8 * padded.shape[1]
+    shifted = large and set(stride) == {1} and not planes.is_cuda
+    rows = (_by_shifts if shifted else _by_windows)(padded, planes, kernel, stride, dilation, layer.groups)
+    made: dict[str, Rows] = {"weight": Dense(rows)}
+    return made if layer.bias is None else {**made, "bias": Dense(gradients.flatten(2).sum(2))}
+
+
+def _by_windows(padded: Tensor, planes: Tensor, kernel: Sizes, stride: Sizes, dilation: Sizes, groups: int) -> Tensor:
+    size = (*padded.shape[:2], *kernel, *planes.shape[2:])
+    examples, channels, rows, columns = padded.stride()
+    steps = (rows * dilation[0], columns * dilation[1], rows * stride[0], columns * stride[1])
+    met = padded.as_strided(size, (examples, channels, *steps))  # what each entry of the kernel met
+    pieces = planes.reshape(len(planes) * groups, planes.shape[1] // groups, -1)
+    return (pieces @ met.reshape(pieces.shape[0], size[1] // groups * kernel[0] * kernel[1], -1).mT).reshape(
+        len(planes), -1
+    )
+
+
+def _by_shifts(padded: Tensor, planes: Tensor, kernel: Sizes, stride: Sizes, dilation: Sizes, groups: int) -> Tensor:
+    del stride  # it is 1
+    width = padded.shape[3]
+    spare = width - planes.shape[3]
+    # With zeros at the end of its lines a plane of gradients has the lines of the padded input, so that moving the
+    # kernel by an entry is moving the flat input by a fixed number of places.
+    flat = padded.reshape(len(padded) * groups, padded.shape[1] // groups, -1)
+    pieces = functional.pad(planes, (0, spare)).reshape(len(planes) * groups, planes.shape[1] // groups, -1)
+    length = pieces.shape[2] - spare
+    pieces = pieces[:, :, :length]
+    starts = [i * dilation[0] * width + j * dilation[1] for i in range(kernel[0]) for j in range(kernel[1])]
+    return torch.stack([pieces @ flat[:, :, s : s + length].mT for s in starts], -1).reshape(len(planes), -1)
+
+
+def _channel_norm(normalised: Tensor, gradients: Tensor) -> dict[str, Rows]:
+    """Weight and bias per channel: group and instance normalisation."""
+    gradients = gradients.flatten(2)
+    return {"weight": Dense((gradients * normalised.flatten(2)).sum(2)), "bias": Dense(gradients.sum(2))}
+
+
+def _group_norm(layer: nn.Module, inputs: Tensor, gradients: Tensor) -> dict[str, Rows]:
+    assert isinstance(layer, nn.GroupNorm)  # noqa: S101 - as above
+    return _channel_norm(functional.group_norm(inputs, layer.num_groups, eps=layer.eps), gradients.unsqueeze(-1))
+
+
+def _instance_norm(layer: nn.Module, inputs: Tensor, gradients: Tensor) -> dict[str, Rows]:
+    return _channel_norm(functional.instance_norm(inputs, eps=float(layer.eps)), gradients)  # type: ignore[arg-type]
+
+
+def _entry_norm(normalised: Tensor, gradients: Tensor, size: int) -> dict[str, Rows]:
+    """Weight and bias per entry of the trailing dimensions: layer and root-mean-square normalisation."""
+    gradients, normalised = (entry.reshape(entry.shape[0], -1, size) for entry in (gradients, normalised))
+    return {"weight": Dense((gradients * normalised).sum(1)), "bias": Dense(gradients.sum(1))}
+
+
+def _layer_norm(layer: nn.Module, inputs: Tensor, gradients: Tensor) -> dict[str, Rows]:
+    assert isinstance(layer, nn.LayerNorm)  # noqa: S101 - as above
+    normalised = functional.layer_norm(inputs, layer.normalized_shape, eps=layer.eps)
+    return _entry_norm(normalised, gradients, layer.weight.numel())
+
+
+def _rms_norm(layer: nn.Module, inputs: Tensor, gradients: Tensor) -> dict[str, Rows]:
+    assert isinstance(layer, nn.RMSNorm)  # noqa: S101 - as above
+    normalised = functional.rms_norm(inputs, layer.normalized_shape, eps=layer.eps)
+    return _entry_norm(normalised, gradients, layer.weight.numel())
+
+
+def _embedding(layer: nn.Module, inputs: Tensor, gradients: Tensor) -> dict[str, Rows]:
+    assert isinstance(layer, nn.Embedding)  # noqa: S101 - as above
+    tokens = inputs.reshape(inputs.shape[0], -1)
+    flat = gradients.reshape(*tokens.shape, -1)
+    return {"weight": Spread.gathered(tokens, flat, layer.num_embeddings, layer.padding_idx)}
+
+
+_FORMULAS: dict[type[nn.Module], Formula] = {
+    nn.Linear: _linear,
+    nn.Conv1d: _convolution,
+    nn.Conv2d: _convolution,
+    nn.GroupNorm: _group_norm,
+    nn.InstanceNorm1d: _instance_norm,
+    nn.InstanceNorm2d: _instance_norm,
+    nn.LayerNorm: _layer_norm,
+    nn.RMSNorm: _rms_norm,
+    nn.Embedding: _embedding,
+}

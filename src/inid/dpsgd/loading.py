@@ -1,0 +1,196 @@
+"""Batches by Poisson sampling: each example takes part in each step independently, with the same probability."""
+
+import math
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, IterableDataset, TensorDataset, default_collate
+
+from inid.arguments import shown
+from inid.errors import ArgumentError, GuaranteeError
+from inid.sampling import current_source
+
+__all__ = ["Drawn", "PoissonLoader"]
+
+
+@dataclass(eq=False)
+class Drawn:
+    """What the loader has handed out, and what of it has been used: one batch for one step.
+
+    Attributes:
+        batch: The number of the batch that is out, from 1; 0 before the first.
+        examples: How many of its examples have been handed out.
+        complete: Whether the latest part was the last of its batch.
+        used: The batch whose examples are in the sums.
+        stepped: The batch of the last step.
+    """
+
+    batch: int = 0
+    examples: int = 0
+    complete: bool = True
+    used: int = 0
+    stepped: int = 0
+
+    def hand_out(self, examples: int, *, first: bool, last: bool) -> None:
+        """Note a batch, or a part of one."""
+        if first:
+            self.batch, self.examples = self.batch + 1, 0
+        self.examples, self.complete = self.examples + examples, last
+
+    def admit(self, before: int, examples: int) -> None:
+        """Refuse a backward that would count an example twice, or one that was not drawn for this step."""
+        if before and self.used != self.batch:
+            raise GuaranteeError(
+                "backward ran over two batches since the last step, and a step uses one: call optimizer.step() after "
+                "every batch. To spare memory pass max_physical_batch_size, which splits a batch."
+            )
+        if self.stepped == self.batch or before + examples > self.examples:
+            left = 0 if self.stepped == self.batch else self.examples - before
+            raise GuaranteeError(
+                f"backward ran over {examples} examples where the private loader has {left} to use: train on the "
+                "batches of the returned data_loader, each of them once."
+            )
+        self.used = self.batch
+
+    def close(self) -> None:
+        """Refuse a step for which no batch was drawn; else take the batch as used up."""
+        if self.stepped == self.batch:
+            raise GuaranteeError(
+                "optimizer.step() was called without a new batch: take one batch of the returned data_loader per step, "
+                "also when it is empty."
+            )
+        self.stepped = self.batch
+
+
+class PoissonLoader:
+    """Yields what a `DataLoader` would, with batches drawn by Poisson sampling from cryptographic randomness.
+
+    A batch may be of any size, also empty: its tensors then have no rows. With `max_physical_batch_size` a batch comes
+    in parts; the optimizer adds the parts up and steps with the last.
+
+    Attributes:
+        dataset: The examples.
+        sample_rate: The probability with which an example is in a batch.
+        steps: How many batches one iteration draws.
+    """
+
+    def __init__(
+        self,
+        loader: "DataLoader[Any]",
+        *,
+        max_physical_batch_size: int | None = None,
+        rank: int = 0,
+        world: int = 1,
+    ) -> None:
+        if not isinstance(loader, DataLoader) or isinstance(loader.dataset, IterableDataset) or not loader.batch_size:
+            raise ArgumentError(
+                f"data_loader must be a torch DataLoader over a dataset with a length, with a batch_size, got "
+                f"{shown(type(loader).__name__)}: make it with DataLoader(dataset, batch_size=...)."
+            )
+        self.dataset: Any = loader.dataset
+        size = len(self.dataset)
+        if size == 0 or loader.batch_size * world > size:
+            raise ArgumentError(
+                f"data_loader must hold at least one batch, got {size} examples and batches of "
+                f"{loader.batch_size * world}: pass a smaller batch_size."
+            )
+        self.sample_rate = loader.batch_size * world / size
+        self.steps = max(1, round(1 / self.sample_rate))
+        self.drawn = Drawn()
+        self._part = max_physical_batch_size or size
+        self._own = np.arange(rank, size, world)
+        self._loader = loader
+
+    @property
+    def expected_batch_size(self) -> float:
+        """The mean size of a batch over all processes: a public number, by which sums are divided."""
+        return self.sample_rate * len(self.dataset)
+
+    def __len__(self) -> int:
+        """How many steps one iteration makes (a batch that comes in parts is one step)."""
+        return self.steps
+
+    def __iter__(self) -> Iterator[Any]:
+        marks: deque[tuple[int, bool, bool]] = deque()
+        for batch in self._batches(marks):
+            count, first, last = marks.popleft()
+            self.drawn.hand_out(count, first=first, last=last)
+            yield batch
+
+    def _batches(self, marks: "deque[tuple[int, bool, bool]]") -> Iterator[Any]:
+        loader = self._loader
+        if isinstance(self.dataset, TensorDataset) and loader.collate_fn is default_collate and not loader.num_workers:
+            for indices in self._parts(marks):
+                chosen = torch.from_numpy(indices)
+                yield [tensor[chosen.to(tensor.device)] for tensor in self.dataset.tensors]
+            return
+        yield from DataLoader(
+            self.dataset,
+            batch_sampler=_Lists(self._parts(marks), self.steps),
+            num_workers=loader.num_workers,
+            collate_fn=_Collate(loader.collate_fn, self.dataset),
+            pin_memory=loader.pin_memory,
+            timeout=loader.timeout,
+            worker_init_fn=loader.worker_init_fn,
+            multiprocessing_context=loader.multiprocessing_context,
+            prefetch_factor=loader.prefetch_factor,
+        )
+
+    def _parts(self, marks: "deque[tuple[int, bool, bool]]") -> Iterator["np.ndarray[Any, np.dtype[np.int64]]"]:
+        for _ in range(self.steps):
+            chosen = self._own[_bernoulli(self._own.size, self.sample_rate)]
+            cuts = range(0, max(chosen.size, 1), self._part)
+            for start in cuts:
+                part = chosen[start : start + self._part]
+                marks.append((part.size, start == 0, start == cuts[-1]))
+                yield part
+
+
+class _Lists:
+    """Index arrays as the lists that a DataLoader asks for."""
+
+    def __init__(self, parts: Iterator[Any], length: int) -> None:
+        self._parts, self._length = parts, length
+
+    def __iter__(self) -> Iterator[list[int]]:
+        for part in self._parts:
+            yield part.tolist()
+
+    def __len__(self) -> int:
+        return self._length
+
+
+class _Collate:
+    """A collate function that also makes an empty batch: the form of one example, without its rows."""
+
+    def __init__(self, collate: Any, dataset: Any) -> None:
+        self._collate, self._dataset = collate, dataset
+
+    def __call__(self, samples: list[Any]) -> Any:
+        return self._collate(samples) if samples else _without_rows(self._collate([self._dataset[0]]))
+
+
+def _without_rows(batch: Any) -> Any:
+    if isinstance(batch, Tensor):
+        return batch[:0]
+    if isinstance(batch, dict):
+        return type(batch)({key: _without_rows(value) for key, value in batch.items()})
+    if isinstance(batch, (list, tuple)):
+        if all(isinstance(entry, (str, bytes)) for entry in batch):
+            return []
+        parts = [_without_rows(entry) for entry in batch]
+        return type(batch)(*parts) if hasattr(batch, "_fields") else type(batch)(parts)
+    return batch
+
+
+def _bernoulli(size: int, rate: float) -> "np.ndarray[Any, np.dtype[np.bool_]]":
+    """Independent draws that are True with probability floor(rate 2^64) / 2^64, never more than the rate."""
+    limit = math.floor(rate * 2**64)
+    if limit >= 2**64:
+        return np.ones(size, dtype=np.bool_)
+    return np.asarray(current_source().words(size) < np.uint64(limit))

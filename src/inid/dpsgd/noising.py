@@ -1,0 +1,116 @@
+"""The noise of a step: a plan over the groups, and draws by it."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from inid.budget import GaussianDP, PureDP
+from inid.dpsgd.accountant import Mechanism
+from inid.dpsgd.clipping import Clipping
+from inid.planning import NoisePlan, plan
+from inid.sampling import add_noise, current_source
+from inid.sensitivity import Sensitivity
+
+__all__ = ["Allocation", "Recipe", "Source", "add_planned_noise", "element_bounds", "quanta_of", "scales_of"]
+
+Allocation = Literal["optimal", "spr", "iid"]
+Source = Literal["torch", "exact"]
+
+# Clipped gradients are cut to this part of their noise's scale before they are summed exactly: fine enough to change
+# nothing that the noise does not hide, coarse enough that a sum of 10^8 gradients stays below 2^53 steps.
+_QUANTUM = 2.0**-16
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What a step's noise depends on besides the thresholds.
+
+    Attributes:
+        clipping: How gradients are clipped.
+        sizes: How many numbers each group holds.
+        mechanism: The noise.
+        allocation: How it is divided among the groups.
+        total: The threshold of the whole, or None.
+        level: mu (Gaussian) or epsilon (Laplace) of a step on the whole data.
+    """
+
+    clipping: Clipping
+    sizes: tuple[int, ...]
+    mechanism: Mechanism
+    allocation: Allocation
+    total: float | None
+    level: float
+
+    def plan(self, thresholds: Sequence[float]) -> NoisePlan:
+        """The plan for gradients clipped at these thresholds."""
+        sensitivity = self.sensitivity(thresholds)
+        budget = GaussianDP(mu=self.level) if self.mechanism == "gaussian" else PureDP(epsilon=self.level)
+        return plan(sensitivity, budget, mechanism=self.mechanism, allocation=self.allocation)
+
+    def sensitivity(self, thresholds: Sequence[float]) -> Sensitivity:
+        """How far one example can move the clipped sums."""
+        norm = "l2" if self.mechanism == "gaussian" else "l1"
+        if self.clipping == "elementwise":
+            return Sensitivity.box(element_bounds(thresholds, self.sizes, norm), counts=self.sizes)
+        if len(self.sizes) == 1:
+            return Sensitivity.ball(dimension=self.sizes[0], **{norm: thresholds[0]})
+        return Sensitivity.groups(sizes=self.sizes, total=self.total, **{norm: list(thresholds)})
+
+
+def element_bounds(thresholds: Sequence[float], sizes: Sequence[int], norm: str) -> list[float]:
+    """What an entry is held to so that a whole group stays within its threshold (the paper's element-wise clipping).
+
+    >>> element_bounds([1.0], [4], "l2"), element_bounds([1.0], [4], "l1")
+    ([0.5], [0.25])
+    """
+    return [c / (math.sqrt(size) if norm == "l2" else size) for c, size in zip(thresholds, sizes, strict=True)]
+
+
+def quanta_of(made: NoisePlan) -> list[float]:
+    """A power of two for every run of a plan, well below its scale."""
+    return [2.0 ** math.floor(math.log2(scale)) * _QUANTUM for scale, _ in made.runs]
+
+
+def scales_of(made: NoisePlan, like: Tensor) -> Tensor:
+    """The plan's scales as a vector beside `like`, rounded up where its precision is lower than the plan's."""
+    values = torch.tensor([scale for scale, _ in made.runs], dtype=torch.float64)
+    if like.dtype != torch.float64:
+        values = values * (1 + 2.0**-22)
+    counts = torch.tensor([count for _, count in made.runs])
+    moved = values.to(device=like.device, dtype=like.dtype), counts.to(like.device)
+    return torch.repeat_interleave(*moved, output_size=like.numel())
+
+
+def add_planned_noise(sums: Tensor, made: NoisePlan, source: Source) -> Tensor:
+    """Sums with the plan's noise: exact, or by the generators of torch and NumPy."""
+    if source == "exact":
+        noisy = add_noise(sums.double().cpu().numpy(), made.scales, made.mechanism)
+        return torch.from_numpy(noisy).to(sums.device)
+    if current_source().silent:
+        return sums.clone()
+    return sums + scales_of(made, sums) * _standard(sums, made.mechanism)
+
+
+def _standard(like: Tensor, mechanism: str) -> Tensor:
+    """Noise of scale 1, from a generator with a fresh key: 64 bits on a GPU, 128 elsewhere."""
+    if like.is_cuda:
+        generator = torch.Generator(like.device).manual_seed(current_source().bits(63))
+        if mechanism == "gaussian":
+            return torch.empty_like(like).normal_(generator=generator)
+        one, other = (torch.empty_like(like).exponential_(generator=generator) for _ in range(2))
+        return one - other
+    # torch's generator takes no more than 32 bits of a seed on a CPU, which can be guessed; NumPy's takes a real key.
+    draw = np.random.Generator(np.random.Philox(key=current_source().bits(128)))
+    kind = np.float64 if like.dtype == torch.float64 else np.float32
+    if mechanism == "gaussian":
+        noise = draw.standard_normal(like.numel(), dtype=kind)
+    else:
+        noise = draw.standard_exponential(like.numel(), dtype=kind) - draw.standard_exponential(
+            like.numel(), dtype=kind
+        )
+    return torch.from_numpy(noise)

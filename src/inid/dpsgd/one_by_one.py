@@ -1,0 +1,97 @@
+"""Per-example gradients of any layer: run it with parameters of their own for every example."""
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, vmap
+from torch.utils import _pytree as pytree
+
+from inid.errors import GuaranteeError
+
+__all__ = ["run_one_by_one"]
+
+
+def run_one_by_one(
+    layer: nn.Module,
+    parameters: dict[str, nn.Parameter],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    usual: Any,
+    count: int,
+    heard: Callable[[str, Tensor], None],
+) -> Any:
+    """The layer's output, computed so that each parameter's gradient arrives example by example.
+
+    Args:
+        layer: Any module, recurrent or composed.
+        parameters: Its trainable parameters by name.
+        args: What it is called with; tensors whose first dimension counts the examples are taken apart.
+        kwargs: The same by name.
+        usual: Its output for the whole batch, to see which dimension of each tensor counts the examples.
+        count: How many examples there are.
+        heard: Called in the backward with a name and a leaf whose `grad` has one row per example.
+
+    Raises:
+        GuaranteeError: An output has no dimension that counts the examples.
+    """
+    leaves = {name: p.detach().expand(count, *p.shape).requires_grad_() for name, p in parameters.items()}
+    for name, leaf in leaves.items():
+        leaf.register_post_accumulate_grad_hook(lambda tensor, name=name: heard(name, tensor))
+    values, form = pytree.tree_flatten((args, kwargs))
+    split = [isinstance(value, Tensor) and value.ndim > 0 and value.shape[0] == count for value in values]
+    outputs, shape = pytree.tree_flatten(usual)
+    dims = _example_dims(outputs, _alone(layer, values, split, form), count)
+
+    def one(own: dict[str, Tensor], *alone: Any) -> tuple[Any, ...]:
+        each = [value.unsqueeze(0) if taken else value for value, taken in zip(alone, split, strict=True)]
+        own_args, own_kwargs = pytree.tree_unflatten(each, form)
+        made = pytree.tree_leaves(functional_call(layer, own, own_args, own_kwargs))
+        return tuple(value if dim is None else value.squeeze(dim) for value, dim in zip(made, dims, strict=True))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about ways in which torch is slower than it could be
+        try:
+            in_dims = (0, *[0 if taken else None for taken in split])
+            made = vmap(one, in_dims=in_dims, out_dims=tuple(dims), randomness="different")(leaves, *values)
+        except (RuntimeError, ValueError, NotImplementedError):
+            # Not every layer can be vectorised (recurrent ones cannot): a loop always can.
+            alone = [
+                one({name: leaf[at] for name, leaf in leaves.items()}, *_taken(values, split, at))
+                for at in range(count)
+            ]
+            made = tuple(
+                column[0] if dim is None else torch.stack(column, dim)
+                for column, dim in zip(zip(*alone, strict=True), dims, strict=True)
+            )
+    return pytree.tree_unflatten(list(made), shape)
+
+
+def _taken(values: list[Any], split: list[bool], at: int) -> list[Any]:
+    return [value[at] if taken else value for value, taken in zip(values, split, strict=True)]
+
+
+def _alone(layer: nn.Module, values: list[Any], split: list[bool], form: Any) -> list[Any]:
+    """What the layer makes of the first example by itself."""
+    each = [value[:1] if taken else value for value, taken in zip(values, split, strict=True)]
+    args, kwargs = pytree.tree_unflatten(each, form)
+    with torch.no_grad():
+        return pytree.tree_leaves(layer(*args, **kwargs))
+
+
+def _example_dims(together: list[Any], alone: list[Any], count: int) -> list[int | None]:
+    """Which dimension of each output counts the examples: the one that is 1 for one example and `count` for all."""
+    dims: list[int | None] = []
+    for many, one in zip(together, alone, strict=True):
+        if not isinstance(many, Tensor):
+            dims.append(None)
+            continue
+        sizes = list(zip(many.shape, one.shape, strict=True))
+        if (count, 1) not in sizes:
+            raise GuaranteeError(
+                "a layer's output has no dimension that counts the examples: keep the examples apart in every layer."
+            )
+        dims.append(sizes.index((count, 1)))
+    return dims

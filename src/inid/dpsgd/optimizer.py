@@ -1,0 +1,232 @@
+"""An optimizer whose steps are private."""
+
+from collections.abc import Callable
+from typing import Any, overload
+
+import torch
+from torch import Tensor, nn
+
+from inid.dpsgd.accountant import Accountant
+from inid.dpsgd.clipping import MARGIN, Rule, Sums
+from inid.dpsgd.grouping import Group
+from inid.dpsgd.loading import PoissonLoader
+from inid.dpsgd.noising import Recipe, Source, add_planned_noise, element_bounds, quanta_of
+from inid.dpsgd.processes import Processes
+from inid.dpsgd.quantiles import Adaptive
+from inid.dpsgd.taps import Recorder
+from inid.errors import GuaranteeError, RecordError
+from inid.planning import NoisePlan
+from inid.sampling import current_source
+
+__all__ = ["PrivateOptimizer"]
+
+
+class PrivateOptimizer(torch.optim.Optimizer):
+    """Wraps an optimizer: `step` charges the accountant, adds noise to the clipped sums and hands them on as gradients.
+
+    Made by `make_private`. Learning-rate schedulers work on it as on any optimizer.
+
+    Attributes:
+        original: The optimizer inside.
+        accountant: What the run has cost.
+        plan: The noise of the next step, by groups.
+        thresholds: The groups' thresholds in the next step.
+        groups: The names of the groups.
+    """
+
+    def __init__(
+        self,
+        original: torch.optim.Optimizer,
+        *,
+        module: nn.Module,
+        groups: list[Group],
+        recipe: Recipe,
+        noise_multiplier: float,
+        thresholds: list[float],
+        adaptive: Adaptive | None,
+        loader: PoissonLoader,
+        accountant: Accountant,
+        source: Source,
+        mean: bool,
+        processes: Processes,
+    ) -> None:
+        # The base class would start a second set of books; groups and state stay the original's.
+        self.original, self.accountant = original, accountant
+        self.groups = [group.name for group in groups]
+        self._members = [p for group in groups for _, p in group.parameters]
+        self._recipe, self._multiplier, self._adaptive = recipe, noise_multiplier, adaptive
+        self._loader, self._source, self._mean, self._processes = loader, source, mean, processes
+        self._holding = False
+        self._given: dict[nn.Parameter, Tensor] = {}
+        self._step_count = 0
+        first = self._members[0]
+        places = {p: (at, k) for at, group in enumerate(groups) for k, (_, p) in enumerate(group.parameters)}
+        sizes = [[p.numel() for _, p in group.parameters] for group in groups]
+        self._sums = Sums(sizes, torch.float64 if source == "exact" else first.dtype, first.device)
+        self._set_thresholds(thresholds)
+        self._recorder = Recorder(module, places, self._rule(), self._sums, mean=mean, admit=loader.drawn.admit)
+
+    @property
+    def param_groups(self) -> list[dict[str, Any]]:  # type: ignore[override]
+        """The original's parameter groups."""
+        return self.original.param_groups
+
+    @param_groups.setter
+    def param_groups(self, groups: list[dict[str, Any]]) -> None:
+        self.original.param_groups = groups
+
+    @property
+    def state(self) -> Any:  # type: ignore[override]
+        """The original's state."""
+        return self.original.state
+
+    @property
+    def defaults(self) -> dict[str, Any]:  # type: ignore[override]
+        """The original's defaults."""
+        return self.original.defaults
+
+    @property
+    def plan(self) -> NoisePlan:
+        """The noise of the next step."""
+        return self._plan
+
+    @property
+    def thresholds(self) -> list[float]:
+        """The groups' thresholds in the next step."""
+        return list(self._thresholds)
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients; while the parts of one batch are being added up, keep their sums."""
+        drawn = self._loader.drawn
+        if not self._holding or drawn.used != drawn.batch:
+            self._sums.clear()
+            self._holding = False
+        self.original.zero_grad(set_to_none)
+        self._given.clear()
+
+    @overload
+    def step(self, closure: None = None) -> None: ...
+    @overload
+    def step(self, closure: Callable[[], float]) -> float: ...
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:
+        """One private step, or, for a part of a batch that is not the last, none yet.
+
+        The accountant is charged first. The clipped sums, with noise, become the parameters' gradients (divided by the
+        expected size of a batch for losses that are means), and the original optimizer steps.
+
+        Raises:
+            GuaranteeError: No batch was drawn for this step, or a gradient came around the clipping.
+        """
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        if not self._loader.drawn.complete:
+            self._holding = True
+            return loss
+        self._check_gradients()
+        self._loader.drawn.close()
+        self.accountant.step(
+            mechanism=self._recipe.mechanism,
+            noise_multiplier=self._multiplier,
+            sample_rate=self._loader.sample_rate,
+            private=current_source().private,
+        )
+        self._hand_out_gradients()
+        self._sums.clear()
+        self._holding = False
+        self.original.step()
+        return loss
+
+    def _check_gradients(self) -> None:
+        for group in self.original.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None and parameter.grad is not self._given.get(parameter):
+                    raise GuaranteeError(
+                        "a parameter has a gradient that was not clipped: use every parameter through its own module's "
+                        "forward, call zero_grad() before training, and do not unfreeze parameters after make_private."
+                    )
+
+    @torch.no_grad()
+    def _hand_out_gradients(self) -> None:
+        sums = self._processes.total(self._sums.flat)
+        noisy = self._processes.once(lambda: add_planned_noise(sums, self._plan, self._source), sums)
+        if self._adaptive is not None:
+            self._adapt()
+        if self._mean:
+            noisy /= self._loader.expected_batch_size
+        start = 0
+        self._given.clear()
+        for parameter in self._members:
+            piece = noisy[start : start + parameter.numel()]
+            parameter.grad = self._given[parameter] = piece.view_as(parameter).to(parameter.dtype)
+            start += parameter.numel()
+
+    def _adapt(self) -> None:
+        assert self._adaptive is not None  # noqa: S101 - for the type checker
+        adaptive = self._adaptive
+        # Centred, so that one example moves each entry by one half.
+        centred = self._processes.total(self._sums.inside - self._sums.examples / 2)
+
+        def move() -> Tensor:
+            moved = adaptive.moved(
+                self._thresholds,
+                centred,
+                examples=self._loader.expected_batch_size,
+                level=adaptive.split(1 / self._multiplier, self._recipe.mechanism)[1],
+                mechanism=self._recipe.mechanism,
+                source=self._source,
+            )
+            return torch.tensor(moved, dtype=torch.float64, device=centred.device)
+
+        self._set_thresholds(self._processes.once(move, centred).tolist())
+        self._recorder.rule = self._rule()
+
+    def _set_thresholds(self, thresholds: list[float]) -> None:
+        self._thresholds = thresholds
+        self._plan = self._recipe.plan(thresholds)
+
+    def _rule(self) -> Rule:
+        recipe = self._recipe
+        norm = 2 if recipe.mechanism == "gaussian" else 1
+        return Rule(
+            norm=norm,
+            thresholds=self._thresholds,
+            margin=MARGIN[self._members[0].dtype],
+            bounds=element_bounds(self._thresholds, recipe.sizes, f"l{norm}")
+            if recipe.clipping == "elementwise"
+            else None,
+            total=recipe.total,
+            quanta=quanta_of(self._plan) if self._source == "exact" else None,
+            counts=self._adaptive is not None,
+        )
+
+    def detach(self) -> None:
+        """Take the hooks off the module: it is an ordinary module again, and this optimizer is of no more use."""
+        self._recorder.remove()
+
+    def state_dict(self) -> dict[str, Any]:
+        """The original's state, the accountant's and the thresholds: save it with the model's at every checkpoint."""
+        return {
+            **self.original.state_dict(),
+            "inid": {"accountant": self.accountant.state_dict(), "thresholds": self.thresholds},
+        }
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on from a checkpoint, with its count of what was spent.
+
+        Raises:
+            RecordError: The record is not of a private optimizer with the same groups; nothing was changed.
+        """
+        own = state_dict.get("inid") if isinstance(state_dict, dict) else None
+        if not isinstance(own, dict) or len(own.get("thresholds", ())) != len(self._thresholds):
+            raise RecordError(
+                "the state is not of a private optimizer with the same groups: pass what state_dict() returned."
+            )
+        self.accountant.load_state_dict(own["accountant"])
+        self._set_thresholds([float(c) for c in own["thresholds"]])
+        self._recorder.rule = self._rule()
+        self.original.load_state_dict({key: value for key, value in state_dict.items() if key != "inid"})
+
+    def __repr__(self) -> str:
+        return f"<PrivateOptimizer: {type(self.original).__name__}, {len(self.groups)} groups, {self.accountant!r}>"

@@ -1,0 +1,42 @@
+"""Data parallel training: every process clips its own examples, the sums are added, noise is drawn once."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, distributed, nn
+
+__all__ = ["Processes"]
+
+
+class Processes:
+    """The processes that train together; one alone without torch.distributed.
+
+    Attributes:
+        rank: This process' number.
+        world: How many there are.
+    """
+
+    def __init__(self) -> None:
+        together = distributed.is_available() and distributed.is_initialized()
+        self.rank = distributed.get_rank() if together else 0
+        self.world = distributed.get_world_size() if together else 1
+
+    def align(self, module: nn.Module) -> None:
+        """Give every process the parameters and buffers of the first."""
+        if self.world > 1:
+            for tensor in [*module.parameters(), *module.buffers()]:
+                distributed.broadcast(tensor.detach(), 0)
+
+    def total(self, tensor: Tensor) -> Tensor:
+        """The sum of a tensor over all processes."""
+        if self.world > 1:
+            distributed.all_reduce(tensor)
+        return tensor
+
+    def once(self, make: Callable[[], Tensor], like: Tensor) -> Tensor:
+        """What the first process makes, for all of them: noise is drawn once."""
+        if self.world == 1:
+            return make()
+        made = make().to(like) if self.rank == 0 else torch.empty_like(like)
+        distributed.broadcast(made, 0)
+        return made

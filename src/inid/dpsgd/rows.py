@@ -1,0 +1,213 @@
+"""Per-example gradients of one parameter, in the form that is cheapest to clip.
+
+Every form answers the same questions: how long is each example's row, what is a weighted sum of the rows, what is the
+sum of the rows held entry by entry. `Outer` and `Spread` answer without writing the rows down. A length is always the
+length of the very numbers that are summed: formulas that cancel (Gram matrices of long sequences) would let an example
+slip under its threshold, so none is used.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+__all__ = ["Dense", "Outer", "Rows", "Spread"]
+
+_CHUNK = 64
+
+
+class Rows(Protocol):
+    """The gradients of one parameter, one row per example."""
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether they lie on a GPU."""
+        ...
+
+    def powers(self, order: int) -> Tensor:
+        """Per example the sum of |entry|**order, in float64."""
+        ...
+
+    def combined(self, factors: Tensor) -> Tensor:
+        """The sum of factors[i] * row i, flat."""
+        ...
+
+    def finite(self) -> "Rows":
+        """The same with 0 for every number that is not finite."""
+        ...
+
+    def dense(self) -> Tensor:
+        """The rows written down, shape (examples, size)."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Dense:
+    """Rows that are written down.
+
+    >>> Dense(torch.tensor([[3.0, 4.0], [0.0, 1.0]])).powers(2).tolist()
+    [25.0, 1.0]
+    """
+
+    rows: Tensor
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether they lie on a GPU."""
+        return self.rows.is_cuda
+
+    def powers(self, order: int) -> Tensor:
+        """Per example the sum of |entry|**order, in float64."""
+        return _powers(self.rows, order)
+
+    def combined(self, factors: Tensor) -> Tensor:
+        """The sum of factors[i] * row i, flat."""
+        return _weighted(factors, self.rows)
+
+    def finite(self) -> "Dense":
+        """The same with 0 for every number that is not finite."""
+        return Dense(_finite(self.rows))
+
+    def dense(self) -> Tensor:
+        """The rows themselves."""
+        return self.rows
+
+
+@dataclass(frozen=True, eq=False)
+class Outer:
+    """Rows that are outer products of a gradient and an input: a linear layer that each example meets once.
+
+    >>> rows = Outer(torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, 4.0]]))
+    >>> rows.powers(2).tolist(), rows.dense().tolist()
+    ([125.0], [[3.0, 4.0, 6.0, 8.0]])
+    """
+
+    gradients: Tensor
+    inputs: Tensor
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether they lie on a GPU."""
+        return self.gradients.is_cuda
+
+    def powers(self, order: int) -> Tensor:
+        """Per example the sum of |entry|**order, in float64."""
+        return _powers(self.gradients, order) * _powers(self.inputs, order)
+
+    def combined(self, factors: Tensor) -> Tensor:
+        """The sum of factors[i] * row i, flat."""
+        return _product((self.gradients * factors[:, None]).T, self.inputs).flatten()
+
+    def finite(self) -> "Outer":
+        """The same with 0 for every number that is not finite."""
+        return Outer(_finite(self.gradients), _finite(self.inputs))
+
+    def dense(self) -> Tensor:
+        """The rows written down."""
+        return (self.gradients[:, :, None] * self.inputs[:, None, :]).flatten(1)
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """Rows that are zero but for a few lines of a table: an embedding.
+
+    Attributes:
+        examples: Whose line it is, one number per line.
+        lines: Which line of the table; no line occurs twice for one example.
+        values: The line's gradient, shape (lines, width).
+        count: How many examples there are.
+        height: How many lines the table has.
+    """
+
+    examples: Tensor
+    lines: Tensor
+    values: Tensor
+    count: int
+    height: int
+
+    @classmethod
+    def gathered(cls, tokens: Tensor, gradients: Tensor, height: int, skipped: int | None) -> "Spread":
+        """Add up the gradients of equal tokens, example by example.
+
+        Args:
+            tokens: Which line each position reads, shape (examples, positions).
+            gradients: What flows back to it, shape (examples, positions, width).
+            height: How many lines the table has.
+            skipped: A line that gets no gradient (padding), or None.
+
+        >>> s = Spread.gathered(torch.tensor([[1, 1, 0]]), torch.ones(1, 3, 2), 4, None)
+        >>> s.powers(2).tolist(), s.dense().tolist()
+        ([10.0], [[1.0, 1.0, 2.0, 2.0, 0.0, 0.0, 0.0, 0.0]])
+        """
+        count = tokens.shape[0]
+        owners = torch.arange(count, device=tokens.device)[:, None].expand_as(tokens)
+        keys, places = torch.unique((owners * height + tokens).flatten(), return_inverse=True)
+        values = gradients.new_zeros(keys.numel(), gradients.shape[-1])
+        values.index_add_(0, places, gradients.flatten(0, 1))
+        lines = keys % height
+        if skipped is not None:
+            values = values * (lines != skipped)[:, None]
+        return cls(keys // height, lines, values, count, height)
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether they lie on a GPU."""
+        return self.values.is_cuda
+
+    def powers(self, order: int) -> Tensor:
+        """Per example the sum of |entry|**order, in float64."""
+        out = torch.zeros(self.count, dtype=torch.float64, device=self.values.device)
+        return out.index_add_(0, self.examples, _powers(self.values, order))
+
+    def combined(self, factors: Tensor) -> Tensor:
+        """The sum of factors[i] * row i, flat."""
+        table = factors.new_zeros(self.height, self.values.shape[1])
+        return table.index_add_(0, self.lines, self.values * factors[self.examples, None]).flatten()
+
+    def finite(self) -> "Spread":
+        """The same with 0 for every number that is not finite."""
+        return replace(self, values=_finite(self.values))
+
+    def dense(self) -> Tensor:
+        """The rows written down."""
+        table = self.values.new_zeros(self.count, self.height, self.values.shape[1])
+        table[self.examples, self.lines] = self.values
+        return table.flatten(1)
+
+
+def _finite(values: Tensor) -> Tensor:
+    return torch.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)
+
+
+def _powers(rows: Tensor, order: int) -> Tensor:
+    """Sums of |entry|**order per row, rounded little enough for `clipping.MARGIN` whatever the order of summation.
+
+    A GPU adds in float64; elsewhere 64 entries at a time are added in the rows' own precision, and these in float64.
+    """
+    if rows.is_cuda:
+        norms = torch.linalg.vector_norm(rows, ord=order, dim=1, dtype=torch.float64)
+        return norms if order == 1 else norms.square_()
+    rows = rows if rows.dtype == torch.float64 else rows.float()
+    count, size = rows.shape
+    whole = size - size % _CHUNK
+    total = torch.zeros(count, dtype=torch.float64)
+    for part in (rows[:, :whole].reshape(count, whole // _CHUNK, _CHUNK), rows[:, whole:].unsqueeze(1)):
+        if part.numel():
+            norms = torch.linalg.vector_norm(part, ord=order, dim=2).double()
+            total += norms.sum(1) if order == 1 else norms.square_().sum(1)
+    return total
+
+
+def _weighted(factors: Tensor, rows: Tensor) -> Tensor:
+    # On a GPU a product may round its arguments to fewer bits (TF32), which would let an example exceed its threshold.
+    # Rows of less precision than the factors are promoted in passing.
+    if rows.is_cuda or rows.dtype != factors.dtype:
+        return (rows * factors[:, None]).sum(0)
+    return torch.mv(rows.T, factors)
+
+
+def _product(left: Tensor, right: Tensor) -> Tensor:
+    if left.is_cuda or torch.get_float32_matmul_precision() != "highest":
+        return (left.double() @ right.double()).to(left.dtype)
+    return left @ right.to(left.dtype)

@@ -1,0 +1,284 @@
+"""Where per-example gradients come from: hooks on the layers of a model.
+
+While a layer runs forward its parameters are frozen, so that autograd does not spend time on summed gradients that
+nobody may use; a hook on its output sees the gradient that flows back and works out the rows. A group's rows are
+clipped as soon as the last of its layers has been heard, so that per-layer clipping never holds more than one layer's
+rows.
+
+The guards in here are part of the guarantee: a layer that sees another number of rows than there are examples, a second
+backward over the same forward, or two forwards under one backward would each let one person count more than once.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils import parametrize
+from torch.utils import _pytree as pytree
+
+from inid.dpsgd.clipping import GroupRows, Rule, Sums
+from inid.dpsgd.layers import Formula, formula_of
+from inid.dpsgd.one_by_one import run_one_by_one
+from inid.dpsgd.rows import Dense, Rows
+from inid.errors import GuaranteeError
+
+__all__ = ["Places", "Recorder", "units_of"]
+
+Places = dict[nn.Parameter, tuple[int, int]]  # the group of a parameter, and where in the group it stands
+
+
+@dataclass(frozen=True, eq=False)
+class Unit:
+    """A layer whose parameters get their rows at once: by a formula, or example by example."""
+
+    name: str
+    layer: nn.Module
+    formula: Formula | None
+    parameters: dict[str, nn.Parameter]
+
+
+@dataclass(eq=False)
+class _Pass:
+    """One forward of the model and the backward that belongs to it."""
+
+    examples: int
+    waiting: dict[int, int] = field(default_factory=dict)
+    rows: dict[int, GroupRows] = field(default_factory=dict)
+    begun: bool = False
+    ended: bool = False
+
+
+def units_of(module: nn.Module, prefix: str = "") -> Iterator[Unit]:
+    """The smallest layers that own all the trainable parameters they use.
+
+    >>> [(u.name, u.formula is not None) for u in units_of(nn.Sequential(nn.Linear(2, 2), nn.GRU(2, 2)))]
+    [('0', True), ('1', False)]
+    """
+    formula = formula_of(module)
+    own = {name: p for name, p in module.named_parameters(recurse=False) if p.requires_grad}
+    if formula is not None:
+        if own:
+            yield Unit(prefix, module, formula, own)
+    elif own or parametrize.is_parametrized(module):
+        every = {name: p for name, p in module.named_parameters() if p.requires_grad}
+        if every:
+            yield Unit(prefix, module, None, every)
+    else:
+        for name, child in module.named_children():
+            yield from units_of(child, f"{prefix}.{name}" if prefix else name)
+
+
+class Recorder:
+    """Listens to a model's layers and adds their clipped rows to `sums`.
+
+    Attributes:
+        rule: How rows are clipped; may be replaced between steps.
+        sums: The clipped sums since they were last cleared.
+    """
+
+    def __init__(
+        self,
+        module: nn.Module,
+        places: Places,
+        rule: Rule,
+        sums: Sums,
+        *,
+        mean: bool,
+        admit: Callable[[int, int], None],
+    ) -> None:
+        self.rule, self.sums = rule, sums
+        self._places, self._mean, self._admit = places, mean, admit
+        self._lengths = [0] * len(rule.thresholds)
+        for at, _ in places.values():
+            self._lengths[at] += 1
+        self._current: _Pass | None = None
+        self._inside = self._quiet = False
+        self._buffers: list[tuple[Tensor, int]] = []
+        self._module = module
+        self._handles = [
+            module.register_forward_pre_hook(self._begin, with_kwargs=True),
+            module.register_forward_hook(self._end, always_call=True),
+        ]
+        for unit in units_of(module):
+            self._handles += [
+                unit.layer.register_forward_pre_hook(partial(self._freeze, unit)),
+                unit.layer.register_forward_hook(partial(self._listen, unit), with_kwargs=True, always_call=True),
+            ]
+
+    def remove(self) -> None:
+        """Take the hooks off the model again."""
+        for handle in self._handles:
+            handle.remove()
+
+    def _begin(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if self._quiet or not torch.is_grad_enabled():
+            return
+        first = next((leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)), None)
+        if first is None or first.ndim == 0:
+            raise GuaranteeError(
+                "the private module must be called with a tensor whose first dimension counts the examples: "
+                "pass the batch as the first tensor."
+            )
+        self._current, self._inside = _Pass(first.shape[0]), True
+        self._buffers = [(buffer, buffer._version) for buffer in self._watched()]  # noqa: SLF001 - see `_listen`
+
+    def _end(self, module: nn.Module, args: object, output: object) -> None:
+        if self._quiet or not self._inside:
+            return
+        self._inside = False
+        watched = self._watched()
+        same = len(watched) == len(self._buffers) and all(
+            new is old and new._version == version  # noqa: SLF001 - see `_listen`
+            for new, (old, version) in zip(watched, self._buffers, strict=True)
+        )
+        if not same:
+            raise GuaranteeError(
+                "the forward of the private module changed one of its buffers, which would carry facts about examples "
+                "without noise: remove running statistics and the like, or compute them outside."
+            )
+
+    def _watched(self) -> list[Tensor]:
+        return [
+            buffer
+            for layer in self._module.modules()
+            if type(layer).__name__ != "_SpectralNorm"  # its buffers follow the weights alone
+            for buffer in layer.buffers(recurse=False)
+        ]
+
+    def _listening(self, unit: Unit) -> bool:
+        if self._quiet or not torch.is_grad_enabled():
+            return False
+        if not self._inside:
+            raise GuaranteeError(
+                f"layer {unit.name!r} was called outside the forward of the private module: call the whole module, or "
+                "wrap what is not training in torch.no_grad()."
+            )
+        return True
+
+    def _freeze(self, unit: Unit, layer: nn.Module, args: object) -> None:
+        if self._listening(unit):
+            for parameter in unit.parameters.values():
+                parameter.requires_grad_(False)
+
+    def _listen(self, unit: Unit, layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> Any:
+        if self._quiet:
+            return output
+        for parameter in unit.parameters.values():
+            parameter.requires_grad_(True)
+        if output is None or not self._listening(unit):  # None: the layer raised, and its error is on the way
+            return output
+        turn = cast("_Pass", self._current)
+        if turn.examples == 0:
+            return pytree.tree_map_only(Tensor, _started, output)
+        for parameter in unit.parameters.values():
+            at = self._places[parameter][0]
+            turn.waiting[at] = turn.waiting.get(at, 0) + 1
+        if unit.formula is None:
+            self._check_rows(unit, args, kwargs, turn)
+            self._quiet = True
+            try:
+                heard = partial(self._hear_leaf, unit, turn)
+                return run_one_by_one(unit.layer, unit.parameters, args, kwargs, output, turn.examples, heard)
+            finally:
+                self._quiet = False
+        inputs = self._check_rows(unit, args, kwargs, turn).detach()
+        if not output.requires_grad:
+            # Nothing before this layer is trained: the chain of gradients starts here.
+            output = _started(output)
+        version = inputs._version  # noqa: SLF001 - the only way to see that a tensor was changed in place
+        output.register_hook(partial(self._hear, unit, turn, inputs, version))
+        return output
+
+    def _check_rows(self, unit: Unit, args: tuple[Any, ...], kwargs: dict[str, Any], turn: _Pass) -> Tensor:
+        tensors = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
+        rows = tensors[0].shape[0] if tensors and tensors[0].ndim else None
+        flat = (
+            tensors and tensors[0].ndim == 1 and unit.formula is not None and not isinstance(unit.layer, nn.Embedding)
+        )
+        if rows != turn.examples or flat:
+            raise GuaranteeError(
+                f"layer {unit.name!r} does not see one row per example (it sees {rows}, the batch has {turn.examples}): "
+                "keep the examples in the first dimension of every layer, and do not repeat or merge them."
+            )
+        return tensors[0]
+
+    def _hear(self, unit: Unit, turn: _Pass, inputs: Tensor, version: int, gradients: Tensor) -> None:
+        if inputs._version != version:  # noqa: SLF001 - see `_listen`
+            raise GuaranteeError(
+                f"the input of layer {unit.name!r} was changed in place after the layer had used it: do not modify it."
+            )
+        formula = cast("Formula", unit.formula)
+        self._enter(turn)
+        with torch.no_grad(), torch.autocast(gradients.device.type, enabled=False):
+            if inputs.is_floating_point():
+                inputs = inputs.to(gradients.dtype)
+            rows = formula(unit.layer, inputs, gradients)
+            for name, parameter in unit.parameters.items():
+                self._collect(turn, parameter, rows[name])
+
+    def _hear_leaf(self, unit: Unit, turn: _Pass, name: str, leaf: Tensor) -> None:
+        self._enter(turn)
+        gradients = cast("Tensor", leaf.grad)
+        leaf.grad = None
+        with torch.no_grad():
+            self._collect(turn, unit.parameters[name], Dense(gradients.flatten(1)))
+
+    def _enter(self, turn: _Pass) -> None:
+        """Check, at the first gradient of a backward, that it is the one backward of the latest forward."""
+        if turn.ended:
+            raise GuaranteeError(
+                "backward ran twice over one forward, which would count every example twice: add the losses up and "
+                "call backward once."
+            )
+        if turn is not self._current:
+            raise GuaranteeError(
+                "backward reached an earlier forward of the private module, which would count examples twice: call "
+                "the module once per batch and backward before the next batch."
+            )
+        if not turn.begun:
+            turn.begun = True
+            self._admit(self.sums.examples, turn.examples)
+            self.sums.examples += turn.examples
+            torch.autograd.Variable._execution_engine.queue_callback(partial(self._finish, turn))  # type: ignore[attr-defined]  # noqa: SLF001 - what torch's own data parallel does
+
+    def _collect(self, turn: _Pass, parameter: nn.Parameter, rows: Rows) -> None:
+        at, place = self._places[parameter]
+        group = turn.rows.setdefault(at, [None] * self._lengths[at])
+        before = group[place]
+        # A parameter that is used twice has one gradient per example, the sum, and is clipped once.
+        group[place] = rows if before is None else Dense(before.dense() + rows.dense())
+        turn.waiting[at] -= 1
+        if turn.waiting[at] == 0 and self.rule.total is None:
+            self.sums.add_group(at, turn.rows.pop(at), self._scale(turn), self.rule)
+
+    def _finish(self, turn: _Pass) -> None:
+        turn.ended = True
+        with torch.no_grad():
+            if self.rule.total is not None:
+                self.sums.add_all(turn.rows, self._scale(turn), self.rule)
+            else:
+                for at, group in turn.rows.items():  # some of their layers took no part in the loss
+                    self.sums.add_group(at, group, self._scale(turn), self.rule)
+        turn.rows.clear()
+
+    def _scale(self, turn: _Pass) -> float:
+        return float(turn.examples) if self._mean else 1.0
+
+
+def _started(tensor: Tensor) -> Tensor:
+    """A copy of a tensor that autograd takes for something to differentiate."""
+    anchor = torch.zeros((), device=tensor.device, requires_grad=True)
+    return cast("Tensor", _Start.apply(tensor, anchor))  # type: ignore[no-untyped-call]
+
+
+class _Start(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, tensor: Tensor, anchor: Tensor) -> Tensor:
+        return tensor.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        return gradients[0], gradients[0].new_zeros(())
