@@ -7,8 +7,10 @@ PEERS := .venv-peers
 BENCH ?=
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 PYTEST_ARGS ?=
+FAST ?=
+PAPER ?=
 
-.PHONY: help demo test check format bench clean
+.PHONY: help demo test check format bench paper clean
 
 help:  ## Show the targets.
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -22,7 +24,7 @@ $(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/python
 	@touch $@
 
 $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) -e '.[spark,learn,cli,plot,fast,postgres,test]'
+	$(PIP) -e '.[spark,learn,torch,cli,plot,fast,postgres,test]'
 	@touch $@
 
 demo: $(VENV)/.demo  ## Release thirty means of a medical table and leave a report in out/.
@@ -49,6 +51,13 @@ $(PEERS)/.peers: bench/requirements.txt constraints.txt
 
 bench: $(VENV)/.test $(PEERS)/.peers  ## Print performance ratios, each against a named peer in the same run.
 	INID_BENCH_PYTHON=$(CURDIR)/$(PEERS)/bin/python $(BIN)/python -m bench $(BENCH)
+
+$(VENV)/.paper: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) -e '.[learn,plot,fast]'
+	@touch $@
+
+paper: $(VENV)/.paper  ## Recompute the paper's figures and tables: results/ and docs/paper.md; FAST=1 takes minutes, into out/paper.
+	$(BIN)/python -m experiments $(if $(FAST),--fast) $(PAPER)
 
 clean:  ## Remove what the other targets made.
 	rm -rf $(VENV) $(PEERS) out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

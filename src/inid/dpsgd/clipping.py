@@ -4,7 +4,6 @@ The only facts about the data that leave this file are the clipped sums and, for
 examples were within them.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -140,7 +139,7 @@ def _held(own: Rows, scale: float, bound: float, quantum: float | None) -> Tenso
 
 
 def _measured(pieces: Pieces, norm: int) -> tuple[Pieces, Tensor]:
-    """The rows without numbers that are not finite, and their norms in float64 (infinite or NaN where one overflows)."""
+    """The rows without numbers that are not finite, and their norms in float64 (not finite where one overflows)."""
     norms = None if pieces[0][1].is_cuda else _norms(pieces, norm)
     # To look whether all is well would make a GPU wait; there, sweeping is cheaper than asking.
     if norms is None or not bool(norms.isfinite().all()):

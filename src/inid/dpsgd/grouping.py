@@ -40,7 +40,8 @@ def group_parameters(module: nn.Module, groups: object, *, together: bool) -> li
     Raises:
         ArgumentError: Nothing to train, an unknown name, or a parameter in no group or in two.
 
-    >>> [g.name for g in group_parameters(nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1)), None, together=False)]
+    >>> model = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1))
+    >>> [group.name for group in group_parameters(model, None, together=False)]
     ['0', '2']
     """
     trained = {name: p for name, p in module.named_parameters() if p.requires_grad}

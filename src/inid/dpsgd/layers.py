@@ -1,7 +1,7 @@
 """Per-example gradients of the layers that have a formula of their own.
 
 Each function takes a layer, its input and the gradient that flows back to its output, batch first, and gives the rows
-of its parameters by name; a bias that a layer does not have costs nothing. What is not here is differentiated example by example with torch.func (see `taps`).
+of its parameters by name. What is not here is differentiated example by example (see `one_by_one`).
 """
 
 from collections.abc import Callable
@@ -53,11 +53,10 @@ def _convolution(layer: nn.Module, inputs: Tensor, gradients: Tensor) -> dict[st
         kernel, stride, dilation = (1, *layer.kernel_size), (1, *layer.stride), (1, *layer.dilation)
     else:
         planes, kernel, stride, dilation = gradients, layer.kernel_size, layer.stride, layer.dilation
-    # Small planes of many channels are cheapest as one product over windows written down; on a CPU large planes of few
-    # channels are cheaper as one product per entry of the kernel over shifted views, which writes nothing down.
-    large = planes.shape[2] * planes.shape[3] >= 8 * padded.shape[1]
-    shifted = large and set(stride) == {1} and not planes.is_cuda
-    rows = (_by_shifts if shifted else _by_windows)(padded, planes, kernel, stride, dilation, layer.groups)
+    # Windows written down whole are nine times the input for a 3 x 3 kernel; lines of windows three times, for one more
+    # product per line of the kernel, which pays unless planes are small.
+    lines = stride[0] == 1 and planes.shape[2] * planes.shape[3] >= padded.shape[1]
+    rows = (_by_lines if lines else _by_windows)(padded, planes, kernel, stride, dilation, layer.groups)
     made: dict[str, Rows] = {"weight": Dense(rows)}
     return made if layer.bias is None else {**made, "bias": Dense(gradients.flatten(2).sum(2))}
 
@@ -73,18 +72,16 @@ def _by_windows(padded: Tensor, planes: Tensor, kernel: Sizes, stride: Sizes, di
     )
 
 
-def _by_shifts(padded: Tensor, planes: Tensor, kernel: Sizes, stride: Sizes, dilation: Sizes, groups: int) -> Tensor:
-    del stride  # it is 1
-    width = padded.shape[3]
-    spare = width - planes.shape[3]
-    # With zeros at the end of its lines a plane of gradients has the lines of the padded input, so that moving the
-    # kernel by an entry is moving the flat input by a fixed number of places.
-    flat = padded.reshape(len(padded) * groups, padded.shape[1] // groups, -1)
-    pieces = functional.pad(planes, (0, spare)).reshape(len(planes) * groups, planes.shape[1] // groups, -1)
-    length = pieces.shape[2] - spare
-    pieces = pieces[:, :, :length]
-    starts = [i * dilation[0] * width + j * dilation[1] for i in range(kernel[0]) for j in range(kernel[1])]
-    return torch.stack([pieces @ flat[:, :, s : s + length].mT for s in starts], -1).reshape(len(planes), -1)
+def _by_lines(padded: Tensor, planes: Tensor, kernel: Sizes, stride: Sizes, dilation: Sizes, groups: int) -> Tensor:
+    count, outputs, height, width = planes.shape
+    examples, channels, rows, columns = padded.stride()
+    size = (*padded.shape[:2], kernel[1], padded.shape[2], width)
+    met = padded.as_strided(size, (examples, channels, columns * dilation[1], rows, columns * stride[1]))
+    flat = met.reshape(count * groups, size[1] // groups * kernel[1], -1)
+    pieces = planes.reshape(count * groups, outputs // groups, -1)
+    starts = [line * dilation[0] * width for line in range(kernel[0])]
+    made = [pieces @ flat[:, :, start : start + height * width].mT for start in starts]
+    return torch.stack([each.reshape(*each.shape[:2], -1, kernel[1]) for each in made], 3).reshape(count, -1)
 
 
 def _channel_norm(normalised: Tensor, gradients: Tensor) -> dict[str, Rows]:

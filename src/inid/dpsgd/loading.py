@@ -4,7 +4,7 @@ import math
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -92,7 +92,7 @@ class PoissonLoader:
                 f"data_loader must be a torch DataLoader over a dataset with a length, with a batch_size, got "
                 f"{shown(type(loader).__name__)}: make it with DataLoader(dataset, batch_size=...)."
             )
-        self.dataset: Any = loader.dataset
+        self.dataset = cast("Any", loader.dataset)
         size = len(self.dataset)
         if size == 0 or loader.batch_size * world > size:
             raise ArgumentError(

@@ -111,15 +111,13 @@ def make_private(
         max_physical_batch_size = arguments.integer(
             "max_physical_batch_size", max_physical_batch_size, least=1, cure="pass how many examples fit into memory"
         )
-    adaptive = _adaptive(thresholds, clipping, total)
+    adaptive, whole = _adaptive(thresholds, clipping), _total(total, clipping)
     made = group_parameters(module, groups, together=clipping == "global")
     _check_parameters(module, optimizer)
     sizes = tuple(group.size for group in made)
     norm = 1 if mechanism == "laplace" else 2
     rule = thresholds if isinstance(thresholds, str) else "flat"
     shared = share_thresholds(max_grad_norm, sizes, norm, rule)
-    if total is not None:
-        total = arguments.real("total", total, above=0, cure="pass the norm of an example's whole gradient")
     processes = Processes()
     loader = PoissonLoader(
         data_loader, max_physical_batch_size=max_physical_batch_size, rank=processes.rank, world=processes.world
@@ -134,7 +132,7 @@ def make_private(
         optimizer,
         module=module,
         groups=made,
-        recipe=Recipe(clipping, sizes, mechanism, allocation, total, level),
+        recipe=Recipe(clipping, sizes, mechanism, allocation, whole, level),
         noise_multiplier=multiplier,
         thresholds=shared,
         adaptive=adaptive,
@@ -147,7 +145,7 @@ def make_private(
     return PrivateTraining(module, private, loader, accountant)
 
 
-def _adaptive(thresholds: object, clipping: str, total: object) -> Adaptive | None:
+def _adaptive(thresholds: object, clipping: str) -> Adaptive | None:
     if isinstance(thresholds, Adaptive):
         adaptive = thresholds
     elif arguments.choice("thresholds", thresholds, ("flat", "sqrt_size", "adaptive")) == "adaptive":
@@ -156,16 +154,23 @@ def _adaptive(thresholds: object, clipping: str, total: object) -> Adaptive | No
         return None
     if clipping == "elementwise":
         raise ArgumentError(
-            "thresholds must be fixed for element-wise clipping, which has no norms to follow: use clipping='per_layer'."
+            "thresholds must be fixed for element-wise clipping, which has no norms to follow: use per_layer clipping."
         )
-    del total
     return adaptive
+
+
+def _total(total: object, clipping: str) -> float | None:
+    if total is None:
+        return None
+    if clipping != "per_layer":
+        raise ArgumentError(f"total goes with per_layer clipping, got {clipping}: leave it out.")
+    return arguments.real("total", total, above=0, cure="pass the norm of an example's whole gradient")
 
 
 def _check_parameters(module: nn.Module, optimizer: torch.optim.Optimizer) -> None:
     if not isinstance(optimizer, torch.optim.Optimizer) or isinstance(optimizer, PrivateOptimizer):
         raise ArgumentError(
-            f"optimizer must be a torch optimizer that is not private yet, got {type(optimizer).__name__}: make a new one."
+            f"optimizer must be a torch optimizer, not yet private, got {type(optimizer).__name__}: make a new one."
         )
     trained = [p for p in module.parameters() if p.requires_grad]
     kinds = {(p.dtype, p.device) for p in trained}

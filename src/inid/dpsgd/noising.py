@@ -54,21 +54,29 @@ class Recipe:
 
     def sensitivity(self, thresholds: Sequence[float]) -> Sensitivity:
         """How far one example can move the clipped sums."""
-        norm = "l2" if self.mechanism == "gaussian" else "l1"
+        norm = 2 if self.mechanism == "gaussian" else 1
         if self.clipping == "elementwise":
             return Sensitivity.box(element_bounds(thresholds, self.sizes, norm), counts=self.sizes)
         if len(self.sizes) == 1:
-            return Sensitivity.ball(dimension=self.sizes[0], **{norm: thresholds[0]})
-        return Sensitivity.groups(sizes=self.sizes, total=self.total, **{norm: list(thresholds)})
+            dimension, radius = self.sizes[0], thresholds[0]
+            return (
+                Sensitivity.ball(dimension=dimension, l2=radius)
+                if norm == 2
+                else Sensitivity.ball(dimension=dimension, l1=radius)
+            )
+        limits = list(thresholds)
+        if norm == 2:
+            return Sensitivity.groups(sizes=self.sizes, l2=limits, total=self.total)
+        return Sensitivity.groups(sizes=self.sizes, l1=limits, total=self.total)
 
 
-def element_bounds(thresholds: Sequence[float], sizes: Sequence[int], norm: str) -> list[float]:
+def element_bounds(thresholds: Sequence[float], sizes: Sequence[int], norm: int) -> list[float]:
     """What an entry is held to so that a whole group stays within its threshold (the paper's element-wise clipping).
 
-    >>> element_bounds([1.0], [4], "l2"), element_bounds([1.0], [4], "l1")
+    >>> element_bounds([1.0], [4], 2), element_bounds([1.0], [4], 1)
     ([0.5], [0.25])
     """
-    return [c / (math.sqrt(size) if norm == "l2" else size) for c, size in zip(thresholds, sizes, strict=True)]
+    return [c / (math.sqrt(size) if norm == 2 else size) for c, size in zip(thresholds, sizes, strict=True)]
 
 
 def quanta_of(made: NoisePlan) -> list[float]:

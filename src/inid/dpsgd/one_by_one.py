@@ -2,7 +2,8 @@
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -39,7 +40,7 @@ def run_one_by_one(
     """
     leaves = {name: p.detach().expand(count, *p.shape).requires_grad_() for name, p in parameters.items()}
     for name, leaf in leaves.items():
-        leaf.register_post_accumulate_grad_hook(lambda tensor, name=name: heard(name, tensor))
+        leaf.register_post_accumulate_grad_hook(partial(heard, name))  # type: ignore[no-untyped-call]
     values, form = pytree.tree_flatten((args, kwargs))
     split = [isinstance(value, Tensor) and value.ndim > 0 and value.shape[0] == count for value in values]
     outputs, shape = pytree.tree_flatten(usual)
@@ -55,7 +56,9 @@ def run_one_by_one(
         warnings.simplefilter("ignore")  # about ways in which torch is slower than it could be
         try:
             in_dims = (0, *[0 if taken else None for taken in split])
-            made = vmap(one, in_dims=in_dims, out_dims=tuple(dims), randomness="different")(leaves, *values)
+            made = vmap(one, in_dims=in_dims, out_dims=cast("tuple[int, ...]", tuple(dims)), randomness="different")(
+                leaves, *values
+            )
         except (RuntimeError, ValueError, NotImplementedError):
             # Not every layer can be vectorised (recurrent ones cannot): a loop always can.
             alone = [

@@ -67,7 +67,7 @@ class PrivateOptimizer(torch.optim.Optimizer):
         self._recorder = Recorder(module, places, self._rule(), self._sums, mean=mean, admit=loader.drawn.admit)
 
     @property
-    def param_groups(self) -> list[dict[str, Any]]:  # type: ignore[override]
+    def param_groups(self) -> list[dict[str, Any]]:
         """The original's parameter groups."""
         return self.original.param_groups
 
@@ -193,9 +193,7 @@ class PrivateOptimizer(torch.optim.Optimizer):
             norm=norm,
             thresholds=self._thresholds,
             margin=MARGIN[self._members[0].dtype],
-            bounds=element_bounds(self._thresholds, recipe.sizes, f"l{norm}")
-            if recipe.clipping == "elementwise"
-            else None,
+            bounds=element_bounds(self._thresholds, recipe.sizes, norm) if recipe.clipping == "elementwise" else None,
             total=recipe.total,
             quanta=quanta_of(self._plan) if self._source == "exact" else None,
             counts=self._adaptive is not None,

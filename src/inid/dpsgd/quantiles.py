@@ -70,7 +70,7 @@ class Adaptive:
 
         Args:
             thresholds: The old ones.
-            inside: Per group the sum over the batch of 1/2 for an example within its threshold, and of -1/2 for another.
+            inside: Per group the sum over the batch of 1/2 for an example within its threshold and -1/2 for another.
             examples: The expected size of the batch.
             level: The counts' mu or epsilon.
             mechanism: The noise.

@@ -79,8 +79,8 @@ class Outer:
     """Rows that are outer products of a gradient and an input: a linear layer that each example meets once.
 
     >>> rows = Outer(torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, 4.0]]))
-    >>> rows.powers(2).tolist(), rows.dense().tolist()
-    ([125.0], [[3.0, 4.0, 6.0, 8.0]])
+    >>> rows.powers(1).tolist(), rows.dense().tolist()
+    ([21.0], [[3.0, 4.0, 6.0, 8.0]])
     """
 
     gradients: Tensor
@@ -137,8 +137,8 @@ class Spread:
             skipped: A line that gets no gradient (padding), or None.
 
         >>> s = Spread.gathered(torch.tensor([[1, 1, 0]]), torch.ones(1, 3, 2), 4, None)
-        >>> s.powers(2).tolist(), s.dense().tolist()
-        ([10.0], [[1.0, 1.0, 2.0, 2.0, 0.0, 0.0, 0.0, 0.0]])
+        >>> s.powers(1).tolist(), s.dense().tolist()
+        ([6.0], [[1.0, 1.0, 2.0, 2.0, 0.0, 0.0, 0.0, 0.0]])
         """
         count = tokens.shape[0]
         owners = torch.arange(count, device=tokens.device)[:, None].expand_as(tokens)
@@ -186,7 +186,7 @@ def _powers(rows: Tensor, order: int) -> Tensor:
     A GPU adds in float64; elsewhere 64 entries at a time are added in the rows' own precision, and these in float64.
     """
     if rows.is_cuda:
-        norms = torch.linalg.vector_norm(rows, ord=order, dim=1, dtype=torch.float64)
+        norms: Tensor = torch.linalg.vector_norm(rows, ord=order, dim=1, dtype=torch.float64)
         return norms if order == 1 else norms.square_()
     rows = rows if rows.dtype == torch.float64 else rows.float()
     count, size = rows.shape

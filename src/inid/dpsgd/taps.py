@@ -96,8 +96,10 @@ class Recorder:
             self._lengths[at] += 1
         self._current: _Pass | None = None
         self._inside = self._quiet = False
+        # The buffers of spectral normalisation follow the weights alone.
+        layers = [layer for layer in module.modules() if type(layer).__name__ != "_SpectralNorm"]
+        self._keepers = [layer for layer in layers if layer._buffers]  # noqa: SLF001 - no other way without recursion
         self._buffers: list[tuple[Tensor, int]] = []
-        self._module = module
         self._handles = [
             module.register_forward_pre_hook(self._begin, with_kwargs=True),
             module.register_forward_hook(self._end, always_call=True),
@@ -113,10 +115,10 @@ class Recorder:
         for handle in self._handles:
             handle.remove()
 
-    def _begin(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def _begin(self, _module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if self._quiet or not torch.is_grad_enabled():
             return
-        first = next((leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)), None)
+        first = _first_tensor(args, kwargs)
         if first is None or first.ndim == 0:
             raise GuaranteeError(
                 "the private module must be called with a tensor whose first dimension counts the examples: "
@@ -125,7 +127,7 @@ class Recorder:
         self._current, self._inside = _Pass(first.shape[0]), True
         self._buffers = [(buffer, buffer._version) for buffer in self._watched()]  # noqa: SLF001 - see `_listen`
 
-    def _end(self, module: nn.Module, args: object, output: object) -> None:
+    def _end(self, _module: nn.Module, _args: object, _output: object) -> None:
         if self._quiet or not self._inside:
             return
         self._inside = False
@@ -141,12 +143,7 @@ class Recorder:
             )
 
     def _watched(self) -> list[Tensor]:
-        return [
-            buffer
-            for layer in self._module.modules()
-            if type(layer).__name__ != "_SpectralNorm"  # its buffers follow the weights alone
-            for buffer in layer.buffers(recurse=False)
-        ]
+        return [buffer for layer in self._keepers for buffer in layer.buffers(recurse=False)]
 
     def _listening(self, unit: Unit) -> bool:
         if self._quiet or not torch.is_grad_enabled():
@@ -158,12 +155,12 @@ class Recorder:
             )
         return True
 
-    def _freeze(self, unit: Unit, layer: nn.Module, args: object) -> None:
+    def _freeze(self, unit: Unit, _layer: nn.Module, _args: object) -> None:
         if self._listening(unit):
             for parameter in unit.parameters.values():
                 parameter.requires_grad_(False)
 
-    def _listen(self, unit: Unit, layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> Any:
+    def _listen(self, unit: Unit, _layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> Any:
         if self._quiet:
             return output
         for parameter in unit.parameters.values():
@@ -193,17 +190,15 @@ class Recorder:
         return output
 
     def _check_rows(self, unit: Unit, args: tuple[Any, ...], kwargs: dict[str, Any], turn: _Pass) -> Tensor:
-        tensors = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
-        rows = tensors[0].shape[0] if tensors and tensors[0].ndim else None
-        flat = (
-            tensors and tensors[0].ndim == 1 and unit.formula is not None and not isinstance(unit.layer, nn.Embedding)
-        )
-        if rows != turn.examples or flat:
+        first = args[0] if args and isinstance(args[0], Tensor) else _first_tensor(args, kwargs)
+        rows = None if first is None or first.ndim == 0 else first.shape[0]
+        alone = first is not None and first.ndim == 1 and not isinstance(unit.layer, nn.Embedding)
+        if first is None or rows != turn.examples or (alone and unit.formula is not None):
             raise GuaranteeError(
-                f"layer {unit.name!r} does not see one row per example (it sees {rows}, the batch has {turn.examples}): "
+                f"layer {unit.name!r} sees {rows} rows where the batch has {turn.examples} examples: "
                 "keep the examples in the first dimension of every layer, and do not repeat or merge them."
             )
-        return tensors[0]
+        return first
 
     def _hear(self, unit: Unit, turn: _Pass, inputs: Tensor, version: int, gradients: Tensor) -> None:
         if inputs._version != version:  # noqa: SLF001 - see `_listen`
@@ -212,10 +207,9 @@ class Recorder:
             )
         formula = cast("Formula", unit.formula)
         self._enter(turn)
+        # Under autocast a layer may have met its input in another precision than it was given in.
         with torch.no_grad(), torch.autocast(gradients.device.type, enabled=False):
-            if inputs.is_floating_point():
-                inputs = inputs.to(gradients.dtype)
-            rows = formula(unit.layer, inputs, gradients)
+            rows = formula(unit.layer, inputs.to(gradients.dtype) if inputs.is_floating_point() else inputs, gradients)
             for name, parameter in unit.parameters.items():
                 self._collect(turn, parameter, rows[name])
 
@@ -242,7 +236,7 @@ class Recorder:
             turn.begun = True
             self._admit(self.sums.examples, turn.examples)
             self.sums.examples += turn.examples
-            torch.autograd.Variable._execution_engine.queue_callback(partial(self._finish, turn))  # type: ignore[attr-defined]  # noqa: SLF001 - what torch's own data parallel does
+            torch.autograd.Variable._execution_engine.queue_callback(partial(self._finish, turn))  # noqa: SLF001 - what torch's own data parallel does
 
     def _collect(self, turn: _Pass, parameter: nn.Parameter, rows: Rows) -> None:
         at, place = self._places[parameter]
@@ -268,6 +262,10 @@ class Recorder:
         return float(turn.examples) if self._mean else 1.0
 
 
+def _first_tensor(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor | None:
+    return next((leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)), None)
+
+
 def _started(tensor: Tensor) -> Tensor:
     """A copy of a tensor that autograd takes for something to differentiate."""
     anchor = torch.zeros((), device=tensor.device, requires_grad=True)
@@ -276,9 +274,9 @@ def _started(tensor: Tensor) -> Tensor:
 
 class _Start(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, tensor: Tensor, anchor: Tensor) -> Tensor:
+    def forward(_ctx: Any, tensor: Tensor, _anchor: Tensor) -> Tensor:
         return tensor.clone()
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Any) -> Any:
+    def backward(_ctx: Any, *gradients: Any) -> Any:
         return gradients[0], gradients[0].new_zeros(())

@@ -1,0 +1,293 @@
+"""Train ResNet-20 on CIFAR-10 with differential privacy.
+
+    python examples/cifar10.py --epochs 100 --device cuda --bf16
+    python examples/cifar10.py --epochs 1 --limit 2000 --batch-size 200       # a taste, on a CPU
+
+A progress bar shows loss, epsilon and the test accuracy; `--checkpoint` keeps the run, and a run that finds its
+checkpoint goes on where it stopped, with its count of what was spent. The images come from torchvision (which downloads
+them) or from the file `cifar10_jpeg94.npz` in the folder INID_DATA.
+"""
+
+import argparse
+import contextlib
+import io
+import json
+import math
+import os
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional
+from torch.utils.data import DataLoader, TensorDataset
+
+from inid import dpsgd
+from inid.testing import unsafe_seed
+
+MEAN, DEVIATION = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
+
+
+class Block(nn.Module):
+    """Two convolutions around which the input passes unchanged, or thinned out and padded with empty channels."""
+
+    def __init__(self, inputs: int, outputs: int, stride: int) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
+        self.first_norm = nn.GroupNorm(8, outputs)
+        self.second = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
+        self.second_norm = nn.GroupNorm(8, outputs)
+        self.stride, self.spare = stride, (outputs - inputs) // 2
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = functional.relu(self.first_norm(self.first(x)))
+        y = self.second_norm(self.second(y))
+        if self.spare:
+            x = functional.pad(x[:, :, :: self.stride, :: self.stride], (0, 0, 0, 0, self.spare, self.spare))
+        return functional.relu(x + y)
+
+
+class ResNet20(nn.Module):
+    """The network of He et al. (2016) for CIFAR-10 with group instead of batch normalisation: 269,722 parameters."""
+
+    def __init__(self, classes: int = 10) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(3, 16, 3, 1, 1, bias=False)
+        self.norm = nn.GroupNorm(8, 16)
+        widths = [
+            (16, 16, 1),
+            (16, 16, 1),
+            (16, 16, 1),
+            (16, 32, 2),
+            (32, 32, 1),
+            (32, 32, 1),
+            (32, 64, 2),
+            (64, 64, 1),
+            (64, 64, 1),
+        ]
+        self.blocks = nn.Sequential(*(Block(*width) for width in widths))
+        self.last = nn.Linear(64, classes)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.blocks(functional.relu(self.norm(self.first(x))))
+        return self.last(x.mean((2, 3)))
+
+
+def load(folder: Path | None) -> tuple[TensorDataset, TensorDataset]:
+    """Training and test images as tensors."""
+    packed = None if folder is None else folder / "cifar10_jpeg94.npz"
+    if packed is not None and packed.exists():
+        arrays = _unpacked(packed)
+    else:
+        try:
+            from torchvision.datasets import CIFAR10
+        except ImportError:
+            sys.exit("CIFAR-10 is not here: pip install torchvision, which downloads it, or set INID_DATA.")
+        sets = [CIFAR10("cifar10", train=train, download=True) for train in (True, False)]
+        arrays = [(each.data, np.array(each.targets)) for each in sets]
+    return tuple(
+        TensorDataset(_standardised(images), torch.from_numpy(labels.astype(np.int64))) for images, labels in arrays
+    )
+
+
+def _unpacked(path: Path) -> list[tuple[np.ndarray, np.ndarray]]:
+    from PIL import Image
+
+    stored = np.load(path)
+
+    def sheet(name: str) -> np.ndarray:
+        tiles = np.asarray(Image.open(io.BytesIO(stored[name].tobytes()))).reshape(100, 32, 100, 32, 3)
+        return tiles.transpose(0, 2, 1, 3, 4).reshape(10_000, 32, 32, 3)
+
+    train = np.concatenate([sheet(f"train_{at}") for at in range(5)])
+    return [(train, stored["y_train"]), (sheet("test_0"), stored["y_test"])]
+
+
+def _standardised(images: np.ndarray) -> torch.Tensor:
+    values = torch.from_numpy(images.copy()).permute(0, 3, 1, 2).float() / 255
+    return (values - torch.tensor(MEAN).view(3, 1, 1)) / torch.tensor(DEVIATION).view(3, 1, 1)
+
+
+def synthetic(train: int, test: int) -> tuple[TensorDataset, TensorDataset]:
+    """Coloured noise with a class-dependent tint, for trying the script without the data."""
+    made = []
+    for count, seed in ((train, 1), (test, 2)):
+        draw = torch.Generator().manual_seed(seed)
+        labels = torch.randint(0, 10, (count,), generator=draw)
+        tint = torch.stack([torch.cos(labels * k) for k in (1.0, 2.0, 3.0)], 1)[:, :, None, None]
+        made.append(TensorDataset(torch.randn(count, 3, 32, 32, generator=draw) + tint, labels))
+    return made[0], made[1]
+
+
+@torch.no_grad()
+def accuracy(model: nn.Module, data: TensorDataset) -> float:
+    """The fraction of images that are classified right."""
+    images, labels = data.tensors
+    hits = sum(
+        int((model(x).argmax(1) == y).sum()) for x, y in zip(images.split(1000), labels.split(1000), strict=True)
+    )
+    return hits / len(labels)
+
+
+def train(options: argparse.Namespace) -> dict[str, object]:
+    """Train as the options say and return a record of the run."""
+    device = torch.device(options.device)
+    folder = Path(os.environ["INID_DATA"]) if "INID_DATA" in os.environ else None
+    sets = synthetic(options.limit or 1000, 500) if options.synthetic else load(folder)
+    tensors = [[tensor[: options.limit].to(device) for tensor in each.tensors] for each in sets]
+    data, test = (TensorDataset(*each) for each in tensors)
+    torch.manual_seed(options.seed)
+    model = ResNet20().to(device)
+    thresholds = options.thresholds
+    if thresholds == "adaptive":
+        thresholds = dpsgd.Adaptive(quantile=options.quantile, rate=options.quantile_rate, normalise=options.normalise)
+    private = dpsgd.make_private(
+        module=model,
+        optimizer=torch.optim.SGD(model.parameters(), lr=options.lr, momentum=options.momentum),
+        data_loader=DataLoader(data, batch_size=options.batch_size),
+        **(
+            {"noise_multiplier": options.noise_multiplier}
+            if options.noise_multiplier
+            else {"target_epsilon": options.epsilon, "target_delta": options.delta, "epochs": options.epochs}
+        ),
+        max_grad_norm=options.max_grad_norm,
+        clipping=options.clipping,
+        allocation=options.allocation,
+        mechanism=options.mechanism,
+        thresholds=thresholds,
+        noise=options.noise,
+        max_physical_batch_size=options.max_physical_batch_size,
+    )
+    per_epoch = len(private.data_loader)
+    schedule = _schedule(options, private.optimizer, per_epoch)
+    done = _resume(options.checkpoint, model, private.optimizer, schedule)
+    began, began_at = time.perf_counter(), done
+    for epoch in range(done, options.epochs):
+        loss = _epoch(model, private, schedule, options)
+        _keep(options.checkpoint, model, private.optimizer, schedule, epoch + 1)
+        if not options.quiet:
+            _show(epoch + 1, options.epochs, loss, private.accountant.get_epsilon(options.delta), accuracy(model, test))
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+    steps = max(1, (options.epochs - began_at) * per_epoch)
+    milliseconds = 1000 * (time.perf_counter() - began) / steps
+    return {
+        "accuracy": accuracy(model, test),
+        "epsilon": private.accountant.get_epsilon(options.delta),
+        "steps": private.accountant.steps,
+        "noise_multiplier": private.accountant.history[-1].noise_multiplier,
+        "milliseconds_per_step": milliseconds,
+        "thresholds": private.optimizer.thresholds,
+    }
+
+
+def _epoch(model: nn.Module, private: dpsgd.PrivateTraining, schedule: object, options: argparse.Namespace) -> float:
+    total, count = torch.zeros((), device=options.device), 0
+    for x, y in private.data_loader:
+        private.optimizer.zero_grad()
+        with torch.autocast(x.device.type, dtype=torch.bfloat16, enabled=options.bf16):
+            loss = functional.cross_entropy(model(x), y)
+        loss.backward()
+        private.optimizer.step()
+        if private.data_loader.drawn.complete:
+            schedule.step()
+        if len(y):
+            total += loss.detach()
+            count += 1
+    return float(total) / max(count, 1)
+
+
+def _schedule(options: argparse.Namespace, optimizer: dpsgd.PrivateOptimizer, per_epoch: int) -> object:
+    whole = options.epochs * per_epoch
+    shapes = {"constant": lambda step: 1.0, "cosine": lambda step: 0.5 * (1 + math.cos(math.pi * min(step / whole, 1)))}
+    return torch.optim.lr_scheduler.LambdaLR(optimizer, shapes[options.schedule])
+
+
+def _resume(path: Path | None, model: nn.Module, optimizer: dpsgd.PrivateOptimizer, schedule: object) -> int:
+    if path is None or not path.exists():
+        return 0
+    state = torch.load(path, weights_only=True)
+    model.load_state_dict(state["model"])
+    optimizer.load_state_dict(state["optimizer"])
+    schedule.load_state_dict(state["schedule"])
+    print(f"going on after epoch {state['epoch']} of {path}")
+    return state["epoch"]
+
+
+def _keep(path: Path | None, model: nn.Module, optimizer: dpsgd.PrivateOptimizer, schedule: object, epoch: int) -> None:
+    if path is None:
+        return
+    state = {
+        "model": model.state_dict(),
+        "optimizer": optimizer.state_dict(),
+        "schedule": {"last_epoch": schedule.last_epoch, "_step_count": schedule._step_count},
+        "epoch": epoch,
+    }
+    beside = path.with_suffix(".part")
+    torch.save(state, beside)
+    beside.replace(path)  # a crash leaves the old checkpoint whole
+
+
+def _show(epoch: int, epochs: int, loss: float, epsilon: float, right: float) -> None:
+    bar = "#" * (30 * epoch // epochs)
+    print(
+        f"\r[{bar:<30}] {epoch}/{epochs}  loss {loss:.3f}  epsilon {epsilon:.2f}  accuracy {100 * right:.2f} %",
+        end="\n" if epoch == epochs or not sys.stdout.isatty() else "",
+        flush=True,
+    )
+
+
+def parse(arguments: list[str] | None = None) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("--epochs", type=int, default=100)
+    add("--batch-size", type=int, default=1000, help="expected; batches are Poisson samples")
+    add("--max-physical-batch-size", type=int, default=None, help="the most examples to hold at a time")
+    add("--epsilon", type=float, default=8.0)
+    add("--delta", type=float, default=1e-5)
+    add("--noise-multiplier", type=float, default=None, help="instead of --epsilon")
+    add("--lr", type=float, default=1.0)
+    add("--momentum", type=float, default=0.9)
+    add("--schedule", choices=("constant", "cosine"), default="constant")
+    add("--max-grad-norm", type=float, default=1.0)
+    add("--clipping", choices=("global", "per_layer", "elementwise"), default="per_layer")
+    add("--allocation", choices=("optimal", "spr", "iid"), default="optimal")
+    add("--mechanism", choices=("gaussian", "laplace"), default="gaussian")
+    add("--thresholds", choices=("flat", "sqrt_size", "adaptive"), default="adaptive")
+    add("--quantile", type=float, default=0.5, help="of gradients within their threshold, when it is adaptive")
+    add("--quantile-rate", type=float, default=0.2)
+    add("--normalise", action="store_true", help="keep the norm of adaptive thresholds at --max-grad-norm")
+    add("--noise", choices=("torch", "exact"), default="torch")
+    add("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    add("--bf16", action="store_true", help="compute in bfloat16 where torch's autocast does")
+    add("--seed", type=int, default=0, help="of the initial weights")
+    add("--unsafe-noise-seed", type=int, default=None, help="make the noise repeatable, and the run not private")
+    add("--checkpoint", type=Path, default=None)
+    add("--record", type=Path, default=None, help="append the options and the result to this file, a JSON line per run")
+    add("--limit", type=int, default=None, help="use only the first images")
+    add("--synthetic", action="store_true", help="made-up images, to try the script")
+    add("--quiet", action="store_true", help="print nothing but the result")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Train and print the result."""
+    options = parse(arguments)
+    seeded = options.unsafe_noise_seed
+    with contextlib.nullcontext() if seeded is None else unsafe_seed(seeded):
+        result = train(options)
+    if options.record is not None:
+        settings = {key: str(value) if isinstance(value, Path) else value for key, value in vars(options).items()}
+        with options.record.open("a") as file:
+            file.write(json.dumps({**settings, **result}) + "\n")
+    print(
+        f"accuracy {100 * result['accuracy']:.2f} % at epsilon {result['epsilon']:.3f}, delta {options.delta:g} "
+        f"({result['steps']} steps, {result['milliseconds_per_step']:.1f} ms each)"
+    )
+
+
+if __name__ == "__main__":
+    main()
