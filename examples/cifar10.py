@@ -137,6 +137,9 @@ def train(options: argparse.Namespace) -> dict[str, object]:
     folder = Path(os.environ["INID_DATA"]) if "INID_DATA" in os.environ else None
     sets = synthetic(options.limit or 1000, 500) if options.synthetic else load(folder)
     tensors = [[tensor[: options.limit].to(device) for tensor in each.tensors] for each in sets]
+    if options.validation:
+        kept = len(tensors[0][0]) - options.validation
+        tensors = [[tensor[:kept] for tensor in tensors[0]], [tensor[kept:] for tensor in tensors[0]]]
     data, test = (TensorDataset(*each) for each in tensors)
     torch.manual_seed(options.seed)
     model = ResNet20().to(device)
@@ -267,6 +270,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     add("--unsafe-noise-seed", type=int, default=None, help="make the noise repeatable, and the run not private")
     add("--checkpoint", type=Path, default=None)
     add("--record", type=Path, default=None, help="append the options and the result to this file, a JSON line per run")
+    add("--validation", type=int, default=0, help="hold out this many training images and test on them, to tune")
     add("--limit", type=int, default=None, help="use only the first images")
     add("--synthetic", action="store_true", help="made-up images, to try the script")
     add("--quiet", action="store_true", help="print nothing but the result")
