@@ -15,6 +15,9 @@ REJECT_BELOW = 1e-7
 # Draws per case; more with short words, where every rare path is common and worth a closer look.
 DRAWS = 4_000_000
 SHORT_WORD_DRAWS = 10_000_000
+# One at a time, in Python: a scale wrong by 3 % then has the noncentrality 360 (Laplace) or 720, by 5 % in an eighth of
+# the draws 125 or 250, on a grid as coarse as the scale somewhat less.
+PREPARED_DRAWS = 400_000
 
 # A correlation of independent, centred variables over n pairs is about normal with standard deviation 1 / sqrt(n):
 # 5.5 standard deviations are exceeded with probability 4e-8.

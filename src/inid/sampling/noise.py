@@ -12,7 +12,7 @@ from inid.sampling import gridding, vectors
 from inid.sampling.source import RandomSource, current_source
 from inid.sampling.tables import Law, law
 
-__all__ = ["add_noise", "noisy"]
+__all__ = ["WIDE", "add_noise", "noisy"]
 
 Floats = NDArray[np.float64]
 
@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 _CHUNK = 1 << 14
 _WORTH_COMPILING = 1 << 16
 # Up to this scale no limit is lowered to `FARTHEST`; beyond, values are held to it before they are scaled.
-_WIDE = 2.0**980
+WIDE = 2.0**980
 
 
 def add_noise(
@@ -67,7 +67,7 @@ def noisy(values: Floats, scales: Floats, table: Law, source: RandomSource, *, c
         # Coordinates of scale 0 depend on nobody. They are drawn like the others, then put back.
         scales = np.where(exact, 1.0, scales)
     with np.errstate(all="ignore"):
-        held = np.clip(values, -gridding.FARTHEST, gridding.FARTHEST) if scales.max() > _WIDE else values
+        held = np.clip(values, -gridding.FARTHEST, gridding.FARTHEST) if scales.max() > WIDE else values
         if source.silent:
             out = _on_grid(held, scales, table)
         else:

@@ -10,13 +10,13 @@ import os
 import threading
 import weakref
 from collections.abc import Iterator
-from typing import NoReturn
+from typing import ClassVar, NoReturn, Protocol
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 from numpy.typing import NDArray
 
-__all__ = ["RandomSource", "current_source", "source_in_use"]
+__all__ = ["Forgetful", "RandomSource", "Single", "current_source", "forget_after_fork", "source_in_use"]
 
 Words = NDArray[np.uint64]
 
@@ -26,7 +26,22 @@ _ZEROS = memoryview(bytes(1 << 17))
 _SPARE = 15
 
 
-class RandomSource:
+class Single:
+    """What must not be pickled or copied, since whatever it holds would be used twice."""
+
+    refusal: ClassVar[str]
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise TypeError(self.refusal)
+
+    def __copy__(self) -> NoReturn:
+        self.__reduce_ex__(None)
+
+    def __deepcopy__(self, memo: object) -> NoReturn:
+        self.__reduce_ex__(None)
+
+
+class RandomSource(Single):
     """Uniform random 64-bit words from AES-256-CTR under a key from `os.urandom`.
 
     A source may be shared between threads. A forked child draws a new key before its first word, a source cannot be
@@ -42,6 +57,7 @@ class RandomSource:
     ((3,), True)
     """
 
+    refusal = "a random source cannot be pickled or copied: noise would repeat. Make a new one instead."
     private: bool = True
     silent: bool = False
 
@@ -50,7 +66,7 @@ class RandomSource:
         self._stream: CipherContext | None = None
         self._left = 0
         self._process = os.getpid()
-        _alive.add(self)
+        forget_after_fork(self)
 
     def fill(self, out: Words) -> Words:
         """Overwrite a contiguous array of unsigned 64-bit words with random ones, and return it.
@@ -104,24 +120,27 @@ class RandomSource:
         self._lock = threading.Lock()
         self._forget()
 
-    def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise TypeError("a random source cannot be pickled or copied: noise would repeat. Make a new one instead.")
 
-    def __copy__(self) -> NoReturn:
-        self.__reduce_ex__(None)
+class Forgetful(Protocol):
+    """What holds randomness that only one process may use."""
 
-    def __deepcopy__(self, memo: object) -> NoReturn:
-        self.__reduce_ex__(None)
+    def _after_fork(self) -> None:
+        """Drop it: called in the child before anything else."""
 
 
-_alive: "weakref.WeakSet[RandomSource]" = weakref.WeakSet()
+_alive: "weakref.WeakSet[Forgetful]" = weakref.WeakSet()
 _of_thread = threading.local()
 _chosen: contextvars.ContextVar[RandomSource | None] = contextvars.ContextVar("inid_random_source", default=None)
 
 
+def forget_after_fork(holder: Forgetful) -> None:
+    """Have a holder of randomness drop it in every forked child, for as long as the holder lives."""
+    _alive.add(holder)
+
+
 def _renew_after_fork() -> None:
-    for source in list(_alive):
-        source._after_fork()  # noqa: SLF001 - the hook belongs to the class, but must outlive any one source
+    for holder in list(_alive):
+        holder._after_fork()  # noqa: SLF001 - the hook belongs to the class, but must outlive any one holder
 
 
 if hasattr(os, "register_at_fork"):

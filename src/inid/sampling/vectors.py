@@ -15,7 +15,18 @@ from inid.sampling.exact import Draw, Uniform, below_rest, draw_tail, round_sum
 from inid.sampling.source import RandomSource
 from inid.sampling.tables import Law
 
-__all__ = ["EXPONENT", "FARTHEST_STEP", "Scratch", "first_draws", "margin", "settle"]
+__all__ = [
+    "EXPONENT",
+    "FARTHEST_STEP",
+    "Scratch",
+    "first_draws",
+    "first_entries",
+    "first_places",
+    "margin",
+    "rest_numbers",
+    "settle",
+    "uniform",
+]
 
 Floats = NDArray[np.float64]
 Words = NDArray[np.uint64]
@@ -80,6 +91,18 @@ def first_draws(values: Floats, scales: Floats, words: Words, table: Law, out: F
     return _round(values, scales, places, table, out, scratch)
 
 
+def first_places(words: Words, table: Law) -> Floats:
+    """The numbers that the first table gives, in scales, to a float's precision; NaN for the rest."""
+    fractions = np.empty_like(words)
+    _fractions(words, table, fractions)
+    return np.asarray(table.lefts[first_entries(words, table)] + fractions.view(np.float64))
+
+
+def first_entries(words: Words, table: Law) -> Places:
+    """Which entries of the first table the words pick."""
+    return (words & np.uint64((1 << table.layout.index_bits) - 1)).view(np.int64)
+
+
 def _fractions(words: Words, table: Law, out: Words) -> None:
     """Write w * (1 + fraction) as floats, w the width of a cell, at the middle of what the known bits leave open."""
     layout = table.layout
@@ -125,16 +148,16 @@ def settle(
 ) -> None:
     """Finish the draws that the first table did not, given the words that they began with."""
     layout = table.layout
-    left = table.first[(words & np.uint64((1 << layout.index_bits) - 1)).view(np.int64)]
+    left = table.first[first_entries(words, table)]
     for at in np.flatnonzero(left != Law.REST):
-        number = Draw(1, int(left[at]), _uniform(int(words[at]), table, source), layout.cell_bits)
+        number = Draw(1, int(left[at]), uniform(int(words[at]), table, source), layout.cell_bits)
         out[at] = round_sum(float(values[at]), float(scales[at]), number, layout.grid_bits, float(limits[at]))
     rest = np.flatnonzero(left == Law.REST)
     for start in range(0, rest.size, _BATCH):
         _draw_rest(values, scales, limits, table, source, out, rest[start : start + _BATCH])
 
 
-def _uniform(word: int, table: Law, source: RandomSource) -> Uniform:
+def uniform(word: int, table: Law, source: RandomSource) -> Uniform:
     """The fraction that a word holds, ready to be extended."""
     layout = table.layout
     value = (word >> (52 - layout.fraction_bits)) & ((1 << layout.fraction_bits) - 1)
@@ -144,11 +167,57 @@ def _uniform(word: int, table: Law, source: RandomSource) -> Uniform:
 def _draw_rest(
     values: Floats, scales: Floats, limits: Floats, table: Law, source: RandomSource, out: Floats, pending: Places
 ) -> None:
-    """Draw from the density minus its floors, by rejection, until nothing is pending."""
-    layout = table.layout
+    """Draw from the density minus its floors until nothing is pending, and round the sums."""
     while pending.size:
+        made = _Proposals.drawn(pending.size, table, source)
+        taken, pending = pending[: made.kept.size], pending[made.kept.size :]
+        results = np.empty(taken.size)
+        scratch = Scratch.of_size(taken.size)
+        for at in _round(values[taken], scales[taken], made.places[made.kept], table, results, scratch).tolist():
+            where = taken[at]
+            results[at] = round_sum(
+                float(values[where]),
+                float(scales[where]),
+                made.number(at, table, source),
+                table.layout.grid_bits,
+                float(limits[where]),
+            )
+        out[taken] = results
+
+
+def rest_numbers(count: int, table: Law, source: RandomSource) -> list[Draw]:
+    """Independent draws from the density minus its floors.
+
+    >>> from inid.sampling.source import current_source
+    >>> from inid.sampling.tables import law
+    >>> len(rest_numbers(3, law("laplace"), current_source()))
+    3
+    """
+    numbers: list[Draw] = []
+    while len(numbers) < count:
+        made = _Proposals.drawn(count - len(numbers), table, source)
+        numbers += [made.number(at, table, source) for at in range(made.kept.size)]
+    return numbers
+
+
+@dataclass
+class _Proposals:
+    """Proposals for the rest, by rejection: those at `kept` are draws, at `places` known to a float's precision.
+
+    Where the place is NaN (the tail, or a fraction longer than a float) `long` has the draw.
+    """
+
+    words: Words
+    cells: Places
+    places: Floats
+    kept: Places
+    long: dict[int, Draw]
+
+    @classmethod
+    def drawn(cls, most: int, table: Law, source: RandomSource) -> "_Proposals":
+        """Proposals of which at most so many are kept."""
         # Somewhat more than half of the proposals are kept. Those kept in excess are dropped, whatever the values.
-        words, chances = source.words(2 * (2 * pending.size + 16)).reshape(2, -1)
+        words, chances = source.words(2 * (2 * most + 16)).reshape(2, -1)
         cells = table.second.take((words & np.uint64(table.second.size - 1)).view(np.int64)).astype(np.intp)
         places, verdict = _judge(words, chances, cells, table)
         long = {}
@@ -157,20 +226,16 @@ def _draw_rest(
             verdict[at] = -1 if number is None else 1
             if number is not None:
                 long[at] = number
-                places[at] = np.nan  # the tail, or a fraction longer than a float
-        kept = np.flatnonzero(verdict == 1)[: pending.size]
-        taken, pending = pending[: kept.size], pending[kept.size :]
-        results = np.empty(kept.size)
-        scratch = Scratch.of_size(kept.size)
-        for at in _round(values[taken], scales[taken], places[kept], table, results, scratch).tolist():
-            word, where = int(words[kept[at]]), taken[at]
-            number = long.get(int(kept[at])) or Draw(
-                _sign(word), int(cells[kept[at]]), _uniform(word, table, source), layout.cell_bits
-            )
-            results[at] = round_sum(
-                float(values[where]), float(scales[where]), number, layout.grid_bits, float(limits[where])
-            )
-        out[taken] = results
+                places[at] = np.nan
+        return cls(words, cells, places, np.flatnonzero(verdict == 1)[:most], long)
+
+    def number(self, at: int, table: Law, source: RandomSource) -> Draw:
+        """The draw number `at` of those kept, with the bits known so far."""
+        where = int(self.kept[at])
+        word = int(self.words[where])
+        return self.long.get(where) or Draw(
+            _sign(word), int(self.cells[where]), uniform(word, table, source), table.layout.cell_bits
+        )
 
 
 def _judge(words: Words, chances: Words, cells: Places, table: Law) -> tuple[Floats, NDArray[np.int8]]:
@@ -218,7 +283,7 @@ def _judge_exactly(word: int, chance: int, cell: int, table: Law, source: Random
     known = Uniform(source, layout.extra_bits, chance >> (64 - layout.uniform_bits), layout.uniform_bits)
     if cell == layout.cells:
         return draw_tail(table, _sign(word), known, source)
-    fraction = _uniform(word, table, source)
+    fraction = uniform(word, table, source)
     if not below_rest(table, cell, fraction, known):
         return None
     return Draw(_sign(word), cell, fraction, layout.cell_bits)
