@@ -1,5 +1,6 @@
 """One person changes, and what is released moves by no more than the plan assumed, for any values at all."""
 
+from fractions import Fraction
 from unittest.mock import patch
 
 import numpy as np
@@ -10,7 +11,16 @@ from hypothesis import strategies as st
 import inid
 from inid import learn
 from inid.learn import descent, moments, pca, second_moments, smoothness
-from inid.learn.descent import SquaredLoss, _Gradients, _whole_steps
+from inid.learn.fixed_point import fixed_columns
+from inid.learn.gradients import (
+    FEATURE_BITS,
+    Gradients,
+    LogisticLoss,
+    SquaredLoss,
+    bounded_features,
+    short,
+    whole_steps,
+)
 
 BUDGET = inid.ApproxDP(epsilon=1.0, delta=1e-6)
 NASTY = [np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, -0.0, 1e300]
@@ -158,11 +168,15 @@ def test_every_step_of_a_descent_moves_by_at_most_its_threshold(data, relation, 
     for rows in (X, other):
         script, seen = iter(answers), []
 
-        def scripted(values, scales, table, source, script=script, seen=seen):
-            seen.append(float(values[0]))
-            return np.array([next(script)])
+        class Scripted:
+            def __init__(self, *_):
+                pass
 
-        with patch.object(descent, "noisy", scripted):
+            def add(self, value, script=script, seen=seen):
+                seen.append(value)
+                return next(script)
+
+        with patch.object(descent, "PreparedNoise", Scripted):
             model.fit(rows[:, :3], rows[:, 0])
         exact.append(seen)
         assert np.isfinite(model.coef_).all()
@@ -174,6 +188,11 @@ def test_every_step_of_a_descent_moves_by_at_most_its_threshold(data, relation, 
         assert (difference <= 2 * reach).all()  # one row becomes another: it is removed and another is added
 
 
+def features(column, bound=1e6):
+    columns = fixed_columns(np.array([-bound]), np.array([bound]), FEATURE_BITS, centre=False)
+    return bounded_features(np.asarray(column, float)[:, None], columns, constant=False)
+
+
 @FEW
 @given(
     st.lists(st.tuples(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6)), min_size=1, max_size=20),
@@ -181,10 +200,16 @@ def test_every_step_of_a_descent_moves_by_at_most_its_threshold(data, relation, 
 )
 def test_a_clipped_sum_is_exact_and_each_record_is_bounded(pairs, bound):
     column, slopes = np.array(pairs).T
-    steps, (held,) = _whole_steps(np.array([bound]), len(pairs))
+    rows = features(column)
+    steps, (held,) = whole_steps(np.array([bound]), len(pairs))
 
     def total(residuals):
-        return _Gradients([column], SquaredLoss(-residuals), steps, np.array([held])).sum(0)
+        one, two = (
+            Gradients(rows, SquaredLoss(-residuals), steps, np.array([held]), compiled=compiled).sum(0)
+            for compiled in (False, True)
+        )
+        assert one == two
+        return one
 
     parts = []
     for at in range(len(pairs)):
@@ -192,5 +217,41 @@ def test_a_clipped_sum_is_exact_and_each_record_is_bounded(pairs, bound):
         alone[at] = slopes[at]
         parts.append(total(alone))
         assert abs(parts[-1]) <= held <= bound
-        assert parts[-1] == pytest.approx(np.clip(column[at] * slopes[at], -bound, bound), abs=bound * 2.0**-44)
+        assert parts[-1] == pytest.approx(np.clip(rows[0, at] * slopes[at], -bound, bound), abs=bound * 2.0**-44)
     assert total(slopes) == sum(parts)  # whole numbers of a power of two: no sum rounds
+
+
+@FEW
+@given(st.lists(ENTRIES, min_size=1, max_size=20), st.floats(1e-3, 1e3))
+def test_features_are_within_the_bounds_and_their_products_with_moves_are_exact(entries, bound):
+    row = features(entries, bound)[0]
+    assert (np.abs(row) <= bound * (1 + 2.0**-26)).all()
+    kept = np.clip(np.nan_to_num(entries, posinf=np.inf, neginf=-np.inf), -bound, bound)
+    np.testing.assert_allclose(row, kept, rtol=2.0**-26, atol=bound * 2.0**-49)
+    for move in (0.1, -1e-7, 2 / 3 * 1e30, 1e-250):
+        by = short(move, bound)
+        assert by == pytest.approx(move, rel=2.0**-26)
+        for x in row.tolist():
+            assert Fraction(x) * Fraction(by) == Fraction(x * by)
+
+
+@pytest.mark.parametrize("loss", [SquaredLoss, LogisticLoss])
+def test_sums_depend_neither_on_the_order_of_the_records_nor_on_the_path(loss):
+    """Through many moves of the state, of sizes that make every rounding matter, and across chunks."""
+    rng = np.random.default_rng(5)
+    X, y = rng.normal(size=(40_001, 2)) * [1.0, 1e-3], rng.integers(0, 2, 40_001).astype(float)
+    steps, bounds = whole_steps(np.array([0.5, 0.001]), len(y))
+    moves = [short(move, 5.0) for move in rng.normal(size=30) * 10.0 ** rng.integers(-9, 2, 30)]
+    seen = []
+    columns = fixed_columns(np.full(2, -5.0), np.full(2, 5.0), FEATURE_BITS, centre=False)
+    plain = np.arange(len(y))
+    for order, compiled in ((plain, False), (plain, True), (rng.permutation(plain), False), (np.roll(plain, 3), True)):
+        rows = bounded_features(X[order], columns, constant=False)
+        gradients = Gradients(rows, loss(y[order]), steps, bounds, compiled=compiled)
+        sums = []
+        for at, by in enumerate(moves):
+            sums.append(gradients.sum(at % 2))
+            gradients.move(at % 2, by)
+        seen.append(sums)
+    assert all(sums == seen[0] for sums in seen)
+    assert len(set(seen[0])) > 20

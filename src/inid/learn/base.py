@@ -43,7 +43,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             warnings.warn(
                 f"{type(self).__name__} and its clones have now been fitted {fits[0]} times; each fit spends its whole "
                 "budget again, so a search or a cross-validation spends it once per fit. Pass ledger=... to fit to "
-                "keep count, or tune on public data.",
+                "keep count, or tune on public data. Scores computed from private data carry no noise: no promise "
+                "covers them, nor the choice that they make.",
                 RepeatedSpendingWarning,
                 stacklevel=3,
             )

@@ -13,131 +13,33 @@ is C_i per record under add_remove (a row replaced by zeros) and the paper's 2 C
 """
 
 import math
-from collections.abc import Sequence
+import sys
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
-from scipy.special import expit
 
 from inid.accounting import Ledger
 from inid.arguments import Floats, choice, integer, real, shown
 from inid.budget import Budget, PureDP
 from inid.errors import ArgumentError
 from inid.learn.fixed_point import fixed_columns, product_bits
+from inid.learn.gradients import FEATURE_BITS, Gradients, Loss, bounded_features, short, whole_steps
 from inid.learn.headroom import with_headroom
-from inid.learn.reading import read_bounds, read_budget, read_sizes
+from inid.learn.reading import read_bounds, read_budget, read_ledger, read_sizes
 from inid.learn.smoothness import mean_squares, split_budget
 from inid.planning import NoisePlan, plan
 from inid.sampling import current_source
+from inid.sampling.compiled import available
 from inid.sampling.gridding import check_scales
-from inid.sampling.noise import noisy
+from inid.sampling.prepared import PreparedNoise
 from inid.sampling.tables import law
 from inid.sensitivity import Sensitivity
 
-__all__ = ["Descended", "Descent", "LogisticLoss", "Loss", "SquaredLoss"]
+__all__ = ["Descended", "Descent"]
 
-_FEATURE_BITS = 50
+_WORTH_LOADING = 1 << 29  # entries of columns visited in all: fewer take less time than it takes to load numba
 _FARTHEST = 2.0**300  # no coefficient times its column's size goes beyond, so no product of floats overflows
-_STEPS_OF_ONE = 1.5 * 2.0**52
-_CHUNK = 1 << 15  # rows at a time, so that the passes over a chunk stay in the second-level cache
-
-
-class Loss(Protocol):
-    """A loss of x.w, record by record, whose `state` is x.w plus something fixed."""
-
-    curvature: float
-
-    def start(self) -> Floats:
-        """The state at w = 0."""
-
-    def slopes(self, state: Floats, rows: slice) -> Floats:
-        """The derivative of the loss of the records in `rows`, of which `state` is the state."""
-
-
-class SquaredLoss:
-    """(1/2)(x.w - y)^2; the state is the residual."""
-
-    curvature = 1.0
-
-    def __init__(self, target: Floats) -> None:
-        self._target = target
-
-    def start(self) -> Floats:
-        """Minus the target."""
-        return -self._target
-
-    def slopes(self, state: Floats, rows: slice) -> Floats:  # noqa: ARG002 - as for any loss
-        """The residual itself."""
-        return state
-
-
-class LogisticLoss:
-    """log(1 + exp(x.w)) - t x.w for labels t of 0 and 1; the state is x.w."""
-
-    curvature = 0.25
-
-    def __init__(self, positive: Floats) -> None:
-        self._positive = positive
-        self._slopes = np.empty(min(len(positive), _CHUNK))
-
-    def start(self) -> Floats:
-        """Zeros."""
-        return np.zeros_like(self._positive)
-
-    def slopes(self, state: Floats, rows: slice) -> Floats:
-        """The probability less the label."""
-        out = expit(state, out=self._slopes[: len(state)])
-        out -= self._positive[rows]
-        return np.asarray(out)
-
-
-class _Gradients:
-    """Exact sums of clipped gradients, column by column, and the state that they depend on.
-
-    A record's gradient, once clipped, is rounded to a multiple of a power of two by adding a constant so large that the
-    last bit of the float is that multiple. The bits of the floats, read as integers, are then the whole multiples plus
-    a constant, and integers add up exactly in any order. No product is NaN, since all factors are finite and held
-    within bounds whose products do not overflow.
-
-    A move of one coefficient is applied to the state when the next gradient is asked for, chunk by chunk, so that each
-    step is one pass over the memory.
-    """
-
-    def __init__(self, columns: Sequence[Floats], loss: Loss, steps: Floats, bounds: Floats) -> None:
-        self._columns, self._loss, self._state = columns, loss, loss.start()
-        self._steps, self._bounds = steps, bounds
-        self._buffer = np.empty(min(len(self._state), _CHUNK))
-        self._pending: tuple[Floats, float] | None = None
-
-    def move(self, i: int, by: float) -> None:
-        """Note that coefficient i has moved."""
-        self._pending = (self._columns[i], by)
-
-    def sum(self, i: int) -> float:
-        """The sum of the clipped gradients of coefficient i."""
-        column, bound, large = self._columns[i], self._bounds[i], _STEPS_OF_ONE * self._steps[i]
-        total = -len(column) * int(large.view(np.int64))
-        for start in range(0, len(column), _CHUNK):
-            rows = slice(start, start + _CHUNK)
-            state = self._state[rows]
-            buffer = self._buffer[: len(state)]
-            if self._pending is not None:
-                state += np.multiply(self._pending[0][rows], self._pending[1], out=buffer)
-            np.multiply(column[rows], self._loss.slopes(state, rows), out=buffer)
-            np.clip(buffer, -bound, bound, out=buffer)
-            buffer += large
-            total += int(buffer.view(np.uint64).sum())  # modulo 2^64, as the result is read below
-        self._pending = None
-        wrapped = total % 2**64
-        return float((wrapped - 2**64 if wrapped >= 2**63 else wrapped) * self._steps[i])
-
-
-def _whole_steps(thresholds: Floats, rows: int) -> tuple[Floats, Floats]:
-    """(powers of two, thresholds): each threshold a whole multiple of its step, so that rounding cannot cross it."""
-    bits = min(53 - rows.bit_length(), 50)  # the sum stays below 2^53 steps, one gradient below 2^51
-    steps = np.ldexp(1.0, np.frexp(thresholds)[1] - bits)
-    return steps, np.floor(thresholds / steps) * steps
 
 
 @dataclass(frozen=True)
@@ -206,29 +108,33 @@ class Descent:
             ledger: Where the cost is charged.
         """
         rows, width = data.shape
+        ledger = read_ledger(ledger)
         smoothness, budget = self._constants(data, loss.curvature, ledger)
-        steps, bounds = _whole_steps(self.clip * np.sqrt(smoothness / smoothness.sum()), rows)
+        steps, bounds = whole_steps(self.clip * np.sqrt(smoothness / smoothness.sum()), rows)
         noise = with_headroom(self._plan(budget, smoothness, bounds), rows * bounds)
         _ = noise.certificate  # proved before anything is charged or drawn
         scales, source = check_scales(noise.row_scales), current_source()
         if ledger is not None:
             ledger.charge(noise, label=self.name, private=source.private)
-        columns = fixed_columns(self.lower, self.upper, _FEATURE_BITS, centre=False)
-        features = [columns.only(i).values(data[:, i]) for i in range(width)]
-        gradients = _Gradients([*features, *[np.ones(rows)] * self.intercept], loss, steps, bounds)
-        table, w = law(noise.mechanism), [0.0] * len(bounds)
-        moves, farthest = (self.step / smoothness).tolist(), (_FARTHEST / np.append(columns.size, 1.0)).tolist()
-        for _ in range(self.passes):
-            for i in range(len(w)):
-                drawn = noisy(np.array([gradients.sum(i)]), scales[i : i + 1], table, source)
-                moved = w[i] - moves[i] * float(drawn[0]) / rows
+        columns = fixed_columns(self.lower, self.upper, FEATURE_BITS, centre=False)
+        features = bounded_features(data, columns, constant=self.intercept)
+        gradients = Gradients(features, loss, steps, bounds, compiled=_compiled(features.size * self.passes))
+        drawn = PreparedNoise(scales, self.passes, law(noise.mechanism), source)
+        moves, sizes = (self.step / smoothness).tolist(), np.append(columns.size, 1.0).tolist()
+        farthest = [_FARTHEST / size for size in sizes]
+        # `w` is where the gradients are taken, and within rounding of `found`, which the proximal steps give.
+        w, found = [0.0] * len(bounds), [0.0] * len(bounds)
+        with np.errstate(all="ignore"):  # whatever the caller has set, no error may depend on a record
+            for i in [*range(len(w))] * self.passes:
+                moved = w[i] - moves[i] * drawn.add(gradients.sum(i)) / rows
                 if i < width:  # the intercept is not penalised
                     moved = math.copysign(max(abs(moved) - moves[i] * l1, 0.0), moved) / (1 + moves[i] * l2)
-                moved = min(max(-farthest[i], moved), farthest[i])  # in this order NaN becomes a number as well
-                gradients.move(i, moved - w[i])
-                w[i] = moved
-        found, constant = np.array(w[:width]), w[width] if self.intercept else 0.0
-        return Descended(found, constant, smoothness, noise, source.private)
+                found[i] = min(max(-farthest[i], moved), farthest[i])  # in this order NaN becomes a number as well
+                by = short(found[i] - w[i], sizes[i])
+                gradients.move(i, by)
+                w[i] += by
+        constant = found.pop() if self.intercept else 0.0
+        return Descended(np.array(found), constant, smoothness, noise, source.private)
 
     def _plan(self, budget: Budget, smoothness: Floats, bounds: Floats) -> NoisePlan:
         """The plan of all steps: a box with one row per column, which stands for as many coordinates as passes."""
@@ -247,9 +153,16 @@ class Descent:
         if not isinstance(self.smoothness, float):
             return np.append(self.smoothness, constant), self.budget
         first, rest = split_budget(self.budget, self.smoothness)
+        largest = np.append(curvature * columns.size**2, constant)
+        self._plan(rest, largest, np.sqrt(largest))  # what cannot be planned must not cost the first part
         relative = self.weights == "curvature"
         found = mean_squares(data, columns, first, relative, self.allocation, self.neighbours, ledger)
         return np.append(curvature * found, constant), rest
+
+
+def _compiled(entries: int) -> bool:
+    """Whether to use the compiled loop: numba has been loaded already, or loading it will pay."""
+    return ("numba" in sys.modules or entries >= _WORTH_LOADING) and available()
 
 
 def _read_smoothness(value: object, width: int) -> Floats | float | None:

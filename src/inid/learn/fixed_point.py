@@ -59,10 +59,10 @@ class Columns:
         """The largest absolute value of each centred column, exactly."""
         return np.maximum(np.abs(self.low), np.abs(self.high))
 
-    def whole(self, X: Floats) -> Floats:
+    def whole(self, X: Floats, out: Floats | None = None) -> Floats:
         """The entries as whole numbers (in float64): NaN is the middle of the bounds, infinities are the bounds."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            out: Floats = X - self.centre
+        with np.errstate(all="ignore"):  # whatever the caller has set, no error may depend on an entry
+            out = np.subtract(X, self.centre, out=out)
             out *= 1 / self.step
             np.clip(out, self.least, self.most, out=out)
         np.rint(out, out=out)

@@ -17,8 +17,9 @@ from inid.accounting import Ledger
 from inid.arguments import Floats, choice, real
 from inid.budget import Budget
 from inid.learn.base import PrivateEstimator
-from inid.learn.descent import Descent, SquaredLoss
+from inid.learn.descent import Descent
 from inid.learn.fixed_point import Columns, fixed_columns, product_bits
+from inid.learn.gradients import SquaredLoss
 from inid.learn.moments import column_costs, typical_cost
 from inid.learn.reading import read_bounds, read_budget, read_matrix, read_target
 from inid.learn.second_moments import MomentPlan, exact_moments, nearest_psd, plan_moments, release_moments
@@ -35,14 +36,26 @@ class _LinearModel(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
     released too, and the model is solved on the covariance.
     """
 
-    budget: object
-    bounds_X: object  # noqa: N815 - the users' name for it
-    bounds_y: object
-    fit_intercept: bool
-    neighbours: str
-    mechanism: str
-    allocation: str
-    weights: object
+    def __init__(
+        self,
+        budget: object = None,
+        *,
+        bounds_X: object = None,
+        bounds_y: object = None,
+        fit_intercept: bool = True,
+        weights: object = "curvature",
+        neighbours: str = "add_remove",
+        mechanism: str = "auto",
+        allocation: str = "optimal",
+    ) -> None:
+        self.budget = budget
+        self.bounds_X = bounds_X
+        self.bounds_y = bounds_y
+        self.fit_intercept = fit_intercept
+        self.weights = weights
+        self.neighbours = neighbours
+        self.mechanism = mechanism
+        self.allocation = allocation
 
     def fit(self, X: Any, y: Any, *, ledger: Ledger | None = None) -> Self:
         """Fit the model.
@@ -166,27 +179,6 @@ class PrivateLinearRegression(_LinearModel):
     True
     """
 
-    def __init__(
-        self,
-        budget: object = None,
-        *,
-        bounds_X: object = None,
-        bounds_y: object = None,
-        fit_intercept: bool = True,
-        weights: object = "curvature",
-        neighbours: str = "add_remove",
-        mechanism: str = "auto",
-        allocation: str = "optimal",
-    ) -> None:
-        self.budget = budget
-        self.bounds_X = bounds_X
-        self.bounds_y = bounds_y
-        self.fit_intercept = fit_intercept
-        self.weights = weights
-        self.neighbours = neighbours
-        self.mechanism = mechanism
-        self.allocation = allocation
-
     def _solve(self, matrix: Floats, size: Floats) -> Floats:
         return _solved(matrix, size, 0.0)
 
@@ -229,15 +221,17 @@ class PrivateRidge(_LinearModel):
         mechanism: str = "auto",
         allocation: str = "optimal",
     ) -> None:
+        super().__init__(
+            budget,
+            bounds_X=bounds_X,
+            bounds_y=bounds_y,
+            fit_intercept=fit_intercept,
+            weights=weights,
+            neighbours=neighbours,
+            mechanism=mechanism,
+            allocation=allocation,
+        )
         self.alpha = alpha
-        self.budget = budget
-        self.bounds_X = bounds_X
-        self.bounds_y = bounds_y
-        self.fit_intercept = fit_intercept
-        self.weights = weights
-        self.neighbours = neighbours
-        self.mechanism = mechanism
-        self.allocation = allocation
 
     def _solve(self, matrix: Floats, size: Floats) -> Floats:
         return _solved(matrix, size, self._penalty())
@@ -301,16 +295,18 @@ class PrivateLasso(_LinearModel):
         step: float = 1.0,
         smoothness: object = "bounds",
     ) -> None:
+        super().__init__(
+            budget,
+            bounds_X=bounds_X,
+            bounds_y=bounds_y,
+            fit_intercept=fit_intercept,
+            weights=weights,
+            neighbours=neighbours,
+            mechanism=mechanism,
+            allocation=allocation,
+        )
         self.alpha = alpha
-        self.budget = budget
-        self.bounds_X = bounds_X
-        self.bounds_y = bounds_y
         self.solver = solver
-        self.fit_intercept = fit_intercept
-        self.weights = weights
-        self.neighbours = neighbours
-        self.mechanism = mechanism
-        self.allocation = allocation
         self.passes = passes
         self.clip = clip
         self.step = step

@@ -12,7 +12,8 @@ from inid.accounting import Ledger
 from inid.arguments import Floats, real, shown
 from inid.errors import ArgumentError
 from inid.learn.base import PrivateEstimator
-from inid.learn.descent import Descent, LogisticLoss
+from inid.learn.descent import Descent
+from inid.learn.gradients import LogisticLoss
 from inid.learn.reading import read_labels, read_matrix
 
 __all__ = ["PrivateLogisticRegression"]
@@ -106,7 +107,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
         data = read_matrix(self, X, reset=True)
         labels = read_labels(self, data, y)
         classes = self._two_classes(labels)
-        loss = LogisticLoss((labels == classes[1]).astype(np.float64))
+        loss = LogisticLoss(_equal(labels, classes[1]))
         found = Descent.of(self, data.shape[1]).run(data, loss, l1=0.0, l2=alpha, ledger=ledger)
         self._note_fit(ledger)
         self.classes_ = classes
@@ -145,3 +146,17 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
                 "pass classes=(negative, positive) for the labels to be public."
             )
         return found
+
+
+def _equal(labels: Any, label: object) -> Floats:
+    """1 where a label is the one given, 0 elsewhere, also where the two cannot be compared."""
+    if labels.dtype.kind != "O":
+        return np.asarray(labels == label, dtype=np.float64)
+
+    def same(entry: object) -> bool:
+        try:
+            return bool(entry == label)
+        except Exception:  # noqa: BLE001 - a missing label is neither equal nor different, and says so by an error
+            return False
+
+    return np.array([same(entry) for entry in labels], dtype=np.float64)

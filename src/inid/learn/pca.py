@@ -204,10 +204,11 @@ class _Limits:
 
     def _whole(self, rows: Floats) -> Floats:
         """Rows of norm at most R as whole numbers of steps: rounding is towards 0, so no norm grows."""
-        held = np.clip(np.where(np.isnan(rows), 0.0, rows), -_FARTHEST, _FARTHEST)
-        lengths = np.sqrt(np.einsum("ij,ij->i", held, held))
-        shrink = np.minimum(1.0, self.norm * _DOWN / np.maximum(lengths, self.norm * _DOWN))
-        return np.asarray(np.trunc(held * (shrink / self.step)[:, None]))
+        with np.errstate(all="ignore"):  # whatever the caller has set, no error may depend on an entry
+            held = np.clip(np.where(np.isnan(rows), 0.0, rows), -_FARTHEST, _FARTHEST)
+            lengths = np.sqrt(np.einsum("ij,ij->i", held, held))
+            shrink = np.minimum(1.0, self.norm * _DOWN / np.maximum(lengths, self.norm * _DOWN))
+            return np.asarray(np.trunc(held * (shrink / self.step)[:, None]))
 
 
 def subspace_recovery_error(U_hat: object, U: object) -> float:

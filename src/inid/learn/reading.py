@@ -1,19 +1,36 @@
 """Reading what users pass: bounds are public and checked; data are checked for shape and type only.
 
-No message made here ever holds a value of the data, and no branch depends on one.
+No message made here ever holds a value of the data, and no error depends on one: only types and shapes are refused.
+What scikit-learn would say is prevented where it would show entries (complex numbers, arrays of one dimension), and
+entries of arrays of objects are read by their type, so that a number too large for a float is no error either.
 """
 
+import math
+import numbers
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
+from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d, validate_data
 
+from inid.accounting import Ledger
 from inid.arguments import Floats, shown
 from inid.budget import Budget
 from inid.errors import ArgumentError
 
-__all__ = ["read_bounds", "read_budget", "read_labels", "read_matrix", "read_numbers", "read_sizes", "read_target"]
+__all__ = [
+    "read_bounds",
+    "read_budget",
+    "read_labels",
+    "read_ledger",
+    "read_matrix",
+    "read_rows",
+    "read_sizes",
+    "read_target",
+]
 
+_FLOAT = int(np.finfo(np.float64).max)
+_MISSING = ("NAType", "NaTType")  # how data frames write a missing entry
 _LARGEST, _LEAST = 1e100, 1e-100  # squares and fourth powers of bounds stay within the floats
 
 
@@ -62,24 +79,42 @@ def read_bounds(name: str, bounds: object, features: int) -> tuple[Floats, Float
     return lower, upper
 
 
+def read_ledger(ledger: object) -> Ledger | None:
+    """The ledger of a fit, which is optional."""
+    if ledger is not None and (isinstance(ledger, type) or not callable(getattr(ledger, "charge", None))):
+        raise ArgumentError(
+            f"ledger must be an inid.Ledger, got {shown(ledger)}: open it with inid.Ledger.open(path, total=...)."
+        )
+    return ledger  # type: ignore[return-value]
+
+
 def read_matrix(estimator: object, X: Any, *, reset: bool) -> Floats:
     """X as float64; its names and number of columns are remembered (`reset`) or compared with those remembered.
 
     NaN and infinities pass: what is done with them is decided where values are clipped.
     """
-    return np.asarray(
-        validate_data(estimator, read_numbers("X", X), dtype=np.float64, ensure_all_finite=False, reset=reset)
-    )
+    with np.errstate(all="ignore"):
+        return np.asarray(
+            validate_data(estimator, _table("X", X), dtype=np.float64, ensure_all_finite=False, reset=reset)
+        )
+
+
+def read_rows(X: Any) -> Floats:
+    """X as float64, for functions that remember nothing."""
+    with np.errstate(all="ignore"):
+        return np.asarray(check_array(_table("X", X), dtype=np.float64, ensure_all_finite=False, input_name="X"))
 
 
 def read_target(estimator: object, X: Floats, y: Any) -> Floats:
     """Y as a float64 array with one entry for each row of X."""
-    flat = _column(estimator, X, y)
-    return np.asarray(read_numbers("y", flat), dtype=np.float64)
+    with np.errstate(all="ignore"):
+        return np.asarray(_column(estimator, X, y if y is None else _numbers("y", y)), dtype=np.float64)
 
 
 def read_labels(estimator: object, X: Floats, y: Any) -> np.ndarray[Any, Any]:
-    """Y as an array of labels of any type, with one entry for each row of X."""
+    """Y as an array of labels of any type but complex, with one entry for each row of X."""
+    if y is not None and not hasattr(y, "tocsr"):
+        _array("y", y)
     return _column(estimator, X, y)
 
 
@@ -105,17 +140,61 @@ def read_sizes(name: str, value: object, features: int) -> Floats:
     return np.broadcast_to(numbers, (features,)).copy()
 
 
-def read_numbers(name: str, values: Any) -> Any:
-    """The values, as floats where their type leaves it open: a converter's own message would show an entry."""
+def _table(name: str, values: Any) -> Any:
+    """Numbers with rows and columns; scikit-learn's own message for a single row or column would show it."""
+    read = _numbers(name, values)
+    if len(np.shape(read)) < 2:
+        raise ArgumentError(
+            f"{name} must have two dimensions, got shape {np.shape(read)}. Reshape your data: one row per person, one "
+            "column per feature."
+        )
+    return read
+
+
+def _numbers(name: str, values: Any) -> Any:
+    """The values, if their type says that they are real numbers; objects are read one by one."""
+    if hasattr(values, "tocsr"):
+        return values  # sparse: refused by scikit-learn, in words that show nothing
+    raw = _array(name, values)
+    if raw.dtype.kind in "biuf":
+        return values if isinstance(values, np.ndarray) or hasattr(values, "columns") else raw
+    if raw.dtype.kind != "O":
+        raise _not_numbers(name)
+    floats = np.array([_number(name, entry) for entry in raw.reshape(-1)], dtype=np.float64).reshape(raw.shape)
+    if raw.ndim == 2 and hasattr(values, "iloc"):  # a data frame keeps its names
+        return type(values)(floats, index=values.index, columns=values.columns)
+    return floats
+
+
+def _array(name: str, values: Any) -> np.ndarray[Any, Any]:
+    if isinstance(values, np.ma.MaskedArray):
+        raise ArgumentError(f"{name} must not be a masked array: fill the masked entries first, with NaN, say.")
     try:
-        kind = "f" if hasattr(values, "tocsr") else np.asarray(values).dtype.kind
-        if kind not in "OUS":
-            return values
-        if kind == "O":
-            return (values if hasattr(values, "astype") else np.asarray(values)).astype(np.float64)
-    except Exception:  # noqa: BLE001, S110 - any converter may raise anything, and its message may hold data
-        pass
-    raise ArgumentError(f"{name} must hold real numbers: convert or drop the columns that hold something else.")
+        raw = np.asarray(values)
+    except Exception:  # noqa: BLE001 - any converter may raise anything, and its message may hold data
+        raise _not_numbers(name) from None
+    if raw.dtype.kind == "c":
+        raise ArgumentError(f"Complex data not supported: {name} must hold real numbers.")
+    return raw
+
+
+def _number(name: str, entry: object) -> float:
+    """One entry by its type: a number, held to the range of the floats, or NaN for a missing one."""
+    if isinstance(entry, float):
+        return float.__float__(entry)  # not a subclass's own, which could say anything
+    if isinstance(entry, (np.floating, np.bool_)):
+        return float(np.float64(entry))
+    if isinstance(entry, (numbers.Rational, np.integer)):
+        return float(max(-_FLOAT, min(_FLOAT, entry)))
+    if isinstance(entry, Decimal):
+        return math.nan if entry.is_nan() else float(max(Decimal(-_FLOAT), min(Decimal(_FLOAT), entry)))
+    if entry is None or type(entry).__name__ in _MISSING:
+        return math.nan
+    raise _not_numbers(name)
+
+
+def _not_numbers(name: str) -> ArgumentError:
+    return ArgumentError(f"{name} must hold real numbers: convert or drop the columns that hold something else.")
 
 
 def _column(estimator: object, X: Floats, y: Any) -> np.ndarray[Any, Any]:

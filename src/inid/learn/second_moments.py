@@ -19,6 +19,7 @@ from inid.learn.headroom import with_headroom
 from inid.planning import NoisePlan, plan
 from inid.releasing import Release, release
 from inid.sensitivity import Sensitivity
+from inid.theory.moments import replaced_products
 
 __all__ = ["MomentPlan", "Moments", "box_sets", "exact_moments", "nearest_psd", "plan_moments", "release_moments"]
 
@@ -45,12 +46,7 @@ def box_sets(columns: Columns, costs: Floats, neighbours: str, *, mean: bool) ->
     Statement (E8). Let B_i bound the size of column i (the constant column has B = 1).
 
     * add_remove: one row z is replaced by zeros, so d_ij = z_i z_j: the box B_i B_j, which is attained.
-    * replace: d_ij lies within the width of the range of z_i z_j, a box. And for any omega > 0 with sum W, d lies in
-      the ellipsoid r_ij = W B_i B_j / sqrt(omega_i omega_j), r_ii = W B_i^2 sqrt(2 / (omega_i^2 + W omega_i)).
-
-    Why: with u = z / B, v = z' / B and omega scaled to W = 1, the ellipsoid's sum is (s^2 + t^2)/2 - c^2 +
-    sum omega_i (u_i^2 - v_i^2)^2 / 2, s, t and c being the omega-weighted means of u^2, v^2 and u v. By Jensen s^2 <=
-    sum omega u^4, so it is at most sum omega (u^4 + v^4 - u^2 v^2), and a^2 + b^2 - a b <= 1 for a, b in [0, 1].
+    * replace: d_ij lies within the width of the range of z_i z_j, a box; and in the ellipsoid of `replaced_products`.
 
     Args:
         columns: The mapping, whose ranges are exact.
@@ -71,13 +67,9 @@ def box_sets(columns: Columns, costs: Floats, neighbours: str, *, mean: bool) ->
     # A square is never below 0, and reaches 0 when the column's range does.
     squares = np.where((low <= 0) & (high >= 0), 0.0, np.minimum(low**2, high**2))
     widest = np.where(i == j, (size[i] ** 2 - squares[i]) * _UP, widest)
-    omega = costs * size
-    whole = omega.sum()
-    radii = whole * size[i] * size[j] / np.sqrt(omega[i] * omega[j])
-    diagonal = whole * size[i] ** 2 * np.sqrt(2 / (omega[i] ** 2 + whole * omega[i]))
     return [
         Sensitivity.box(widest, neighbours=neighbours),
-        Sensitivity.ellipsoid(np.where(i == j, diagonal, radii) * _UP, neighbours=neighbours),
+        Sensitivity.ellipsoid(replaced_products(size, costs * size, i, j), neighbours=neighbours),
     ]
 
 

@@ -18,7 +18,7 @@ from inid.budget import ZCDP, ApproxDP, Budget, GaussianDP, PureDP
 from inid.errors import ArgumentError
 from inid.learn.fixed_point import Columns, fixed_columns, product_bits
 from inid.learn.headroom import with_headroom
-from inid.learn.reading import read_bounds, read_budget, read_numbers
+from inid.learn.reading import read_bounds, read_budget, read_rows
 from inid.planning import plan
 from inid.releasing import release
 from inid.sensitivity import Sensitivity
@@ -60,9 +60,7 @@ def estimate_smoothness(
     >>> bool(abs(estimate - 1 / 3).max() < 0.05)
     True
     """
-    data = np.asarray(read_numbers("X", X), dtype=np.float64)
-    if data.ndim != 2 or 0 in data.shape:
-        raise ArgumentError("X must have two dimensions, rows and columns: pass a matrix.")
+    data = read_rows(X)
     lower, upper = read_bounds("bounds", bounds, data.shape[1])
     if weights is not None:
         choice("weights", weights, ("relative",))

@@ -1,7 +1,8 @@
 """What a fit costs: one charge before the data are looked at, the whole budget and no more."""
 
 from decimal import Decimal
-from unittest.mock import patch
+from types import SimpleNamespace
+from unittest.mock import Mock, patch
 
 import numpy as np
 import pytest
@@ -67,22 +68,28 @@ def test_every_baseline_is_one_argument_away(allocation):
 
 def test_the_plan_of_a_descent_covers_every_step_drawn():
     model = learn.PrivateLogisticRegression(budget=BUDGET, bounds_X=(-1, 1), passes=7, fit_intercept=True)
-    drawn = []
+    made, drawn = [], []
 
-    def counted(values, scales, table, source):
-        drawn.append(float(scales[0]))
-        return np.zeros(1)
+    class Counted:
+        def __init__(self, scales, rounds, table, source):  # noqa: ARG002 - as the class it stands for
+            made.append(np.tile(scales, rounds))
 
-    with patch.object(descent, "noisy", counted):
+        def add(self, value):
+            drawn.append(value)
+            return 0.0
+
+    with patch.object(descent, "PreparedNoise", Counted):
         model.fit(X, Y > 0)
     assert model.plan_.dimension == len(drawn) == 7 * 4
-    assert sorted(drawn) == sorted(model.plan_.scales.tolist())
+    assert len(made) == 1
+    assert sorted(made[0].tolist()) == sorted(model.plan_.scales.tolist())
 
 
 def test_a_refused_descent_draws_nothing_and_looks_at_nothing():
     ledger = inid.Ledger(total=inid.ApproxDP(0.1, 1e-6))
     model = learn.PrivateLogisticRegression(budget=BUDGET, bounds_X=(-1, 1), classes=(0, 1))
-    with patch.object(descent, "noisy", side_effect=AssertionError), pytest.raises(inid.BudgetError):
+    refuse = {name: Mock(side_effect=AssertionError) for name in ("PreparedNoise", "bounded_features")}
+    with patch.multiple(descent, **refuse), pytest.raises(inid.BudgetError):
         model.fit(X, Y > 0, ledger=ledger)
     assert not hasattr(model, "coef_")
 
@@ -211,3 +218,24 @@ def test_a_descent_that_diverges_stays_among_the_numbers(step):
     lasso = learn.PrivateLasso(1e300, bounds_y=(-3, 3), solver="coordinate_descent", smoothness=[1e-150] * 3, **common)
     assert np.isfinite(lasso.fit(X, Y).coef_).all()
     assert np.isfinite(learn.PrivateLogisticRegression(**common).fit(X, Y > 0).coef_).all()
+
+
+def test_the_compiled_loop_is_used_when_it_is_there_or_worth_it_and_changes_no_bit(monkeypatch):
+    models = estimators()[-2:]  # the two that descend
+    used = []
+    original = descent.Gradients
+
+    def watched(*args, compiled):
+        used.append(compiled)
+        return original(*args, compiled=compiled)
+
+    monkeypatch.setattr(descent, "Gradients", watched)
+    found = []
+    for switch, loaded, least in (("1", False, 1 << 29), ("1", True, 1 << 29), ("1", False, 1), ("0", True, 1)):
+        monkeypatch.setenv("INID_COMPILED", switch)
+        monkeypatch.setattr(descent, "_WORTH_LOADING", least)
+        monkeypatch.setattr(descent, "sys", SimpleNamespace(modules={"numba": None} if loaded else {}))
+        with unsafe_seed(5):
+            found.append([model.fit(X, y).coef_.tolist() for model, y in models])
+    assert used == [False, False, True, True, True, True, False, False]
+    assert all(coefficients == found[0] for coefficients in found)

@@ -1,0 +1,44 @@
+"""A clipped sum as one compiled loop, when numba is installed: the bits of `gradients` in a third of its time."""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+__all__ = ["BLOCK", "clipped_sum"]
+
+BLOCK = 1024  # entries at a time: they stay in the first-level cache
+
+
+@lru_cache(maxsize=1)
+def clipped_sum() -> Callable[..., Any]:
+    """The compiled loop: column, slopes, threshold, the large constant, a block of floats, its bits -> sum of bits."""
+    import numba
+
+    floats = numba.types.Array(numba.float64, 1, "C", readonly=True)
+    signature = numba.uint64(
+        floats, floats, numba.float64, numba.float64, numba.float64[::1], numba.uint64[::1]
+    )  # no fast mathematics: every operation is rounded as IEEE 754 has it, and none is fused
+    try:
+        compiled: Callable[..., Any] = numba.njit(signature, cache=True, nogil=True, error_model="numpy")(_loop)
+    except RuntimeError:  # no place to keep the cache: compile for this process only
+        compiled = numba.njit(signature, nogil=True, error_model="numpy")(_loop)
+    return compiled
+
+
+def _loop(column: Any, slopes: Any, bound: Any, large: Any, block: Any, bits: Any) -> Any:
+    total = np.uint64(0)
+    for start in range(0, column.size, block.size):
+        size = min(block.size, column.size - start)
+        # Slices and two short loops: the compiler turns each into vector instructions, but not their union.
+        some, slope, out, whole = column[start : start + size], slopes[start : start + size], block[:size], bits[:size]
+        for i in range(size):
+            one = some[i] * slope[i]
+            # Comparisons become vector instructions; `min` and `max`, which look for NaN, do not.
+            one = bound if one > bound else one  # noqa: FURB136
+            one = -bound if one < -bound else one  # noqa: FURB136
+            out[i] = one + large
+        for i in range(size):
+            total += whole[i]
+    return total

@@ -1,0 +1,221 @@
+"""Sums of clipped per-record gradients, one column at a time: exact, so in any order of the records.
+
+A record's gradient is its entry in the column times the slope of its loss, held to a threshold. What the plan assumes
+of the sums is that one record moves them by at most the threshold. Floating-point sums do not keep that, so nothing
+here depends on the order or on the neighbours of a record:
+
+* Features and moves of coefficients have 26 significant bits each, so their products are exact, and the state takes one
+  correctly rounded addition whether or not the machine fuses the two. (BLAS may fuse some and not others.)
+* A gradient, once clipped, is rounded to a multiple of a power of two by adding a constant so large that the last bit
+  of the float is that multiple. The bits of the floats, read as integers, are then the whole multiples plus a constant,
+  and integers add up exactly.
+* No product is NaN, since all factors are finite and held within bounds whose products do not overflow.
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg.blas import daxpy
+from scipy.special import expit
+
+from inid.arguments import Floats
+from inid.learn.compiled import BLOCK, clipped_sum
+from inid.learn.fixed_point import Columns
+
+__all__ = [
+    "FEATURE_BITS",
+    "Gradients",
+    "LogisticLoss",
+    "Loss",
+    "SquaredLoss",
+    "bounded_features",
+    "short",
+    "whole_steps",
+]
+
+Words = NDArray[np.uint64]
+
+FEATURE_BITS = 50  # of a column's size; smaller entries count as 0
+_SPLIT = 2.0**27 + 1  # Dekker: z = _SPLIT * x, z - (z - x) is x to 26 bits
+_SMALLEST = 2.0**-900  # of a move times the size of its column; beyond, no product with a feature loses bits
+_STEPS_OF_ONE = 1.5 * 2.0**52
+_CHUNK = 1 << 15  # rows at a time, so that the passes over a chunk stay in the second-level cache
+_LINE = 64  # bytes of a cache line
+
+
+class Loss(Protocol):
+    """A loss of x.w, record by record, whose `state` is x.w plus something fixed."""
+
+    curvature: float
+
+    def start(self) -> Floats:
+        """The state at w = 0."""
+
+    def slopes(self, state: Floats, rows: slice) -> Floats:
+        """The derivative of the loss of the records in `rows`, of which `state` is the state."""
+
+
+class SquaredLoss:
+    """(1/2)(x.w - y)^2; the state is the residual."""
+
+    curvature = 1.0
+
+    def __init__(self, target: Floats) -> None:
+        self._target = target
+
+    def start(self) -> Floats:
+        """Minus the target."""
+        return -self._target
+
+    def slopes(self, state: Floats, rows: slice) -> Floats:  # noqa: ARG002 - as for any loss
+        """The residual itself."""
+        return state
+
+
+class LogisticLoss:
+    """log(1 + exp(x.w)) - t x.w for labels t of 0 and 1; the state is x.w."""
+
+    curvature = 0.25
+
+    def __init__(self, positive: Floats) -> None:
+        self._positive = positive
+        self._slopes = np.empty(min(len(positive), _CHUNK))
+
+    def start(self) -> Floats:
+        """Zeros."""
+        return np.zeros_like(self._positive)
+
+    def slopes(self, state: Floats, rows: slice) -> Floats:
+        """The probability less the label."""
+        out = expit(state, out=self._slopes[: len(state)])
+        out -= self._positive[rows]
+        return np.asarray(out)
+
+
+def bounded_features(data: Floats, columns: Columns, *, constant: bool) -> Floats:
+    """The columns within their bounds, as rows of 26 significant bits, with a last row of ones if there is a constant.
+
+    >>> from inid.learn.fixed_point import fixed_columns
+    >>> columns = fixed_columns(np.array([0.0]), np.array([3.0]), FEATURE_BITS, centre=False)
+    >>> bounded_features(np.array([[0.1], [np.nan], [np.inf]]), columns, constant=True).round(6).tolist()
+    [[0.1, 1.5, 3.0], [1.0, 1.0, 1.0]]
+    """
+    width = data.shape[1]
+    rows = _aligned(width + constant, len(data))
+    rows[:width] = data.T
+    spread = np.empty(len(data))
+    for i in range(width):
+        one = columns.only(i)
+        row = one.whole(rows[i], out=rows[i])
+        # As `short` does it: spread - (spread - x).
+        np.multiply(row, _SPLIT, out=spread)
+        np.subtract(spread, row, out=row)
+        np.subtract(spread, row, out=row)
+        row *= one.step
+    rows[width:] = 1.0
+    return rows
+
+
+class Gradients:
+    """The sums, and the state that they depend on.
+
+    A move of one coefficient is applied to the state when the next sum is asked for, chunk by chunk, so that each step
+    is one pass over the memory.
+
+    Args:
+        features: One row per coefficient, from `bounded_features`.
+        loss: The loss, which holds the targets.
+        steps: The power of two that each coefficient's gradients are rounded to.
+        bounds: The threshold of each, a whole multiple of its step.
+        compiled: Use the compiled loop, which needs numba and gives the same bits.
+    """
+
+    def __init__(self, features: Floats, loss: Loss, steps: Floats, bounds: Floats, *, compiled: bool = False) -> None:
+        self._loss = loss
+        self._steps: list[float] = steps.tolist()
+        count = features.shape[1]
+        chunks = [slice(start, min(start + _CHUNK, count)) for start in range(0, count, _CHUNK)]
+        state, buffer = _aligned(1, count)[0], _aligned(1, min(count, _CHUNK))[0]
+        state[:] = loss.start()
+        self._columns = [[row[rows] for rows in chunks] for row in features]
+        self._parts = [(rows, state[rows], *_two_views(buffer[: rows.stop - rows.start])) for rows in chunks]
+        # Arrays of one entry, which NumPy takes faster than numbers.
+        large = _STEPS_OF_ONE * steps
+        self._ends = list(zip(-bounds[:, None], bounds[:, None], large[:, None], strict=True))
+        self._empty = [-count * int(bits) for bits in large.view(np.int64)]
+        self._pending: tuple[list[Floats], float] | None = None
+        self._bits_of = _compiled() if compiled else _vectorised
+
+    def move(self, i: int, by: float) -> None:
+        """Note that coefficient i has moved, by a number that `short` has made."""
+        self._pending = (self._columns[i], by)
+
+    def sum(self, i: int) -> float:
+        """The sum of the clipped gradients of coefficient i."""
+        column, total, pending = self._columns[i], self._empty[i], self._pending
+        for at, (rows, state, buffer, whole) in enumerate(self._parts):
+            if pending is not None:
+                daxpy(pending[0][at], state, state.size, pending[1])
+            slopes = self._loss.slopes(state, rows)
+            total += self._bits_of(column[at], slopes, self._ends[i], buffer, whole)  # modulo 2^64, as is read below
+        self._pending = None
+        return float((total + 2**63) % 2**64 - 2**63) * self._steps[i]
+
+
+_Ends = tuple[Floats, Floats, Floats]
+
+
+def _vectorised(column: Floats, slopes: Floats, ends: _Ends, buffer: Floats, bits: Words) -> int:
+    """The sum of the bits of the clipped gradients plus the large constant, modulo 2^64."""
+    np.multiply(column, slopes, out=buffer)
+    buffer.clip(ends[0], ends[1], out=buffer)
+    np.add(buffer, ends[2], out=buffer)
+    return int(np.add.reduce(bits))
+
+
+def _compiled() -> Callable[[Floats, Floats, _Ends, Floats, Words], int]:
+    """The same, compiled."""
+    loop = clipped_sum()
+
+    def call(column: Floats, slopes: Floats, ends: _Ends, buffer: Floats, bits: Words) -> int:
+        return int(loop(column, slopes, ends[1][0], ends[2][0], buffer[:BLOCK], bits[:BLOCK]))
+
+    return call
+
+
+def short(move: float, size: float) -> float:
+    """A move of a coefficient to 26 significant bits; 0 if a product with a feature could be subnormal.
+
+    Args:
+        move: By how much, less than 2^900.
+        size: The public size of the coefficient's column.
+
+    >>> short(0.1, 1.0) == 0.1, round(short(0.1, 1.0), 8), short(1e-300, 1.0)
+    (False, 0.1, 0.0)
+    """
+    if abs(move) * size < _SMALLEST:
+        return 0.0
+    spread = _SPLIT * move
+    return spread - (spread - move)
+
+
+def whole_steps(thresholds: Floats, rows: int) -> tuple[Floats, Floats]:
+    """(powers of two, thresholds): each threshold a whole multiple of its step, so that rounding cannot cross it."""
+    bits = min(53 - rows.bit_length(), 50)  # the sum stays below 2^53 steps, one gradient below 2^51
+    steps = np.ldexp(1.0, np.frexp(thresholds)[1] - bits)
+    return steps, np.floor(thresholds / steps) * steps
+
+
+def _two_views(buffer: Floats) -> tuple[Floats, Words]:
+    """The floats, and their bits."""
+    return buffer, buffer.view(np.uint64)
+
+
+def _aligned(count: int, length: int) -> Floats:
+    """Room for rows of floats, each beginning with a cache line and elsewhere in its page: vectors load faster so."""
+    stride = (length // _LINE + 2) * _LINE + _LINE // 8
+    room = np.empty(count * stride + _LINE)
+    start = -room.ctypes.data % _LINE // room.itemsize
+    return room[start : start + count * stride].reshape(count, stride)[:, :length]
