@@ -345,6 +345,6 @@ def _plot(study: Study, out: Outcome, found: dict[tuple[str, float, float, str],
                 printed = [_PRINTED.get(p, (math.nan,) * 3)[_COLUMNS.index(method)] for p in promises]
                 ax.plot(at, printed, "x", color="#000000")
         ax.set_xticks(range(len(promises)), [f"{kind.capitalize()}\n({e:g}, {d:g})" for kind, e, d in promises])
-        ax.set(ylabel="test accuracy, %")
+        ax.set(ylabel="test accuracy, %", ylim=(0, 95))  # room for the legend
         ax.legend(ncols=2, fontsize=7)
     out.figures.append(figure)
