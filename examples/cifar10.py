@@ -160,6 +160,7 @@ def train(options: argparse.Namespace) -> dict[str, object]:
         allocation=options.allocation,
         mechanism=options.mechanism,
         thresholds=thresholds,
+        total=options.total,
         noise=options.noise,
         max_physical_batch_size=options.max_physical_batch_size,
     )
@@ -204,7 +205,7 @@ def _epoch(model: nn.Module, private: dpsgd.PrivateTraining, schedule: object, o
 
 def _schedule(options: argparse.Namespace, optimizer: dpsgd.PrivateOptimizer, per_epoch: int) -> object:
     whole = options.epochs * per_epoch
-    shapes = {"constant": lambda step: 1.0, "cosine": lambda step: 0.5 * (1 + math.cos(math.pi * min(step / whole, 1)))}
+    shapes = {"constant": lambda _: 1.0, "cosine": lambda step: 0.5 * (1 + math.cos(math.pi * min(step / whole, 1)))}
     return torch.optim.lr_scheduler.LambdaLR(optimizer, shapes[options.schedule])
 
 
@@ -225,7 +226,7 @@ def _keep(path: Path | None, model: nn.Module, optimizer: dpsgd.PrivateOptimizer
     state = {
         "model": model.state_dict(),
         "optimizer": optimizer.state_dict(),
-        "schedule": {"last_epoch": schedule.last_epoch, "_step_count": schedule._step_count},
+        "schedule": schedule.state_dict(),
         "epoch": epoch,
     }
     beside = path.with_suffix(".part")
@@ -256,6 +257,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     add("--momentum", type=float, default=0.9)
     add("--schedule", choices=("constant", "cosine"), default="constant")
     add("--max-grad-norm", type=float, default=1.0)
+    add("--total", type=float, default=None, help="a threshold for the whole gradient, before the layers' own")
     add("--clipping", choices=("global", "per_layer", "elementwise"), default="per_layer")
     add("--allocation", choices=("optimal", "spr", "iid"), default="optimal")
     add("--mechanism", choices=("gaussian", "laplace"), default="gaussian")

@@ -1,12 +1,15 @@
 """What a training run has cost so far."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from scipy.optimize import brentq
+
 from inid import arguments
 from inid.accounting import Composition, compose, subsample
-from inid.budget import GaussianDP, PureDP
+from inid.budget import ApproxDP, GaussianDP, PureDP
 from inid.errors import ArgumentError, BudgetError, RecordError
 from inid.planning import plan
 from inid.sensitivity import Sensitivity
@@ -87,11 +90,13 @@ class Accountant:
 
     def get_epsilon(self, delta: float) -> float:
         """The epsilon, certified, that all steps so far have cost at a delta."""
-        return self.composition().epsilon(delta) if self._history else 0.0
+        checked = ApproxDP(0.0, delta).delta
+        return self.composition().epsilon(checked) if self._history else 0.0
 
     def get_delta(self, epsilon: float) -> float:
         """The delta, certified, that all steps so far have cost at an epsilon."""
-        return self.composition().delta(epsilon) if self._history else 0.0
+        checked = arguments.real("epsilon", epsilon, least=0, cure="pass the epsilon at which to read the curve")
+        return self.composition().delta(checked) if self._history else 0.0
 
     def composition(self) -> Composition:
         """The privacy of all steps so far, for other questions."""
@@ -153,9 +158,11 @@ def noise_multiplier_for(
     True
     """
     target = arguments.real("target_epsilon", target_epsilon, above=0, cure="pass the epsilon the run may cost")
+    granted = ApproxDP(0.0, target_delta).delta
+    run = _segment(mechanism, 1.0, sample_rate, steps)
 
     def cost(multiplier: float) -> float:
-        return Segment(mechanism, multiplier, sample_rate, steps).composition().epsilon(target_delta)
+        return replace(run, noise_multiplier=multiplier).composition().epsilon(granted)
 
     low, high = 0.0, 1.0
     while cost(high) > target:
@@ -171,7 +178,11 @@ def noise_multiplier_for(
             low, high = low / 2, low
             if low < 1e-2:
                 break
-    while high / low > 1 + 1e-4:
-        middle = (low * high) ** 0.5
-        low, high = (low, middle) if cost(middle) <= target else (middle, high)
+    if low and cost(low) > target:
+        # The curve is smooth: a root finder needs a third of the evaluations of bisection. What it finds is checked.
+        over = brentq(lambda at: math.log(cost(math.exp(at)) / target), math.log(low), math.log(high), xtol=2e-5)
+        found = math.exp(over)
+        while cost(found) > target:
+            found *= 1 + 5e-5
+        high = min(found, high)
     return high

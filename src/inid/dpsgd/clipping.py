@@ -4,17 +4,19 @@ The only facts about the data that leave this file are the clipped sums and, for
 examples were within them.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from inid.dpsgd.rows import Dense, Rows
+from inid.dpsgd.rows import Dense, Rows, row_norms
 
-__all__ = ["MARGIN", "Clipping", "GroupRows", "Rule", "Sums"]
+__all__ = ["LEAST", "MARGIN", "MOST", "Clipping", "GroupRows", "Rule", "Sums"]
 
 Clipping = Literal["global", "per_layer", "elementwise"]
 GroupRows = list[Rows | None]  # one entry per parameter of a group; None where no gradient came
@@ -23,8 +25,14 @@ Pieces = list[tuple[Tensor, Rows]]  # where in the sums the rows of a parameter 
 _SHORT = 4096
 
 # Gradients are scaled to a hair below their threshold, so that they stay within it in spite of rounding: a norm is off
-# by at most 33 units of rounding (64 entries at a time, then float64), and scaling adds two.
+# by at most 33 units of rounding (64 entries at a time, then float64), and scaling adds four.
 MARGIN = {torch.float32: 2.0**-18, torch.float64: 2.0**-46}
+
+# Thresholds far from these ends, so that no product of a gradient and its factor leaves the range of float32.
+LEAST, MOST = 2.0**-40, 2.0**40
+
+# An example whose gradient is longer than this many thresholds adds nothing: its factor would lose digits in float32.
+_LONGEST = 2.0**80
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +44,7 @@ class Rule:
         thresholds: Each group's threshold.
         margin: By how much, relatively, to stay below it.
         bounds: What every entry of a group is held to instead of the group's norm, or None.
-        total: A threshold for the norm of all groups together, on top of their own, or None.
+        total: A threshold for the norm of all groups together, applied before their own, or None.
         quanta: The steps to which clipped gradients are truncated, group by group, so that sums are exact; or None.
         counts: Whether to count the examples within their threshold.
     """
@@ -62,6 +70,8 @@ class Sums:
     def __init__(self, sizes: Sequence[Sequence[int]], dtype: torch.dtype, device: torch.device) -> None:
         self._sizes = sizes
         self._starts = [0, *accumulate(sum(group) for group in sizes)]
+        self._places: dict[tuple[int, int], Tensor] = {}
+        self._norms: list[tuple[int, Tensor]] = []
         self.flat = torch.zeros(self._starts[-1], dtype=dtype, device=device)
         self.inside = torch.zeros(len(sizes), dtype=torch.float64, device=device)
         self.examples = 0
@@ -70,96 +80,141 @@ class Sums:
         """Forget everything."""
         self.flat.zero_()
         self.inside.zero_()
+        self._norms.clear()
         self.examples = 0
 
     def add_group(self, at: int, rows: GroupRows, scale: float, rule: Rule) -> None:
         """Clip the rows of one group, each times `scale`, and add them."""
-        pieces = self._pieces(at, rows)
         if rule.bounds is not None:
-            for place, own in pieces:
-                place.add_(_held(own, scale, rule.bounds[at], None if rule.quanta is None else rule.quanta[at]))
+            for place, own in self._pieces(at, rows):
+                exact = None if rule.quanta is None else rule.quanta[at]
+                place.add_(_held(own, scale, rule.bounds[at], exact, place.dtype))
             return
-        pieces, norms = _measured(pieces, rule.norm)
-        self._count(at, norms, scale, rule)
-        _add(pieces, _factors(norms, rule.thresholds[at], scale, rule.margin), at, rule)
+        pieces, norms = _measured(self._pieces(at, rows), rule.norm)
+        if rule.counts:
+            self._norms.append((at, norms))
+        limit = rule.thresholds[at] * (1 - rule.margin)
+        _add(pieces, _shares(norms, limit / scale), limit, None if rule.quanta is None else rule.quanta[at])
 
     def add_all(self, groups: dict[int, GroupRows], scale: float, rule: Rule) -> None:
-        """Clip every group, then all of them together to the rule's total, and add them."""
-        measured, factors, left = {}, {}, []
-        for at, rows in groups.items():
-            measured[at], norms = _measured(self._pieces(at, rows), rule.norm)
-            self._count(at, norms, scale, rule)
-            factors[at] = _factors(norms, rule.thresholds[at], scale, rule.margin)
-            left.append(torch.where(factors[at] > 0, factors[at] * norms, 0.0) ** rule.norm)
-        if not left or rule.total is None:
-            return
-        last = _factors(torch.stack(left).sum(0) ** (1 / rule.norm), rule.total, 1.0, rule.margin)
-        for at, pieces in measured.items():
-            _add(pieces, factors[at] * last, at, rule)
+        """Clip the whole to the rule's total, then what is left of every group to its own threshold, and add them.
 
-    def _count(self, at: int, norms: Tensor, scale: float, rule: Rule) -> None:
-        if rule.counts:
-            self.inside[at] += (norms * scale <= rule.thresholds[at]).sum()
+        The total comes first because it keeps the direction of a gradient: the thresholds of the groups, and the counts
+        of examples within them, concern what it leaves.
+        """
+        if not groups or rule.total is None:
+            return
+        measured = {at: _measured(self._pieces(at, rows), rule.norm) for at, rows in groups.items()}
+        whole = rule.total * (1 - rule.margin)
+        length = torch.linalg.vector_norm(torch.stack([norms for _, norms in measured.values()]), ord=rule.norm, dim=0)
+        first = _shares(length, whole / scale).mul_(whole)
+        for at, (pieces, norms) in measured.items():
+            # Infinitely long parts of an example are left out: infinity times zero is not a number.
+            left = (first * norms).nan_to_num_(nan=0.0)
+            if rule.counts:
+                self._norms.append((at, left / scale))
+            limit = rule.thresholds[at] * (1 - rule.margin)
+            _add(pieces, first * _shares(left, limit), limit, None if rule.quanta is None else rule.quanta[at])
+
+    def count(self, scale: float, rule: Rule) -> None:
+        """Count the examples of one backward that were within their thresholds."""
+        if self._norms:
+            groups = [at for at, _ in self._norms]
+            limits = [rule.thresholds[at] / scale for at in groups]
+            norms = torch.stack([own for _, own in self._norms])
+            within = norms <= torch.tensor(limits, dtype=norms.dtype, device=norms.device)[:, None]
+            self.inside.index_add_(0, torch.tensor(groups, device=norms.device), within.sum(1, dtype=torch.float64))
+            self._norms.clear()
 
     def _pieces(self, at: int, rows: GroupRows) -> Pieces:
         """Where each parameter's rows go; on a GPU short rows that lie side by side become one, to launch less."""
-        made: list[tuple[int, int, Rows]] = []
+        made: list[tuple[int, int, list[Rows]]] = []
         start = self._starts[at]
         for size, own in zip(self._sizes[at], rows, strict=True):
             if own is not None:
-                before = made[-1] if made else None
-                if before and before[1] == start and _short(own, size) and _short(before[2], start - before[0]):
-                    made[-1] = (before[0], start + size, Dense(torch.cat([before[2].dense(), own.dense()], 1)))
+                first, last, before = made[-1] if made else (0, -1, [])
+                if last == start and _short(own, size) and _short(before[-1], start - first):
+                    made[-1] = (first, start + size, [*before, own])
                 else:
-                    made.append((start, start + size, own))
+                    made.append((start, start + size, [own]))
             start += size
-        return [(self.flat[first:last], own) for first, last, own in made]
+        return [(self._place(first, last), _joined(own)) for first, last, own in made]
+
+    def _place(self, first: int, last: int) -> Tensor:
+        found = self._places.get((first, last))
+        if found is None:
+            found = self._places[first, last] = self.flat[first:last]
+        return found
 
 
 def _short(own: Rows, size: int) -> bool:
     return own.is_cuda and isinstance(own, Dense) and size <= _SHORT
 
 
-def _add(pieces: Pieces, factors: Tensor, at: int, rule: Rule) -> None:
-    for place, own in pieces:
-        if rule.quanta is None:
-            place.add_(own.combined(factors.to(place.dtype)))
-        else:
-            place.add_(_truncated(own.dense().double() * factors[:, None], rule.quanta[at]))
+def _joined(rows: list[Rows]) -> Rows:
+    return rows[0] if len(rows) == 1 else Dense(torch.cat([own.dense() for own in rows], 1))
 
 
-def _held(own: Rows, scale: float, bound: float, quantum: float | None) -> Tensor:
+def _add(pieces: Pieces, shares: Tensor, limit: float, quantum: float | None) -> None:
+    """Add the rows, each times its share of the limit."""
+    if quantum is None:
+        factors = shares.to(pieces[0][0].dtype)
+        for place, own in pieces:
+            place.add_(own.combined(factors), alpha=limit)
+    else:
+        factors = shares * limit
+        for place, own in pieces:
+            place.add_(_summed(own, lambda rows: _truncated(rows.double() * factors[:, None], quantum)))
+
+
+def _summed(own: Rows, work: Callable[[Tensor], Tensor]) -> Tensor:
+    """A sum over the rows written down, which need not be brought into order before."""
+    return own.arranged(work(own.rows)) if isinstance(own, Dense) else work(own.dense())
+
+
+def _held(own: Rows, scale: float, bound: float, quantum: float | None, kind: torch.dtype) -> Tensor:
     """The sum of the rows times `scale`, every entry held to a bound."""
-    dense = own.finite().dense()
-    dense = (dense if dense.dtype == torch.float64 else dense.float()) * scale
-    nearest = torch.tensor(bound, dtype=dense.dtype)
-    limit = float(nearest if nearest.double() <= bound else torch.nextafter(nearest, torch.zeros_like(nearest)))
-    held = dense.clamp_(-limit, limit)
-    return held.sum(0) if quantum is None else _truncated(held.double(), quantum)
+
+    def work(rows: Tensor) -> Tensor:
+        scaled = (rows if rows.dtype == torch.float64 else rows.float()) * scale
+        limit = bound if scaled.dtype == kind == torch.float64 else _below(bound)
+        held = scaled.clamp_(-limit, limit)
+        return held.sum(0) if quantum is None else _truncated(held.double(), quantum)
+
+    return _summed(own.finite(), work)
+
+
+def _below(bound: float) -> float:
+    """The largest float32 that is not above a number."""
+    nearest = np.float32(bound)
+    return float(nearest if float(nearest) <= bound else np.nextafter(nearest, np.float32(0)))
 
 
 def _measured(pieces: Pieces, norm: int) -> tuple[Pieces, Tensor]:
-    """The rows without numbers that are not finite, and their norms in float64 (not finite where one overflows)."""
+    """The rows without numbers that are not finite, and their norms in float64 (infinite where one overflows)."""
     norms = None if pieces[0][1].is_cuda else _norms(pieces, norm)
     # To look whether all is well would make a GPU wait; there, sweeping is cheaper than asking.
-    if norms is None or not bool(norms.isfinite().all()):
+    if norms is None or not math.isfinite(float(norms.sum())):
         pieces = [(place, own.finite()) for place, own in pieces]
         norms = _norms(pieces, norm)
     return pieces, norms
 
 
 def _norms(pieces: Pieces, norm: int) -> Tensor:
+    alone = pieces[0][1]
+    if len(pieces) == 1 and alone.is_cuda and isinstance(alone, Dense):
+        return row_norms(alone.rows, norm)  # two launches less than the root of the sum of squares
     powers = [own.powers(norm) for _, own in pieces]
     total = powers[0] if len(powers) == 1 else torch.stack(powers).sum(0)
-    return total if norm == 1 else total.sqrt()
+    return total if norm == 1 else total.sqrt_()
 
 
-def _factors(norms: Tensor, threshold: float, scale: float, margin: float) -> Tensor:
-    """What to multiply each row by, in float64: `scale`, or less where the row times `scale` exceeds its threshold.
+def _shares(norms: Tensor, least: float) -> Tensor:
+    """1 / norm, or 1 / `least` where the norm is less: what to multiply a row by so that it is at most 1 long.
 
-    An example whose norm is not finite adds nothing.
+    An example whose norm is infinite, or absurdly large, adds nothing.
     """
-    return (threshold * (1 - margin) / norms).clamp_(max=scale).nan_to_num_(nan=0.0)
+    return torch.threshold(norms.clamp(min=least).reciprocal_(), 1 / (_LONGEST * least), 0.0)
 
 
 def _truncated(values: Tensor, quantum: float) -> Tensor:

@@ -8,9 +8,10 @@ from torch import nn
 
 from inid import arguments
 from inid.arguments import shown
+from inid.dpsgd.clipping import LEAST, MOST
 from inid.errors import ArgumentError
 
-__all__ = ["Group", "group_parameters", "share_thresholds"]
+__all__ = ["Group", "group_parameters", "share_thresholds", "total_threshold"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,11 +108,26 @@ def share_thresholds(max_grad_norm: object, sizes: Sequence[int], norm: int, rul
     """
     cure = "pass the total norm as a number, or a list with one threshold per group"
     if isinstance(max_grad_norm, (list, tuple)):
-        return [
-            float(c)
-            for c in arguments.array("max_grad_norm", max_grad_norm, positive=True, length=len(sizes), cure=cure)
-        ]
+        given = arguments.array("max_grad_norm", max_grad_norm, positive=True, length=len(sizes), cure=cure)
+        return [_in_range("max_grad_norm", float(threshold)) for threshold in given]
     total = arguments.real("max_grad_norm", max_grad_norm, above=0, cure=cure)
     roots = [math.sqrt(size) if rule == "sqrt_size" else 1.0 for size in sizes]
     whole = sum(roots) if norm == 1 else math.sqrt(sum(root * root for root in roots))
-    return [total * root / whole for root in roots]
+    return [_in_range("max_grad_norm", total * root / whole) for root in roots]
+
+
+def total_threshold(total: object) -> float:
+    """The threshold of the whole gradient.
+
+    Raises:
+        ArgumentError: It is not a positive number.
+    """
+    return _in_range("total", arguments.real("total", total, above=0, cure="pass the norm of an example's gradient"))
+
+
+def _in_range(name: str, threshold: float) -> float:
+    if not LEAST <= threshold <= MOST:
+        raise ArgumentError(
+            f"{name} must give thresholds between 2^-40 and 2^40, got {threshold!r}: scale the loss instead."
+        )
+    return threshold

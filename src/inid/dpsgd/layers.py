@@ -10,9 +10,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from inid.dpsgd import kernels
 from inid.dpsgd.rows import Dense, Outer, Rows, Spread
 
-__all__ = ["Formula", "formula_of"]
+__all__ = ["Formula", "formula_of", "has_batch"]
 
 Formula = Callable[[nn.Module, Tensor, Tensor], dict[str, Rows]]
 Sizes = tuple[int, ...]
@@ -36,6 +37,21 @@ def formula_of(layer: nn.Module) -> Formula | None:
     return found
 
 
+def has_batch(layer: nn.Module, inputs: Tensor) -> bool:
+    """Whether a layer with a formula takes the first dimension of its input for the examples.
+
+    Some layers also take a single example without that dimension, and would mix a batch that looks like one.
+
+    >>> layer = nn.Conv1d(3, 4, 2)
+    >>> has_batch(layer, torch.zeros(3, 3, 5)), has_batch(layer, torch.zeros(3, 5))
+    (True, False)
+    """
+    if isinstance(layer, (nn.LayerNorm, nn.RMSNorm)):
+        return inputs.ndim > len(layer.normalized_shape)
+    wanted = _DIMENSIONS.get(type(layer))
+    return inputs.ndim == wanted if wanted else inputs.ndim > (not isinstance(layer, nn.Embedding))
+
+
 def _linear(layer: nn.Module, inputs: Tensor, gradients: Tensor) -> dict[str, Rows]:
     if inputs.ndim == 2:
         rows: dict[str, Rows] = {"weight": Outer(gradients, inputs)}
@@ -53,46 +69,59 @@ def _convolution(layer: nn.Module, inputs: Tensor, gradients: Tensor) -> dict[st
         kernel, stride, dilation = (1, *layer.kernel_size), (1, *layer.stride), (1, *layer.dilation)
     else:
         planes, kernel, stride, dilation = gradients, layer.kernel_size, layer.stride, layer.dilation
-    # Windows written down whole are nine times the input for a 3 x 3 kernel; lines of windows three times, for one more
-    # product per line of the kernel, which pays unless planes are small.
-    lines = stride[0] == 1 and planes.shape[2] * planes.shape[3] >= padded.shape[1]
-    rows = (_by_lines if lines else _by_windows)(padded, planes, kernel, stride, dilation, layer.groups)
-    made: dict[str, Rows] = {"weight": Dense(rows)}
+    if kernels.usable(planes, len(planes) * layer.groups):
+        rows = Dense(kernels.convolution_rows(padded, planes, kernel, stride, dilation, layer.groups))
+    else:
+        rows = _in_torch(padded, planes, kernel, stride, dilation, layer.groups)
+    made: dict[str, Rows] = {"weight": rows}
     return made if layer.bias is None else {**made, "bias": Dense(gradients.flatten(2).sum(2))}
 
 
-def _by_windows(padded: Tensor, planes: Tensor, kernel: Sizes, stride: Sizes, dilation: Sizes, groups: int) -> Tensor:
+def _in_torch(padded: Tensor, planes: Tensor, kernel: Sizes, stride: Sizes, dilation: Sizes, groups: int) -> Dense:
+    # Windows written down whole are nine times the input for a 3 x 3 kernel; lines of windows three times, for one more
+    # product per line of the kernel, which pays unless planes are small.
+    lines = stride[0] == 1 and planes.shape[2] * planes.shape[3] >= padded.shape[1]
+    return (_by_lines if lines else _by_windows)(padded, planes, kernel, stride, dilation, groups)
+
+
+def _by_windows(padded: Tensor, planes: Tensor, kernel: Sizes, stride: Sizes, dilation: Sizes, groups: int) -> Dense:
     size = (*padded.shape[:2], *kernel, *planes.shape[2:])
     examples, channels, rows, columns = padded.stride()
     steps = (rows * dilation[0], columns * dilation[1], rows * stride[0], columns * stride[1])
     met = padded.as_strided(size, (examples, channels, *steps))  # what each entry of the kernel met
     pieces = planes.reshape(len(planes) * groups, planes.shape[1] // groups, -1)
-    return (pieces @ met.reshape(pieces.shape[0], size[1] // groups * kernel[0] * kernel[1], -1).mT).reshape(
-        len(planes), -1
-    )
+    windows = met.reshape(pieces.shape[0], size[1] // groups * kernel[0] * kernel[1], -1)
+    return Dense((pieces @ windows.mT).reshape(len(planes), -1))
 
 
-def _by_lines(padded: Tensor, planes: Tensor, kernel: Sizes, stride: Sizes, dilation: Sizes, groups: int) -> Tensor:
+def _by_lines(padded: Tensor, planes: Tensor, kernel: Sizes, stride: Sizes, dilation: Sizes, groups: int) -> Dense:
     count, outputs, height, width = planes.shape
     examples, channels, rows, columns = padded.stride()
     size = (*padded.shape[:2], kernel[1], padded.shape[2], width)
     met = padded.as_strided(size, (examples, channels, columns * dilation[1], rows, columns * stride[1]))
     flat = met.reshape(count * groups, size[1] // groups * kernel[1], -1)
     pieces = planes.reshape(count * groups, outputs // groups, -1)
-    starts = [line * dilation[0] * width for line in range(kernel[0])]
-    made = [pieces @ flat[:, :, start : start + height * width].mT for start in starts]
-    return torch.stack([each.reshape(*each.shape[:2], -1, kernel[1]) for each in made], 3).reshape(count, -1)
+    made = pieces.new_empty(count * groups, kernel[0], outputs // groups, flat.shape[1])
+    for line in range(kernel[0]):
+        start = line * dilation[0] * width
+        torch.bmm(pieces, flat[:, :, start : start + height * width].mT, out=made[:, line])
+    # To bring the rows into the weight's own order would be to copy them all; it is done to their sum.
+    stored = (groups, kernel[0], outputs // groups, size[1] // groups, kernel[1])
+    return Dense(made.view(count, -1), stored, (0, 2, 3, 1, 4))
 
 
 def _channel_norm(normalised: Tensor, gradients: Tensor) -> dict[str, Rows]:
     """Weight and bias per channel: group and instance normalisation."""
-    gradients = gradients.flatten(2)
-    return {"weight": Dense((gradients * normalised.flatten(2)).sum(2)), "bias": Dense(gradients.sum(2))}
+    normalised, gradients = (entry.reshape(*entry.shape[:2], -1) for entry in (normalised, gradients))
+    return {"weight": Dense((gradients * normalised).sum(2)), "bias": Dense(gradients.sum(2))}
 
 
 def _group_norm(layer: nn.Module, inputs: Tensor, gradients: Tensor) -> dict[str, Rows]:
     assert isinstance(layer, nn.GroupNorm)  # noqa: S101 - as above
-    return _channel_norm(functional.group_norm(inputs, layer.num_groups, eps=layer.eps), gradients.unsqueeze(-1))
+    if kernels.usable(gradients, len(gradients)):
+        weight, bias = kernels.group_norm_rows(inputs, gradients, layer.num_groups, layer.eps)
+        return {"weight": Dense(weight), "bias": Dense(bias)}
+    return _channel_norm(torch.group_norm(inputs, layer.num_groups, eps=layer.eps), gradients)
 
 
 def _instance_norm(layer: nn.Module, inputs: Tensor, gradients: Tensor) -> dict[str, Rows]:
@@ -135,3 +164,5 @@ _FORMULAS: dict[type[nn.Module], Formula] = {
     nn.RMSNorm: _rms_norm,
     nn.Embedding: _embedding,
 }
+
+_DIMENSIONS: dict[type[nn.Module], int] = {nn.Conv1d: 3, nn.Conv2d: 4, nn.InstanceNorm1d: 3, nn.InstanceNorm2d: 4}

@@ -9,7 +9,15 @@ from typing import Any, cast
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, IterableDataset, TensorDataset, default_collate
+from torch.utils.data import (
+    DataLoader,
+    DistributedSampler,
+    IterableDataset,
+    RandomSampler,
+    SequentialSampler,
+    TensorDataset,
+    default_collate,
+)
 
 from inid.arguments import shown
 from inid.errors import ArgumentError, GuaranteeError
@@ -91,6 +99,11 @@ class PoissonLoader:
             raise ArgumentError(
                 f"data_loader must be a torch DataLoader over a dataset with a length, with a batch_size, got "
                 f"{shown(type(loader).__name__)}: make it with DataLoader(dataset, batch_size=...)."
+            )
+        if not isinstance(loader.sampler, (SequentialSampler, RandomSampler, DistributedSampler)):
+            raise ArgumentError(
+                f"data_loader has a sampler of its own ({type(loader.sampler).__name__}), which Poisson sampling would "
+                "replace: leave it out, and pass torch.utils.data.Subset(dataset, indices) to train on a part."
             )
         self.dataset = cast("Any", loader.dataset)
         size = len(self.dataset)

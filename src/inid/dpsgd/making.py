@@ -9,7 +9,7 @@ from torch.utils.data import DataLoader
 from inid import arguments
 from inid.dpsgd.accountant import Accountant, Mechanism, noise_multiplier_for
 from inid.dpsgd.clipping import MARGIN, Clipping
-from inid.dpsgd.grouping import group_parameters, share_thresholds
+from inid.dpsgd.grouping import group_parameters, share_thresholds, total_threshold
 from inid.dpsgd.loading import PoissonLoader
 from inid.dpsgd.noising import Allocation, Recipe, Source
 from inid.dpsgd.optimizer import PrivateOptimizer
@@ -71,7 +71,8 @@ def make_private(
         groups: Names of parameters or modules, one list per group; by default one group per module with parameters.
         thresholds: "flat" (C/sqrt(L) each for L groups; C/L in l1), "sqrt_size" (by the root of a group's size), or
             "adaptive" (they follow private quantiles; see `Adaptive`).
-        total: A threshold for the whole gradient on top of the groups' own.
+        total: A threshold for the whole gradient, applied before the groups' own: the noise then never exceeds that of
+            global clipping, and groups that rarely reach their share of the whole get less.
         noise: "torch" (fast generators with keys from the operating system, floating point) or "exact" (exact sums and
             noise of the exact law, as in `inid.release`; slower).
         loss_reduction: How the loss adds up over the batch: "mean" or "sum".
@@ -164,13 +165,18 @@ def _total(total: object, clipping: str) -> float | None:
         return None
     if clipping != "per_layer":
         raise ArgumentError(f"total goes with per_layer clipping, got {clipping}: leave it out.")
-    return arguments.real("total", total, above=0, cure="pass the norm of an example's whole gradient")
+    return total_threshold(total)
 
 
 def _check_parameters(module: nn.Module, optimizer: torch.optim.Optimizer) -> None:
     if not isinstance(optimizer, torch.optim.Optimizer) or isinstance(optimizer, PrivateOptimizer):
         raise ArgumentError(
             f"optimizer must be a torch optimizer, not yet private, got {type(optimizer).__name__}: make a new one."
+        )
+    if isinstance(optimizer, torch.optim.LBFGS):
+        raise ArgumentError(
+            "optimizer LBFGS evaluates the loss several times per step, and a private step uses its batch once: pass "
+            "another optimizer, for example SGD."
         )
     trained = [p for p in module.parameters() if p.requires_grad]
     kinds = {(p.dtype, p.device) for p in trained}

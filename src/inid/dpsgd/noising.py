@@ -94,14 +94,21 @@ def scales_of(made: NoisePlan, like: Tensor) -> Tensor:
     return torch.repeat_interleave(*moved, output_size=like.numel())
 
 
-def add_planned_noise(sums: Tensor, made: NoisePlan, source: Source) -> Tensor:
-    """Sums with the plan's noise: exact, or by the generators of torch and NumPy."""
+def add_planned_noise(sums: Tensor, made: NoisePlan, source: Source, scales: Tensor | None = None) -> Tensor:
+    """Sums with the plan's noise: exact, or by the generators of torch and NumPy.
+
+    Args:
+        sums: The sums.
+        made: The plan.
+        source: Where noise comes from.
+        scales: What `scales_of` gives for the plan, where it is at hand.
+    """
     if source == "exact":
         noisy = add_noise(sums.double().cpu().numpy(), made.scales, made.mechanism)
         return torch.from_numpy(noisy).to(sums.device)
     if current_source().silent:
         return sums.clone()
-    return sums + scales_of(made, sums) * _standard(sums, made.mechanism)
+    return torch.addcmul(sums, scales_of(made, sums) if scales is None else scales, _standard(sums, made.mechanism))
 
 
 def _standard(like: Tensor, mechanism: str) -> Tensor:

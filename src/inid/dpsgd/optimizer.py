@@ -8,13 +8,13 @@ from torch import Tensor, nn
 
 from inid.dpsgd.accountant import Accountant
 from inid.dpsgd.clipping import MARGIN, Rule, Sums
-from inid.dpsgd.grouping import Group
+from inid.dpsgd.grouping import Group, share_thresholds
 from inid.dpsgd.loading import PoissonLoader
-from inid.dpsgd.noising import Recipe, Source, add_planned_noise, element_bounds, quanta_of
+from inid.dpsgd.noising import Recipe, Source, add_planned_noise, element_bounds, quanta_of, scales_of
 from inid.dpsgd.processes import Processes
 from inid.dpsgd.quantiles import Adaptive
 from inid.dpsgd.taps import Recorder
-from inid.errors import GuaranteeError, RecordError
+from inid.errors import ArgumentError, GuaranteeError, RecordError
 from inid.planning import NoisePlan
 from inid.sampling import current_source
 
@@ -59,6 +59,7 @@ class PrivateOptimizer(torch.optim.Optimizer):
         self._holding = False
         self._given: dict[nn.Parameter, Tensor] = {}
         self._step_count = 0
+        self._scales: Tensor | None = None
         first = self._members[0]
         places = {p: (at, k) for at, group in enumerate(groups) for k, (_, p) in enumerate(group.parameters)}
         sizes = [[p.numel() for _, p in group.parameters] for group in groups]
@@ -99,7 +100,8 @@ class PrivateOptimizer(torch.optim.Optimizer):
         """Forget the gradients; while the parts of one batch are being added up, keep their sums."""
         drawn = self._loader.drawn
         if not self._holding or drawn.used != drawn.batch:
-            self._sums.clear()
+            if self._sums.examples:
+                self._sums.clear()
             self._holding = False
         self.original.zero_grad(set_to_none)
         self._given.clear()
@@ -150,17 +152,20 @@ class PrivateOptimizer(torch.optim.Optimizer):
     @torch.no_grad()
     def _hand_out_gradients(self) -> None:
         sums = self._processes.total(self._sums.flat)
-        noisy = self._processes.once(lambda: add_planned_noise(sums, self._plan, self._source), sums)
+        noisy = self._processes.once(self._with_noise, sums)
         if self._adaptive is not None:
             self._adapt()
         if self._mean:
             noisy /= self._loader.expected_batch_size
-        start = 0
+        pieces = torch.split(noisy.to(self._members[0].dtype), [parameter.numel() for parameter in self._members])
         self._given.clear()
-        for parameter in self._members:
-            piece = noisy[start : start + parameter.numel()]
-            parameter.grad = self._given[parameter] = piece.view_as(parameter).to(parameter.dtype)
-            start += parameter.numel()
+        for parameter, piece in zip(self._members, pieces, strict=True):
+            parameter.grad = self._given[parameter] = piece.view_as(parameter)
+
+    def _with_noise(self) -> Tensor:
+        if self._scales is None and self._source == "torch":
+            self._scales = scales_of(self._plan, self._sums.flat)
+        return add_planned_noise(self._sums.flat, self._plan, self._source, self._scales)
 
     def _adapt(self) -> None:
         assert self._adaptive is not None  # noqa: S101 - for the type checker
@@ -185,6 +190,7 @@ class PrivateOptimizer(torch.optim.Optimizer):
     def _set_thresholds(self, thresholds: list[float]) -> None:
         self._thresholds = thresholds
         self._plan = self._recipe.plan(thresholds)
+        self._scales = None
 
     def _rule(self) -> Rule:
         recipe = self._recipe
@@ -217,14 +223,22 @@ class PrivateOptimizer(torch.optim.Optimizer):
             RecordError: The record is not of a private optimizer with the same groups; nothing was changed.
         """
         own = state_dict.get("inid") if isinstance(state_dict, dict) else None
-        if not isinstance(own, dict) or len(own.get("thresholds", ())) != len(self._thresholds):
+        own = own if isinstance(own, dict) else {}
+        thresholds = own.get("thresholds")
+        if not isinstance(thresholds, list) or len(thresholds) != len(self._thresholds):
             raise RecordError(
                 "the state is not of a private optimizer with the same groups: pass what state_dict() returned."
             )
-        self.accountant.load_state_dict(own["accountant"])
-        self._set_thresholds([float(c) for c in own["thresholds"]])
-        self._recorder.rule = self._rule()
+        try:
+            checked = share_thresholds(thresholds, self._recipe.sizes, 2, "flat")
+        except ArgumentError as error:
+            raise RecordError("the state's thresholds are damaged: pass what state_dict() returned.") from error
+        spent = Accountant()
+        spent.load_state_dict(own.get("accountant", {}))
         self.original.load_state_dict({key: value for key, value in state_dict.items() if key != "inid"})
+        self.accountant.load_state_dict(spent.state_dict())
+        self._set_thresholds(checked)
+        self._recorder.rule = self._rule()
 
     def __repr__(self) -> str:
         return f"<PrivateOptimizer: {type(self.original).__name__}, {len(self.groups)} groups, {self.accountant!r}>"

@@ -10,6 +10,7 @@ from torch import Tensor
 from inid import arguments
 from inid.budget import GaussianDP, PureDP
 from inid.dpsgd.accountant import Mechanism
+from inid.dpsgd.clipping import LEAST, MOST
 from inid.dpsgd.noising import Source, add_planned_noise
 from inid.errors import ArgumentError
 from inid.planning import plan
@@ -82,10 +83,10 @@ class Adaptive:
         noisy = add_planned_noise(inside.cpu(), plan(sensitivity, budget, mechanism=mechanism), source)
         fractions = (noisy / examples + 0.5).clamp(0, 1).tolist()
         moved = [c * math.exp(-self.rate * (f - self.quantile)) for c, f in zip(thresholds, fractions, strict=True)]
-        if not self.normalise:
-            return moved
-        old, new = (_norm(each, mechanism) for each in (thresholds, moved))
-        return [c * old / new for c in moved]
+        if self.normalise:
+            old, new = (_norm(each, mechanism) for each in (thresholds, moved))
+            moved = [c * old / new for c in moved]
+        return [min(max(c, LEAST), MOST) for c in moved]
 
 
 def _norm(thresholds: Sequence[float], mechanism: Mechanism) -> float:

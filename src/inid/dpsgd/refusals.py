@@ -37,6 +37,11 @@ def check_module(module: nn.Module) -> None:
             raise ArgumentError(
                 f"{where} keeps running statistics of the examples without noise: pass track_running_stats=False."
             )
+        if getattr(part, "batch_first", True) is False:
+            raise ArgumentError(
+                f"{where} has the examples in its second dimension, and could take positions for examples: pass "
+                "batch_first=True."
+            )
         if isinstance(part, (nn.Embedding, nn.EmbeddingBag)) and part.max_norm is not None:
             raise ArgumentError(f"{where} rescales the lines that a batch looks up, without noise: leave max_norm out.")
         if any(isinstance(p, UninitializedParameter) for p in part.parameters(recurse=False)):

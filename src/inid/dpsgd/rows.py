@@ -11,10 +11,18 @@ from typing import Protocol
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
-__all__ = ["Dense", "Outer", "Rows", "Spread"]
+__all__ = ["Dense", "Outer", "Rows", "Spread", "row_norms"]
 
 _CHUNK = 64
+
+# What squares may lose to underflow, per entry: the smallest normal float32, since denormals may be flushed.
+_LOST = 2.0**-126
+
+# Beyond this norm a factor of an outer product is as good as infinite: the other may be so small that it would lose its
+# digits when it is scaled.
+_HUGE = 2.0**60
 
 
 class Rows(Protocol):
@@ -46,11 +54,20 @@ class Rows(Protocol):
 class Dense:
     """Rows that are written down.
 
+    Attributes:
+        rows: Shape (examples, size).
+        stored: The dimensions of a row as it lies there, where they are not in the parameter's own order; or None.
+        order: Which of them the parameter has first, second and so on.
+
     >>> Dense(torch.tensor([[3.0, 4.0], [0.0, 1.0]])).powers(2).tolist()
     [25.0, 1.0]
+    >>> Dense(torch.arange(6.0)[None], stored=(3, 2), order=(1, 0)).dense().tolist()
+    [[0.0, 2.0, 4.0, 1.0, 3.0, 5.0]]
     """
 
     rows: Tensor
+    stored: tuple[int, ...] | None = None
+    order: tuple[int, ...] = ()
 
     @property
     def is_cuda(self) -> bool:
@@ -63,15 +80,22 @@ class Dense:
 
     def combined(self, factors: Tensor) -> Tensor:
         """The sum of factors[i] * row i, flat."""
-        return _weighted(factors, self.rows)
+        return self.arranged(_weighted(factors, self.rows))
+
+    def arranged(self, added: Tensor) -> Tensor:
+        """A sum of rows as they lie here, in the parameter's order."""
+        return added if self.stored is None else added.view(self.stored).permute(self.order).flatten()
 
     def finite(self) -> "Dense":
         """The same with 0 for every number that is not finite."""
-        return Dense(_finite(self.rows))
+        return replace(self, rows=_finite(self.rows))
 
     def dense(self) -> Tensor:
-        """The rows themselves."""
-        return self.rows
+        """The rows in the parameter's order."""
+        if self.stored is None:
+            return self.rows
+        whole = self.rows.view(-1, *self.stored)
+        return whole.permute(0, *(at + 1 for at in self.order)).flatten(1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,19 +117,22 @@ class Outer:
 
     def powers(self, order: int) -> Tensor:
         """Per example the sum of |entry|**order, in float64."""
-        return _powers(self.gradients, order) * _powers(self.inputs, order)
+        flowed, met = (row_norms(each, order) for each in (self.gradients, self.inputs))
+        norms = met.masked_fill_(met > _HUGE, torch.inf).mul_(flowed)
+        # Infinity times zero is not a number, and counts as infinite.
+        return (norms if order == 1 else norms.square_()).nan_to_num_(nan=torch.inf, posinf=torch.inf)
 
     def combined(self, factors: Tensor) -> Tensor:
         """The sum of factors[i] * row i, flat."""
-        return _product((self.gradients * factors[:, None]).T, self.inputs).flatten()
+        return _product(self.gradients * factors[:, None], self.inputs).flatten()
 
     def finite(self) -> "Outer":
         """The same with 0 for every number that is not finite."""
         return Outer(_finite(self.gradients), _finite(self.inputs))
 
     def dense(self) -> Tensor:
-        """The rows written down."""
-        return (self.gradients[:, :, None] * self.inputs[:, None, :]).flatten(1)
+        """The rows written down, in float64: a product of two large numbers fits."""
+        return (self.gradients.double()[:, :, None] * self.inputs[:, None, :]).flatten(1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,34 +207,43 @@ def _finite(values: Tensor) -> Tensor:
     return torch.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)
 
 
+def row_norms(rows: Tensor, order: int) -> Tensor:
+    """The norm of each row, in float64."""
+    norms: Tensor = torch.linalg.vector_norm(rows, ord=order, dim=1, dtype=torch.float64)
+    return norms
+
+
 def _powers(rows: Tensor, order: int) -> Tensor:
     """Sums of |entry|**order per row, rounded little enough for `clipping.MARGIN` whatever the order of summation.
 
     A GPU adds in float64; elsewhere 64 entries at a time are added in the rows' own precision, and these in float64.
     """
     if rows.is_cuda:
-        norms: Tensor = torch.linalg.vector_norm(rows, ord=order, dim=1, dtype=torch.float64)
+        norms = row_norms(rows, order)
         return norms if order == 1 else norms.square_()
     rows = rows if rows.dtype == torch.float64 else rows.float()
     count, size = rows.shape
     whole = size - size % _CHUNK
-    total = torch.zeros(count, dtype=torch.float64)
-    for part in (rows[:, :whole].reshape(count, whole // _CHUNK, _CHUNK), rows[:, whole:].unsqueeze(1)):
-        if part.numel():
-            norms = torch.linalg.vector_norm(part, ord=order, dim=2).double()
-            total += norms.sum(1) if order == 1 else norms.square_().sum(1)
+    total = torch.full((count,), size * _LOST, dtype=torch.float64)
+    parts = [rows[:, :whole].reshape(count, -1, _CHUNK)] if whole else []
+    if whole < size:
+        parts.append(rows[:, whole:].unsqueeze(1))
+    for part in parts:
+        norms = torch.linalg.vector_norm(part, ord=order, dim=2).double()
+        total += (norms if order == 1 else norms.square_()).sum(1)
     return total
 
 
+# torch's products may round their arguments to fewer bits (TF32 on a GPU, bfloat16 elsewhere, as settings say), which
+# would let an example exceed its threshold. Products in float64 are exempt, and so are sums of one bag.
+
+
 def _weighted(factors: Tensor, rows: Tensor) -> Tensor:
-    # On a GPU a product may round its arguments to fewer bits (TF32), which would let an example exceed its threshold.
-    # Rows of less precision than the factors are promoted in passing.
-    if rows.is_cuda or rows.dtype != factors.dtype:
+    if rows.is_cuda or rows.dtype != factors.dtype:  # rows of less precision are promoted in passing
         return (rows * factors[:, None]).sum(0)
-    return torch.mv(rows.T, factors)
+    everyone = torch.arange(rows.shape[0])[None]
+    return functional.embedding_bag(everyone, rows, mode="sum", per_sample_weights=factors[None])[0]
 
 
 def _product(left: Tensor, right: Tensor) -> Tensor:
-    if left.is_cuda or torch.get_float32_matmul_precision() != "highest":
-        return (left.double() @ right.double()).to(left.dtype)
-    return left @ right.to(left.dtype)
+    return (left.T.double() @ right.double()).to(left.dtype)

@@ -20,7 +20,7 @@ from torch.nn.utils import parametrize
 from torch.utils import _pytree as pytree
 
 from inid.dpsgd.clipping import GroupRows, Rule, Sums
-from inid.dpsgd.layers import Formula, formula_of
+from inid.dpsgd.layers import Formula, formula_of, has_batch
 from inid.dpsgd.one_by_one import run_one_by_one
 from inid.dpsgd.rows import Dense, Rows
 from inid.errors import GuaranteeError
@@ -100,15 +100,17 @@ class Recorder:
         layers = [layer for layer in module.modules() if type(layer).__name__ != "_SpectralNorm"]
         self._keepers = [layer for layer in layers if layer._buffers]  # noqa: SLF001 - no other way without recursion
         self._buffers: list[tuple[Tensor, int]] = []
-        self._handles = [
-            module.register_forward_pre_hook(self._begin, with_kwargs=True),
-            module.register_forward_hook(self._end, always_call=True),
-        ]
+        self._handles = []
         for unit in units_of(module):
             self._handles += [
                 unit.layer.register_forward_pre_hook(partial(self._freeze, unit)),
                 unit.layer.register_forward_hook(partial(self._listen, unit), with_kwargs=True, always_call=True),
             ]
+        # Around the others, also where the module is itself a layer.
+        self._handles += [
+            module.register_forward_pre_hook(self._begin, with_kwargs=True, prepend=True),
+            module.register_forward_hook(self._end, always_call=True),
+        ]
 
     def remove(self) -> None:
         """Take the hooks off the model again."""
@@ -192,10 +194,10 @@ class Recorder:
     def _check_rows(self, unit: Unit, args: tuple[Any, ...], kwargs: dict[str, Any], turn: _Pass) -> Tensor:
         first = args[0] if args and isinstance(args[0], Tensor) else _first_tensor(args, kwargs)
         rows = None if first is None or first.ndim == 0 else first.shape[0]
-        alone = first is not None and first.ndim == 1 and not isinstance(unit.layer, nn.Embedding)
-        if first is None or rows != turn.examples or (alone and unit.formula is not None):
+        if first is None or rows != turn.examples or not (unit.formula is None or has_batch(unit.layer, first)):
+            seen = f"{rows} rows" if rows != turn.examples else "an input without a dimension for examples"
             raise GuaranteeError(
-                f"layer {unit.name!r} sees {rows} rows where the batch has {turn.examples} examples: "
+                f"layer {unit.name!r} sees {seen} where the batch has {turn.examples} examples: "
                 "keep the examples in the first dimension of every layer, and do not repeat or merge them."
             )
         return first
@@ -205,20 +207,29 @@ class Recorder:
             raise GuaranteeError(
                 f"the input of layer {unit.name!r} was changed in place after the layer had used it: do not modify it."
             )
-        formula = cast("Formula", unit.formula)
         self._enter(turn)
+        kind = gradients.device.type
+        if torch.is_autocast_enabled(kind):
+            with torch.autocast(kind, enabled=False):
+                self._work_out(unit, turn, inputs, gradients)
+        else:
+            self._work_out(unit, turn, inputs, gradients)
+
+    @torch.no_grad()
+    def _work_out(self, unit: Unit, turn: _Pass, inputs: Tensor, gradients: Tensor) -> None:
         # Under autocast a layer may have met its input in another precision than it was given in.
-        with torch.no_grad(), torch.autocast(gradients.device.type, enabled=False):
-            rows = formula(unit.layer, inputs.to(gradients.dtype) if inputs.is_floating_point() else inputs, gradients)
-            for name, parameter in unit.parameters.items():
-                self._collect(turn, parameter, rows[name])
+        if inputs.dtype != gradients.dtype and inputs.is_floating_point():
+            inputs = inputs.to(gradients.dtype)
+        rows = cast("Formula", unit.formula)(unit.layer, inputs, gradients.detach())
+        for name, parameter in unit.parameters.items():
+            self._collect(turn, parameter, rows[name])
 
     def _hear_leaf(self, unit: Unit, turn: _Pass, name: str, leaf: Tensor) -> None:
         self._enter(turn)
         gradients = cast("Tensor", leaf.grad)
         leaf.grad = None
         with torch.no_grad():
-            self._collect(turn, unit.parameters[name], Dense(gradients.flatten(1)))
+            self._collect(turn, unit.parameters[name], Dense(gradients.detach().flatten(1)))
 
     def _enter(self, turn: _Pass) -> None:
         """Check, at the first gradient of a backward, that it is the one backward of the latest forward."""
@@ -256,6 +267,7 @@ class Recorder:
             else:
                 for at, group in turn.rows.items():  # some of their layers took no part in the loss
                     self.sums.add_group(at, group, self._scale(turn), self.rule)
+            self.sums.count(self._scale(turn), self.rule)
         turn.rows.clear()
 
     def _scale(self, turn: _Pass) -> float:

@@ -1,0 +1,204 @@
+"""Private training: one step of ResNet-20 with GroupNorm on a CPU, batch 64, beside the non-private step and Opacus.
+
+Prints the table of docs/dpsgd.md. One thread each, and the CPU time of the process rather than the clock's, since other
+work on the machine would show in the latter; repetitions are interleaved, and medians compared. Opacus lives in an
+environment of its own: set INID_BENCH_PYTHON to an interpreter that can import it. It runs in the same rounds, in a
+process that waits for its turn, and its ratio is to the non-private step of its own process.
+"""
+
+import importlib.util
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+ROUNDS, BATCH, CLASSES = 15, 64, 10
+EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "cifar10.py"
+
+# What both processes need: the network of the example, the same batch, and a step that is not private. The example
+# imports inid, which the peers' environment does not have: only the two classes are taken from it.
+COMMON = """
+import ast, sys, time
+from pathlib import Path
+import torch
+from torch import nn
+from torch.nn import functional
+torch.set_num_threads(1)
+tree = ast.parse(Path(sys.argv[1]).read_text())
+tree.body = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+exec(compile(tree, sys.argv[1], "exec"))
+torch.manual_seed(0)
+x, y = torch.randn(64, 3, 32, 32), torch.randint(0, 10, (64,))
+def plain():
+    model = ResNet20()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    def step():
+        optimizer.zero_grad()
+        functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+    return step
+def serve(cases):
+    for step in cases.values():
+        step()
+    for line in sys.stdin:
+        start = time.process_time()
+        cases[line.strip()]()
+        print(time.process_time() - start, flush=True)
+"""
+
+OURS = (
+    COMMON
+    + """
+from torch.utils.data import DataLoader, TensorDataset
+from inid import dpsgd
+def private(**options):
+    model = ResNet20()
+    training = dpsgd.make_private(
+        module=model, optimizer=torch.optim.SGD(model.parameters(), lr=0.1), noise_multiplier=1.0,
+        data_loader=DataLoader(TensorDataset(x, y), batch_size=64), **options,
+    )
+    def step():
+        for images, labels in training.data_loader:  # the rate is 1: one batch of 64
+            training.optimizer.zero_grad()
+            functional.cross_entropy(model(images), labels).backward()
+            training.optimizer.step()
+    return step
+serve({
+    "plain": plain(),
+    "global": private(clipping="global"),
+    "per_layer": private(),
+    "adaptive": private(thresholds="adaptive"),
+    "elementwise": private(clipping="elementwise"),
+    "exact": private(noise="exact"),
+})
+"""
+)
+
+THEIRS = (
+    COMMON
+    + """
+import warnings
+warnings.simplefilter("ignore")
+from opacus import GradSampleModule
+from opacus.optimizers import DPOptimizer, DPPerLayerOptimizer
+def private(kind, bound):
+    model = GradSampleModule(ResNet20())
+    optimizer = kind(
+        torch.optim.SGD(model.parameters(), lr=0.1), noise_multiplier=1.0, max_grad_norm=bound(model),
+        expected_batch_size=64, loss_reduction="mean",
+    )
+    def step():
+        optimizer.zero_grad()
+        functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+    return step
+serve({
+    "plain": plain(),
+    "flat": private(DPOptimizer, lambda model: 1.0),
+    "per_layer": private(DPPerLayerOptimizer, lambda model: [0.1 for _ in model.parameters()]),
+})
+"""
+)
+
+
+class Child:
+    """A process that takes a step of the case it is told, and says how much CPU time it took."""
+
+    def __init__(self, python: str, code: str) -> None:
+        self._process = subprocess.Popen(
+            [python, "-c", code, str(EXAMPLE)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def step(self, case: str) -> float:
+        self._process.stdin.write(f"{case}\n")
+        self._process.stdin.flush()
+        return float(self._process.stdout.readline())
+
+    def close(self) -> None:
+        self._process.communicate()
+
+
+def measured(ours: Child, theirs: Child | None) -> dict[tuple[str, str], float]:
+    """Median milliseconds per step, all cases in turn, round after round."""
+    cases: list[tuple[str, str, Callable[[str], float]]] = [
+        ("inid", name, ours.step) for name in ("plain", "global", "per_layer", "adaptive", "elementwise", "exact")
+    ]
+    if theirs is not None:
+        cases += [("Opacus 1.6", name, theirs.step) for name in ("plain", "flat", "per_layer")]
+    times: dict[tuple[str, str], list[float]] = {(who, name): [] for who, name, _ in cases}
+    for _ in range(ROUNDS):
+        for who, name, step in cases:
+            times[who, name].append(1000 * step(name))
+    return {key: statistics.median(values) for key, values in times.items()}
+
+
+def tiny() -> None:
+    """What Python and torch's own overhead cost: images of 4 by 4, where there is almost nothing to compute."""
+    import torch
+    from torch.nn import functional
+    from torch.utils.data import DataLoader, TensorDataset
+
+    from inid import dpsgd
+
+    spec = importlib.util.spec_from_file_location("cifar10_example", EXAMPLE)
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    torch.set_num_threads(1)
+    x, y = torch.randn(8, 3, 4, 4), torch.randint(0, CLASSES, (8,))
+    steps = {}
+    for name in ("plain", "per_layer"):
+        model = example.ResNet20()
+        optimizer, batches = torch.optim.SGD(model.parameters(), lr=0.1), [(x, y)]
+        if name == "per_layer":
+            _, optimizer, batches, _ = dpsgd.make_private(
+                module=model,
+                optimizer=optimizer,
+                data_loader=DataLoader(TensorDataset(x, y), batch_size=8),
+                noise_multiplier=1.0,
+            )
+
+        def step(model: torch.nn.Module = model, optimizer: object = optimizer, batches: object = batches) -> None:
+            for images, labels in batches:
+                optimizer.zero_grad()
+                functional.cross_entropy(model(images), labels).backward()
+                optimizer.step()
+
+        steps[name] = step
+    times: dict[str, list[float]] = {name: [] for name in steps}
+    for at in range(40):
+        for name, step in steps.items():
+            start = time.process_time()
+            step()
+            if at >= 10:
+                times[name].append(1000 * (time.process_time() - start))
+    plain, private = (statistics.median(times[name]) for name in ("plain", "per_layer"))
+    print(f"\nImages of 4 x 4, batch 8: {private:.1f} ms private, {plain:.1f} ms non-private")
+
+
+def main() -> None:
+    ours, theirs = Child(sys.executable, OURS), None
+    python = os.environ.get("INID_BENCH_PYTHON")
+    if python and subprocess.run([python, "-c", "import opacus"], capture_output=True, check=False).returncode == 0:
+        theirs = Child(python, THEIRS)
+    else:
+        print("Opacus: skipped, INID_BENCH_PYTHON names no interpreter that has it.")
+    found = measured(ours, theirs)
+    print(f"ResNet-20 with GroupNorm, batch {BATCH}, one thread, CPU time, medians of {ROUNDS} interleaved rounds\n")
+    print("| | ms per step | ratio to the non-private step |\n| --- | --- | --- |")
+    for (who, name), milliseconds in found.items():
+        print(f"| {who}, {name} | {milliseconds:.0f} | {milliseconds / found[who, 'plain']:.2f} |")
+    ratio = found["inid", "per_layer"] / found["inid", "plain"]
+    print(f"\nper-layer: {ratio:.2f} times the non-private step (target 1.8)")
+    if theirs is not None:
+        beside = found["Opacus 1.6", "per_layer"] / found["inid", "per_layer"]
+        print(f"Opacus' per-layer step takes {beside:.2f} times as long as ours (target: more than 1)")
+        theirs.close()
+    ours.close()
+    tiny()
+
+
+if __name__ == "__main__":
+    main()

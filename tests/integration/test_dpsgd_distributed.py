@@ -1,0 +1,73 @@
+"""Two processes that train together over gloo: the same clipped sums as one process, noise once, equal parameters."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from inid.testing import unsafe_no_noise
+from integration import dpsgd_children
+from statistical.false_alarms import REJECT_BELOW
+from statistical.test_dpsgd import WRONG, p_value
+
+WORLD = 2
+
+
+@pytest.fixture(scope="module")
+def ranks(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("processes")
+    script = Path(dpsgd_children.__file__)
+    children = [
+        subprocess.Popen(
+            [sys.executable, str(script), str(folder), str(rank), str(WORLD)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={**os.environ, "GLOO_SOCKET_IFNAME": "lo"},
+        )
+        for rank in range(WORLD)
+    ]
+    said = [child.communicate(timeout=120)[0] for child in children]
+    assert [child.returncode for child in children] == [0] * WORLD, "\n".join(said)
+    return [torch.load(folder / f"rank{rank}.pt") for rank in range(WORLD)]
+
+
+@pytest.mark.parametrize("case", ["silent", "parts", "noise", "secret", "exact", "seeded"])
+def test_the_processes_end_with_equal_parameters(ranks, case):
+    one, two = (rank[case] for rank in ranks)
+    for key in ("gradients", "parameters"):
+        assert all(torch.equal(a, b) for a, b in zip(one[key], two[key], strict=True))
+    assert one["thresholds"] == two["thresholds"]
+    assert one["steps"] == two["steps"]
+
+
+@pytest.mark.parametrize("case", ["silent", "parts"])
+def test_the_clipped_sums_are_those_of_one_process(ranks, case):
+    torch.manual_seed(0)
+    with unsafe_no_noise():
+        models = {name: dpsgd_children.network() for name in ("silent", "parts")}  # in the order of the first process
+        model = models[case]
+        alone = dpsgd_children.snapshot(dpsgd_children.train(model, dpsgd_children.SIZE, 1.0, 1))
+    assert ranks[0][case]["rate"] == alone["rate"] == 1.0
+    for found, wanted in zip(ranks[0][case]["gradients"], alone["gradients"], strict=True):
+        assert float((found - wanted).abs().max()) <= 1e-12
+        assert float(wanted.abs().max()) > 1e-3
+
+
+def test_noise_is_added_once(ranks):
+    """60,200 draws in the first group: noise of two processes would be 1.41 times as large; 3 % are told apart."""
+    kept = ranks[0]["noise"]
+    values = np.concatenate([gradient.numpy().ravel() for gradient in kept["gradients"][:2]])
+    scale = kept["scales"][0][0]
+    assert values.size == kept["scales"][0][1] > 60_000
+    assert p_value(values, scale, "gaussian") > REJECT_BELOW
+    for wrong in (WRONG, 1 / WRONG, 2**0.5):
+        assert p_value(values, scale * wrong, "gaussian") < REJECT_BELOW
+
+
+def test_the_rate_is_that_of_all_processes_together(ranks):
+    assert ranks[0]["secret"]["rate"] == 2 * WORLD / dpsgd_children.SIZE

@@ -1,0 +1,61 @@
+"""The CIFAR-10 example runs, keeps a checkpoint, goes on from it with the right count, and prints what it reached."""
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+from inid import dpsgd
+
+SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "cifar10.py"
+TINY = ["--synthetic", "--limit", "48", "--batch-size", "16", "--device", "cpu", "--noise-multiplier", "1.0"]
+
+
+@pytest.fixture(scope="module")
+def example():
+    spec = importlib.util.spec_from_file_location("cifar10_example", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    torch.set_num_threads(1)
+    return module
+
+
+def epsilon_of(steps):
+    accountant = dpsgd.Accountant()
+    for _ in range(steps):
+        accountant.step(mechanism="gaussian", noise_multiplier=1.0, sample_rate=16 / 48)
+    return accountant.get_epsilon(1e-5)
+
+
+def test_it_trains_keeps_a_checkpoint_and_resumes(example, tmp_path, capsys):
+    kept, record = tmp_path / "run.pt", tmp_path / "runs.jsonl"
+    more = ["--checkpoint", str(kept), "--record", str(record), "--max-physical-batch-size", "8"]
+    example.main([*TINY, *more, "--epochs", "1"])
+    first = capsys.readouterr().out
+    assert re.search(r"accuracy \d+\.\d\d % at epsilon \d+\.\d+, delta 1e-05 \(3 steps", first)
+    assert f"at epsilon {epsilon_of(3):.3f}" in first
+    assert "1/1" in first  # the bar
+    assert kept.exists()
+    assert not kept.with_suffix(".part").exists()
+    example.main([*TINY, *more, "--epochs", "2"])
+    second = capsys.readouterr().out
+    assert "going on after epoch 1" in second
+    assert f"at epsilon {epsilon_of(6):.3f}" in second
+    assert "(6 steps" in second
+    runs = [json.loads(line) for line in record.read_text().splitlines()]
+    assert [run["steps"] for run in runs] == [3, 6]
+    assert runs[1]["epsilon"] == epsilon_of(6)
+
+
+@pytest.mark.parametrize("clipping", ["global", "elementwise"])
+def test_other_options_run(example, clipping, capsys):
+    options = ["--clipping", clipping, "--thresholds", "flat", "--epochs", "1", "--quiet", "--schedule", "cosine"]
+    example.main([*TINY, *options])
+    assert "(3 steps" in capsys.readouterr().out
+
+
+def test_the_network_is_the_one_of_the_paper(example):
+    assert sum(p.numel() for p in example.ResNet20().parameters()) == 269_722

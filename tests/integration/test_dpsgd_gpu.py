@@ -1,0 +1,68 @@
+"""On a GPU: the kernels against the same in float64 on the CPU, and clipped sums against those of the CPU."""
+
+import pytest
+import torch
+from torch import nn
+
+from inid.dpsgd import kernels, layers
+from needs import needs
+from training import groups_of, slow_sums, sums
+
+# examples, channels, outputs, side of the padded input, kernel, stride, dilation, groups
+CONVOLUTIONS = [
+    (5, 3, 16, 32, (3, 3), (1, 1), (1, 1), 1),
+    (7, 16, 32, 32, (3, 3), (2, 2), (1, 1), 1),
+    (3, 128, 80, 9, (1, 5), (1, 2), (2, 1), 2),
+    (2, 24, 12, 10, (3, 2), (2, 1), (1, 2), 3),
+]
+
+
+@pytest.fixture(autouse=True)
+def gpu():
+    needs("gpu")
+
+
+@pytest.mark.parametrize("case", CONVOLUTIONS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_rows_of_convolutions(case, dtype):
+    count, channels, outputs, side, kernel, stride, dilation, groups = case
+    high, wide = ((side - d * (k - 1) - 1) // s + 1 for k, s, d in zip(kernel, stride, dilation, strict=True))
+    draw = torch.Generator("cuda").manual_seed(1)
+    padded = torch.randn(count, channels, side, side, device="cuda", generator=draw).to(dtype)
+    planes = torch.randn(count, outputs, high, wide, device="cuda", generator=draw).to(dtype)
+    made = kernels.convolution_rows(padded, planes, kernel, stride, dilation, groups).double().cpu()
+    slow = layers._in_torch(padded.double().cpu(), planes.double().cpu(), kernel, stride, dilation, groups).dense()
+    assert (made - slow).abs().max() <= 1e-5 * slow.abs().max()
+
+
+@pytest.mark.parametrize(("shape", "groups"), [((5, 16, 1024), 8), ((3, 30, 77), 5), ((2, 32, 256), 8)])
+def test_rows_of_group_norm(shape, groups):
+    draw = torch.Generator("cuda").manual_seed(2)
+    inputs = 3 * torch.randn(shape, device="cuda", generator=draw) + 5
+    gradients = torch.randn(shape, device="cuda", generator=draw)
+    weight, bias = (rows.double().cpu() for rows in kernels.group_norm_rows(inputs, gradients, groups, 1e-5))
+    back = gradients.double().cpu()
+    slow = (back * nn.functional.group_norm(inputs.double().cpu(), groups, eps=1e-5)).sum(2)
+    assert (weight - slow).abs().max() <= 1e-5 * slow.abs().max()
+    assert (bias - back.sum(2)).abs().max() <= 1e-5 * back.sum(2).abs().max()
+
+
+@pytest.mark.parametrize("options", [{}, {"clipping": "global"}, {"clipping": "elementwise"}, {"total": 0.5}])
+def test_clipped_sums(options):
+    torch.manual_seed(3)
+    model = nn.Sequential(
+        nn.Conv2d(3, 8, 3, padding=1),
+        nn.GroupNorm(2, 8),
+        nn.ReLU(),
+        nn.Conv2d(8, 4, 3, stride=2),
+        nn.Flatten(),
+        nn.Linear(36, 5),
+    )
+    x = torch.randn(6, 3, 8, 8)
+    clipping = options.get("clipping", "per_layer")
+    groups = groups_of(model, clipping)
+    thresholds = [0.3 + 0.1 * at for at in range(len(groups))]
+    found = sums(model.cuda(), x.cuda(), max_grad_norm=thresholds, **options)
+    slow = slow_sums(model.cpu(), x, thresholds, groups=groups, clipping=clipping, total=options.get("total"))
+    for name, wanted in slow.items():
+        assert (found[name].double().cpu() - wanted).abs().max() <= 1e-4 * wanted.abs().max()

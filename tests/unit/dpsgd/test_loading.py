@@ -1,0 +1,149 @@
+"""The Poisson loader yields what a DataLoader would, from any dataset, also when a batch is empty or comes in parts."""
+
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
+
+from inid.dpsgd import PoissonLoader, loading
+from inid.testing import unsafe_seed
+
+SIZE = 60
+
+
+class Pair(NamedTuple):
+    x: Any
+    y: Any
+
+
+class Rows(Dataset):
+    """Example k is some form of the number k."""
+
+    def __init__(self, form):
+        self.form = form
+
+    def __len__(self):
+        return SIZE
+
+    def __getitem__(self, at):
+        return self.form(at)
+
+
+def as_dict(at):
+    return {"x": torch.full((2,), float(at)), "name": f"row {at}", "label": at}
+
+
+def as_pair(at):
+    return Pair(torch.full((2,), float(at)), at)
+
+
+def tensors(at):
+    return torch.full((2,), float(at)), at
+
+
+def join(samples):
+    return {"x": torch.stack([x for x, _ in samples]), "count": len(samples)}
+
+
+def seen(batch):
+    if isinstance(batch, dict):
+        batch = batch["x"]
+    elif isinstance(batch, (list, tuple)):
+        batch = batch[0]
+    return batch[:, 0].long().tolist()
+
+
+LOADERS = {
+    "tensors": lambda: DataLoader(TensorDataset(torch.arange(float(SIZE))[:, None].expand(SIZE, 2)), batch_size=15),
+    "pairs": lambda: DataLoader(Rows(tensors), batch_size=15, shuffle=True),
+    "named": lambda: DataLoader(Rows(as_pair), batch_size=15, drop_last=True),
+    "dictionaries": lambda: DataLoader(Rows(as_dict), batch_size=15),
+    "own collate": lambda: DataLoader(Rows(tensors), batch_size=15, collate_fn=join),
+    "workers": lambda: DataLoader(Rows(tensors), batch_size=15, num_workers=2, prefetch_factor=3),
+    "subset": lambda: DataLoader(Subset(Rows(tensors), range(SIZE)), batch_size=15),
+}
+
+
+@pytest.mark.parametrize("part", [None, 4])
+@pytest.mark.parametrize("name", LOADERS)
+def test_every_kind_of_dataset(name, part):
+    """Each batch is a set of examples in order; parts of one batch are told apart from batches."""
+    with unsafe_seed(3):
+        loader = PoissonLoader(LOADERS[name](), max_physical_batch_size=part)
+        assert len(loader) == 4
+        assert loader.sample_rate == 0.25
+        assert loader.expected_batch_size == 15
+        batches, open_batch = [], False
+        for batch in loader:
+            numbers = seen(batch)
+            assert part is None or len(numbers) <= part
+            batches = [*batches[:-1], batches[-1] + numbers] if open_batch else [*batches, numbers]
+            open_batch = not loader.drawn.complete
+            assert loader.drawn.examples == len(batches[-1])
+            assert loader.drawn.batch == len(batches)
+    assert not open_batch
+    assert len(batches) == 4
+    with unsafe_seed(3):  # the draws do not depend on the kind of dataset or on parts
+        wanted = [np.flatnonzero(loading._bernoulli(SIZE, 0.25)).tolist() for _ in range(4)]
+    assert batches == wanted
+
+
+@pytest.mark.parametrize("name", ["tensors", "pairs", "named", "dictionaries", "own collate", "workers"])
+def test_empty_batches_have_the_form_of_others(name, monkeypatch):
+    monkeypatch.setattr(loading, "_bernoulli", lambda size, rate: np.zeros(size, dtype=bool))
+    loader = PoissonLoader(LOADERS[name](), max_physical_batch_size=4)
+    batches = list(loader)
+    assert len(batches) == 4
+    for batch in batches:
+        assert seen(batch) == []
+        if isinstance(batch, dict) and "name" in batch:
+            assert batch["name"] == []
+            assert batch["label"].shape == (0,)
+        if name == "named":
+            assert type(batch) is Pair
+    assert loader.drawn.examples == 0
+    assert loader.drawn.complete
+
+
+def test_processes_share_the_examples_without_overlap(monkeypatch):
+    monkeypatch.setattr(loading, "_bernoulli", lambda size, rate: np.ones(size, dtype=bool))
+    parts = []
+    for rank in range(3):
+        loader = PoissonLoader(DataLoader(Rows(tensors), batch_size=5), rank=rank, world=3)
+        assert loader.sample_rate == 0.25
+        assert loader.expected_batch_size == 15
+        parts += seen(next(iter(loader)))
+    assert sorted(parts) == list(range(SIZE))
+
+
+@pytest.mark.parametrize("rate", [1e-3, 0.1, 1 / 3, 0.7, 1 - 2.0**-53])
+def test_the_probability_is_never_above_the_rate(rate, monkeypatch):
+    """A word is taken when it is below floor(rate 2^64): that many words of 2^64, and not one more."""
+    limit = int(Fraction(rate) * 2**64)
+    words = np.array([0, limit - 1, limit, 2**64 - 1], dtype=np.uint64)
+
+    class Fixed:
+        def words(self, count):
+            return words[:count]
+
+    monkeypatch.setattr(loading, "current_source", Fixed)
+    assert loading._bernoulli(4, rate).tolist() == [True, True, False, False]
+    assert Fraction(limit, 2**64) <= Fraction(rate)
+
+
+def test_a_rate_of_one_takes_everybody():
+    assert loading._bernoulli(1000, 1.0).all()
+
+
+def test_an_abandoned_batch_does_not_count():
+    loader = PoissonLoader(LOADERS["tensors"](), max_physical_batch_size=2)
+    with unsafe_seed(1):
+        next(iter(loader))
+        assert not loader.drawn.complete
+        for _ in loader:
+            pass
+    assert loader.drawn.complete
+    assert loader.drawn.batch == 5
