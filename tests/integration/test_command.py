@@ -119,7 +119,8 @@ def test_one_odd_row_of_a_csv_file_changes_nothing_else_and_is_not_quoted(folder
     result = run("plan odd.csv --bounds height=0:100 --mean height --epsilon 1")
     assert result.exit_code == 2
     assert "Wilhelmina" not in result.output
-    assert "age, sex" in result.stderr
+    assert "'height', which the table lacks" in result.stderr
+    assert run("plan odd.csv --bounds age=0:100 --mean age --by sex=F --epsilon 1").exit_code == 0
     found = run("release odd.csv --bounds age=0:100 --count --epsilon 100000 --json")
     assert found.exit_code == 0
     (estimate,) = (row["estimate"] for row in json.loads(found.stdout)["results"])
@@ -232,6 +233,24 @@ def test_all_promises_and_units(folder):
     assert "neighbours" in other.stderr
 
 
+def test_a_table_is_planned_for_an_error_of_any_order_and_for_stated_rows(folder):
+    line = "people.csv --bounds age=0:100,income=0:500000 --sum age,income --missing age=0,income=0 --epsilon 1"
+    plans = {order: json.loads(run(f"plan {line} --order {order} --json").stdout)["plan"] for order in (1, 2)}
+    assert [plan["order"] for plan in plans.values()] == [1, 2]
+    assert plans[1]["scales"] != plans[2]["scales"]
+    assert "error of order 1" in run(f"plan {line} --order 1 --tolerance age=1,income=9").stdout
+    (folder / "rows.toml").write_text("table_max_rows = 500\norder = 1\n", encoding="utf-8")
+    stated = json.loads(run(f"plan {line} --config rows.toml --json").stdout)["plan"]
+    assert stated["order"] == 1
+    # So few rows have sums that floats hold exactly: no part of the sensitivity is for rounding.
+    assert stated["sensitivity"]["limits"][1] == 50 < plans[1]["sensitivity"]["limits"][1]
+    assert (
+        run(f"plan {line} --table-max-rows 500 --json").stdout == run(f"plan {line} --table-max-rows 5e2 --json").stdout
+    )
+    assert run(f"release {line} --table-max-rows 500 --report rows.html").exit_code == 0
+    assert "rows at most" in (folder / "rows.html").read_text(encoding="utf-8")
+
+
 def test_a_total_made_beforehand_serves_several_releases(folder):
     assert run("ledger create year.db --epsilon 1").exit_code == 0
     assert run("ledger create year.db --epsilon 2").exit_code == 2
@@ -312,7 +331,9 @@ def test_an_engine_that_fails_says_so_without_data_and_that_the_charge_stands(fo
         "release people.csv --bounds age=0:100 --mean age --epsilon 1 --level 2 --ledger b.db",
         "release people.csv --bounds age=0:100 --mean age --epsilon 1 --unit user",
         "release people.csv --bounds age=0:100 --mean age --epsilon 1 --tolerance 1",
-        "release people.csv --bounds age=0:100 --mean age --epsilon 1 --order 1",
+        "release people.csv --bounds age=0:100 --mean age --epsilon 1 --order 0.5",
+        "release people.csv --bounds age=0:100 --mean age --epsilon 1 --table-max-rows 0",
+        "plan --sensitivity 1,2 --table-max-rows 10 --epsilon 1",
         "release people.csv --bounds age=0:100 --mean age --epsilon 1 --quiet",
         "release --bounds age=0:100 --mean age --epsilon 1",
         "plan people.csv --bounds age=0:100 --mean age --epsilon 1 --sensitivity 1",

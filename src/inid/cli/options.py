@@ -62,6 +62,7 @@ class Subject:
         "--missing", "COL=VALUE,...", "Public fill values; without one a missing value is left out."
     )
     rows: object = option("--rows", "N", "A public guess at the number of rows, for planning and display only.")
+    table_max_rows: object = option("--table-max-rows", "N", "A public limit on the rows of the table (default: 2^32).")
     person: object = option("--person", "COL", "The column that tells people apart; without it a row is the unit.")
     max_rows: object = option("--max-rows", "N", "With --person: how many rows of one person count.")
     order_by: object = listed("--order-by", "COL,...", "With --person: which of their rows come first.")
@@ -97,7 +98,7 @@ class Noise:
     allocation: object = option("--allocation", "NAME", "optimal (the default); iid and spr are the baselines.")
     tolerance: object = listed("--tolerance", "NAME=X,...", "The error you could live with, by column or label.")
     weights: object = listed("--weights", "NAME=X,...", "What a unit of error costs, instead of --tolerance.")
-    order: object = option("--order", "P", "With --sensitivity: the order of the error, 2 (the default), 1, ...")
+    order: object = option("--order", "P", "The order of the error that is made small: 2 (the default), 1, ...")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,6 +22,7 @@ _OF_A_TABLE = (
     "by",
     "missing",
     "rows",
+    "table_max_rows",
     "person",
     "max_rows",
     "order_by",

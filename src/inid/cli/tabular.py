@@ -64,6 +64,7 @@ class Tabular:
         self._missing = reading.fills("--missing", options.missing)
         self._person = _person(options)
         self._require_bounds()
+        limit = reading.whole("--table-max-rows", options.table_max_rows)
         self.table = Table(
             name,
             bounds=self.bounds,
@@ -71,6 +72,7 @@ class Tabular:
             neighbours=reading.word("--neighbours", options.neighbours) or "add_remove",
             missing=self._missing or "omit",
             rows=reading.whole("--rows", options.rows),
+            **({} if limit is None else {"max_rows": limit}),
         )
         self.query: Query = self.table.query(count=self._count, histogram=self._cells, by=self._by, **self._columns)
 
@@ -96,14 +98,11 @@ class Tabular:
 
     def plan(self, noise: Noise, budget: Budget) -> Planning:
         """The plan and its lines."""
-        arguments = noise_arguments(noise)
-        if "order" in arguments:
-            raise ArgumentError("--order goes with --sensitivity only: statistics of a table are planned by variance.")
         made = self.query.plan(
             budget,
             tolerance=_by_name("--tolerance", noise.tolerance),
             weights=_by_name("--weights", noise.weights),
-            **arguments,  # type: ignore[arg-type]
+            **noise_arguments(noise),  # type: ignore[arg-type]
         )
         return Planning(made, _planned(made))
 
@@ -139,7 +138,7 @@ class Tabular:
                 limits[item] = min(limits[item], limit / (len(moves) * slope) if slope else math.inf)
         answers = [
             plan_for_accuracy(sensitivity, limits, failure=failure / most, delta=delta)
-            for sensitivity in query.sensitivities
+            for sensitivity in query.all_sensitivities([1 / limit for limit in limits])
         ]
         best = min(answers, key=lambda answer: float(answer.plan.budget.to_dict()["epsilon"]))
         return best, list(query.labels)
@@ -157,6 +156,7 @@ class Tabular:
             ("privacy unit", self._unit_in_words()),
             ("neighbours", "one unit added or removed" if self.neighbours == "add_remove" else "one unit replaced"),
             ("rows assumed", f"{_NOMINAL:,}, a nominal guess" if rows is None else f"{rows:,}, a public guess"),
+            ("rows at most", f"{self.table.max_rows:,}"),
         ]
         return [(term, text) for term, text in terms if text]
 

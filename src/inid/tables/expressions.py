@@ -31,31 +31,36 @@ def run_sums(
     Raises:
         EngineError: The engine failed.
     """
+    names = _Names(layout, by, unit, source)
+    columns = _Columns(names, layout, fill, source)
     # Building is guarded too: pandas computes as it goes.
-    rows = guarded(lambda: source.rows(_query(source, layout, by, fill, unit)), "run the query")
-    return _arranged(rows, layout.items, by)
+    rows = guarded(lambda: source.rows(_query(source, names, columns, by, unit)), "run the query")
+    return _arranged(rows, layout.items, by, columns.shifts)
 
 
 def _query(
-    source: Source, layout: Layout, by: Mapping[str, Sequence[Key]], fill: Mapping[str, object], unit: Person | None
+    source: Source, names: "_Names", columns: "_Columns", by: Mapping[str, Sequence[Key]], unit: Person | None
 ) -> Any:
+    """The keys of each group, its number of rows, and its sums before their shifts."""
     nw = optional("narwhals")
-    names = _Names(layout, by, unit, source)
-    frame = source.columns(names.wanted)
+    frame = source.columns(names.wanted).with_columns(one=nw.lit(1, dtype=nw.Int64))
     groups = list(names.keys.values())
     for column, name in names.keys.items():
         frame = frame.filter(nw.col(name).is_in(list(by[column])))
-    cleaned, integers = _cleaned(names, layout, fill), _integer_columns(names, layout)
-    frame = frame.with_columns(*cleaned) if cleaned else frame
-    sums = [f"sum_{at}" for at in range(len(integers))]
-    frame = frame.with_columns(*(part.alias(name) for part, name in zip(integers, sums, strict=True)))
-    frame = frame.select(*groups, *names.person, *names.order, *sums)
+    for stage in columns.stages:
+        frame = frame.with_columns(*stage)
+    sums = {f"sum_{at}": part for at, part in enumerate(columns.integers)}
+    counted = {"one": nw.col("one")} | sums
+    if not groups and unit is None:
+        # In one step, so that an engine which works column by column never holds all integer columns at once.
+        return frame.select(*(part.sum().cast(nw.Int64).alias(name) for name, part in counted.items()))
+    frame = frame.select(*groups, *names.person, *names.order, *(part.alias(name) for name, part in counted.items()))
     if unit is not None:
         frame = _limited(frame, unit.max_rows, names, [*names.order, *sums, *groups])
-    added = [nw.col(name).sum() for name in sums]
+    added = [nw.col(name).sum() for name in counted]
     totals = frame.group_by(*groups).agg(*added) if groups else frame.select(*added)
     # DuckDB sums into 128 bits, which would become decimals or floats outside.
-    return totals.select(*groups, *(nw.col(name).cast(nw.Int64) for name in sums))
+    return totals.select(*groups, *(nw.col(name).cast(nw.Int64) for name in counted))
 
 
 class _Names:
@@ -96,82 +101,104 @@ def _role(keys: Sequence[Key]) -> Role:
     return "str" if isinstance(keys[0], str) else "bool" if isinstance(keys[0], bool) else "int"
 
 
-def _present(name: str) -> Any:
-    return optional("narwhals").col(f"{name}_here")
+class _Columns:
+    """What each row adds to each released sum, as expressions.
 
-
-def _cleaned(names: _Names, layout: Layout, fill: Mapping[str, object]) -> list[Any]:
-    """Each column without missing values, and whether it had one; order columns without NaN, which sorts differently.
-
-    Missing values are replaced before clipping and casting, where engines disagree about NaN: by the public fill value,
-    or by the middle of the bounds, which is the integer 0.
+    Attributes:
+        stages: Columns to make first, one list after the other: what several sums use is computed once.
+        integers: One expression per sum.
+        shifts: What the integers of each sum have too much, in every row: taken off after summing.
     """
-    nw = optional("narwhals")
-    found: list[Any] = []
-    for column, name in names.numbers.items():
-        value = nw.col(name)
-        gone = value.is_null() | value.is_nan()
-        usual = fill.get(column, layout.values[column].middle if column in layout.values else 0.0)
-        found.append(nw.when(gone).then(nw.lit(usual, dtype=nw.Float64)).otherwise(value).alias(name))
-        if column not in fill:
-            found.append((~gone).alias(f"{name}_here"))
-    for column, name in names.categories.items():
-        if column in fill:
-            found.append(nw.col(name).fill_null(fill[column]).alias(name))
-    found += [nw.when(~nw.col(name).is_nan()).then(nw.col(name)).alias(name) for name in names.floats]
-    return found
 
+    def __init__(self, names: _Names, layout: Layout, fill: Mapping[str, object], source: Source) -> None:
+        self._names, self._layout, self._fill, self._source = names, layout, fill, source
+        self.stages = [stage for stage in (self._words(), self._values(), self._factors()) if stage]
+        parts = [part for item in layout.items for part in self._parts(item)]
+        self.integers = [part for part, _ in parts]
+        self.shifts = [shift for _, shift in parts]
 
-def _integer_columns(names: _Names, layout: Layout) -> list[Any]:
-    """What each row adds to each released sum."""
-    nw = optional("narwhals")
-    found: list[Any] = []
-    for item in layout.items:
-        here = [_present(names.numbers[column]) for column in item.present if column in names.numbers]
-        among = nw.all_horizontal(*here, ignore_nulls=False) if here else None
+    def _words(self) -> list[Any]:
+        """Categories without missing values, and order columns without NaN, which engines sort differently."""
+        nw, fill = optional("narwhals"), self._fill
+        known = {name: fill[column] for column, name in self._names.categories.items() if column in fill}
+        found = [nw.col(name).fill_null(usual).alias(name) for name, usual in known.items()]
+        return found + [nw.when(~nw.col(name).is_nan()).then(nw.col(name)).alias(name) for name in self._names.floats]
+
+    def _values(self) -> list[Any]:
+        """The columns of bins without missing values."""
+        binned = [item.columns[0] for item in self._layout.items if isinstance(item.cells, Bins)]
+        names = {column: self._names.numbers[column] for column in binned}
+        return [
+            self._source.present(name, column).fill_null(self._usual(column)).alias(f"{name}_value")
+            for column, name in names.items()
+        ]
+
+    def _factors(self) -> list[Any]:
+        """The columns of products on their grids."""
+        products = [item for item in self._layout.items if item.kind == "product"]
+        names = {column: self._names.numbers[column] for item in products for column in item.columns}
+        grids = self._layout.factors
+        return [
+            (self._on_grid(column, grids[column]) - grids[column].below).alias(f"{name}_factor")
+            for column, name in names.items()
+        ]
+
+    def _usual(self, column: str) -> float:
+        """What stands for a missing value: the public fill value, or the middle of the bounds, the integer 0."""
+        middle = self._layout.values[column].middle if column in self._layout.values else 0.0
+        return float(self._fill.get(column, middle))  # type: ignore[arg-type]
+
+    def _on_grid(self, column: str, grid: Grid) -> Any:
+        """The column on a grid, before the shift."""
+        held = self._source.held(self._names.numbers[column], column, (grid.lower, grid.upper), self._usual(column))
+        return self._source.truncated(held * grid.factor - grid.offset)
+
+    def _parts(self, item: Item) -> list[tuple[Any, int]]:
+        """One expression and its shift per sum of the item."""
+        nw, numbers = optional("narwhals"), self._names.numbers
+        source = self._source
+        here = [~source.present(numbers[name], name).is_null() for name in item.present if name in numbers]
+        among = nw.all_horizontal(*here, ignore_nulls=False) if len(here) > 1 else here[0] if here else None
         if item.cells is not None:
-            found += _cell_columns(names, item.columns[0], item.cells, among)
-        elif item.kind == "count":
-            found.append(nw.lit(1, dtype=nw.Int64) if among is None else among.cast(nw.Int64))
+            return [(part.cast(nw.Int64), 0) for part in self._inside(item.columns[0], item.cells, among)]
+        if item.kind == "count":
+            return [(nw.col("one") if among is None else among.cast(nw.Int64), 0)]
+        if item.kind == "sum":
+            grid = self._layout.values[item.columns[0]]
+            value, shift = self._on_grid(item.columns[0], grid), grid.below
         else:
-            grids = layout.values if item.kind == "sum" else layout.factors
-            factors = [_on_grid(names.numbers[column], grids[column]) for column in item.columns]
-            value = factors[0] if item.kind == "sum" else factors[0] * factors[1] - item.shift
-            # A missing value is 0 on its grid already; only other columns, and the shift of a square, need the mask.
-            needed = item.shift != 0 or not set(item.present) <= set(item.columns)
-            found.append(value * among.cast(nw.Int64) if among is not None and needed else value)
-    return found
+            one, two = (nw.col(f"{numbers[column]}_factor") for column in item.columns)
+            value, shift = one * two, item.shift
+        # A missing value is 0 after the shift of a sum; other columns, and the shift of a square, need the mask.
+        own = set(item.present) <= set(item.columns) and (item.kind == "sum" or item.shift == 0)
+        return [(value, shift) if among is None or own else ((value - shift) * among.cast(nw.Int64), 0)]
 
-
-def _on_grid(name: str, grid: Grid) -> Any:
-    nw = optional("narwhals")
-    return (nw.col(name).clip(grid.lower, grid.upper) * grid.factor - grid.offset).floor().cast(nw.Int64)
-
-
-def _cell_columns(names: _Names, column: str, cells: Bins | Categories, among: Any) -> list[Any]:
-    """For each cell of a histogram, 1 where the row lies in it."""
-    nw = optional("narwhals")
-    if isinstance(cells, Categories):
-        value = nw.col(names.categories[column])
-        return [(value.is_in([key])).fill_null(False).cast(nw.Int64) for key in cells.values]
-    value = nw.col(names.numbers[column])
-    found = []
-    for low, high in pairwise(cells.edges):
-        inside = (value >= low) & ((value <= high) if high == cells.edges[-1] else (value < high))
-        found.append((inside if among is None else inside & among).cast(nw.Int64))
-    return found
+    def _inside(self, column: str, cells: Bins | Categories, among: Any) -> list[Any]:
+        """For each cell of a histogram, whether the row lies in it."""
+        nw = optional("narwhals")
+        if isinstance(cells, Categories):
+            word = nw.col(self._names.categories[column])
+            return [word.is_in([key]).fill_null(False) for key in cells.values]
+        value, last = nw.col(f"{self._names.numbers[column]}_value"), cells.edges[-1]
+        inside = [
+            (value >= low) & ((value <= high) if high == last else (value < high))
+            for low, high in pairwise(cells.edges)
+        ]
+        return inside if among is None else [part & among for part in inside]
 
 
 def _limited(frame: Any, limit: int, names: _Names, order: Sequence[str]) -> Any:
     """The first rows of each person. Rows that tie in everything add the same, so it does not matter which is kept."""
     nw = optional("narwhals")
     (person,) = names.person
-    frame = frame.filter(~nw.col(person).is_null()).with_columns(one=nw.lit(1, dtype=nw.Int64))
+    frame = frame.filter(~nw.col(person).is_null())
     running = nw.col("one").cum_sum().over(person, order_by=list(order))
     return frame.with_columns(running=running).filter(nw.col("running") <= limit)
 
 
-def _arranged(rows: list[tuple[Any, ...]], items: Sequence[Item], by: Mapping[str, Sequence[Key]]) -> Integers:
+def _arranged(
+    rows: list[tuple[Any, ...]], items: Sequence[Item], by: Mapping[str, Sequence[Key]], shifts: Sequence[int]
+) -> Integers:
     """The sums of the groups that exist, and zero for public keys without rows, item by item."""
     cells = cell_names(by)
     place = {tuple(key for _, key in cell): at for at, cell in enumerate(cells)}
@@ -181,6 +208,7 @@ def _arranged(rows: list[tuple[Any, ...]], items: Sequence[Item], by: Mapping[st
         if at is None:
             raise EngineError("the engine returned a group that was not asked for: check the types of the by columns.")
         # The sum over no rows is null in SQL.
-        table[at] = [0 if value is None else int(value) for value in row[len(by) :]]
+        number, *sums = (0 if value is None else int(value) for value in row[len(by) :])
+        table[at] = [value - number * shift for value, shift in zip(sums, shifts, strict=True)]
     ends = np.cumsum([len(item.names) for item in items])
     return np.concatenate([part.ravel() for part in np.split(table, ends[:-1], axis=1)])

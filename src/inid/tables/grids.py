@@ -1,8 +1,9 @@
 """The fixed-point grid of a column: clipped, centred values as integers whose sums cannot overflow.
 
-A value x becomes floor(clip(x) 2^k - offset), where offset is the middle of the bounds times 2^k, less 1/2 (so that it
-rounds to the nearest; engines disagree about rounding halves, not about floor). Clipping, multiplying by a power of
-two, subtracting and flooring are each monotone in IEEE arithmetic, and all engines compute in IEEE doubles; so the
+A value x becomes trunc(clip(x) 2^k - offset) - n, where offset is the middle of the bounds times 2^k, less n + 1/2. The
+half makes it round to the nearest; the whole number n keeps what is cut from being negative, and there cutting off the
+fraction is what floor does: engines disagree about rounding halves, not about this. Clipping, multiplying by a power of
+two, subtracting and cutting are each monotone in IEEE arithmetic, and all engines compute in IEEE doubles; so the
 integers are the same everywhere, and they lie between those of the two bounds, computed here by the same operations.
 """
 
@@ -44,21 +45,24 @@ def conversion_slack(largest: int) -> int:
 
 @dataclass(frozen=True)
 class Grid:
-    """One column on a grid of step 2^-bits around the middle of its bounds.
+    """One column on a grid of step 2^-bits around the middle of its bounds; no value lies `below` units under it.
 
     >>> grid = Grid.of("age", (0.0, 100.0), 2**30)
-    >>> grid.middle, grid.bits, grid.integer(0.0) == -50 * 2**24, (grid.least, grid.most)
-    (50.0, 24, True, (-838860800, 838860800))
+    >>> grid.middle, grid.bits, grid.integer(0.0) == -50 * 2**23, (grid.least, grid.most)
+    (50.0, 23, True, (-419430400, 419430400))
     """
 
     lower: float
     upper: float
     middle: float
     bits: int
+    below: int
 
     @classmethod
     def of(cls, column: str, bounds: Bounds, largest: int) -> Self:
-        """The finest grid of powers of two on which no value exceeds `largest` in size.
+        """The finest grid of powers of two on which no integer before the shift exceeds `largest`.
+
+        After the shift none exceeds half of it in size.
 
         Raises:
             ArgumentError: The bounds are too narrow or too wide for a grid of normal floats.
@@ -66,15 +70,25 @@ class Grid:
         lower, upper = bounds
         middle = lower + (upper - lower) / 2
         half = max(middle - lower, upper - middle)
-        bits = math.frexp((largest - 1) / half)[1] - 1 if half > 0 and (largest - 1) / half < math.inf else 10**6
+        room = (largest - 1) / 2
+        bits = math.frexp(room / half)[1] - 1 if half > 0 and room / half < math.inf else 10**6
         if not (abs(bits) <= _EXPONENTS and half < 2.0**_EXPONENTS):
             raise ArgumentError(
                 f"bounds[{column!r}] = ({lower:g}, {upper:g}) have no grid of normal floats: change the column's unit."
             )
-        made = cls(lower, upper, middle, bits)
-        while max(-made.least, made.most) > largest:  # the division above may have rounded up to a power of two
-            made = cls(lower, upper, middle, made.bits - 1)
+        made = cls._at(lower, upper, middle, bits)
+        # The division above may have rounded up to a power of two, and `below` lies a little beyond the lower bound.
+        while max(made.below + made.most, 2 * made.size) > largest:
+            made = cls._at(lower, upper, middle, made.bits - 1)
         return made
+
+    @classmethod
+    def _at(cls, lower: float, upper: float, middle: float, bits: int) -> Self:
+        """The grid of this step; where units are too small for a middle so large, `below` is one that floats hold."""
+        unit = math.ldexp(1.0, bits)
+        exact = max(1, int(2 * math.ulp(middle * unit)))
+        below = -(-math.ceil((middle - lower) * unit + 1) // exact) * exact
+        return cls(lower, upper, middle, bits, below)
 
     @property
     def step(self) -> float:
@@ -93,12 +107,12 @@ class Grid:
 
     @property
     def offset(self) -> float:
-        """The middle in units, less 1/2: beyond 2^52 the half is lost, but there every float is a whole number."""
-        return self.middle * self.factor - 0.5
+        """What is subtracted before the cut; beyond 2^52 the half is lost, but there every float is a whole number."""
+        return self.middle * self.factor - (self.below + 0.5)
 
     def integer(self, value: float) -> int:
         """A value on the grid, by the very operations that engines use."""
-        return math.floor(min(max(value, self.lower), self.upper) * self.factor - self.offset)
+        return math.trunc(min(max(value, self.lower), self.upper) * self.factor - self.offset) - self.below
 
     @property
     def least(self) -> int:
@@ -109,3 +123,8 @@ class Grid:
     def most(self) -> int:
         """The integer of the upper bound: no row has a larger one."""
         return self.integer(self.upper)
+
+    @property
+    def size(self) -> int:
+        """The largest size of an integer."""
+        return max(-self.least, self.most)

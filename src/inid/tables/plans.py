@@ -1,6 +1,7 @@
 """Spending one promise on all sums of a query, and what that means for each statistic."""
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,11 +84,11 @@ class TablePlan:
 
     @property
     def error(self) -> float:
-        """The expected sum over statistics and cells of (error / tolerance)^2, to first order."""
+        """The expected sum over statistics and cells of (error / tolerance)^order, to first order."""
         return self.noise.error
 
     def gain(self, baseline: str) -> float:
-        """How many times larger the expected squared error of "iid" or "spr" is, in units of the tolerances."""
+        """How many times larger the expected error of "iid" or "spr" is, in units of the tolerances."""
         other = self.iid if baseline == "iid" else self.spr
         if self.noise.log2_error == other.log2_error:
             return 1.0
@@ -135,7 +136,9 @@ class TablePlan:
         if len(self.statistics) > _ROWS:
             lines.append(f"... and {len(self.statistics) - _ROWS} more statistics")
         guess = f"{self.rows} rows" + ("" if self.stated else ", a nominal guess: pass Table(rows=...) for your own")
-        gains = f"i.i.d. noise would have {self.gain('iid'):.3g} times the squared error, "
+        order = self.noise.order
+        name = "squared error" if order == 2 else f"error of order {order:g}"
+        gains = f"i.i.d. noise would have {self.gain('iid'):.3g} times the {name}, "
         gains += f"an equal split {self.gain('spr'):.3g} times"
         return "\n".join(
             [
@@ -152,7 +155,7 @@ class TablePlan:
 
 def make_plan(
     layout: Layout,
-    sets: list[Sensitivity],
+    sets: Callable[[Sequence[float]], Sequence[Sensitivity]],
     budget: Budget,
     tolerances: list[float],
     rows: int,
@@ -161,21 +164,26 @@ def make_plan(
     stated: bool,
     mechanism: str,
     allocation: str,
+    order: float,
 ) -> TablePlan:
     """Weigh each sum by what its error does to the statistics, and plan with the set that gives the least error.
 
-    The objective is the expected sum over statistics of (error / tolerance)^2, to first order: with slopes J of
-    statistic s with respect to item i, the weight of item i is alpha_i^2 = sum over s of (J_si / tolerance_s)^2.
+    The objective is the expected sum over statistics of (error / tolerance)^p, to first order: with slopes J of
+    statistic s with respect to item i, the weight of item i is alpha_i^p = sum over s of (J_si / tolerance_s)^p. For
+    p = 2, and for statistics made of one sum, that is exact; the noises of a ratio are symmetric and independent, so
+    for p < 2 the sum of their E|J T|^p is at least E|sum of J T|^p.
     """
     moves = [slopes(statistic, layout, rows / cells) for statistic in layout.statistics]
-    parts = [
-        {at: (slope / limit) ** 2 for at, slope in move.items()} for move, limit in zip(moves, tolerances, strict=True)
-    ]
-    squares = [math.fsum(part.get(at, 0.0) for part in parts) for at in range(len(layout.items))]
-    weights = [math.sqrt(square) for square in squares]
+    ratios = [{at: slope / limit for at, slope in move.items()} for move, limit in zip(moves, tolerances, strict=True)]
+    # Relative to the largest, so that no power leaves the range of floats.
+    largest = [max(ratio.get(at, 0.0) for ratio in ratios) for at in range(len(layout.items))]
+    parts = [{at: (value / largest[at]) ** order for at, value in ratio.items()} for ratio in ratios]
+    powers = [math.fsum(part.get(at, 0.0) for part in parts) for at in range(len(layout.items))]
+    weights = [most * power ** (1 / order) for most, power in zip(largest, powers, strict=True)]
+    known = sets(weights)
 
     def best(kind: str) -> NoisePlan:
-        drafts = [_draft(s, budget, mechanism, kind, weights) for s in sets]
+        drafts = [_draft(s, budget, mechanism, kind, weights, order) for s in known]
         return min(drafts, key=lambda draft: draft.log2_error)
 
     noise, iid, spr = best(allocation), best("iid"), best("spr")
@@ -185,27 +193,25 @@ def make_plan(
     entries = []
     for statistic, move, part, limit in zip(layout.statistics, moves, parts, tolerances, strict=True):
         error, equal, split = (_error(made, move) for made in (noise, iid, spr))
-        share = math.fsum(shares[at] * value / squares[at] for at, value in part.items())
+        share = math.fsum(shares[at] * value / powers[at] for at, value in part.items())
         column = ",".join(statistic.columns)
         entries.append(StatisticPlan(statistic.kind, column, limit, error, equal, split, share))
     return TablePlan(noise, tuple(entries), rows, stated, iid, spr)
 
 
 def _draft(
-    sensitivity: Sensitivity, budget: Budget, mechanism: str, allocation: str, weights: list[float]
+    sensitivity: Sensitivity, budget: Budget, mechanism: str, allocation: str, weights: list[float], order: float
 ) -> NoisePlan:
     """A plan; "the same noise everywhere" leaves out sums that depend on nobody, which would be no fair baseline."""
     moving = sensitivity.limits > 0
     if allocation != "iid" or moving.all() or not moving.any():
-        return plan(sensitivity, budget, mechanism=mechanism, allocation=allocation, weights=weights)
+        return plan(sensitivity, budget, mechanism=mechanism, allocation=allocation, weights=weights, order=order)
     alpha = np.array(weights)
-    if sensitivity.counts is None:
-        part = Sensitivity.box(sensitivity.limits[moving], neighbours=sensitivity.neighbours)
-    else:
-        sizes, limits = sensitivity.counts[moving], sensitivity.limits[moving]
-        norms = {"l1": limits} if sensitivity.norm == 1 else {"l2": limits}
-        part = Sensitivity.groups(sizes, neighbours=sensitivity.neighbours, **norms)  # type: ignore[arg-type]
-    made = plan(part, budget, mechanism=mechanism, allocation=allocation, weights=alpha[moving])
+    record = sensitivity.to_dict() | {"limits": sensitivity.limits[moving].tolist(), "labels": None}
+    if sensitivity.counts is not None:
+        record["counts"] = sensitivity.counts[moving].tolist()
+    part = Sensitivity.from_dict(record)
+    made = plan(part, budget, mechanism=mechanism, allocation=allocation, weights=alpha[moving], order=order)
     scales = np.zeros(moving.size)
     scales[moving] = made.row_scales
     return NoisePlan(sensitivity, budget, made.mechanism, made.allocation, made.order, alpha, scales)

@@ -10,16 +10,17 @@ import numpy as np
 from inid.arguments import Floats, real, shown
 from inid.budget import Budget
 from inid.errors import ArgumentError
+from inid.planning import NoisePlan
 from inid.releasing import release
 from inid.sampling import current_source
 from inid.sampling.gridding import check_scales
-from inid.sensitivity import Sensitivity
+from inid.sensitivity import Neighbours, Sensitivity, read_order
 from inid.tables.estimates import Estimate, estimate
 from inid.tables.expressions import Integers, cell_names, run_sums
 from inid.tables.facts import Bins, Categories, Key, read_cells, read_columns, read_keys
 from inid.tables.plans import TablePlan, make_plan
 from inid.tables.results import Result, Row
-from inid.tables.sensitivities import candidate_sets, largest_sum
+from inid.tables.sensitivities import candidate_sets, joint_sets, largest_sum
 from inid.tables.statistics import Layout, lay_out, read_tolerances
 from inid.tables.table import Table
 
@@ -61,12 +62,19 @@ class Query:
 
     @cached_property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
-        """The sensitivity sets that hold for the released sums, in the user's units: each alone is valid."""
-        table = self.table
-        rows = 1 if table.person is None else table.person.max_rows
-        cells = len(self.cells) if self.by else 0
-        whole = table.person is None
-        return tuple(candidate_sets(self.layout.items, cells, table.neighbours, rows, whole, table.max_rows))
+        """The sets that bound the released sums one by one, in the user's units: each alone is valid."""
+        return tuple(candidate_sets(self.layout.items, *self._facts))
+
+    def all_sensitivities(self, weights: Sequence[float]) -> tuple[Sensitivity, ...]:
+        """The same, and the sets that bound the sums together, shaped for weights, one per item of the layout."""
+        return (*self.sensitivities, *joint_sets(self.layout, *self._facts, weights))
+
+    @property
+    def _facts(self) -> tuple[int, Neighbours, int, bool, int]:
+        """Cells (0 without groups), relation, rows per unit, whether the unit is a row, and the limit on rows."""
+        table, person = self.table, self.table.person
+        rows = 1 if person is None else person.max_rows
+        return len(self.cells) if self.by else 0, table.neighbours, rows, person is None, table.max_rows
 
     @cached_property
     def units(self) -> Floats:
@@ -81,6 +89,7 @@ class Query:
         weights: Mapping[str, float] | None = None,
         mechanism: str = "auto",
         allocation: str = "optimal",
+        order: float = 2,
     ) -> TablePlan:
         """Plan the noise, before anything is spent; print the plan to see the expected error of each statistic.
 
@@ -91,6 +100,8 @@ class Query:
             weights: The inverse of tolerances, with the same keys. Not with `tolerance`.
             mechanism: "gaussian", "laplace", or "auto" for the one with the smaller expected error.
             allocation: "optimal", or the baselines "iid" and "spr".
+            order: p: the plan makes the expected sum of (error / tolerance)^p small, 2 being the squared error. Each
+                noise of a statistic made of several counts on its own, which for 1 <= p < 2 is an upper bound.
 
         Raises:
             ArgumentError: An argument is malformed.
@@ -118,7 +129,7 @@ class Query:
         tolerances = read_tolerances(self.layout, tolerance, weights, columns, rows / len(self.cells))
         return make_plan(
             self.layout,
-            list(self.sensitivities),
+            self.all_sensitivities,
             budget,
             tolerances,
             rows,
@@ -126,6 +137,7 @@ class Query:
             stated=table.rows is not None,
             mechanism=mechanism,
             allocation=allocation,
+            order=read_order(order),
         )
 
     def release(
@@ -150,7 +162,7 @@ class Query:
         """
         if not isinstance(plan, TablePlan):
             raise ArgumentError(f"plan must be a TablePlan, got {shown(plan)}: make one with query.plan(...).")
-        if plan.noise.sensitivity not in self.sensitivities:
+        if not self._holds(plan.noise):
             raise ArgumentError("plan was made for another query or other public facts: make one with query.plan(...).")
         if not isinstance(label, str):
             raise ArgumentError(f"label must be a string, got {shown(label)}.")
@@ -181,6 +193,15 @@ class Query:
         array([  2., -25.])
         """
         return run_sums(self.table.source, self.layout, self.by, self.table.missing, self.table.person)
+
+    def _holds(self, noise: NoisePlan) -> bool:
+        """Whether a plan's set is one of this query's; those shaped for weights are made again from the plan's own."""
+        if noise.sensitivity in self.sensitivities:
+            return True
+        weights = noise.weights
+        if weights is None or weights.size != len(self.layout.items):
+            return False
+        return noise.sensitivity in self.all_sensitivities(weights.tolist())
 
     def _values(self) -> Floats:
         """The exact sums as floats. Holding them to a public size is 1-Lipschitz; rounding is in the sensitivity."""

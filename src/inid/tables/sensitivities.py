@@ -15,16 +15,30 @@ norms are at most c. Replacing one changes either one cell, by at most w <= 2c, 
 most 2c, l2 at most max(w, sqrt(2) c). The triangle inequality gives the factor m; it is attained when all m rows
 coincide. Items are bounded one by one, which is exactly a box (single sums) or a set of groups (cells).
 
+Under add_remove nothing more is to be had: one row at the upper bounds of all columns moves every item by its bound at
+once. Under replace it cannot: a row that changes the count (it had no value, or another cell) moves its sums by c, not
+w; and no pair of rows moves all products of two columns by their widths. `joint_sets` bounds the items together.
+
 Each touched cell may also move by the rounding of a large integer to a float, so that slack is added per touched cell.
 """
 
 import math
+from collections.abc import Sequence
 
+import numpy as np
+
+from inid.arguments import Floats
 from inid.sensitivity import Neighbours, Sensitivity
 from inid.tables.grids import conversion_slack
 from inid.tables.items import Item
+from inid.tables.statistics import Layout
+from inid.theory.moments import replaced_products
 
-__all__ = ["candidate_sets", "largest_sum"]
+__all__ = ["candidate_sets", "joint_sets", "largest_sum"]
+
+_UP = 1 + 2.0**-40  # more than the rounding of the sums that make a radius
+_HALVINGS = 60
+_SPAN = 200  # bits between the largest and the smallest weight that shapes a set; any weights are valid
 
 
 def largest_sum(item: Item, max_rows: int) -> int:
@@ -63,6 +77,141 @@ def candidate_sets(
         ]
         found.append(Sensitivity.groups(sizes, **{norm: bounds}, labels=labels, neighbours=neighbours))  # type: ignore[arg-type]
     return found
+
+
+def joint_sets(
+    layout: Layout,
+    cells: int,
+    neighbours: Neighbours,
+    rows: int,
+    whole_rows: bool,
+    max_rows: int,
+    weights: Sequence[float],
+) -> list[Sensitivity]:
+    """Ellipsoids that hold the change of all items together, shaped for these weights; each alone is valid.
+
+    Any positive weights give valid sets. They are best for Gaussian noise and the squared error; for Laplace noise the
+    best shape would be an l1 ball with a unit of its own for each coordinate, which `Sensitivity` does not have.
+
+    Args:
+        layout: The items and their grids.
+        cells: As for `candidate_sets`, like the next four.
+        neighbours: The relation.
+        rows: The rows of one person.
+        whole_rows: The unit is a row.
+        max_rows: The limit on the rows of the table.
+        weights: What a unit of error costs, one per item.
+
+    Returns:
+        Nothing under add_remove, where the box and the groups are attained.
+    """
+    if neighbours == "add_remove":
+        return []
+    items, alpha = layout.items, np.array(weights)
+    if not (whole_rows and not cells and all(item.always for item in items)):
+        return [_shared_rows(items, cells, rows, whole_rows, max_rows, alpha)]
+    # Every row counts in everything: sums alone can move by their widths together, products cannot.
+    return [_moments(layout, max_rows, alpha)] if any(item.kind == "product" for item in items) else []
+
+
+def _shared_rows(
+    items: tuple[Item, ...], cells: int, rows: int, whole_rows: bool, max_rows: int, weights: Floats
+) -> Sensitivity:
+    """The ellipsoid of rows that the items of one scope share.
+
+    Statement. Items fall into scopes: those that need the same columns to be present. Replace one row by another.
+    Either both rows count in a scope, in one cell: then an item moves by at most most - least (a histogram by one in
+    two of its bins, a count not at all). Or one of them does not count: then it moves by at most c in one cell. Or they
+    count in two cells: by at most c in each. So with A the squared l2 norms of the items' changes in the first case and
+    B those in the others, sum over items of w |d|^2 is at most h = sum over scopes of max(w.A, w.B), for any w >= 0;
+    and m rows move the root of that sum, a norm, at most m times as far. That is the ellipsoid with radii m sqrt(h/w).
+
+    The best w (E1 for p = 2, with n coordinates per item): in each scope u = t A + (1 - t) B with the t that maximises
+    sum of alpha sqrt(n u), a concave function of one variable, and w = alpha sqrt(n / u).
+    """
+    sizes = np.array([len(item.names) * max(cells, 1) for item in items])
+    units = np.array([item.step for item in items])
+    reach = np.array([max(item.size, item.most - item.least) for item in items]) * units
+    cost = _relative(np.log2(weights) + np.log2(sizes) / 2 + np.log2(reach))
+    # In units of the reach, so that squares stay within the range of floats.
+    size = np.array([float(item.size) for item in items]) * units / reach
+    stay = np.array([item.most - item.least for item in items]) * units / reach
+    within = np.where([item.cells is not None for item in items], math.sqrt(2.0), stay) ** 2
+    across = size**2 * (2 if cells else 1)
+    scopes = [item.present for item in items]
+    shares, worst = np.zeros(len(items)), 0.0
+    for scope in dict.fromkeys(scopes):
+        own = np.array([present == scope for present in scopes])
+        same = bool(whole_rows and not scope and not cells)  # every row counts, and nothing else can happen
+        one, two = within[own], within[own] if same else across[own]
+        mixed = _mixture(one, two, cost[own])
+        share = np.divide(cost[own], np.sqrt(mixed), out=np.zeros_like(mixed), where=mixed > 0)
+        shares[own] = share
+        worst += max(float(share @ one), float(share @ two))
+    touched = np.where(sizes > 1, 2 * rows, 1)
+    rounding = touched * _rounding(items, max_rows) / reach
+    norm = rows * math.sqrt(worst) + float(np.sqrt(shares @ rounding**2))
+    # A share is 0 where an item moves in no case, and nowhere else.
+    radii = np.divide(reach * norm * _UP, np.sqrt(shares), out=np.zeros_like(reach), where=shares > 0)
+    return _ellipsoid(items, radii, None if sizes.max() == 1 else sizes.tolist())
+
+
+def _mixture(one: Floats, two: Floats, cost: Floats) -> Floats:
+    """The point between two that maximises sum of cost sqrt(u): its slope along the way is bisected."""
+    low, high = 2.0**-_HALVINGS, 1 - 2.0**-52  # not the ends: what one of the two lacks needs a share too
+    moving = np.maximum(one, two) > 0
+    gain, factor = (one - two)[moving], cost[moving]
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        slope = float(factor @ (gain / np.sqrt(two[moving] + middle * gain)))
+        low, high = (middle, high) if slope > 0 else (low, middle)
+    return np.asarray(two + low * (one - two))
+
+
+def _moments(layout: Layout, max_rows: int, weights: Floats) -> Sensitivity:
+    """The ellipsoid of `replaced_products` (E8), for counts, sums and products to which every row adds.
+
+    Besides the columns there is the constant 1: its product with a column is the column's sum, its product with itself
+    the count, which does not move. Centring a square takes the same off both rows. A sum rounds to another grid than
+    the products of its column, so it lies within a step of each, in either row, of the sum that goes with the products;
+    that is added by the triangle inequality, as is the rounding to floats.
+
+    The shape is that of weights c_i c_j: the squares say c_i, the sums what it is for the constant and other columns.
+    """
+    items = layout.items
+    grids = {item.columns[0]: layout.values[item.columns[0]] for item in items if item.kind == "sum"}
+    grids |= {column: layout.factors[column] for item in items if item.kind == "product" for column in item.columns}
+    place = {column: at for at, column in enumerate(grids, start=1)}
+    pairs = [[*(place[column] for column in item.columns), 0, 0][:2] for item in items]
+    i, j = np.array(pairs).T
+    size = np.array([1.0, *(grid.size * grid.step for grid in grids.values())])
+    logs, costs = np.log2(weights), np.zeros(size.size)
+    squares, sums = (i == j) & (i > 0), (i > 0) & (j == 0)
+    costs[i[squares]] = logs[squares] / 2
+    paired = sums & np.isin(i, i[squares])
+    costs[0] = np.mean(logs[paired] - costs[i[paired]])
+    alone = sums & ~paired
+    costs[i[alone]] = logs[alone] - costs[0]
+    radii = np.where(i > 0, replaced_products(size, _relative(costs + np.log2(size)), i, j), 0.0)
+    apart = [2 * (item.step + grids[item.columns[0]].step) if item.kind == "sum" else 0.0 for item in items]
+    moved = np.divide(_rounding(items, max_rows) + apart, radii, out=np.zeros_like(radii), where=radii > 0)
+    norm = 1 + float(np.sqrt(moved @ moved))
+    return _ellipsoid(items, radii * norm * _UP, None)
+
+
+def _relative(logs: Floats) -> Floats:
+    """Positive numbers of which only the ratios matter, from logarithms: the largest is 1, and none vanishes."""
+    return np.asarray(np.exp2(np.maximum(logs - logs.max(), -_SPAN)))
+
+
+def _rounding(items: tuple[Item, ...], max_rows: int) -> Floats:
+    """What the rounding of each item's sum to a float adds to its change."""
+    return np.array([conversion_slack(largest_sum(item, max_rows)) * item.step for item in items])
+
+
+def _ellipsoid(items: tuple[Item, ...], radii: Floats, counts: Sequence[int] | None) -> Sensitivity:
+    labels = [item.label for item in items]
+    return Sensitivity.ellipsoid(radii, counts=counts, labels=labels, neighbours="replace")
 
 
 def _single(item: Item, neighbours: Neighbours, rows: int, whole_rows: bool, max_rows: int) -> float:

@@ -90,7 +90,7 @@ def lay_out(
     columns = dict.fromkeys(column for names in asked.values() for column in names)
     largest = largest_unit(max_rows)
     values = {column: Grid.of(column, bounds[column], largest) for column in columns}
-    factors = {column: Grid.of(column, bounds[column], math.isqrt(largest)) for column in columns}
+    factors = {column: Grid.of(column, bounds[column], 2 * math.isqrt(largest)) for column in columns}
     items = _Items()
 
     def present(*names: str) -> tuple[str, ...]:

@@ -4,12 +4,13 @@ import subprocess
 import sys
 
 import pandas as pd
+import polars as pl
 import pytest
 
 import inid
 from inid import tables
 
-FRAME = pd.DataFrame({"age": [1.0], "sex": ["F"], "user": [1], "odd": [[1]]})
+FRAME = pd.DataFrame({"age": [1.0], "sex": pd.Series(["F"], dtype="string"), "user": [1], "odd": [[1]]})
 NAN, INF = float("nan"), float("inf")
 
 
@@ -29,6 +30,7 @@ def make(**facts):
         ({"bounds": [1]}, "must be a dictionary"),
         ({"bounds": {"height": (0, 1)}}, "'height', which the table lacks"),
         ({"bounds": {"sex": (0, 1)}}, "holds String, not numbers"),
+        ({"bounds": {"odd": (0, 1)}}, "holds objects, not numbers"),
         ({"neighbours": "both"}, "neighbours must be one of"),
         ({"unit": "user"}, 'unit must be "row" or a Person'),
         ({"unit": tables.Person("nobody", 2)}, "'nobody', which the table lacks"),
@@ -60,7 +62,8 @@ def test_a_table_refuses(facts, words):
         ({"count": True, "by": {"sex": ["F", "F"]}}, "not used before"),
         ({"count": True, "by": {"sex": ["F", 1]}}, "first one's kind"),
         ({"count": True, "by": {"sex": [1, 2]}}, "cast one of the two"),
-        ({"count": True, "by": {"age": [1, 2]}}, "cast one of the two"),
+        ({"count": True, "by": {"user": ["1", "2"]}}, "cast one of the two"),
+        ({"count": True, "by": {"age": [True, False]}}, "cast one of the two"),
         ({"count": True, "by": {"height": ["F"]}}, "which the table lacks"),
         ({"count": True, "by": ["sex"]}, "must be a dictionary"),
         ({"histogram": {"age": [0]}}, "two increasing edges"),
@@ -74,6 +77,12 @@ def test_a_table_refuses(facts, words):
 def test_a_query_refuses(asked, words):
     with pytest.raises(inid.ArgumentError, match=words):
         make().query(**asked)
+
+
+def test_float_columns_have_no_keys_where_whole_numbers_can_be_missing():
+    data = pl.DataFrame({"age": [1.0]})
+    with pytest.raises(inid.ArgumentError, match="cast one of the two"):
+        tables.Table(data, bounds={}).query(count=True, by={"age": [1, 2]})
 
 
 def test_fill_values_must_suit_their_column():

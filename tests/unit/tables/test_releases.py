@@ -1,5 +1,6 @@
 """Planning, charging and answering."""
 
+import dataclasses
 import json
 import math
 
@@ -58,6 +59,24 @@ def test_the_sum_of_squared_errors_in_tolerances_is_the_plans_error():
     cells = [2 * (5 if entry.statistic == "histogram" else 1) for entry in plan.statistics]
     total = sum(n * (e.error / e.tolerance) ** 2 for n, e in zip(cells, plan.statistics, strict=True))
     assert total == pytest.approx(plan.error, rel=1e-9)
+
+
+def test_a_plan_of_another_order_is_that_of_the_weighted_sums():
+    query = tables.Table(frame(), bounds=BOUNDS, missing={"age": 0, "income": 0}, rows=100).query(
+        count=True, sum=["age"], mean=["age"]
+    )
+    wanted = {"count": 0.05, "sum": 30, "mean": 0.5}
+    plan = query.plan(BUDGET, tolerance=wanted, order=1)
+    assert plan.noise.order == 1
+    # The count is 1/0.05 for itself, 50/30 for the sum, whose middle is 50, and (25/100)/(1/2) for the mean; the
+    # centred sum is 1/30 and (1/100)/(1/2). Errors of order 1 add up.
+    assert plan.noise.weights.tolist() == pytest.approx([20 + 50 / 30 + 1 / 2, 1 / 30 + 1 / 50])
+    assert math.isclose(sum(entry.share for entry in plan.statistics), sum(plan.noise.shares), rel_tol=1e-9)
+    assert plan.error < query.plan(BUDGET, tolerance=wanted, order=1, allocation="spr").error
+    assert "error of order 1" in str(plan)
+    query.release(plan)
+    with pytest.raises(inid.ArgumentError, match="order"):
+        query.plan(BUDGET, order=0.5)
 
 
 def test_the_plan_says_when_there_is_nothing_to_gain():
@@ -132,6 +151,18 @@ def test_a_plan_of_another_query_is_refused_and_nothing_is_charged():
         with pytest.raises(inid.ArgumentError):
             everything().release(**words, ledger=ledger)
     assert ledger.history() == ()
+
+
+def test_a_joint_set_is_made_again_from_the_plans_own_weights():
+    query = everything(neighbours="replace")
+    plan = query.plan(BUDGET, tolerance={"age": 1}, mechanism="gaussian")
+    assert plan.noise.sensitivity.kind == "ellipsoid"
+    query.release(plan)
+    small = inid.Sensitivity.ellipsoid(plan.noise.sensitivity.limits / 2, counts=plan.noise.sensitivity.counts)
+    for weights in (plan.noise.weights, None):
+        forged = inid.plan(small, BUDGET, mechanism="gaussian", weights=weights)
+        with pytest.raises(inid.ArgumentError, match="another query"):
+            query.release(dataclasses.replace(plan, noise=forged))
 
 
 def test_a_ledger_for_people_refuses_a_table_of_rows():

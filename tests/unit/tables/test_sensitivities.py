@@ -2,12 +2,14 @@
 
 import math
 
+import numpy as np
 import pandas as pd
 import pytest
 
 import inid
 from inid import tables
 from inid.tables.grids import conversion_slack
+from inid.theory.moments import replaced_products
 
 FRAME = pd.DataFrame({"x": [1.0], "y": [2.0], "kind": ["a"], "user": [1]})
 SLACK = 2.0**-20  # the rounding of large sums to floats costs less than one part in a million
@@ -111,3 +113,100 @@ def test_gaussian_noise_takes_the_euclidean_set_and_laplace_the_other():
 def test_sums_that_floats_hold_exactly_need_no_slack():
     assert limits({"sum": ["y"]}, fill=FILL, max_rows=2**20) == {"sum(y)": 2.0}
     assert limits({"sum": ["y"]}, fill=FILL)["sum(y)"] == 2.0 + conversion_slack(2**61) * 2.0**-28
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "rows", "touched"), [("add_remove", 3, 3), ("replace", 3, 6), ("replace", None, 2)]
+)
+def test_every_cell_that_a_person_touches_may_round(neighbours, rows, touched):
+    asked = {"sum": ["y"], "by": {"kind": ["a", "b"]}}
+    facts = {"neighbours": neighbours, "rows": rows, "fill": FILL}
+    slack = conversion_slack(2**60) * 2.0**-27  # the grid is the same, with few rows or many
+    few, many = (limits(asked, norm=1, max_rows=number, **facts)["sum(y)"] for number in (2**20, 2**32))
+    assert many == few + touched * slack
+    few, many = (limits(asked, norm=2, max_rows=number, **facts)["sum(y)"] for number in (2**20, 2**32))
+    assert many >= few + touched * slack
+
+
+@pytest.mark.parametrize(
+    ("asked", "fill"),
+    [
+        ({"mean": ["y"]}, "omit"),
+        ({"mean": ["y"], "by": {"kind": ["a", "b"]}}, "omit"),
+        ({"mean": ["y"], "by": {"kind": ["a", "b"]}}, FILL),
+        ({"variance": ["y"]}, "omit"),
+        ({"variance": ["y"]}, FILL),
+    ],
+)
+def test_joint_sets_leave_room_for_rounding(asked, fill):
+    radii = []
+    for number in (2**20, 2**32):
+        table = tables.Table(
+            FRAME, bounds={"x": (0, 10), "y": (-2, 2)}, neighbours="replace", missing=fill, max_rows=number
+        )
+        query = table.query(**asked)
+        (s,) = (s for s in query.all_sensitivities([1.0] * len(query.layout.items)) if s.kind == "ellipsoid")
+        radii.append(dict(zip(s.labels, s.limits.tolist(), strict=True))["sum(y)"])
+    touched = 2 if "by" in asked else 1
+    assert radii[1] >= radii[0] + touched * conversion_slack(2**60) * 2.0**-27 * (1 - 1e-9)
+
+
+def test_sums_and_products_round_to_grids_of_their_own():
+    # A sum lies up to a step of each grid away from that which goes with the products, in the old row and in the new.
+    table = tables.Table(FRAME, bounds={"x": (0, 10)}, neighbours="replace", missing={"x": 0}, max_rows=2**20)
+    query = table.query(variance=["x"])
+    *_, s = query.all_sensitivities([1.0, 1.0, 1.0])
+    radii = dict(zip(s.labels, s.limits.tolist(), strict=True))
+    size, steps = query.layout.factors["x"].size, query.layout.factors["x"].step + query.layout.values["x"].step
+    bound = size * query.layout.factors["x"].step
+    exact = replaced_products(np.array([1.0, bound]), np.array([1.0, bound]), np.array([1, 1]), np.array([0, 1]))
+    assert radii["count"] == 0
+    for name, radius in zip(("sum(x)", "product(x,x)"), exact.tolist(), strict=True):
+        assert radii[name] / radius == pytest.approx(1 + 2 * steps / exact[0], rel=1e-11)
+
+
+def errors(asked, **facts):
+    """The planned error of Gaussian noise, and what it would be with items bounded one by one."""
+    table = tables.Table(FRAME, bounds={"x": (0, 10), "y": (-2, 2)}, rows=1000, neighbours="replace", **facts)
+    query = table.query(**asked)
+    plan = query.plan(BUDGET, mechanism="gaussian")
+    alone = [inid.plan(s, BUDGET, mechanism="gaussian", weights=plan.noise.weights) for s in query.sensitivities]
+    return plan, min(other.error for other in alone)
+
+
+BUDGET = inid.GaussianDP(0.5)
+
+
+def test_a_row_that_changes_the_count_moves_its_sum_half_as_far():
+    # One column with half-range B, weights 1 and B/2: items one by one (B/2 + 2B)^2 = 6.25 B^2; together the largest
+    # (sqrt(1 - t)/2 + sqrt(1 + 3 t))^2 B^2 over t, at t = 35/39, is 13/3 B^2.
+    plan, alone = errors({"mean": ["x"]})
+    assert plan.noise.sensitivity.kind == "ellipsoid"
+    assert plan.error / alone == pytest.approx((13 / 3) / 6.25, rel=1e-5)
+    plan.verify()
+
+
+def test_items_to_which_every_row_adds_stay_a_box():
+    plan, alone = errors({"mean": ["x", "y"]}, missing=FILL)
+    assert plan.noise.sensitivity.kind == "box"
+    assert plan.error == alone
+
+
+@pytest.mark.parametrize(
+    ("asked", "facts", "most"),
+    [
+        ({"covariance": ["x", "y"]}, {"missing": FILL}, 0.6),  # E8
+        ({"variance": ["x"]}, {"missing": FILL}, 0.8),
+        ({"mean": ["x", "y"]}, {"missing": FILL, "unit": tables.Person("user", 3)}, 0.8),
+        ({"count": True, "mean": ["x"], "by": {"kind": ["a", "b"]}}, {"missing": FILL}, 0.8),
+    ],
+)
+def test_what_is_bounded_together_costs_less(asked, facts, most):
+    plan, alone = errors(asked, **facts)
+    assert plan.noise.sensitivity.kind == "ellipsoid"
+    assert plan.error <= most * alone
+
+
+def test_adding_or_removing_needs_no_joint_set():
+    query = tables.Table(FRAME, bounds={"x": (0, 10)}).query(covariance=["x"], by={"kind": ["a", "b"]})
+    assert query.all_sensitivities([1.0] * 3) == query.sensitivities
