@@ -2,6 +2,7 @@
 
     python examples/cifar10.py --epochs 100 --device cuda --bf16
     python examples/cifar10.py --epochs 1 --limit 2000 --batch-size 200       # a taste, on a CPU
+    python examples/cifar10.py --clipping per_layer --thresholds adaptive --quantile 0.98 --total 1
 
 A progress bar shows loss, epsilon and the test accuracy; `--checkpoint` keeps the run, and a run that finds its
 checkpoint goes on where it stopped, with its count of what was spent. The images come from torchvision (which downloads
@@ -243,34 +244,40 @@ def _show(epoch: int, epochs: int, loss: float, epsilon: float, right: float) ->
     )
 
 
+class _Help(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
+    """Shows defaults, and the lines above as they are."""
+
+
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=_Help)
     add = parser.add_argument
-    add("--epochs", type=int, default=100)
+    add("--epochs", type=int, default=100, help="how often to go over the images")
     add("--batch-size", type=int, default=1000, help="expected; batches are Poisson samples")
     add("--max-physical-batch-size", type=int, default=None, help="the most examples to hold at a time")
-    add("--epsilon", type=float, default=8.0)
-    add("--delta", type=float, default=1e-5)
+    add("--epsilon", type=float, default=8.0, help="what the run may cost")
+    add("--delta", type=float, default=1e-5, help="what the run may cost")
     add("--noise-multiplier", type=float, default=None, help="instead of --epsilon")
-    add("--lr", type=float, default=1.0)
-    add("--momentum", type=float, default=0.9)
-    add("--schedule", choices=("constant", "cosine"), default="constant")
-    add("--max-grad-norm", type=float, default=1.0)
+    add("--lr", type=float, default=1.0, help="the learning rate")
+    add("--momentum", type=float, default=0.9, help="of stochastic gradient descent")
+    add("--schedule", choices=("constant", "cosine"), default="constant", help="of the learning rate")
+    add("--max-grad-norm", type=float, default=1.0, help="the norm of an image's whole gradient")
     add("--total", type=float, default=None, help="a threshold for the whole gradient, before the layers' own")
-    add("--clipping", choices=("global", "per_layer", "elementwise"), default="per_layer")
-    add("--allocation", choices=("optimal", "spr", "iid"), default="optimal")
-    add("--mechanism", choices=("gaussian", "laplace"), default="gaussian")
-    add("--thresholds", choices=("flat", "sqrt_size", "adaptive"), default="adaptive")
+    add(
+        "--clipping", choices=("global", "per_layer", "elementwise"), default="global", help="how gradients are clipped"
+    )
+    add("--allocation", choices=("optimal", "spr", "iid"), default="optimal", help="of the noise among the layers")
+    add("--mechanism", choices=("gaussian", "laplace"), default="gaussian", help="the noise")
+    add("--thresholds", choices=("flat", "sqrt_size", "adaptive"), default="flat", help="how the layers share the norm")
     add("--quantile", type=float, default=0.5, help="of gradients within their threshold, when it is adaptive")
-    add("--quantile-rate", type=float, default=0.2)
+    add("--quantile-rate", type=float, default=0.2, help="how fast adaptive thresholds move")
     add("--normalise", action="store_true", help="keep the norm of adaptive thresholds at --max-grad-norm")
-    add("--noise", choices=("torch", "exact"), default="torch")
-    add("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    add("--noise", choices=("torch", "exact"), default="torch", help="where it comes from")
+    add("--device", default="cuda" if torch.cuda.is_available() else "cpu", help="where to train")
     add("--bf16", action="store_true", help="compute in bfloat16 where torch's autocast does")
     add("--seed", type=int, default=0, help="of the initial weights")
     add("--unsafe-noise-seed", type=int, default=None, help="make the noise repeatable, and the run not private")
-    add("--checkpoint", type=Path, default=None)
+    add("--checkpoint", type=Path, default=None, help="where to keep the run, and where to go on from")
     add("--record", type=Path, default=None, help="append the options and the result to this file, a JSON line per run")
     add("--validation", type=int, default=0, help="hold out this many training images and test on them, to tune")
     add("--limit", type=int, default=None, help="use only the first images")

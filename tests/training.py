@@ -47,7 +47,7 @@ class Tokens(nn.Module):
 def private(model, x, *, batch_size=None, optimizer=None, **options):
     """A private copy of a model over x; by default every batch is all of x, and gradients are not divided."""
     own = copy.deepcopy(model)
-    options = {"noise_multiplier": 1.0, "loss_reduction": "sum"} | options
+    options = {"noise_multiplier": 1.0, "loss_reduction": "sum", "clipping": "per_layer"} | options
     return dpsgd.make_private(
         module=own,
         optimizer=optimizer or torch.optim.SGD(own.parameters(), lr=0.0),

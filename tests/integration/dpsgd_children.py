@@ -8,7 +8,7 @@ import torch
 from torch import distributed, nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from inid import dpsgd
+from inid import InidError, dpsgd
 from inid.testing import unsafe_no_noise, unsafe_seed
 
 SIZE, WIDTH = 12, 300
@@ -28,10 +28,8 @@ def train(model: nn.Module, batch_size: int, factor: float, steps: int, **option
         module=model,
         optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
         data_loader=DataLoader(data(), batch_size=batch_size),
-        noise_multiplier=1.0,
-        max_grad_norm=[0.7, 0.2],
-        loss_reduction="sum",
-        **options,
+        **{"noise_multiplier": 1.0, "max_grad_norm": [0.7, 0.2], "loss_reduction": "sum", "clipping": "per_layer"}
+        | options,
     )
     while training.accountant.steps < steps:
         for (x,) in training.data_loader:
@@ -39,6 +37,15 @@ def train(model: nn.Module, batch_size: int, factor: float, steps: int, **option
             (factor * model(x).square()).sum().backward()
             training.optimizer.step()
     return training
+
+
+def refusal(**options: object) -> str:
+    """What is said when the processes do not agree on an option."""
+    try:
+        train(network(), 2, 1.0, 1, **options)
+    except InidError as error:
+        return str(error)
+    return ""
 
 
 def snapshot(training: dpsgd.PrivateTraining) -> dict[str, object]:
@@ -68,6 +75,7 @@ def main(folder: Path, rank: int, world: int) -> None:
     found["exact"] = snapshot(train(network(), 2, 1.0, 3, noise="exact"))
     with unsafe_seed(5 + rank):
         found["seeded"] = snapshot(train(network(), 2, 1.0, 3))
+    found["refused"] = [refusal(max_grad_norm=[0.7, 0.2 + rank]), refusal(noise_multiplier=1.0 + rank)]
     torch.save(found, folder / f"rank{rank}.pt")
     distributed.destroy_process_group()
 

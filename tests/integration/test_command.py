@@ -137,7 +137,7 @@ def test_exit_codes_of_a_real_process(folder):
     assert (spent.returncode, spent.stdout) == (3, "")
     usage = script("plan --sensitivity 1,2 --epsilon -1")
     assert usage.returncode == 2
-    assert usage.stderr.startswith("inid: epsilon must be")
+    assert usage.stderr.startswith("inid: --epsilon does not fit, got '-1': pass a number above 0")
     assert "Traceback" not in usage.stderr
     assert run("plan --no-such-option").exit_code == 2
 
@@ -333,6 +333,7 @@ def test_an_engine_that_fails_says_so_without_data_and_that_the_charge_stands(fo
         "release people.csv --bounds age=0:100 --mean age --epsilon 1 --tolerance 1",
         "release people.csv --bounds age=0:100 --mean age --epsilon 1 --order 0.5",
         "release people.csv --bounds age=0:100 --mean age --epsilon 1 --table-max-rows 0",
+        "release people.csv --bounds age=0:100 --mean age --epsilon 1 --max-rows 1e999999 --person user_id",
         "plan --sensitivity 1,2 --table-max-rows 10 --epsilon 1",
         "release people.csv --bounds age=0:100 --mean age --epsilon 1 --quiet",
         "release --bounds age=0:100 --mean age --epsilon 1",
@@ -359,6 +360,54 @@ def test_wrong_usage_is_one_sentence_and_exit_2(folder, line):
     assert HIDDEN not in result.stderr
     assert "Traceback" not in result.stderr
     assert not (folder / "b.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("--order 0", ["--order", "got '0'", "from 1 to 1,000,000"]),
+        ("--order inf", ["--order", "such as 2"]),
+        ("--table-max-rows 0", ["--table-max-rows", "from 1 to 2^40"]),
+        ("--config odd.toml", ["--order", "got 0.5:"]),
+        ("--sum agee", ["--sum names the column 'agee', which the table lacks"]),
+        ("--sum income", ["--bounds income=LOWER:UPPER"]),
+    ],
+)
+def test_errors_speak_of_options_and_not_of_python(folder, options, words):
+    (folder / "odd.toml").write_text("order = 0.5\n", encoding="utf-8")
+    result = run(f"plan people.csv --bounds age=0:100 --mean age --epsilon 1 {options}")
+    assert result.exit_code == 2
+    assert all(word in result.stderr for word in words), result.stderr
+    for leaked in ("Decimal", "order=", "max_rows", "2**32", "1e-6"):
+        assert leaked not in result.stderr
+
+
+def test_a_guess_at_the_rows_is_asked_for_only_where_none_was_stated(folder):
+    line = "plan people.csv --bounds age=0:100 --mean age --epsilon 1"
+    assert "errors for 1,000 rows in all; state your own guess with --rows" in run(line).stdout
+    assert "errors for 2,000 rows in all\n" in run(f"{line} --rows 2000").stdout
+
+
+def test_a_count_at_the_limit_on_rows_is_noted(folder):
+    """There are 401 rows, and noise of scale 1e-6."""
+    line = "release people.csv --bounds age=0:100 --epsilon 1000000"
+    for asked in ("--count", "--mean age"):
+        assert "--table-max-rows" in run(f"{line} {asked} --table-max-rows 300").stderr
+        assert "--table-max-rows" not in run(f"{line} {asked} --table-max-rows 500").stderr
+        assert "--table-max-rows" not in run(f"{line} {asked}").stderr
+
+
+def test_a_spent_ledger_says_so(folder):
+    line = f"release {QUESTION} --epsilon 1"
+    assert "All is spent" not in run("ledger create new.db --epsilon 1").stdout + run("ledger show new.db").stdout
+    assert run(f"{line} --ledger new.db").exit_code == 0
+    assert "All is spent: nothing is left." in run("ledger show new.db").stdout
+    assert run(f"{line} --delta 1e-6 --mechanism gaussian --ledger whole.db").exit_code == 0
+    assert "All is spent: charge 1 took the whole promise" in run("ledger show whole.db").stdout
+    refused = run(f"{line} --delta 1e-6 --mechanism gaussian --ledger whole.db")
+    assert (refused.exit_code, sqlite_charges("whole.db")) == (3, 1)
+    assert "--name" in refused.stderr
+    assert "name=" not in refused.stderr
 
 
 def test_verify_proves_and_refuses(folder):

@@ -71,3 +71,8 @@ def test_noise_is_added_once(ranks):
 
 def test_the_rate_is_that_of_all_processes_together(ranks):
     assert ranks[0]["secret"]["rate"] == 2 * WORLD / dpsgd_children.SIZE
+
+
+def test_settings_that_differ_between_processes_are_refused(ranks):
+    for rank in ranks:
+        assert all("in another process" in said for said in rank["refused"])

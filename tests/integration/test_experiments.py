@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from experiments.__main__ import main, run_one
-from experiments.claims import HOLDS, NOT, UNATTAINABLE, Claim, Estimate, Outcome
+from experiments.claims import HOLDS, NOT, NOT_RUN, UNATTAINABLE, Claim, Estimate, Outcome, largest_of
 from experiments.datasets import MissingDataError, load
 from experiments.descents import planned_loss, problem
 from experiments.page import NAMES, render
@@ -276,6 +276,10 @@ def test_table_4_takes_its_accuracies_from_records(tmp_path):
     assert verdicts["Gaussian, (8, 1e-05)-DP, the paper's per layer: accuracy"] == NOT
     assert verdicts["Gaussian, (8, 1e-05)-DP: the paper's per-layer noise beats SPR's"] == NOT
     assert UNATTAINABLE in verdicts.values()
+    # Eighteen cells are printed, three have records.
+    missing = {claim.says: claim.why for claim in found.claims if claim.verdict == NOT_RUN}
+    assert len(missing) == 15
+    assert missing["Laplace, (5, 0)-DP, SPR per layer: accuracy"] == "not trained yet"
     table = (tmp_path / "table4" / "table4.csv").read_text()
     assert f"gaussian,8,1e-05,global,69,{1 / math.sqrt(3):.10g},3" in table
     assert '"layers, thresholds not flat",60,' in table
@@ -294,6 +298,12 @@ def test_an_estimate_knows_its_error():
     assert not found.agrees(3.9, 1)
     assert found.below(Estimate(5.0, 0.1, 3))
     assert not found.below(Estimate(3.0, 0.1, 3))
+
+
+def test_the_largest_of_many_may_lie_as_far_as_one_rarely_does():
+    assert largest_of(1) == pytest.approx(3)
+    alarms = 0.5 * math.erfc(largest_of(24) / math.sqrt(2))
+    assert 24 * alarms == pytest.approx(0.5 * math.erfc(3 / math.sqrt(2)))
 
 
 def test_a_verdict_is_one_of_five():

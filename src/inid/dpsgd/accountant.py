@@ -113,10 +113,10 @@ class Accountant:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on counting from a record. What was counted here before is replaced.
+        """Go on counting from a record.
 
         Raises:
-            RecordError: The record does not parse; the count is as it was.
+            RecordError: The record does not parse, or has counted less than this accountant; the count is as it was.
         """
         if not isinstance(state, Mapping) or state.get("inid_accountant") != _VERSION:
             raise RecordError("the record is not an accountant's of this version: pass what state_dict() returned.")
@@ -125,7 +125,12 @@ class Accountant:
             private = bool(state["private"])
         except (KeyError, TypeError, ArgumentError) as error:
             raise RecordError("the accountant's record is damaged: pass what state_dict() returned.") from error
-        self._history, self.private = history, private
+        if sum(segment.steps for segment in history) < self.steps:
+            raise RecordError(
+                f"the record has counted fewer steps than the {self.steps} of this run: what was spent stays spent. "
+                "Load it into a freshly made optimizer, and keep the larger count."
+            )
+        self._history, self.private = history, private and (self.private or not self._history)
 
     def __repr__(self) -> str:
         mark = "" if self.private else ", NOT PRIVATE: a test source drew noise"

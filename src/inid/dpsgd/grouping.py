@@ -53,7 +53,7 @@ def group_parameters(module: nn.Module, groups: object, *, together: bool) -> li
     if groups is None:
         owners: dict[str, list[str]] = {}
         for name in trained:
-            owners.setdefault(name.rpartition(".")[0], []).append(name)
+            owners.setdefault(name.rpartition(".")[0] or "(root)", []).append(name)
         return [_group(owner, trained, names) for owner, names in owners.items()]
     return _chosen(module, trained, groups)
 

@@ -28,7 +28,9 @@ def formula_of(layer: nn.Module) -> Formula | None:
     # A subclass may compute something else, and so may a layer whose weight is made from other parameters.
     found = _FORMULAS.get(type(layer))
     plain = set(layer._parameters) <= {"weight", "bias"} and not any(layer.children())  # noqa: SLF001 - no other way
-    if found is None or not plain or not isinstance(getattr(layer, "weight", None), nn.Parameter):
+    # A hook or a replaced forward may change what the layer computes.
+    touched = bool(layer._forward_hooks) or "forward" in vars(layer)  # noqa: SLF001 - the same
+    if found is None or not plain or touched or not isinstance(getattr(layer, "weight", None), nn.Parameter):
         return None
     if isinstance(layer, (nn.Conv1d, nn.Conv2d)) and layer.padding_mode != "zeros":
         return None

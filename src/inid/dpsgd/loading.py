@@ -1,6 +1,7 @@
 """Batches by Poisson sampling: each example takes part in each step independently, with the same probability."""
 
 import math
+import warnings
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from torch.utils.data import (
     IterableDataset,
     RandomSampler,
     SequentialSampler,
+    Subset,
     TensorDataset,
     default_collate,
 )
@@ -34,28 +36,39 @@ class Drawn:
         batch: The number of the batch that is out, from 1; 0 before the first.
         examples: How many of its examples have been handed out.
         complete: Whether the latest part was the last of its batch.
+        fresh: Whether the latest part has not been used.
         used: The batch whose examples are in the sums.
         stepped: The batch of the last step.
+        private: Whether the batch was drawn from secret randomness.
     """
 
     batch: int = 0
     examples: int = 0
     complete: bool = True
+    fresh: bool = False
     used: int = 0
     stepped: int = 0
+    private: bool = True
 
     def hand_out(self, examples: int, *, first: bool, last: bool) -> None:
         """Note a batch, or a part of one."""
         if first:
-            self.batch, self.examples = self.batch + 1, 0
-        self.examples, self.complete = self.examples + examples, last
+            if 0 < self.stepped < self.batch:
+                warnings.warn(
+                    "a batch was drawn and no step was taken: whether to step must not depend on the data, since "
+                    "skipped steps are not counted. Step on every batch, also on empty ones.",
+                    stacklevel=3,
+                )
+            self.batch, self.examples, self.private = self.batch + 1, 0, True
+        self.examples, self.complete, self.fresh = self.examples + examples, last, True
+        self.private = self.private and current_source().private
 
     def admit(self, before: int, examples: int) -> None:
         """Refuse a backward that would count an example twice, or one that was not drawn for this step."""
         if before and self.used != self.batch:
             raise GuaranteeError(
-                "backward ran over two batches since the last step, and a step uses one: call optimizer.step() after "
-                "every batch. To spare memory pass max_physical_batch_size, which splits a batch."
+                "backward ran over two batches since the last step, and a step uses one: call step() of the returned "
+                "optimizer after every batch. To spare memory pass max_physical_batch_size, which splits a batch."
             )
         if self.stepped == self.batch or before + examples > self.examples:
             left = 0 if self.stepped == self.batch else self.examples - before
@@ -63,7 +76,16 @@ class Drawn:
                 f"backward ran over {examples} examples where the private loader has {left} to use: train on the "
                 "batches of the returned data_loader, each of them once."
             )
-        self.used = self.batch
+        if not self.fresh:
+            raise GuaranteeError(
+                "backward ran twice over what the loader handed out once: call it once per batch. To spare memory pass "
+                "max_physical_batch_size, which splits a batch."
+            )
+        self.used, self.fresh = self.batch, False
+
+    def renew(self) -> None:
+        """Note that the gradients of the batch were thrown away: it may be used again."""
+        self.fresh = True
 
     def close(self) -> None:
         """Refuse a step for which no batch was drawn; else take the batch as used up."""
@@ -95,24 +117,15 @@ class PoissonLoader:
         rank: int = 0,
         world: int = 1,
     ) -> None:
-        if not isinstance(loader, DataLoader) or isinstance(loader.dataset, IterableDataset) or not loader.batch_size:
-            raise ArgumentError(
-                f"data_loader must be a torch DataLoader over a dataset with a length, with a batch_size, got "
-                f"{shown(type(loader).__name__)}: make it with DataLoader(dataset, batch_size=...)."
-            )
-        if not isinstance(loader.sampler, (SequentialSampler, RandomSampler, DistributedSampler)):
-            raise ArgumentError(
-                f"data_loader has a sampler of its own ({type(loader.sampler).__name__}), which Poisson sampling would "
-                "replace: leave it out, and pass torch.utils.data.Subset(dataset, indices) to train on a part."
-            )
+        batch_size = _checked_size(loader)
         self.dataset = cast("Any", loader.dataset)
         size = len(self.dataset)
-        if size == 0 or loader.batch_size * world > size:
+        if size == 0 or batch_size * world > size:
             raise ArgumentError(
                 f"data_loader must hold at least one batch, got {size} examples and batches of "
-                f"{loader.batch_size * world}: pass a smaller batch_size."
+                f"{batch_size * world}: pass a smaller batch_size."
             )
-        self.sample_rate = loader.batch_size * world / size
+        self.sample_rate = batch_size * world / size
         self.steps = max(1, round(1 / self.sample_rate))
         self.drawn = Drawn()
         self._part = max_physical_batch_size or size
@@ -124,20 +137,30 @@ class PoissonLoader:
         """The mean size of a batch over all processes: a public number, by which sums are divided."""
         return self.sample_rate * len(self.dataset)
 
+    def __repr__(self) -> str:
+        return f"<PoissonLoader: {len(self.dataset)} examples, rate {self.sample_rate:.6g}, {self.steps} steps>"
+
     def __len__(self) -> int:
         """How many steps one iteration makes (a batch that comes in parts is one step)."""
         return self.steps
 
     def __iter__(self) -> Iterator[Any]:
         marks: deque[tuple[int, bool, bool]] = deque()
+        own = 0
         for batch in self._batches(marks):
             count, first, last = marks.popleft()
+            if not first and self.drawn.batch != own:
+                raise GuaranteeError(
+                    "another iterator has begun a batch between two parts of this one: finish a batch before the next."
+                )
             self.drawn.hand_out(count, first=first, last=last)
+            own = self.drawn.batch
             yield batch
 
     def _batches(self, marks: "deque[tuple[int, bool, bool]]") -> Iterator[Any]:
         loader = self._loader
-        if isinstance(self.dataset, TensorDataset) and loader.collate_fn is default_collate and not loader.num_workers:
+        # A subclass may make other examples of its tensors.
+        if type(self.dataset) is TensorDataset and loader.collate_fn is default_collate and not loader.num_workers:
             for indices in self._parts(marks):
                 chosen = torch.from_numpy(indices)
                 yield [tensor[chosen.to(tensor.device)] for tensor in self.dataset.tensors]
@@ -162,6 +185,26 @@ class PoissonLoader:
                 part = chosen[start : start + self._part]
                 marks.append((part.size, start == 0, start == cuts[-1]))
                 yield part
+
+
+def _checked_size(loader: object) -> int:
+    """The size of a loader's batches; what has no examples to draw one by one is refused."""
+    cure = "make it with DataLoader(dataset, batch_size=...) over a dataset with a length"
+    if not isinstance(loader, DataLoader):
+        raise ArgumentError(f"data_loader must be a torch DataLoader, got {shown(type(loader).__name__)}: {cure}.")
+    if not loader.batch_size:
+        raise ArgumentError(f"data_loader must have a batch_size, got {loader.batch_size!r}: {cure}.")
+    if isinstance(loader.dataset, IterableDataset) or not hasattr(loader.dataset, "__len__"):
+        raise ArgumentError(f"data_loader goes over a dataset without a length, so none can be drawn from it: {cure}.")
+    if not isinstance(loader.sampler, (SequentialSampler, RandomSampler, DistributedSampler)):
+        raise ArgumentError(
+            f"data_loader has a sampler of its own ({type(loader.sampler).__name__}), which Poisson sampling would "
+            "replace: leave it out, and pass torch.utils.data.Subset(dataset, indices) to train on a part."
+        )
+    indices = getattr(loader.dataset, "indices", ())
+    if isinstance(loader.dataset, Subset) and len(set(indices)) < len(indices):
+        raise ArgumentError("data_loader goes over a Subset that names an example twice: name every example once.")
+    return int(loader.batch_size)
 
 
 class _Lists:
@@ -198,7 +241,7 @@ def _without_rows(batch: Any) -> Any:
             return []
         parts = [_without_rows(entry) for entry in batch]
         return type(batch)(*parts) if hasattr(batch, "_fields") else type(batch)(parts)
-    return batch
+    return type(batch)() if isinstance(batch, (str, bytes, int, float)) else batch
 
 
 def _bernoulli(size: int, rate: float) -> "np.ndarray[Any, np.dtype[np.bool_]]":

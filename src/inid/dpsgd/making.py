@@ -1,5 +1,6 @@
 """make_private(): a model, an optimizer and a data loader become private together."""
 
+import hashlib
 from typing import Any, Literal, NamedTuple, cast
 
 import torch
@@ -16,6 +17,7 @@ from inid.dpsgd.optimizer import PrivateOptimizer
 from inid.dpsgd.processes import Processes
 from inid.dpsgd.quantiles import Adaptive
 from inid.dpsgd.refusals import check_module
+from inid.dpsgd.taps import is_private
 from inid.errors import ArgumentError
 
 __all__ = ["PrivateTraining", "make_private"]
@@ -40,7 +42,7 @@ def make_private(
     target_delta: float | None = None,
     epochs: int | None = None,
     max_grad_norm: float | list[float] = 1.0,
-    clipping: Clipping = "per_layer",
+    clipping: Clipping = "global",
     allocation: Allocation = "optimal",
     mechanism: Mechanism = "gaussian",
     groups: list[list[str]] | None = None,
@@ -49,6 +51,7 @@ def make_private(
     noise: Source = "torch",
     loss_reduction: Literal["mean", "sum"] = "mean",
     max_physical_batch_size: int | None = None,
+    accountant: Accountant | None = None,
 ) -> PrivateTraining:
     """Make training private: clip each example's gradient by groups, add the least noise that keeps the promise.
 
@@ -65,7 +68,8 @@ def make_private(
         target_delta: See `target_epsilon`.
         epochs: See `target_epsilon`.
         max_grad_norm: The norm of an example's whole gradient, shared among the groups; or one threshold per group.
-        clipping: "per_layer" (by groups), "global" (one group), or "elementwise" (the paper's: each entry by itself).
+        clipping: "global" (one norm for all), "per_layer" (by groups), or "elementwise" (the paper's: each entry by
+            itself).
         allocation: "optimal", or the baselines "spr" and "iid".
         mechanism: "gaussian" clips in the l2 norm, "laplace" in the l1 norm.
         groups: Names of parameters or modules, one list per group; by default one group per module with parameters.
@@ -75,8 +79,11 @@ def make_private(
             global clipping, and groups that rarely reach their share of the whole get less.
         noise: "torch" (fast generators with keys from the operating system, floating point) or "exact" (exact sums and
             noise of the exact law, as in `inid.release`; slower).
-        loss_reduction: How the loss adds up over the batch: "mean" or "sum".
+        loss_reduction: How the loss adds up over the batch: "mean" or "sum". A mean must divide by the number of
+            examples: with class weights, `ignore_index` or masks torch divides by a number that depends on all
+            examples, so use a sum there.
         max_physical_batch_size: The most examples to hold at a time; larger batches come in parts.
+        accountant: One that has counted before, to go on counting in another stage of training.
 
     Returns:
         A named tuple (module, optimizer, data_loader, accountant).
@@ -103,6 +110,10 @@ def make_private(
     True
     """
     check_module(module)
+    if is_private(module):
+        raise ArgumentError("module is private already: call detach() of its private optimizer first.")
+    if accountant is not None and not isinstance(accountant, Accountant):
+        raise ArgumentError(f"accountant must be an Accountant, got {type(accountant).__name__}: pass one, or nothing.")
     arguments.choice("clipping", clipping, ("global", "per_layer", "elementwise"))
     arguments.choice("allocation", allocation, ("optimal", "spr", "iid"))
     arguments.choice("mechanism", mechanism, ("gaussian", "laplace"))
@@ -113,6 +124,8 @@ def make_private(
             "max_physical_batch_size", max_physical_batch_size, least=1, cure="pass how many examples fit into memory"
         )
     adaptive, whole = _adaptive(thresholds, clipping), _total(total, clipping)
+    if groups is not None and clipping == "global":
+        raise ArgumentError("groups go with per_layer or elementwise clipping, got global: leave them out.")
     made = group_parameters(module, groups, together=clipping == "global")
     _check_parameters(module, optimizer)
     sizes = tuple(group.size for group in made)
@@ -127,8 +140,15 @@ def make_private(
     level = 1 / multiplier
     if adaptive is not None:
         level = adaptive.split(level, mechanism)[0]
+    indices = getattr(data_loader.dataset, "indices", None)
+    seen = None if indices is None else hashlib.sha256(repr(list(indices)).encode()).hexdigest()
+    sampled = (len(loader.dataset), loader.sample_rate, seen)
+    processes.agree(
+        (sampled, multiplier, shared, whole, clipping, allocation, mechanism, noise, loss_reduction, adaptive)
+    )
     processes.align(module)
-    accountant = Accountant()
+    accountant = Accountant() if accountant is None else accountant
+    planned = None if epochs is None else accountant.steps + loader.steps * int(epochs)
     private = PrivateOptimizer(
         optimizer,
         module=module,
@@ -142,6 +162,7 @@ def make_private(
         source=noise,
         mean=loss_reduction == "mean",
         processes=processes,
+        planned=planned,
     )
     return PrivateTraining(module, private, loader, accountant)
 

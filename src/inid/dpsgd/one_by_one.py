@@ -14,6 +14,8 @@ from inid.errors import GuaranteeError
 
 __all__ = ["run_one_by_one"]
 
+_MASK = 5  # where `attn_mask` stands among the arguments of an attention
+
 
 def run_one_by_one(
     layer: nn.Module,
@@ -22,6 +24,7 @@ def run_one_by_one(
     kwargs: dict[str, Any],
     usual: Any,
     count: int,
+    is_state: Callable[[Tensor], bool],
     heard: Callable[[str, Tensor], None],
 ) -> Any:
     """The layer's output, computed so that each parameter's gradient arrives example by example.
@@ -29,20 +32,31 @@ def run_one_by_one(
     Args:
         layer: Any module, recurrent or composed.
         parameters: Its trainable parameters by name.
-        args: What it is called with; tensors whose first dimension counts the examples are taken apart.
+        args: What it is called with. Tensors are taken apart by their first dimension, which must count the examples;
+            buffers and parameters of the model, and an attention's mask for all examples, stay whole.
         kwargs: The same by name.
         usual: Its output for the whole batch, to see which dimension of each tensor counts the examples.
         count: How many examples there are.
+        is_state: Says whether a tensor is a buffer or a parameter of the model.
         heard: Called in the backward with a name and a leaf whose `grad` has one row per example.
 
     Raises:
-        GuaranteeError: An output has no dimension that counts the examples.
+        GuaranteeError: A tensor has no dimension that counts the examples.
     """
     leaves = {name: p.detach().expand(count, *p.shape).requires_grad_() for name, p in parameters.items()}
     for name, leaf in leaves.items():
         leaf.register_post_accumulate_grad_hook(partial(heard, name))  # type: ignore[no-untyped-call]
     values, form = pytree.tree_flatten((args, kwargs))
-    split = [isinstance(value, Tensor) and value.ndim > 0 and value.shape[0] == count for value in values]
+    mask = _common_mask(layer, args, kwargs)
+    split = [
+        isinstance(value, Tensor) and value.ndim > 0 and value is not mask and not is_state(value) for value in values
+    ]
+    # Size alone must not decide: a tensor for all examples may happen to have as many rows as there are examples.
+    if any(taken and value.shape[0] != count for value, taken in zip(values, split, strict=True)):
+        raise GuaranteeError(
+            f"a layer ({type(layer).__name__}) got a tensor whose first dimension does not count the examples: expand "
+            "it to the batch, or make it a buffer of the model if it is the same for all."
+        )
     outputs, shape = pytree.tree_flatten(usual)
     dims = _example_dims(outputs, _alone(layer, values, split, form), count)
 
@@ -70,6 +84,14 @@ def run_one_by_one(
                 for column, dim in zip(zip(*alone, strict=True), dims, strict=True)
             )
     return pytree.tree_unflatten(list(made), shape)
+
+
+def _common_mask(layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The mask of an attention that is meant for all examples: two dimensions, positions by positions."""
+    if not isinstance(layer, nn.MultiheadAttention):
+        return None
+    mask = kwargs.get("attn_mask", args[_MASK] if len(args) > _MASK else None)
+    return mask if isinstance(mask, Tensor) and mask.ndim == 2 else None
 
 
 def _taken(values: list[Any], split: list[bool], at: int) -> list[Any]:

@@ -1,5 +1,6 @@
 """An optimizer whose steps are private."""
 
+import warnings
 from collections.abc import Callable
 from typing import Any, overload
 
@@ -49,6 +50,7 @@ class PrivateOptimizer(torch.optim.Optimizer):
         source: Source,
         mean: bool,
         processes: Processes,
+        planned: int | None = None,
     ) -> None:
         # The base class would start a second set of books; groups and state stay the original's.
         self.original, self.accountant = original, accountant
@@ -56,6 +58,7 @@ class PrivateOptimizer(torch.optim.Optimizer):
         self._members = [p for group in groups for _, p in group.parameters]
         self._recipe, self._multiplier, self._adaptive = recipe, noise_multiplier, adaptive
         self._loader, self._source, self._mean, self._processes = loader, source, mean, processes
+        self._planned = planned
         self._holding = False
         self._given: dict[nn.Parameter, Tensor] = {}
         self._step_count = 0
@@ -102,6 +105,7 @@ class PrivateOptimizer(torch.optim.Optimizer):
         if not self._holding or drawn.used != drawn.batch:
             if self._sums.examples:
                 self._sums.clear()
+                drawn.renew()
             self._holding = False
         self.original.zero_grad(set_to_none)
         self._given.clear()
@@ -132,13 +136,22 @@ class PrivateOptimizer(torch.optim.Optimizer):
             mechanism=self._recipe.mechanism,
             noise_multiplier=self._multiplier,
             sample_rate=self._loader.sample_rate,
-            private=current_source().private,
+            private=current_source().private and self._loader.drawn.private,
         )
+        self._warn_beyond_plan()
         self._hand_out_gradients()
         self._sums.clear()
         self._holding = False
         self.original.step()
         return loss
+
+    def _warn_beyond_plan(self) -> None:
+        if self._planned is not None and self.accountant.steps == self._planned + 1:
+            warnings.warn(
+                f"this run was planned for {self._planned} steps, and goes beyond them: it costs more than its target "
+                "epsilon. accountant.get_epsilon(delta) says what it has cost.",
+                stacklevel=3,
+            )
 
     def _check_gradients(self) -> None:
         for group in self.original.param_groups:
@@ -146,7 +159,8 @@ class PrivateOptimizer(torch.optim.Optimizer):
                 if parameter.grad is not None and parameter.grad is not self._given.get(parameter):
                     raise GuaranteeError(
                         "a parameter has a gradient that was not clipped: use every parameter through its own module's "
-                        "forward, call zero_grad() before training, and do not unfreeze parameters after make_private."
+                        "forward (a penalty on weights belongs into the optimizer's weight_decay), call zero_grad() "
+                        "before training, and do not unfreeze parameters after make_private."
                     )
 
     @torch.no_grad()
@@ -234,9 +248,13 @@ class PrivateOptimizer(torch.optim.Optimizer):
         except ArgumentError as error:
             raise RecordError("the state's thresholds are damaged: pass what state_dict() returned.") from error
         spent = Accountant()
-        spent.load_state_dict(own.get("accountant", {}))
+        spent.load_state_dict(self.accountant.state_dict())
+        spent.load_state_dict(own.get("accountant", {}))  # both refusals come before anything is changed
         self.original.load_state_dict({key: value for key, value in state_dict.items() if key != "inid"})
         self.accountant.load_state_dict(spent.state_dict())
+        # Gradients that were clipped at other thresholds must not meet the noise for these.
+        self._sums.clear()
+        self._holding = False
         self._set_thresholds(checked)
         self._recorder.rule = self._rule()
 

@@ -5,6 +5,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, distributed, nn
 
+from inid.errors import ArgumentError
+
 __all__ = ["Processes"]
 
 
@@ -20,6 +22,21 @@ class Processes:
         together = distributed.is_available() and distributed.is_initialized()
         self.rank = distributed.get_rank() if together else 0
         self.world = distributed.get_world_size() if together else 1
+
+    def agree(self, settings: object) -> None:
+        """Refuse settings that differ between processes: one would clip by other thresholds than the noise is for.
+
+        Raises:
+            ArgumentError: They differ; every process raises.
+        """
+        if self.world > 1:
+            found: list[object] = [None] * self.world
+            distributed.all_gather_object(found, settings)
+            if any(each != settings for each in found):
+                raise ArgumentError(
+                    "make_private was called with other settings, or another dataset, in another process: pass the "
+                    "same in all, the dataset in the same order."
+                )
 
     def align(self, module: nn.Module) -> None:
         """Give every process the parameters and buffers of the first."""

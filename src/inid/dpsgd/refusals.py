@@ -44,6 +44,14 @@ def check_module(module: nn.Module) -> None:
             )
         if isinstance(part, (nn.Embedding, nn.EmbeddingBag)) and part.max_norm is not None:
             raise ArgumentError(f"{where} rescales the lines that a batch looks up, without noise: leave max_norm out.")
+        if isinstance(part, (nn.Softmax, nn.LogSoftmax, nn.Softmin)) and part.dim in {None, 0}:
+            raise ArgumentError(
+                f"{where} normalises over the examples, or may: pass dim=-1, or the dimension you mean."
+            )
+        if isinstance(part, (nn.Embedding, nn.EmbeddingBag)) and part.sparse:
+            raise ArgumentError(
+                f"{where} makes sparse gradients, which cannot be clipped by example: leave sparse out."
+            )
         if any(isinstance(p, UninitializedParameter) for p in part.parameters(recurse=False)):
             raise ArgumentError(f"{where} has no shape yet: run the model once on an example of your own making.")
 

@@ -12,7 +12,8 @@ backward over the same forward, or two forwards under one backward would each le
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
+from weakref import WeakSet
 
 import torch
 from torch import Tensor, nn
@@ -25,9 +26,11 @@ from inid.dpsgd.one_by_one import run_one_by_one
 from inid.dpsgd.rows import Dense, Rows
 from inid.errors import GuaranteeError
 
-__all__ = ["Places", "Recorder", "units_of"]
+__all__ = ["Places", "Recorder", "is_private", "units_of"]
 
 Places = dict[nn.Parameter, tuple[int, int]]  # the group of a parameter, and where in the group it stands
+
+_listened_to: "WeakSet[nn.Module]" = WeakSet()
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +48,8 @@ class _Pass:
     """One forward of the model and the backward that belongs to it."""
 
     examples: int
+    flat: bool = False  # the batch is a vector: one number per example
+    done: set[int] = field(default_factory=set)
     waiting: dict[int, int] = field(default_factory=dict)
     rows: dict[int, GroupRows] = field(default_factory=dict)
     begun: bool = False
@@ -97,9 +102,10 @@ class Recorder:
         self._current: _Pass | None = None
         self._inside = self._quiet = False
         # The buffers of spectral normalisation follow the weights alone.
-        layers = [layer for layer in module.modules() if type(layer).__name__ != "_SpectralNorm"]
-        self._keepers = [layer for layer in layers if layer._buffers]  # noqa: SLF001 - no other way without recursion
-        self._buffers: list[tuple[Tensor, int]] = []
+        self._keepers = [layer for layer in module.modules() if type(layer).__name__ != "_SpectralNorm"]
+        self._state: list[tuple[Tensor, int]] = []
+        self._module = module
+        _listened_to.add(module)
         self._handles = []
         for unit in units_of(module):
             self._handles += [
@@ -116,6 +122,7 @@ class Recorder:
         """Take the hooks off the model again."""
         for handle in self._handles:
             handle.remove()
+        _listened_to.discard(self._module)
 
     def _begin(self, _module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if self._quiet or not torch.is_grad_enabled():
@@ -126,26 +133,30 @@ class Recorder:
                 "the private module must be called with a tensor whose first dimension counts the examples: "
                 "pass the batch as the first tensor."
             )
-        self._current, self._inside = _Pass(first.shape[0]), True
-        self._buffers = [(buffer, buffer._version) for buffer in self._watched()]  # noqa: SLF001 - see `_listen`
+        self._current, self._inside = _Pass(first.shape[0], first.ndim == 1), True
+        self._state = [(tensor, tensor._version) for tensor in self._watched()]  # noqa: SLF001 - see `_listen`
 
     def _end(self, _module: nn.Module, _args: object, _output: object) -> None:
         if self._quiet or not self._inside:
             return
         self._inside = False
         watched = self._watched()
-        same = len(watched) == len(self._buffers) and all(
+        same = len(watched) == len(self._state) and all(
             new is old and new._version == version  # noqa: SLF001 - see `_listen`
-            for new, (old, version) in zip(watched, self._buffers, strict=True)
+            for new, (old, version) in zip(watched, self._state, strict=True)
         )
         if not same:
             raise GuaranteeError(
-                "the forward of the private module changed one of its buffers, which would carry facts about examples "
-                "without noise: remove running statistics and the like, or compute them outside."
+                "the forward of the private module changed one of its buffers or parameters, which would carry facts "
+                "about examples without noise: remove running statistics and the like, or compute them outside."
             )
 
     def _watched(self) -> list[Tensor]:
-        return [buffer for layer in self._keepers for buffer in layer.buffers(recurse=False)]
+        found: list[Tensor] = []
+        for layer in self._keepers:
+            found += filter(_present, layer._buffers.values())  # noqa: SLF001 - the quickest way, in every forward
+            found += filter(_present, layer._parameters.values())  # noqa: SLF001 - the same
+        return found
 
     def _listening(self, unit: Unit) -> bool:
         if self._quiet or not torch.is_grad_enabled():
@@ -159,6 +170,12 @@ class Recorder:
 
     def _freeze(self, unit: Unit, _layer: nn.Module, _args: object) -> None:
         if self._listening(unit):
+            for name, parameter in unit.parameters.items():
+                if not parameter.requires_grad:
+                    raise GuaranteeError(
+                        f"parameter {name!r} of layer {unit.name!r} was frozen after make_private: freeze what is not "
+                        "to be trained before, and call make_private again to train other parameters."
+                    )
             for parameter in unit.parameters.values():
                 parameter.requires_grad_(False)
 
@@ -180,7 +197,9 @@ class Recorder:
             self._quiet = True
             try:
                 heard = partial(self._hear_leaf, unit, turn)
-                return run_one_by_one(unit.layer, unit.parameters, args, kwargs, output, turn.examples, heard)
+                return run_one_by_one(
+                    unit.layer, unit.parameters, args, kwargs, output, turn.examples, self._is_state, heard
+                )
             finally:
                 self._quiet = False
         inputs = self._check_rows(unit, args, kwargs, turn).detach()
@@ -194,13 +213,21 @@ class Recorder:
     def _check_rows(self, unit: Unit, args: tuple[Any, ...], kwargs: dict[str, Any], turn: _Pass) -> Tensor:
         first = args[0] if args and isinstance(args[0], Tensor) else _first_tensor(args, kwargs)
         rows = None if first is None or first.ndim == 0 else first.shape[0]
-        if first is None or rows != turn.examples or not (unit.formula is None or has_batch(unit.layer, first)):
+        # A table looked up by position, not by example, may have as many positions as there are examples.
+        positions = first is not None and first.ndim == 1 and isinstance(unit.layer, nn.Embedding) and not turn.flat
+        known = unit.formula is None or (first is not None and has_batch(unit.layer, first))
+        if first is None or rows != turn.examples or positions or not known:
             seen = f"{rows} rows" if rows != turn.examples else "an input without a dimension for examples"
             raise GuaranteeError(
                 f"layer {unit.name!r} sees {seen} where the batch has {turn.examples} examples: "
                 "keep the examples in the first dimension of every layer, and do not repeat or merge them."
             )
         return first
+
+    def _is_state(self, tensor: Tensor) -> bool:
+        """Whether a tensor is a buffer or a parameter of the model, or a view of one: the same for all examples."""
+        held = {id(each) for each in self._watched()}
+        return id(tensor) in held or id(tensor._base) in held  # noqa: SLF001 - what a view is a view of
 
     def _hear(self, unit: Unit, turn: _Pass, inputs: Tensor, version: int, gradients: Tensor) -> None:
         if inputs._version != version:  # noqa: SLF001 - see `_listen`
@@ -251,12 +278,17 @@ class Recorder:
 
     def _collect(self, turn: _Pass, parameter: nn.Parameter, rows: Rows) -> None:
         at, place = self._places[parameter]
+        if at in turn.done:
+            raise GuaranteeError(
+                "a layer was heard after its group had been clipped: do not run layers again in the backward."
+            )
         group = turn.rows.setdefault(at, [None] * self._lengths[at])
         before = group[place]
         # A parameter that is used twice has one gradient per example, the sum, and is clipped once.
         group[place] = rows if before is None else Dense(before.dense() + rows.dense())
         turn.waiting[at] -= 1
         if turn.waiting[at] == 0 and self.rule.total is None:
+            turn.done.add(at)
             self.sums.add_group(at, turn.rows.pop(at), self._scale(turn), self.rule)
 
     def _finish(self, turn: _Pass) -> None:
@@ -272,6 +304,15 @@ class Recorder:
 
     def _scale(self, turn: _Pass) -> float:
         return float(turn.examples) if self._mean else 1.0
+
+
+def is_private(module: nn.Module) -> bool:
+    """Whether some recorder listens to a model."""
+    return module in _listened_to
+
+
+def _present(tensor: Tensor | None) -> TypeGuard[Tensor]:
+    return tensor is not None
 
 
 def _first_tensor(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor | None:

@@ -362,6 +362,7 @@ def test_bad_arguments_are_named_and_change_nothing(change, message):
         "optimizer": torch.optim.SGD(model.parameters(), lr=0.1),
         "data_loader": DataLoader(TensorDataset(X), batch_size=4),
         "noise_multiplier": 1.0,
+        "clipping": "per_layer",
     }
     with pytest.raises(ArgumentError, match=message):
         dpsgd.make_private(**(options | change))
@@ -379,6 +380,9 @@ def test_optimizers_that_do_not_fit():
     with pytest.raises(ArgumentError, match="LBFGS"):
         dpsgd.make_private(optimizer=torch.optim.LBFGS(model.parameters()), **common)
     training = dpsgd.make_private(optimizer=torch.optim.SGD(model.parameters(), lr=0.1), **common)
+    with pytest.raises(ArgumentError, match="private already"):
+        dpsgd.make_private(optimizer=torch.optim.SGD(model.parameters(), lr=0.1), **common)
+    training.optimizer.detach()
     with pytest.raises(ArgumentError, match="not yet private"):
         dpsgd.make_private(optimizer=training.optimizer, **common)
 
