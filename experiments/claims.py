@@ -5,12 +5,36 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtr, ndtri
 
-__all__ = ["DIFFERENTLY", "HOLDS", "NOT", "NOT_RUN", "UNATTAINABLE", "Claim", "Estimate", "Figure", "Outcome", "Table"]
+__all__ = [
+    "DIFFERENTLY",
+    "HOLDS",
+    "NOT",
+    "NOT_RUN",
+    "UNATTAINABLE",
+    "Claim",
+    "Estimate",
+    "Figure",
+    "Outcome",
+    "Table",
+    "largest_of",
+]
 
 HOLDS, DIFFERENTLY, NOT = "holds", "holds differently", "does not hold"
 UNATTAINABLE, NOT_RUN = "not attainable", "not run"
 _VERDICTS = (HOLDS, DIFFERENTLY, NOT, UNATTAINABLE, NOT_RUN)
+
+
+def largest_of(count: int, errors: float = 3.0) -> float:
+    """The standard errors that the largest of so many distances may have, by Bonferroni.
+
+    It exceeds them as seldom as one distance exceeds `errors`.
+
+    >>> round(largest_of(1), 2), round(largest_of(24), 2)
+    (3.0, 3.86)
+    """
+    return float(-ndtri(ndtr(-errors) / count))
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 import inid
-from experiments.claims import HOLDS, NOT, Claim, Estimate, Outcome, Table
+from experiments.claims import HOLDS, NOT, Claim, Estimate, Outcome, Table, largest_of
 from experiments.plotting import drawing, line_styles
 from experiments.study import Study
 from inid.sampling import add_noise
@@ -79,6 +79,7 @@ def run(study: Study) -> Outcome:
                 rows.append([row, epsilon, "" if printed is None else printed, exact, found.mean, found.error])
                 out.values[f"{row}, epsilon = {epsilon:g}"] = exact
     study.table("table2", ["row", "epsilon", "printed", "theory", "simulated", "standard_error"], rows)
+    allowed = largest_of(len(simulated))
     furthest = max(abs(e.mean - exact) / e.error for exact, e in simulated.values())
     out.claims += [
         Claim(
@@ -92,8 +93,9 @@ def run(study: Study) -> Outcome:
             "The errors are those of the noise as drawn",
             "(not in the paper)",
             f"largest distance of {len(simulated)} simulations from theory: {furthest:.1f} standard errors",
-            HOLDS if furthest < 6 else NOT,
-            f"{blocks * draws} draws each; Laplace noise by the library's sampler, staircase noise simulated here",
+            HOLDS if furthest <= allowed else NOT,
+            f"the largest of {len(simulated)} may have {allowed:.2f}, as seldom as one has 3; {blocks * draws} draws "
+            "each; Laplace noise by the library's sampler, staircase noise simulated here",
         ),
     ]
     gains = [1 - simulated["i.n.i.d. Laplace", e][0] / simulated["staircase", e][0] for e in _EPSILONS]

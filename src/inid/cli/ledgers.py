@@ -25,6 +25,7 @@ __all__ = [
     "open_or_create",
     "show",
     "state",
+    "took_all",
 ]
 
 _DATABASE = "A file, or postgresql://user:password@host/database."
@@ -76,6 +77,10 @@ def show(options: LedgerOptions) -> None:
     with open_existing(_address(options.ledger), _name(options.name)) as ledger:
         voice.document({"command": "ledger show", "ledger": state(ledger)})
         voice.say(str(ledger))
+        if took_all(ledger):
+            voice.say("All is spent: charge 1 took the whole promise, so nothing is counted (-) and nothing is left.")
+        elif not any(amount for _, amount in ledger.remaining().amounts):
+            voice.say("All is spent: nothing is left.")
 
 
 def history(options: LedgerOptions) -> None:
@@ -167,6 +172,11 @@ def state(ledger: Ledger) -> dict[str, Any]:
             for (name, used), (_, rest) in zip(spent.lines(), left.lines(), strict=True)
         ],
     }
+
+
+def took_all(ledger: Ledger) -> bool:
+    """Whether one charge took the whole promise, so that no currency counts what is left."""
+    return all(amount is None for _, amount in ledger.spent().amounts)
 
 
 def _address(value: object) -> str:

@@ -62,9 +62,16 @@ class Subject:
         "--missing", "COL=VALUE,...", "Public fill values; without one a missing value is left out."
     )
     rows: object = option("--rows", "N", "A public guess at the number of rows, for planning and display only.")
-    table_max_rows: object = option("--table-max-rows", "N", "A public limit on the rows of the table (default: 2^32).")
+    table_max_rows: object = option(
+        "--table-max-rows",
+        "N",
+        "A public upper limit on the rows of the table (default: 2^32). With more rows sums and counts stop at the "
+        "limit and the answers are wrong: state it generously.",
+    )
     person: object = option("--person", "COL", "The column that tells people apart; without it a row is the unit.")
-    max_rows: object = option("--max-rows", "N", "With --person: how many rows of one person count.")
+    max_rows: object = option(
+        "--max-rows", "N", "With --person: how many rows of one person count; the others are left out."
+    )
     order_by: object = listed("--order-by", "COL,...", "With --person: which of their rows come first.")
     neighbours: object = option("--neighbours", "RELATION", "add_remove (the default) or replace.")
 

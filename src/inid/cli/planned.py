@@ -14,6 +14,7 @@ __all__ = ["BASELINES", "Line", "Planned", "planned"]
 
 BASELINES = ("iid", "spr")
 _SHOWN = 60
+_OWN_GUESS = "; state your own guess with --rows"
 _NOTHING = 1.001  # a gain below 0.1 % is called none, as in the remark
 
 
@@ -55,6 +56,7 @@ class Planned:
         gains: The expected error under "iid" and "spr", as a ratio to the plan's.
         remark: A sentence when a baseline is already optimal.
         rows: The rows assumed, for a table.
+        guessed: Whether these rows are nominal, since nobody stated a guess.
     """
 
     noise: NoisePlan
@@ -63,6 +65,7 @@ class Planned:
     gains: dict[str, float]
     remark: str | None
     rows: int | None = None
+    guessed: bool = False
 
     @property
     def error_name(self) -> str:
@@ -106,7 +109,7 @@ class Planned:
         )
         voice.say(f"promise: {noise.budget}, neighbours: {noise.sensitivity.neighbours}")
         if self.rows is not None:
-            voice.say(f"errors for {self.rows:,} rows in all; state your own guess with --rows")
+            voice.say(f"errors for {self.rows:,} rows in all{_OWN_GUESS if self.guessed else ''}")
         voice.say()
         named: list[tuple[str, Callable[[Line], float | None]]] = [
             ("sensitivity", lambda line: line.sensitivity),

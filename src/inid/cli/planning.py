@@ -68,9 +68,9 @@ def accuracy(options: AccuracyOptions) -> None:
     voice = Voice(options)
     if options.tolerance is None:
         raise ArgumentError("a tolerance is missing: pass --tolerance age=1,income=500, the largest acceptable errors.")
-    given = reading.number("--failure", options.failure)
+    given = reading.probability("--failure", options.failure, "0.05")
     failure = 0.05 if given is None else float(given)
-    level = reading.number("--delta", options.delta)
+    level = reading.probability("--delta", options.delta, "1e-6")
     delta = None if level is None else float(level)
     if is_stated(options):
         answer, labels = stated_accuracy(options, options.tolerance, failure, delta)

@@ -14,8 +14,12 @@ def promised(options: Promise) -> Budget:
     Raises:
         ArgumentError: None, or more than one, or a number that no promise can have.
     """
-    names = ("epsilon", "delta", "mu", "rho")
-    given = {name: reading.number(f"--{name}", getattr(options, name)) for name in names}
+    given = {
+        "epsilon": reading.positive("--epsilon", options.epsilon, "1"),
+        "delta": reading.probability("--delta", options.delta, "1e-6"),
+        "mu": reading.positive("--mu", options.mu, "0.3"),
+        "rho": reading.positive("--rho", options.rho, "0.1"),
+    }
     stated = {name: value for name, value in given.items() if value is not None}
     match tuple(stated):
         case ("epsilon",):

@@ -6,6 +6,7 @@ any syntax of its own, so names that hold a comma or an equals sign can be writt
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TypeVar
@@ -22,6 +23,8 @@ __all__ = [
     "number",
     "numbers",
     "path",
+    "positive",
+    "probability",
     "switch",
     "whole",
     "word",
@@ -72,32 +75,46 @@ def words(name: str, value: object) -> list[str]:
     return list(entries)
 
 
-def number(name: str, value: object) -> Decimal | int | None:
+def number(
+    name: str, value: object, wanted: str = "a number such as 1 or 1e-6", fits: Callable[[Decimal], bool] | None = None
+) -> Decimal | int | None:
     """One number exactly as it was written, or None when it was not given.
 
     A promise is the decimal that the user wrote; reading it as a float first would change it silently.
+
+    Args:
+        name: The option.
+        value: What the user wrote.
+        wanted: What it should be, in words.
+        fits: Which numbers these are; all by default.
     """
     if value is None:
         return None
+    found: Decimal | int | None = None
     if isinstance(value, (int, Decimal)) and not isinstance(value, bool):
-        return value
-    try:
-        found = Decimal(value) if isinstance(value, str) else None
-    except InvalidOperation:
-        found = None
-    if found is None or not found.is_finite():
-        raise _wrong(name, value, "pass a number such as 1 or 1e-6")
+        found = value
+    elif isinstance(value, str):
+        with suppress(InvalidOperation):
+            found = Decimal(value)
+    if found is None or not Decimal(found).is_finite() or not (fits is None or fits(Decimal(found))):
+        raise _wrong(name, value, f"pass {wanted}")
     return found
 
 
+def positive(name: str, value: object, example: str) -> Decimal | int | None:
+    """One number above 0, or None when it was not given."""
+    return number(name, value, f"a number above 0, such as {example}", lambda x: x > 0)
+
+
+def probability(name: str, value: object, example: str) -> Decimal | int | None:
+    """One number between 0 and 1, or None when it was not given."""
+    return number(name, value, f"a probability between 0 and 1, such as {example}", lambda x: 0 < x < 1)
+
+
 def whole(name: str, value: object) -> int | None:
-    """One whole number, or None when it was not given."""
-    found = number(name, value)
-    if found is None:
-        return None
-    if found != int(found):
-        raise _wrong(name, value, "pass a whole number")
-    return int(found)
+    """How many rows: one whole number, or None when it was not given."""
+    found = number(name, value, "a whole number from 1 to 2^40", lambda x: 1 <= x <= 2**40 and x == int(x))
+    return None if found is None else int(found)
 
 
 def numbers(name: str, value: object) -> list[float]:
@@ -247,4 +264,5 @@ def _store(name: str, found: dict[str, _T], key: str, value: _T) -> None:
 
 
 def _wrong(name: str, value: object, cure: str) -> ArgumentError:
-    return ArgumentError(f"{name} does not read, got {shown(value)}: {cure}.")
+    got = str(value) if isinstance(value, Decimal) else shown(value)
+    return ArgumentError(f"{name} does not fit, got {got}: {cure}.")

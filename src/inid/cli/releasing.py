@@ -14,7 +14,7 @@ from inid.budget import Budget
 from inid.cli import reading, results
 from inid.cli.failures import CommandError, ExitCode, outcome
 from inid.cli.files import check_apart, check_writable, write_whole
-from inid.cli.ledgers import is_file, open_or_create
+from inid.cli.ledgers import is_file, open_or_create, took_all
 from inid.cli.options import Noise, Promise, Settings, Speech, Subject, option
 from inid.cli.planned import Planned
 from inid.cli.promising import promised
@@ -144,17 +144,19 @@ def _ledger(
         if new:
             where = address if is_file(address) else "the database"
             voice.note(f'The ledger "{name}" in {where} did not exist: it was made with {total} as its total.')
+        elif took_all(ledger):
+            raise CommandError(
+                f"the ledger takes no more charges: its whole promise, {ledger.total}, was spent on charge 1. Charge "
+                "another ledger, by its file or --name.",
+                ExitCode.REFUSED,
+            )
         yield ledger, new
 
 
 def _level(value: object) -> float:
     """The probability of the intervals, refused here so that not even a ledger is made for a bad one."""
-    found = reading.number("--level", value)
-    if found is None:
-        return 0.95
-    if not 0 < found < 1:
-        raise ArgumentError(f"--level must be a probability between 0 and 1, got {found}: pass 0.95, say.")
-    return float(found)
+    found = reading.probability("--level", value, "0.95")
+    return 0.95 if found is None else float(found)
 
 
 def _publish(
@@ -204,6 +206,11 @@ def _deliver(voice: Voice, told: _Told, published: Published, outputs: _Outputs,
     # All of them where no file holds them.
     most = _SHOWN if outputs.out or outputs.record else None
     results.show(voice, published.estimates, published.level, most=most)
+    if published.full:
+        voice.note(
+            "A released count may be at the limit on the table's rows, at which sums and counts stop: if the table has "
+            "more rows than --table-max-rows says, these numbers are wrong."
+        )
     voice.say()
     told.planned.show_gain(voice)
     for path, what in ((outputs.out, "estimates"), (outputs.record, "record"), (outputs.report, "report")):

@@ -51,7 +51,9 @@ def noise_arguments(options: Noise) -> dict[str, object]:
     given = {
         "mechanism": reading.word("--mechanism", options.mechanism),
         "allocation": reading.word("--allocation", options.allocation),
-        "order": reading.number("--order", options.order),
+        "order": reading.number(
+            "--order", options.order, "a number from 1 to 1,000,000, such as 2", lambda x: 1 <= x <= 1_000_000
+        ),
     }
     return {name: value for name, value in given.items() if value is not None}
 

@@ -23,6 +23,7 @@ from inid.tables.statistics import read_tolerances, slopes
 __all__ = ["Planning", "Published", "Tabular"]
 
 _COLUMNS = ("sum", "mean", "variance", "std", "covariance")
+_SURE = 1 - 1e-9
 _NOMINAL = 1000  # rows assumed without --rows, as in inid.tables
 
 
@@ -36,7 +37,7 @@ class Planning:
 
 @dataclass(frozen=True)
 class Published:
-    """A release: the estimates, and the ledger's state after the charge."""
+    """A release: the estimates, the ledger's state after the charge, and whether a count may be at the rows' limit."""
 
     estimates: tuple[Estimate, ...]
     level: float
@@ -44,6 +45,7 @@ class Published:
     time: str
     label: str
     ledger: dict[str, Any] | None
+    full: bool
 
 
 class Tabular:
@@ -63,7 +65,6 @@ class Tabular:
         self._by = reading.keys("--by", options.by)
         self._missing = reading.fills("--missing", options.missing)
         self._person = _person(options)
-        self._require_bounds()
         limit = reading.whole("--table-max-rows", options.table_max_rows)
         self.table = Table(
             name,
@@ -74,11 +75,13 @@ class Tabular:
             rows=reading.whole("--rows", options.rows),
             **({} if limit is None else {"max_rows": limit}),
         )
+        self._require_bounds()
         self.query: Query = self.table.query(count=self._count, histogram=self._cells, by=self._by, **self._columns)
 
     def _require_bounds(self) -> None:
         """Refuse what the library would refuse as well, in the words of the command."""
         for kind, names in self._columns.items():
+            self.table.source.require(f"--{kind}", names)
             for name in names:
                 if name not in self.bounds:
                     raise ArgumentError(
@@ -116,7 +119,14 @@ class Tabular:
             result.release.time.isoformat(),
             label,
             None if ledger is None else _state(ledger),
+            self._is_full(result),
         )
+
+    def _is_full(self, result: Result) -> bool:
+        """Whether a released count may be at the limit on the table's rows, for all that its noise says."""
+        _, upper = result.release.interval(_SURE)
+        counts = [label.startswith("count") for label in self.query.labels]
+        return bool((upper[counts] >= self.table.max_rows).any())
 
     def accuracy(self, tolerance: object, failure: float, delta: float | None) -> tuple[AccuracyPlan, list[str]]:
         """The least budget found with which every statistic is within its tolerance.
@@ -210,7 +220,7 @@ def _planned(made: TablePlan) -> Planned:
         for entry in made.statistics
     )
     gains = {name: made.gain(name) for name in ("iid", "spr")}
-    return Planned(made.noise, lines, made.compare(), gains, made.remark, made.rows)
+    return Planned(made.noise, lines, made.compare(), gains, made.remark, made.rows, not made.stated)
 
 
 def _estimates(result: Result) -> tuple[Estimate, ...]:

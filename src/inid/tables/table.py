@@ -29,8 +29,10 @@ class Table:
         neighbours: "add_remove", or "replace" (the number of units is public).
         missing: "omit", or public fill values per column, such as {"age": 40}; other columns omit. NaN is missing;
             infinite values are moved to a bound.
-        rows: A public guess of the number of rows, for planning and display only.
-        max_rows: A public limit on the number of rows: sums are exact up to it and the guarantee holds up to twice it.
+        rows: A public guess of the number of rows, for planning and display only; a wrong one changes no answer.
+        max_rows: A public upper limit on the rows of the whole table (those of one person: `Person.max_rows`). With
+            more rows sums and counts stop at the limit and the answers are wrong, without a sign of it: state it
+            generously. The guarantee holds up to twice as many rows.
 
     Raises:
         ArgumentError: A column is unknown or not numeric, bounds are not finite or reversed, or another argument is
