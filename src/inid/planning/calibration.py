@@ -99,9 +99,10 @@ def _raised(
         # that little asks for, once, and else fall back to what pure DP carries.
         spent = supremum(sensitivity, mechanism, scales, cells)
         if not budget.admits(mechanism, spent):
-            yield scales * (1 + _CURVE_STEP)
-            pure = float_up(spent / Fraction(budget.laplace_epsilon))
-            scales = scales * (pure * (1 + 2.0**-49))
+            pure = float_up(spent / Fraction(budget.laplace_epsilon)) * (1 + 2.0**-49)
+            if pure > 1 + _CURVE_STEP:  # else the step would cost more than the fallback
+                yield scales * (1 + _CURVE_STEP)
+            scales = scales * pure
             yield scales
     for nudge in range(_NUDGES):
         yield scales * (1 + 2.0 ** (nudge - 52))

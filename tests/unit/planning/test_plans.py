@@ -135,3 +135,13 @@ def test_an_error_beyond_the_floats_is_refused_not_infinite():
         _ = made.mse
     assert made.log2_error == pytest.approx(1 + 2 * math.log2(1e200))
     assert "inf" not in str(made)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.5, 2.0, 7.0])
+def test_one_laplace_coordinate_spends_its_whole_promise(epsilon):
+    """epsilon - 2 log(1 - delta) is exact for one coordinate (E5); a rounding error must not cost a thousandth."""
+    for quarter in range(1, 40):
+        delta = 10.0 ** (-quarter / 4)
+        made = inid.plan(inid.Sensitivity.box([1.0]), inid.ApproxDP(epsilon, delta), mechanism="laplace")
+        ideal = 1 / (epsilon - 2 * math.log1p(-delta))
+        assert ideal * (1 - 1e-15) <= made.scales[0] <= ideal * (1 + 1e-13)
