@@ -28,7 +28,7 @@ from torch import nn
 from torch.nn import functional
 torch.set_num_threads(1)
 tree = ast.parse(Path(sys.argv[1]).read_text())
-tree.body = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+tree.body = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name in ("Block", "ResNet20")]
 exec(compile(tree, sys.argv[1], "exec"))
 torch.manual_seed(0)
 x, y = torch.randn(64, 3, 32, 32), torch.randint(0, 10, (64,))
@@ -69,10 +69,10 @@ def private(**options):
 serve({
     "plain": plain(),
     "global": private(clipping="global"),
-    "per_layer": private(),
-    "adaptive": private(thresholds="adaptive"),
+    "per_layer": private(clipping="per_layer"),
+    "adaptive": private(clipping="per_layer", thresholds="adaptive"),
     "elementwise": private(clipping="elementwise"),
-    "exact": private(noise="exact"),
+    "exact": private(clipping="per_layer", noise="exact"),
 })
 """
 )
@@ -158,6 +158,7 @@ def tiny() -> None:
                 optimizer=optimizer,
                 data_loader=DataLoader(TensorDataset(x, y), batch_size=8),
                 noise_multiplier=1.0,
+                clipping="per_layer",
             )
 
         def step(model: torch.nn.Module = model, optimizer: object = optimizer, batches: object = batches) -> None:
