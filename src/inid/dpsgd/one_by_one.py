@@ -25,6 +25,7 @@ def run_one_by_one(
     usual: Any,
     count: int,
     is_state: Callable[[Tensor], bool],
+    is_batch: Callable[[Tensor], bool],
     heard: Callable[[str, Tensor], None],
 ) -> Any:
     """The layer's output, computed so that each parameter's gradient arrives example by example.
@@ -38,6 +39,7 @@ def run_one_by_one(
         usual: Its output for the whole batch, to see which dimension of each tensor counts the examples.
         count: How many examples there are.
         is_state: Says whether a tensor is a buffer or a parameter of the model.
+        is_batch: Says whether a tensor is known to come from the batch.
         heard: Called in the backward with a name and a leaf whose `grad` has one row per example.
 
     Raises:
@@ -51,11 +53,17 @@ def run_one_by_one(
     split = [
         isinstance(value, Tensor) and value.ndim > 0 and value is not mask and not is_state(value) for value in values
     ]
-    # Size alone must not decide: a tensor for all examples may happen to have as many rows as there are examples.
-    if any(taken and value.shape[0] != count for value, taken in zip(values, split, strict=True)):
+    # Size alone must not decide: a tensor for all examples may happen to have as many rows as there are examples. The
+    # first is the layer's input, and torch's own layers take examples alone (but for that mask); for others, any
+    # further tensor must be seen to come from the batch.
+    known = type(layer).__module__.startswith("torch.nn.")
+    apart = [value for value, taken in zip(values, split, strict=True) if taken]
+    if any(value.shape[0] != count for value in apart) or not (
+        known or all(value is apart[0] or is_batch(value) for value in apart[1:])
+    ):
         raise GuaranteeError(
-            f"a layer ({type(layer).__name__}) got a tensor whose first dimension does not count the examples: expand "
-            "it to the batch, or make it a buffer of the model if it is the same for all."
+            f"a layer ({type(layer).__name__}) got a tensor that is not seen to count the examples: make it a buffer "
+            "of the model if it is the same for all, or pass it to the model with the batch."
         )
     outputs, shape = pytree.tree_flatten(usual)
     dims = _example_dims(outputs, _alone(layer, values, split, form), count)

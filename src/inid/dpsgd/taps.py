@@ -48,7 +48,7 @@ class _Pass:
     """One forward of the model and the backward that belongs to it."""
 
     examples: int
-    flat: bool = False  # the batch is a vector: one number per example
+    given: list[Tensor] = field(default_factory=list)  # what the model was called with
     done: set[int] = field(default_factory=set)
     waiting: dict[int, int] = field(default_factory=dict)
     rows: dict[int, GroupRows] = field(default_factory=dict)
@@ -133,7 +133,8 @@ class Recorder:
                 "the private module must be called with a tensor whose first dimension counts the examples: "
                 "pass the batch as the first tensor."
             )
-        self._current, self._inside = _Pass(first.shape[0], first.ndim == 1), True
+        given = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
+        self._current, self._inside = _Pass(first.shape[0], given), True
         self._state = [(tensor, tensor._version) for tensor in self._watched()]  # noqa: SLF001 - see `_listen`
 
     def _end(self, _module: nn.Module, _args: object, _output: object) -> None:
@@ -197,8 +198,9 @@ class Recorder:
             self._quiet = True
             try:
                 heard = partial(self._hear_leaf, unit, turn)
+                of_batch = partial(_comes_from, turn.given)
                 return run_one_by_one(
-                    unit.layer, unit.parameters, args, kwargs, output, turn.examples, self._is_state, heard
+                    unit.layer, unit.parameters, args, kwargs, output, turn.examples, self._is_state, of_batch, heard
                 )
             finally:
                 self._quiet = False
@@ -214,7 +216,9 @@ class Recorder:
         first = args[0] if args and isinstance(args[0], Tensor) else _first_tensor(args, kwargs)
         rows = None if first is None or first.ndim == 0 else first.shape[0]
         # A table looked up by position, not by example, may have as many positions as there are examples.
-        positions = first is not None and first.ndim == 1 and isinstance(unit.layer, nn.Embedding) and not turn.flat
+        positions = (
+            first is not None and first.ndim == 1 and isinstance(unit.layer, nn.Embedding) and turn.given[0].ndim > 1
+        )
         known = unit.formula is None or (first is not None and has_batch(unit.layer, first))
         if first is None or rows != turn.examples or positions or not known:
             seen = f"{rows} rows" if rows != turn.examples else "an input without a dimension for examples"
@@ -313,6 +317,12 @@ def is_private(module: nn.Module) -> bool:
 
 def _present(tensor: Tensor | None) -> TypeGuard[Tensor]:
     return tensor is not None
+
+
+def _comes_from(given: list[Tensor], tensor: Tensor) -> bool:
+    """Whether a tensor is one of those given, a view of one, or computed by layers that are trained."""
+    own = {id(each) for each in given}
+    return tensor.requires_grad or id(tensor) in own or id(tensor._base) in own  # noqa: SLF001 - as above
 
 
 def _first_tensor(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor | None:
