@@ -142,6 +142,7 @@ def train(options: argparse.Namespace) -> dict[str, object]:
         kept = len(tensors[0][0]) - options.validation
         tensors = [[tensor[:kept] for tensor in tensors[0]], [tensor[kept:] for tensor in tensors[0]]]
     data, test = (TensorDataset(*each) for each in tensors)
+    torch.set_float32_matmul_precision("high")  # on a GPU products round like convolutions, which do so by default
     torch.manual_seed(options.seed)
     model = ResNet20().to(device)
     thresholds = options.thresholds

@@ -22,17 +22,61 @@ def gpu():
     needs("gpu")
 
 
-@pytest.mark.parametrize("case", CONVOLUTIONS)
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_rows_of_convolutions(case, dtype):
+def planes_of(case, dtype):
+    """The padded input of a convolution and the gradient of its output, at random, and how they meet."""
     count, channels, outputs, side, kernel, stride, dilation, groups = case
     high, wide = ((side - d * (k - 1) - 1) // s + 1 for k, s, d in zip(kernel, stride, dilation, strict=True))
     draw = torch.Generator("cuda").manual_seed(1)
     padded = torch.randn(count, channels, side, side, device="cuda", generator=draw).to(dtype)
     planes = torch.randn(count, outputs, high, wide, device="cuda", generator=draw).to(dtype)
-    made = kernels.convolution_rows(padded, planes, kernel, stride, dilation, groups).double().cpu()
-    slow = layers._in_torch(padded.double().cpu(), planes.double().cpu(), kernel, stride, dilation, groups).dense()
-    assert (made - slow).abs().max() <= 1e-5 * slow.abs().max()
+    return padded, planes, (kernel, stride, dilation, groups)
+
+
+@pytest.mark.parametrize("case", CONVOLUTIONS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_rows_of_convolutions(case, dtype):
+    padded, planes, how = planes_of(case, dtype)
+    made, squares = kernels.convolution_rows(padded, planes, *how)
+    slow = layers._in_torch(padded.double().cpu(), planes.double().cpu(), *how).dense()
+    assert (made.double().cpu() - slow).abs().max() <= 1e-5 * slow.abs().max()
+    assert torch.allclose(squares, made.double().square().sum(1), rtol=1e-14, atol=0)
+
+
+@pytest.mark.parametrize("case", CONVOLUTIONS)
+def test_what_is_not_finite_is_left_out_of_rows_and_norms(case):
+    padded, planes, how = planes_of(case, torch.float32)
+    whole, _ = kernels.convolution_rows(padded, planes, *how)
+    padded[0, 0, 1, 1] = torch.inf
+    planes[1, 0, 0, 0] = torch.nan
+    made, squares = kernels.convolution_rows(padded, planes, *how)
+    assert made.isfinite().all()
+    assert (made[:2] == 0).any(1).all()
+    assert torch.equal(made[2:], whole[2:])
+    assert torch.allclose(squares, made.double().square().sum(1), rtol=1e-14, atol=0)
+
+
+@pytest.mark.parametrize(("count", "size"), [(1, 1), (5, 7), (33, 128), (1000, 2304), (300, 36_864)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_sums_of_rows(count, size, dtype):
+    draw = torch.Generator("cuda").manual_seed(4)
+    rows = torch.randn(count, size, device="cuda", generator=draw).to(dtype)
+    factors = torch.rand(count, device="cuda", generator=draw)
+    wide = rows.double()
+    slow = (wide * factors.double()[:, None]).sum(0)
+    assert (kernels.weighted_sum(rows, factors) - slow).abs().max() <= 1e-5 * slow.abs().max()
+    slow = (3 * wide).clamp(-0.5, 0.5).sum(0)
+    assert (kernels.held_sum(rows, 3.0, 0.5) - slow).abs().max() <= 1e-5 * slow.abs().max()
+
+
+@pytest.mark.parametrize("precision", ["highest", "high", "medium"])
+def test_sums_do_not_round_what_they_multiply(precision):
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(precision)
+    try:
+        one = torch.full((1, 64), 1 + 2.0**-20, device="cuda")
+        assert torch.equal(kernels.weighted_sum(one, torch.ones(1, device="cuda")), one[0])
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 @pytest.mark.parametrize(("shape", "groups"), [((5, 16, 1024), 8), ((3, 30, 77), 5), ((2, 32, 256), 8)])

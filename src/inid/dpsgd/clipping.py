@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from inid.dpsgd import kernels
 from inid.dpsgd.rows import Dense, Rows, row_norms
 
 __all__ = ["LEAST", "MARGIN", "MOST", "Clipping", "GroupRows", "Rule", "Sums"]
@@ -148,7 +149,7 @@ class Sums:
 
 
 def _short(own: Rows, size: int) -> bool:
-    return own.is_cuda and isinstance(own, Dense) and size <= _SHORT
+    return own.is_cuda and isinstance(own, Dense) and own.squares is None and size <= _SHORT
 
 
 def _joined(rows: list[Rows]) -> Rows:
@@ -176,6 +177,8 @@ def _held(own: Rows, scale: float, bound: float, quantum: float | None, kind: to
     """The sum of the rows times `scale`, every entry held to a bound."""
 
     def work(rows: Tensor) -> Tensor:
+        if quantum is None and kind == torch.float32 and kernels.usable(rows, rows.shape[0]):
+            return kernels.held_sum(rows, scale, _below(bound))
         scaled = (rows if rows.dtype == torch.float64 else rows.float()) * scale
         limit = bound if scaled.dtype == kind == torch.float64 else _below(bound)
         held = scaled.clamp_(-limit, limit)
@@ -202,7 +205,7 @@ def _measured(pieces: Pieces, norm: int) -> tuple[Pieces, Tensor]:
 
 def _norms(pieces: Pieces, norm: int) -> Tensor:
     alone = pieces[0][1]
-    if len(pieces) == 1 and alone.is_cuda and isinstance(alone, Dense):
+    if len(pieces) == 1 and alone.is_cuda and isinstance(alone, Dense) and alone.squares is None:
         return row_norms(alone.rows, norm)  # two launches less than the root of the sum of squares
     powers = [own.powers(norm) for _, own in pieces]
     total = powers[0] if len(powers) == 1 else torch.stack(powers).sum(0)

@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""What a GPU runs for `kernels`, in Triton's own language; both names are None where Triton is not installed."""
+"""What a GPU runs for `kernels`, in Triton's own language; the names are None where Triton is not installed."""
 
 from typing import Any
 
@@ -9,30 +9,37 @@ try:
 except ImportError:
     triton = None
 
-__all__ = ["convolution_kernel", "group_norm_kernel"]
+__all__ = ["convolution_kernel", "group_norm_kernel", "sum_kernel"]
 
 convolution_kernel: Any = None
 group_norm_kernel: Any = None
+sum_kernel: Any = None
 
 if triton is not None:
 
     @triton.jit
     def convolution_kernel(
-        x, g, out, channels, outputs, length, width, plane, line, kernel_width, entries,
+        x, g, out, squares, channels, outputs, length, width, plane, line, kernel_width, entries,
         stride_h, stride_w, dilation_h, dilation_w,
-        PRECISION: tl.constexpr, O_TILE: tl.constexpr, C_TILE: tl.constexpr, T_TILE: tl.constexpr,
+        PRECISION: tl.constexpr, O_TILE: tl.constexpr, E_TILE: tl.constexpr, T_TILE: tl.constexpr,
     ):  # fmt: skip
-        """One program: one example, one entry of the kernel, a tile of output and of input channels."""
-        entry = tl.program_id(0) % entries
-        block = tl.program_id(0) // entries
+        """One program: one example, a tile of output channels, and a tile of the kernel entries that each of them has.
+
+        Entries lie side by side in the weight, input channel by input channel, so that rows are written in one stretch.
+        """
+        size = channels * entries
+        block = tl.program_id(0)
         example = tl.program_id(1).to(tl.int64)
-        across = tl.cdiv(channels, C_TILE)
+        across = tl.cdiv(size, E_TILE)
         o = (block // across) * O_TILE + tl.arange(0, O_TILE)
-        c = (block % across) * C_TILE + tl.arange(0, C_TILE)
-        shift = (entry // kernel_width) * dilation_h * line + (entry % kernel_width) * dilation_w
-        x += example * channels * plane + shift
+        e = (block % across) * E_TILE + tl.arange(0, E_TILE)
+        entry = e % entries
+        shift = (
+            (e // entries) * plane + (entry // kernel_width) * dilation_h * line + (entry % kernel_width) * dilation_w
+        )
+        x += example * channels * plane
         g += example * outputs * length
-        total = tl.zeros((O_TILE, C_TILE), dtype=tl.float32)
+        total = tl.zeros((O_TILE, E_TILE), dtype=tl.float32)
         for start in range(0, length, T_TILE):
             t = start + tl.arange(0, T_TILE)
             met = (t // width) * stride_h * line + (t % width) * stride_w
@@ -40,11 +47,35 @@ if triton is not None:
                 g + o[:, None] * length + t[None, :], mask=(o[:, None] < outputs) & (t[None, :] < length), other=0.0
             )
             right = tl.load(
-                x + met[:, None] + c[None, :] * plane, mask=(t[:, None] < length) & (c[None, :] < channels), other=0.0
+                x + met[:, None] + shift[None, :], mask=(t[:, None] < length) & (e[None, :] < size), other=0.0
             )
             total += tl.dot(left, right, input_precision=PRECISION)
-        place = ((example * outputs + o[:, None]) * channels + c[None, :]) * entries + entry
-        tl.store(out + place, total, mask=(o[:, None] < outputs) & (c[None, :] < channels))
+        total = tl.where(tl.abs(total) < float("inf"), total, 0.0)
+        place = (example * outputs + o[:, None]) * size + e[None, :]
+        tl.store(out + place, total, mask=(o[:, None] < outputs) & (e[None, :] < size))
+        wide = total.to(tl.float64)
+        tl.store(squares + example * tl.num_programs(0) + block, tl.sum(tl.sum(wide * wide, 1), 0))
+
+    @triton.jit
+    def sum_kernel(
+        rows, factors, out, count, size, share, scale, bound,
+        HELD: tl.constexpr, ROW_TILE: tl.constexpr, TILE: tl.constexpr,
+    ):  # fmt: skip
+        """One program: a tile of columns, a share of the rows; each row times its factor, or each entry held."""
+        column = tl.program_id(0) * TILE + tl.arange(0, TILE)
+        first = tl.program_id(1) * share
+        last = tl.minimum(first + share, count)
+        total = tl.zeros((ROW_TILE, TILE), dtype=tl.float32)
+        for start in range(first, last, ROW_TILE):
+            row = start + tl.arange(0, ROW_TILE)
+            known = (row[:, None] < last) & (column[None, :] < size)
+            place = row[:, None].to(tl.int64) * size + column[None, :]
+            own = tl.load(rows + place, mask=known, other=0.0).to(tl.float32)
+            if HELD:
+                total += tl.minimum(tl.maximum(own * scale, -bound), bound)
+            else:
+                total += own * tl.load(factors + row, mask=row < last, other=0.0)[:, None]
+        tl.store(out + tl.program_id(1).to(tl.int64) * size + column, tl.sum(total, 0), mask=column < size)
 
     @triton.jit
     def group_norm_kernel(x, g, weight, bias, channels, length, together, eps, TILE: tl.constexpr):

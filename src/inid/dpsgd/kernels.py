@@ -1,17 +1,20 @@
 """Per-example gradients on a GPU in one kernel per layer, where Triton is at hand (torch's CUDA builds bring it).
 
 A batched product over windows spends its time on writing the windows down and on tiles that are far larger than a
-convolution's few channels; these kernels read the input where it lies.
+convolution's few channels; these kernels read the input where it lies. Rows are long to read: their norms are taken
+where they are made, and their sums in one reading.
 """
 
 import torch
 from torch import Tensor
 
-from inid.dpsgd.compiled import convolution_kernel, group_norm_kernel
+from inid.dpsgd.compiled import convolution_kernel, group_norm_kernel, sum_kernel
 
-__all__ = ["convolution_rows", "group_norm_rows", "usable"]
+__all__ = ["convolution_rows", "group_norm_rows", "held_sum", "usable", "weighted_sum"]
 
 _MOST_PROGRAMS = 65535  # along the second axis of a launch
+_SUM_TILE, _SUM_ROWS = 128, 8  # the columns and rows that are added at a time
+_FILLED = 2048  # programs that keep a GPU busy
 
 
 def usable(tensor: Tensor, programs: int) -> bool:
@@ -27,8 +30,8 @@ def convolution_rows(
     stride: tuple[int, ...],
     dilation: tuple[int, ...],
     groups: int,
-) -> Tensor:
-    """Rows of a convolution's weight, in float32: shape (examples, weight.numel()).
+) -> tuple[Tensor, Tensor]:
+    """Rows of a convolution's weight, in float32, with 0 for what is not finite, and their squared norms in float64.
 
     Args:
         padded: The padded input, (examples, channels, height, width).
@@ -41,13 +44,15 @@ def convolution_rows(
     padded, planes = padded.contiguous(), planes.contiguous()
     count, channels, outputs = planes.shape[0] * groups, padded.shape[1] // groups, planes.shape[1] // groups
     length, entries = planes.shape[2] * planes.shape[3], kernel[0] * kernel[1]
+    tiles = {"O_TILE": _tile(outputs), "E_TILE": _tile(channels * entries), "T_TILE": 64 if length >= 64 else 16}
+    blocks = -(-outputs // tiles["O_TILE"]) * -(-channels * entries // tiles["E_TILE"])
     out = torch.empty(count, outputs * channels * entries, dtype=torch.float32, device=planes.device)
-    tiles = {"O_TILE": _tile(outputs), "C_TILE": _tile(channels), "T_TILE": 64 if length >= 64 else 16}
-    blocks = -(-outputs // tiles["O_TILE"]) * -(-channels // tiles["C_TILE"])
-    convolution_kernel[(blocks * entries, count)](
+    squares = torch.empty(count, blocks, dtype=torch.float64, device=planes.device)
+    convolution_kernel[(blocks, count)](
         padded,
         planes,
         out,
+        squares,
         channels,
         outputs,
         length,
@@ -63,7 +68,7 @@ def convolution_rows(
         PRECISION="tf32" if _rounding_allowed() else "ieee",
         **tiles,
     )
-    return out.view(planes.shape[0], -1)
+    return out.view(planes.shape[0], -1), squares.view(planes.shape[0], -1).sum(1)
 
 
 def group_norm_rows(inputs: Tensor, gradients: Tensor, groups: int, eps: float) -> tuple[Tensor, Tensor]:
@@ -84,6 +89,29 @@ def group_norm_rows(inputs: Tensor, gradients: Tensor, groups: int, eps: float) 
         inputs, gradients, weight, bias, channels, length, channels // groups, eps, TILE=tile
     )
     return weight, bias
+
+
+def weighted_sum(rows: Tensor, factors: Tensor) -> Tensor:
+    """The sum of factors[i] * row i, in float32: no product rounds its arguments first, whatever torch is told."""
+    return _sum(rows, factors.float().contiguous(), 1.0, 0.0, held=False)
+
+
+def held_sum(rows: Tensor, scale: float, bound: float) -> Tensor:
+    """The sum of the rows times `scale`, every entry held to a bound, in float32."""
+    return _sum(rows, rows, scale, bound, held=True)
+
+
+def _sum(rows: Tensor, factors: Tensor, scale: float, bound: float, *, held: bool) -> Tensor:
+    rows = rows.contiguous()
+    count, size = rows.shape
+    columns = -(-size // _SUM_TILE)
+    shares = max(1, min(_FILLED // columns, count // _SUM_ROWS))
+    out = torch.empty(shares, size, dtype=torch.float32, device=rows.device)
+    share = -(-count // shares)
+    sum_kernel[(columns, shares)](
+        rows, factors, out, count, size, share, scale, bound, HELD=held, ROW_TILE=_SUM_ROWS, TILE=_SUM_TILE
+    )
+    return out[0] if shares == 1 else out.sum(0)
 
 
 def _rounding_allowed() -> bool:

@@ -72,7 +72,8 @@ def _convolution(layer: nn.Module, inputs: Tensor, gradients: Tensor) -> dict[st
     else:
         planes, kernel, stride, dilation = gradients, layer.kernel_size, layer.stride, layer.dilation
     if kernels.usable(planes, len(planes) * layer.groups):
-        rows = Dense(kernels.convolution_rows(padded, planes, kernel, stride, dilation, layer.groups))
+        whole, squares = kernels.convolution_rows(padded, planes, kernel, stride, dilation, layer.groups)
+        rows = Dense(whole, squares=squares)
     else:
         rows = _in_torch(padded, planes, kernel, stride, dilation, layer.groups)
     made: dict[str, Rows] = {"weight": rows}

@@ -13,6 +13,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from inid.dpsgd import kernels
+
 __all__ = ["Dense", "Outer", "Rows", "Spread", "row_norms"]
 
 _CHUNK = 64
@@ -58,6 +60,7 @@ class Dense:
         rows: Shape (examples, size).
         stored: The dimensions of a row as it lies there, where they are not in the parameter's own order; or None.
         order: Which of them the parameter has first, second and so on.
+        squares: Per example the sum of squares in float64, where it is known; then every entry is finite.
 
     >>> Dense(torch.tensor([[3.0, 4.0], [0.0, 1.0]])).powers(2).tolist()
     [25.0, 1.0]
@@ -68,6 +71,7 @@ class Dense:
     rows: Tensor
     stored: tuple[int, ...] | None = None
     order: tuple[int, ...] = ()
+    squares: Tensor | None = None
 
     @property
     def is_cuda(self) -> bool:
@@ -76,7 +80,7 @@ class Dense:
 
     def powers(self, order: int) -> Tensor:
         """Per example the sum of |entry|**order, in float64."""
-        return _powers(self.rows, order)
+        return _powers(self.rows, order) if self.squares is None or order != 2 else self.squares.clone()
 
     def combined(self, factors: Tensor) -> Tensor:
         """The sum of factors[i] * row i, flat."""
@@ -88,7 +92,7 @@ class Dense:
 
     def finite(self) -> "Dense":
         """The same with 0 for every number that is not finite."""
-        return replace(self, rows=_finite(self.rows))
+        return self if self.squares is not None else replace(self, rows=_finite(self.rows))
 
     def dense(self) -> Tensor:
         """The rows in the parameter's order."""
@@ -239,6 +243,8 @@ def _powers(rows: Tensor, order: int) -> Tensor:
 
 
 def _weighted(factors: Tensor, rows: Tensor) -> Tensor:
+    if factors.dtype == torch.float32 and kernels.usable(rows, rows.shape[0]):
+        return kernels.weighted_sum(rows, factors)
     if rows.is_cuda or rows.dtype != factors.dtype:  # rows of less precision are promoted in passing
         return (rows * factors[:, None]).sum(0)
     everyone = torch.arange(rows.shape[0])[None]
