@@ -41,6 +41,7 @@ class Study:
     Attributes:
         made: How many runs were made, not read from the records.
         source: Where the data came from.
+        seeds: Where random numbers came from.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class Study:
     ) -> None:
         self.name, self.folder, self.fast, self.synthetic, self.quiet = name, folder, fast, synthetic, quiet
         self.made, self.source = 0, "no data"
+        self.seeds = f'crc32("{name} " + key as JSON) + number of the run; both are in records.jsonl'
         folder.mkdir(parents=True, exist_ok=True)
         self._path = folder / "records.jsonl"
         self._known = self._read()
@@ -123,13 +125,13 @@ class Study:
             "experiment": self.name,
             "configuration": "fast" if self.fast else "full",
             "data": self.source,
-            "seeds": f'crc32("{self.name} " + key as JSON) + number of the run; both are in records.jsonl',
+            "seeds": self.seeds,
             "inid": inid.__version__,
             "numpy": np.__version__,
             "python": platform.python_version(),
             "date": time.strftime("%Y-%m-%d"),
         }
-        path, same = self.folder / "run.json", ("experiment", "configuration", "data")
+        path, same = self.folder / "run.json", ("experiment", "configuration", "data", "seeds")
         before = json.loads(path.read_text()) if path.exists() else {}
         if self.made or any(before.get(name) != run[name] for name in same):
             _dump(path, run)  # a run that made nothing new leaves the date of the one that did
