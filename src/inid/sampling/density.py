@@ -8,6 +8,8 @@ numerator / 2**shift.
 import math
 from functools import lru_cache
 
+from inid.constants import pi
+
 __all__ = ["decay", "density"]
 
 
@@ -62,20 +64,6 @@ def density(law: str, numerator: int, shift: int, bits: int) -> tuple[int, int]:
 @lru_cache(maxsize=64)
 def _inverse_root_two_pi(bits: int) -> tuple[int, int]:
     """Bounds for 2**bits / sqrt(2 pi)."""
-    least, most = _pi(bits + 8)
+    least, most = pi(bits + 8)
     square = 1 << (3 * bits + 7)  # 2**(2 bits) / (2 pi) = square / (pi * 2**(bits + 8))
     return math.isqrt(square // most), math.isqrt(square // least) + 1
-
-
-def _pi(bits: int) -> tuple[int, int]:
-    """Bounds for pi * 2**bits, by Machin's formula pi = 16 arctan(1/5) - 4 arctan(1/239)."""
-    work = bits + 16
-    total, slack = 0, 0
-    for factor, inverse in ((16, 5), (-4, 239)):
-        power, odd, sign = (1 << work) // inverse, 1, 1
-        while power:
-            total += factor * sign * (power // odd)
-            slack += abs(factor) * 2  # one unit for the power's truncation, one for the quotient's
-            power, odd, sign = power // inverse**2, odd + 2, -sign
-        slack += abs(factor)  # the rest of the alternating series is below its next term, here less than one unit
-    return (total - slack) >> 16, ((total + slack) >> 16) + 1

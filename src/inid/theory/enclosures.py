@@ -9,6 +9,8 @@ import math
 from fractions import Fraction
 from functools import lru_cache
 
+from inid.constants import pi
+
 __all__ = ["Enclosure", "density", "enclose", "exp", "mills_ratio"]
 
 Enclosure = tuple[int, int]
@@ -117,28 +119,8 @@ def _mills_fraction(x: Fraction, bits: int) -> Enclosure:
 
 @lru_cache(maxsize=64)
 def _sqrt_two_pi(bits: int) -> Enclosure:
-    low, high = _pi(2 * bits)
+    low, high = pi(2 * bits)
     return math.isqrt(2 * low), math.isqrt(2 * high) + 1
-
-
-def _pi(bits: int) -> Enclosure:
-    """Machin: pi/4 = 4 arctan(1/5) - arctan(1/239), both series alternating."""
-    fine = bits + 32
-
-    def arctan_inverse(q: int) -> tuple[int, int]:
-        power = (1 << fine) // q
-        total = n = 0
-        while power:
-            total += power // (2 * n + 1) if n % 2 == 0 else -(power // (2 * n + 1))
-            power //= q * q
-            n += 1
-        # Each of the n terms, and each power in it, was rounded down by less than 1; the first omitted term is below 1.
-        slack = 2 * n + 2
-        return total - slack, total + slack
-
-    five, other = arctan_inverse(5), arctan_inverse(239)
-    low, high = 4 * (4 * five[0] - other[1]), 4 * (4 * five[1] - other[0])
-    return low >> 32, _ceil_shift(high, 32)
 
 
 def _ceil_shift(value: int, bits: int) -> int:

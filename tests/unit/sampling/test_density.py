@@ -1,11 +1,10 @@
 """Integer bounds of the densities, against mpmath."""
 
 import mpmath
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inid.sampling.density import _pi, decay, density
+from inid.sampling.density import decay, density
 
 pairs = st.tuples(st.integers(0, 2**410), st.integers(0, 400))
 arguments = pairs.map(lambda pair: (pair[0] % (1 << pair[1] + 5), pair[1]))
@@ -33,11 +32,3 @@ def test_density_is_enclosed_tightly(argument, bits, law):
         exact = mpmath.exp(-x) / 2 if law == "laplace" else mpmath.exp(-x * x / 2) / mpmath.sqrt(2 * mpmath.pi)
         assert low <= exact * mpmath.ldexp(1, bits) <= high
     assert high - low <= 2
-
-
-@pytest.mark.parametrize("bits", [8, 64, 1000])
-def test_pi_is_enclosed(bits):
-    low, high = _pi(bits)
-    with mpmath.workprec(bits + 100):
-        assert low <= mpmath.pi * mpmath.ldexp(1, bits) <= high
-    assert high - low <= 3
