@@ -41,6 +41,7 @@ def log2(values: Floats | float) -> Floats:
         return np.asarray(np.log2(values), dtype=np.float64)
 
 
+@np.errstate(under="ignore")
 def log2_sum(logs: Floats, counts: Counts | None = None) -> float:
     """log2 of sum_i counts_i 2^logs_i without overflow; -inf for an empty sum.
 

@@ -11,6 +11,7 @@ from inid.theory.exact import Counts
 __all__ = ["gini", "majorizes", "mean_to_max", "mse_reduction"]
 
 
+@np.errstate(under="ignore")
 def gini(values: Floats, counts: Counts | None = None) -> float:
     """The Gini coefficient sum_ij |x_i - x_j| / (2 K sum x), in K log K.
 
@@ -31,6 +32,7 @@ def gini(values: Floats, counts: Counts | None = None) -> float:
     return float(((2 * below + times - size) * times) @ x) / (size * float(x @ times))
 
 
+@np.errstate(under="ignore")
 def mean_to_max(values: Floats, counts: Counts | None = None) -> float:
     """Nu = |lambda|_1 / (K max lambda), the paper's measure of disparity (Theorem 3): 1 for equal entries, 1/K for one.
 
@@ -60,6 +62,7 @@ def majorizes(a: Floats, b: Floats, *, tolerance: float = 1e-12) -> bool:
     return bool((partial_a >= partial_b - slack).all() and abs(float(partial_a[-1] - partial_b[-1])) <= slack)
 
 
+@np.errstate(under="ignore")
 def mse_reduction(
     values: Floats, mechanism: Mechanism, *, baseline: str = "iid", counts: Counts | None = None
 ) -> float:

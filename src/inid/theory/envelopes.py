@@ -27,6 +27,7 @@ _MOST_BLOCKS = 1_000_000
 _SPAN = 2.0**400  # quotients of numbers within this span, and their products, stay far inside the floats
 
 
+@np.errstate(under="ignore")
 def box_ratios(limits: Floats, scales: Floats, counts: Counts | None) -> Ratios:
     """lambda_i / beta_i: exact for a box, and with one entry per group for l1 groups.
 
@@ -38,6 +39,7 @@ def box_ratios(limits: Floats, scales: Floats, counts: Counts | None) -> Ratios:
     return ratios, np.ones(limits.size, dtype=np.int64) if counts is None else counts
 
 
+@np.errstate(under="ignore")
 def capped_ratios(limits: Floats, scales: Floats, counts: Counts | None, l1: float | None, l2: float | None) -> Ratios:
     """The envelope of a box with caps: S_k is the least dual value over several multipliers, and e_k its increments.
 
@@ -108,6 +110,7 @@ def _multipliers(
     return found
 
 
+@np.errstate(under="ignore")
 def norm_ratios(norms: Floats, scales: Floats, counts: Counts | None, groups: Counts) -> Ratios:
     """Envelope of l2 groups and ellipsoids: within a group S_k is C times the root of the k largest 1/beta_i^2, summed.
 

@@ -17,6 +17,7 @@ __all__ = ["gaussian_multipliers", "laplace_multipliers"]
 _STEPS = 60
 
 
+@np.errstate(under="ignore")
 def gaussian_multipliers(
     limits: Floats, scales: Floats, counts: Counts | None, l1: float | None, norm: float
 ) -> list[tuple[Fraction, float]]:
@@ -59,6 +60,7 @@ def gaussian_multipliers(
     return found
 
 
+@np.errstate(under="ignore")
 def laplace_multipliers(
     limits: Floats, scales: Floats, counts: Counts | None, l1: float | None, l2: float | None
 ) -> list[tuple[float, Fraction]]:

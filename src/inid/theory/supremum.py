@@ -26,6 +26,7 @@ __all__ = ["box_supremum", "ellipsoid_supremum", "greatest_square_sum", "group_s
 Mask = NDArray[np.bool_]
 
 
+@np.errstate(under="ignore")
 def box_supremum(
     mechanism: Mechanism,
     limits: Floats,
@@ -54,6 +55,7 @@ def box_supremum(
     return min(whole, capped(limits, scales, counts, l1, l2))
 
 
+@np.errstate(under="ignore")
 def ellipsoid_supremum(mechanism: Mechanism, radii: Floats, scales: Floats, counts: Counts | None) -> Fraction:
     """The supremum over sum_i d_i^2 / r_i^2 <= 1: max (r_i/sigma_i)^2, and sqrt(sum (r_i/beta_i)^2) for Laplace noise.
 
@@ -68,6 +70,7 @@ def ellipsoid_supremum(mechanism: Mechanism, radii: Floats, scales: Floats, coun
     return max(quotient_sum(pairs[0, i], pairs[1, i], power=2) for i in range(pairs.shape[1]))
 
 
+@np.errstate(under="ignore")
 def group_scales(
     mechanism: Mechanism, norm: int, scales: Floats, counts: Counts, groups: Counts, number: int
 ) -> Floats:
@@ -94,6 +97,7 @@ def group_scales(
     return found
 
 
+@np.errstate(under="ignore")
 def greatest_square_sum(limits: Floats, counts: Counts | None, l1: float) -> Fraction:
     """The largest sum of d_i^2 with |d_i| <= limits_i and sum |d_i| <= l1: fill the largest limits first.
 

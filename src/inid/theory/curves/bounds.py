@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+import numpy as np
+
 from inid import arguments
 from inid.errors import ArgumentError, GuaranteeError
 from inid.theory import gaussian
@@ -30,6 +32,7 @@ _NOTHING = 1e-6  # a direction this far below the other one need not be resolved
 _UNSEEN = -735.0  # log of a delta too small for a float: Chernoff's bound is enough
 
 
+@np.errstate(under="ignore")
 def delta_bounds(loss: PrivacyLoss, epsilon: float) -> tuple[float, float]:
     """Certified (lower, upper) around the least delta for which the release is (epsilon, delta)-DP.
 
@@ -63,6 +66,7 @@ def delta_bounds(loss: PrivacyLoss, epsilon: float) -> tuple[float, float]:
     return _ordered(low, high)
 
 
+@np.errstate(under="ignore")
 def epsilon_bounds(loss: PrivacyLoss, delta: float) -> tuple[float, float]:
     """Certified (lower, upper) around the least epsilon >= 0 for which the release is (epsilon, delta)-DP.
 
@@ -91,6 +95,7 @@ def epsilon_bounds(loss: PrivacyLoss, delta: float) -> tuple[float, float]:
     return _ordered(low, high)
 
 
+@np.errstate(under="ignore")
 def delta_estimate(loss: PrivacyLoss, epsilon: float) -> float:
     """delta(epsilon) by Fourier inversion with little work: for searching, no guarantee.
 
@@ -110,6 +115,7 @@ def delta_estimate(loss: PrivacyLoss, epsilon: float) -> float:
     return max(curve.rough(epsilon).estimate(epsilon) if epsilon < curve.top else 0.0 for curve in _curves(flat))
 
 
+@np.errstate(under="ignore")
 def epsilon_estimate(loss: PrivacyLoss, delta: float) -> float:
     """epsilon(delta) by Fourier inversion with little work: for searching, no guarantee.
 

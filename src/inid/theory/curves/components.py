@@ -119,7 +119,7 @@ def amplified(losses: Floats, rate: float) -> Floats:
     >>> amplified(np.array([0.0, 1000.0]), 0.5)
     array([  0.        , 999.30685282])
     """
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
         small = np.log1p(rate * np.expm1(np.minimum(losses, _LARGE)))
         large = losses + math.log(rate) + np.log1p((1 - rate) / rate * np.exp(-np.maximum(losses, _LARGE)))
     return np.where(losses > _LARGE, large, small)
@@ -132,7 +132,7 @@ def restored(losses: Floats, rate: float) -> Floats:
     array([-1.,  2.])
     """
     inside = np.expm1(np.minimum(losses, _LARGE)) / rate
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
         small = np.where(inside > -1, np.log1p(np.maximum(inside, -1)), -math.inf)
         large = losses - math.log(rate) + np.log1p(-(1 - rate) * np.exp(-np.maximum(losses, _LARGE)))
     return np.where(losses > _LARGE, large, small)

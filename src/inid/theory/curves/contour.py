@@ -204,6 +204,7 @@ def _final_slack(size: float, exponent: float) -> float:
     return size * ELEMENTARY * (4 + exponent)
 
 
+@np.errstate(under="ignore")
 def draw(transform: Transform, epsilon: float, order: float, step: float, smoothing: float, nodes: int) -> Contour:
     """Compute the terms of (1) on the line Re s = order, at heights 0, step, ..., nodes * step.
 

@@ -11,6 +11,7 @@ from inid.theory.curves.rounding import UNIT, above
 __all__ = ["renyi"]
 
 
+@np.errstate(under="ignore")
 def renyi(loss: PrivacyLoss, order: float) -> float:
     """An upper bound on the Renyi divergence of a given order between the two sides of the dominating pair.
 
