@@ -56,7 +56,7 @@ $(VENV)/.paper: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) -e '.[learn,plot,fast]'
 	@touch $@
 
-paper: $(VENV)/.paper  ## Recompute the paper's figures and tables: results/ and docs/paper.md; FAST=1 takes minutes, into out/paper.
+paper: $(VENV)/.paper  ## Recompute the paper's figures and tables: results/ and docs/paper.md, reading recorded runs; PAPER=--fresh draws anew; FAST=1: into out/paper.
 	$(BIN)/python -m experiments $(if $(FAST),--fast) $(PAPER)
 
 clean:  ## Remove what the other targets made.

@@ -1,7 +1,8 @@
 """Run the experiments, or those named: `python -m experiments figure1 table3`.
 
-A full run writes results/ and docs/paper.md; `--fast` writes to out/paper and takes minutes. Both go on where an
-earlier run stopped; `--fresh` forgets its records.
+A full run writes results/ and docs/paper.md; `--fast` writes to out/paper and takes minutes. Both read the records of
+earlier runs, and those that lie in results/ are of a full one: what they have is not drawn again. `--fresh` forgets
+them and draws everything anew (a full run then takes most of an hour).
 """
 
 import os
@@ -32,7 +33,8 @@ def run_one(name: str, folder: Path, *, fast: bool, synthetic: bool, fresh: bool
     start = time.monotonic()
     study.finish(importlib.import_module(f"experiments.{name}").run(study))
     if not quiet:
-        print(f"{name}: done in {time.monotonic() - start:.0f} s, {study.made} new runs, {folder / name}", flush=True)
+        runs = f"{study.made} new runs, {study.read} read from records"
+        print(f"{name}: done in {time.monotonic() - start:.0f} s, {runs}, {folder / name}", flush=True)
     return study
 
 
@@ -42,7 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("names", nargs="*", metavar="experiment", help=f"any of {', '.join(NAMES)}; all by default")
     parser.add_argument("--fast", action="store_true", help="fewer runs, coarser grids; writes to out/paper")
     parser.add_argument("--synthetic", action="store_true", help="stand-ins instead of the datasets; needs --fast")
-    parser.add_argument("--fresh", action="store_true", help="forget earlier records")
+    parser.add_argument("--fresh", action="store_true", help="forget earlier records and draw everything anew")
     parser.add_argument("--out", type=Path, help="where the results go")
     parser.add_argument("--page", type=Path, help="where the page goes")
     chosen = parser.parse_args(arguments)

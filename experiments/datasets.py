@@ -39,11 +39,13 @@ class Dataset:
         X: One row per record.
         y: Prices in 100,000 USD (California), or labels of -1 and 1 (Electricity).
         source: Where it came from.
+        real: Whether it is the dataset, not a stand-in.
     """
 
     X: np.ndarray
     y: np.ndarray
     source: str
+    real: bool = True
 
 
 def load(name: str, *, synthetic: bool = False) -> Dataset:
@@ -92,8 +94,8 @@ def _stand_in(name: str) -> Dataset:
         spread = np.array([1.9, 12.6, 2.5, 0.47, 1132.0, 1.5, 2.1, 2.0])
         X = middle + spread * rng.normal(size=(2064, 8)).clip(-2, 2)
         y = (2.07 + 0.8 * (X[:, 0] - middle[0]) / spread[0] + 0.5 * rng.normal(size=len(X))).clip(0.15, 5.0)
-        return Dataset(X, y, "synthetic stand-in")
+        return Dataset(X, y, "synthetic stand-in", real=False)
     X = rng.uniform(size=(4531, 8)) * [1, 1, 1, 0.1, 0.8, 0.01, 0.8, 1]
     X[:, 1] = rng.integers(1, 8, size=len(X))
     chance = 1 / (1 + np.exp(-(20 * X[:, 3] - 1.0 * X[:, 4] - 0.1 * X[:, 1])))
-    return Dataset(X, np.where(rng.uniform(size=len(X)) < chance, 1.0, -1.0), "synthetic stand-in")
+    return Dataset(X, np.where(rng.uniform(size=len(X)) < chance, 1.0, -1.0), "synthetic stand-in", real=False)

@@ -41,7 +41,7 @@ def run(study: Study) -> Outcome:
             "14.243 dB",
             f"{saturated[1]:.4f} dB",
             HOLDS if round(saturated[1], 3) == 14.243 else DIFFERENTLY if settled else NOT,
-            "it saturates, at a level whose digits are swapped in the text: its own 5.4 dB above one-hot "
+            "it saturates, at a level whose digits are permuted in the text: its own 5.4 dB above one-hot "
             f"({one_hot:.3f} dB) "
             "gives 14.43",
         ),

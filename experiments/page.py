@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -26,6 +27,7 @@ NAMES = (
 )
 
 _TEMPLATE = Path(__file__).with_name("page.md")
+_DOCUMENTS = Path(__file__).resolve().parents[1] / "docs"
 _MARK = "<!-- results -->"
 
 
@@ -42,7 +44,9 @@ def render(results: Path, page: Path) -> str:
     fast = any(run["configuration"] == "fast" for _, run in found.values())
     parts = [_summary({name: outcome for name, (outcome, _) in found.items()}, fast=fast)]
     parts += [_section(name, outcome, run, f"{link}/{name}") for name, (outcome, run) in found.items()]
-    return before + "\n\n".join(parts) + after
+    text = before + "\n\n".join(parts) + after
+    documents = os.path.relpath(_DOCUMENTS, page.parent)
+    return text if documents == "." else re.sub(r"\]\((\w+\.md)\)", rf"]({documents}/\1)", text)
 
 
 def write_page(results: Path, page: Path) -> None:

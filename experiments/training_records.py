@@ -36,6 +36,7 @@ class Run:
         seed: Of the initial weights.
         data: What it was trained on.
         multiplier: Its noise multiplier.
+        quantile: That of thresholds that adapt, or nothing.
     """
 
     method: str
@@ -46,6 +47,7 @@ class Run:
     seed: str
     data: str
     multiplier: float
+    quantile: str
 
 
 def _read(record: dict[str, Any]) -> Run:
@@ -65,21 +67,29 @@ def _read(record: dict[str, Any]) -> Run:
         str(record.get("seed", "")),
         str(record.get("data", "CIFAR-10")),
         float(record.get("noise_multiplier") or math.nan),
+        f"{record['quantile']:g}" if "quantile" in record and not _flat(record) else "",
     )
 
 
 def _method(record: dict[str, Any]) -> str:
     """The column that a run belongs to; thresholds other than equal, fixed ones make another one."""
-    clipping, allocation, thresholds = record["clipping"], record["allocation"], record.get("thresholds", "flat")
-    if isinstance(thresholds, list):  # as they were at the end: equal shares of the whole, if they were fixed
-        groups, whole = len(thresholds), float(record.get("max_grad_norm", 1.0))
-        equal = whole / (groups if record["mechanism"] == "laplace" else math.sqrt(groups))
-        thresholds = "flat" if np.allclose(thresholds, equal, rtol=1e-4) else "not flat"
-    if (clipping, allocation, thresholds) == ("per_layer", "iid", "flat"):
+    clipping, allocation, flat = record["clipping"], record["allocation"], _flat(record)
+    if (clipping, allocation) == ("per_layer", "iid") and flat:
         allocation = "spr"  # noise in proportion to equal thresholds is the same everywhere
     names = {("per_layer", "spr"): "spr", ("elementwise", "optimal"): "elementwise", ("per_layer", "optimal"): "layers"}
     name = "global" if clipping == "global" else names.get((clipping, allocation), f"{clipping}, {allocation}")
-    return name if thresholds == "flat" else f"{name}, thresholds {thresholds}"
+    return name if flat else f"{name}, thresholds not flat"
+
+
+def _flat(record: dict[str, Any]) -> bool:
+    """Whether the thresholds were equal shares of the whole, and fixed; the record has them as they were at the end."""
+    thresholds = record.get("thresholds", "flat")
+    if not isinstance(thresholds, list):
+        return bool(thresholds == "flat")
+    groups, whole = len(thresholds), float(record.get("max_grad_norm", 1.0))
+    return bool(
+        np.allclose(thresholds, whole / (groups if record["mechanism"] == "laplace" else math.sqrt(groups)), rtol=1e-4)
+    )
 
 
 def _command(record: dict[str, Any]) -> str:

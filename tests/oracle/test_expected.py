@@ -79,6 +79,7 @@ def section4():
         "Gaussian per coordinate, i^-1/2, K = 1000, of its limit": total(mp.mpf("0.5")) ** 2 / 4000,
         "Laplace total, i^-2, K = 1000, of its limit": (total(4 * THIRD) / mp.zeta(4 * THIRD)) ** 3,
         "Laplace per coordinate, i^-1, K = 1000, of its limit": total(2 * THIRD) ** 3 / 27_000,
+        "Laplace total, (1, 1/K, ..., 1/K), K = 1000": 8 * (1 + 999 * mp.mpf(1000) ** (-2 * THIRD)) ** 3,
     }
 
 
