@@ -1,6 +1,7 @@
 """What a training run has cost so far."""
 
 import math
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -68,6 +69,7 @@ class Accountant:
     def __init__(self) -> None:
         self._history: list[Segment] = []
         self.private = True
+        self._warned = False
 
     @property
     def history(self) -> tuple[Segment, ...]:
@@ -89,20 +91,32 @@ class Accountant:
             self._history.append(one)
 
     def get_epsilon(self, delta: float) -> float:
-        """The epsilon, certified, that all steps so far have cost at a delta."""
+        """The epsilon, certified, that all steps so far have cost at a delta; warns where `private` is False."""
         checked = ApproxDP(0.0, delta).delta
+        self._warn_of_test_noise()
         return self.composition().epsilon(checked) if self._history else 0.0
 
     def get_delta(self, epsilon: float) -> float:
-        """The delta, certified, that all steps so far have cost at an epsilon."""
+        """The delta, certified, that all steps so far have cost at an epsilon; warns where `private` is False."""
         checked = arguments.real("epsilon", epsilon, least=0, cure="pass the epsilon at which to read the curve")
+        self._warn_of_test_noise()
         return self.composition().delta(checked) if self._history else 0.0
 
     def composition(self) -> Composition:
-        """The privacy of all steps so far, for other questions."""
+        """The privacy of all steps so far, for other questions; warns where `private` is False."""
         if not self._history:
             raise ArgumentError("no step has been taken yet, so there is nothing to account for: train first.")
+        self._warn_of_test_noise()
         return compose(*(segment.composition() for segment in self._history))
+
+    def _warn_of_test_noise(self) -> None:
+        if not self.private and not self._warned:
+            self._warned = True
+            warnings.warn(
+                "this run is NOT private: a test's source drew its noise or its batches. The numbers are what it would "
+                "have cost with secret randomness: train outside inid.testing's unsafe sources for a real promise.",
+                stacklevel=3,
+            )
 
     def state_dict(self) -> dict[str, Any]:
         """A JSON-safe record of the count."""

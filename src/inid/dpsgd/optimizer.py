@@ -123,6 +123,7 @@ class PrivateOptimizer(torch.optim.Optimizer):
         Raises:
             GuaranteeError: No batch was drawn for this step, or a gradient came around the clipping.
         """
+        self._recorder.heal()
         loss = None
         if closure is not None:
             with torch.enable_grad():

@@ -9,10 +9,12 @@ The guards in here are part of the guarantee: a layer that sees another number o
 backward over the same forward, or two forwards under one backward would each let one person count more than once.
 """
 
+import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeGuard, cast
+from types import FrameType
+from typing import Any, cast
 from weakref import WeakSet
 
 import torch
@@ -20,10 +22,12 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrize
 from torch.utils import _pytree as pytree
 
+from inid.dpsgd.calls import Call
 from inid.dpsgd.clipping import GroupRows, Rule, Sums
 from inid.dpsgd.layers import Formula, formula_of, has_batch
 from inid.dpsgd.one_by_one import run_one_by_one
 from inid.dpsgd.rows import Dense, Rows
+from inid.dpsgd.unchanged import Watch
 from inid.errors import GuaranteeError
 
 __all__ = ["Places", "Recorder", "is_private", "units_of"]
@@ -100,10 +104,11 @@ class Recorder:
         for at, _ in places.values():
             self._lengths[at] += 1
         self._current: _Pass | None = None
-        self._inside = self._quiet = False
-        # The buffers of spectral normalisation follow the weights alone.
-        self._keepers = [layer for layer in module.modules() if type(layer).__name__ != "_SpectralNorm"]
-        self._state: list[tuple[Tensor, int]] = []
+        self._call: Call | None = None
+        self._quiet = False
+        self._frozen: set[nn.Parameter] = set()
+        self._kind = next(iter(places)).dtype
+        self._watch = Watch(module)
         self._module = module
         _listened_to.add(module)
         self._handles = []
@@ -123,9 +128,22 @@ class Recorder:
         for handle in self._handles:
             handle.remove()
         _listened_to.discard(self._module)
+        self.heal()
+
+    def heal(self) -> None:
+        """Undo what a forward that was interrupted, by Ctrl-C or an exit, has left behind."""
+        if self._call is not None and self._call.under_way():
+            return
+        self._call = None
+        for parameter in self._frozen:
+            parameter.requires_grad_(True)
+        self._frozen.clear()
 
     def _begin(self, _module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        if self._quiet or not torch.is_grad_enabled():
+        if self._quiet:
+            return
+        self.heal()
+        if not torch.is_grad_enabled():
             return
         first = _first_tensor(args, kwargs)
         if first is None or first.ndim == 0:
@@ -134,58 +152,51 @@ class Recorder:
                 "pass the batch as the first tensor."
             )
         given = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
-        self._current, self._inside = _Pass(first.shape[0], given), True
-        self._state = [(tensor, tensor._version) for tensor in self._watched()]  # noqa: SLF001 - see `_listen`
+        self._current = _Pass(first.shape[0], given)
+        self._call = Call(cast("FrameType", inspect.currentframe()).f_back)  # what called this calls the forward
+        self._watch.begin()
 
     def _end(self, _module: nn.Module, _args: object, _output: object) -> None:
-        if self._quiet or not self._inside:
+        if self._quiet or self._call is None:
             return
-        self._inside = False
-        watched = self._watched()
-        same = len(watched) == len(self._state) and all(
-            new is old and new._version == version  # noqa: SLF001 - see `_listen`
-            for new, (old, version) in zip(watched, self._state, strict=True)
-        )
-        if not same:
+        self._call = None
+        if not self._watch.unchanged():
             raise GuaranteeError(
                 "the forward of the private module changed one of its buffers or parameters, which would carry facts "
                 "about examples without noise: remove running statistics and the like, or compute them outside."
             )
 
-    def _watched(self) -> list[Tensor]:
-        found: list[Tensor] = []
-        for layer in self._keepers:
-            found += filter(_present, layer._buffers.values())  # noqa: SLF001 - the quickest way, in every forward
-            found += filter(_present, layer._parameters.values())  # noqa: SLF001 - the same
-        return found
-
-    def _listening(self, unit: Unit) -> bool:
+    def _freeze(self, unit: Unit, _layer: nn.Module, _args: object) -> None:
         if self._quiet or not torch.is_grad_enabled():
-            return False
-        if not self._inside:
+            return
+        if self._call is None or not self._call.under_way():
             raise GuaranteeError(
                 f"layer {unit.name!r} was called outside the forward of the private module: call the whole module, or "
                 "wrap what is not training in torch.no_grad()."
             )
-        return True
-
-    def _freeze(self, unit: Unit, _layer: nn.Module, _args: object) -> None:
-        if self._listening(unit):
-            for name, parameter in unit.parameters.items():
-                if not parameter.requires_grad:
-                    raise GuaranteeError(
-                        f"parameter {name!r} of layer {unit.name!r} was frozen after make_private: freeze what is not "
-                        "to be trained before, and call make_private again to train other parameters."
-                    )
-            for parameter in unit.parameters.values():
-                parameter.requires_grad_(False)
+        for name, parameter in unit.parameters.items():
+            if not parameter.requires_grad:
+                raise GuaranteeError(
+                    f"parameter {name!r} of layer {unit.name!r} was frozen after make_private: freeze what is not to "
+                    "be trained before, and call make_private again to train other parameters."
+                )
+            if parameter.dtype != self._kind:
+                raise GuaranteeError(
+                    f"parameter {name!r} of layer {unit.name!r} is {parameter.dtype} and was {self._kind} in "
+                    "make_private, which allowed for the rounding of that type: cast the module before."
+                )
+        self._frozen.update(unit.parameters.values())  # before it is so: an interrupt may come between
+        for parameter in unit.parameters.values():
+            parameter.requires_grad_(False)
 
     def _listen(self, unit: Unit, _layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> Any:
-        if self._quiet:
+        # What `_freeze` has let pass; in particular, what somebody else froze stays frozen.
+        if self._quiet or not self._frozen.issuperset(unit.parameters.values()):
             return output
         for parameter in unit.parameters.values():
             parameter.requires_grad_(True)
-        if output is None or not self._listening(unit):  # None: the layer raised, and its error is on the way
+        self._frozen.difference_update(unit.parameters.values())
+        if output is None or not torch.is_grad_enabled():  # None: the layer raised, and its error is on the way
             return output
         turn = cast("_Pass", self._current)
         if turn.examples == 0:
@@ -230,7 +241,7 @@ class Recorder:
 
     def _is_state(self, tensor: Tensor) -> bool:
         """Whether a tensor is a buffer or a parameter of the model, or a view of one: the same for all examples."""
-        held = {id(each) for each in self._watched()}
+        held = {id(each) for each in self._watch.tensors()}
         return id(tensor) in held or id(tensor._base) in held  # noqa: SLF001 - what a view is a view of
 
     def _hear(self, unit: Unit, turn: _Pass, inputs: Tensor, version: int, gradients: Tensor) -> None:
@@ -313,10 +324,6 @@ class Recorder:
 def is_private(module: nn.Module) -> bool:
     """Whether some recorder listens to a model."""
     return module in _listened_to
-
-
-def _present(tensor: Tensor | None) -> TypeGuard[Tensor]:
-    return tensor is not None
 
 
 def _comes_from(given: list[Tensor], tensor: Tensor) -> bool:
