@@ -183,6 +183,7 @@ def train(options: argparse.Namespace) -> dict[str, object]:
         "accuracy": accuracy(model, test),
         "epsilon": private.accountant.get_epsilon(options.delta),
         "steps": private.accountant.steps,
+        "private": private.accountant.private,
         "noise_multiplier": private.accountant.history[-1].noise_multiplier,
         "milliseconds_per_step": milliseconds,
         "thresholds": private.optimizer.thresholds,

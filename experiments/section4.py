@@ -184,7 +184,7 @@ def run(study: Study) -> Outcome:
         axes[1].set(xlabel="nu", ylabel="MSE / MSE of equal sensitivities")
         for number, (name, points) in enumerate(growth.items()):
             axes[2].loglog(*zip(*points, strict=True), label=name, **line_styles(number))
-        axes[2].set(xlabel="dimension K", ylabel="MSE")
+        axes[2].set(xlabel="dimension K", ylabel="MSE", ylim=(None, 1e8))  # room for the legend
         for ax in axes:
             ax.legend(fontsize=7, markerscale=2)
     out.figures.append(figure)

@@ -346,6 +346,6 @@ def _plot(study: Study, out: Outcome, found: dict[tuple[str, float, float, str],
                 ax.plot(at, printed, "x", color="#000000")
         ax.axhline(_CHANCE, color="#000000", linewidth=0.8, linestyle=":", label="guessing")
         ax.set_xticks(range(len(promises)), [f"{kind.capitalize()}\n({e:g}, {d:g})" for kind, e, d in promises])
-        ax.set(ylabel="test accuracy, %", ylim=(0, 95))  # room for the legend
+        ax.set(ylabel="test accuracy, %", ylim=(0, 95), xlim=(-0.5, len(promises) - 0.5))  # room for the legend
         ax.legend(ncols=2, fontsize=7)
     out.figures.append(figure)
