@@ -259,7 +259,10 @@ class Ledger:
         return self
 
     def __reduce__(self) -> NoReturn:
-        raise BudgetError("a ledger cannot be pickled: open it in the other process with Ledger.open(...).")
+        raise BudgetError(
+            "a ledger cannot be pickled: open it in the other process with Ledger.open(...), or stay in this one, "
+            'with threads: joblib.parallel_config(backend="threading").'
+        )
 
     def __repr__(self) -> str:
         name = f" name={self._name!r}" if self._name else ""

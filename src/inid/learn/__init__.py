@@ -6,7 +6,8 @@ models, `PrivatePCA`); `descent` releases one noisy gradient coordinate at a tim
 no malformed record can exceed the stated sensitivity).
 
 The number of rows is public: neighbours="add_remove" means that one row is replaced by zeros, "replace" that it is
-replaced by any other. Bounds are required and never read from the data.
+replaced by any other. (A `Table` means something else by "add_remove", under which estimators refuse it.) Bounds are
+required and never read from the data.
 
 >>> import inid, numpy as np
 >>> from inid import learn
@@ -23,19 +24,22 @@ try:
 except ImportError:
     raise MissingExtraError("inid.learn needs scikit-learn: pip install 'inid[learn]'.") from None
 
+from inid.learn.base import RepeatedSpendingWarning
 from inid.learn.linear import PrivateLasso, PrivateLinearRegression, PrivateRidge
 from inid.learn.logistic import PrivateLogisticRegression
 from inid.learn.moments import PrivateMoments
 from inid.learn.pca import PrivatePCA, subspace_recovery_error
-from inid.learn.smoothness import estimate_smoothness
+from inid.learn.smoothness import NotPrivateWarning, estimate_smoothness
 
 __all__ = [
+    "NotPrivateWarning",
     "PrivateLasso",
     "PrivateLinearRegression",
     "PrivateLogisticRegression",
     "PrivateMoments",
     "PrivatePCA",
     "PrivateRidge",
+    "RepeatedSpendingWarning",
     "estimate_smoothness",
     "subspace_recovery_error",
 ]

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from scipy import special
 
 from inid.accounting import Ledger
 from inid.arguments import Floats, choice, integer, real, shown
@@ -110,7 +111,8 @@ class Descent:
         rows, width = data.shape
         ledger = read_ledger(ledger)
         smoothness, budget = self._constants(data, loss.curvature, ledger)
-        steps, bounds = whole_steps(self.clip * np.sqrt(smoothness / smoothness.sum()), rows)
+        # Roots first: a quotient of constants may leave the floats, that of their roots does not.
+        steps, bounds = whole_steps(self.clip * (np.sqrt(smoothness) / np.sqrt(smoothness.sum())), rows)
         noise = with_headroom(self._plan(budget, smoothness, bounds), rows * bounds)
         _ = noise.certificate  # proved before anything is charged or drawn
         scales, source = check_scales(noise.row_scales), current_source()
@@ -124,7 +126,8 @@ class Descent:
         farthest = [_FARTHEST / size for size in sizes]
         # `w` is where the gradients are taken, and within rounding of `found`, which the proximal steps give.
         w, found = [0.0] * len(bounds), [0.0] * len(bounds)
-        with np.errstate(all="ignore"):  # whatever the caller has set, no error may depend on a record
+        # Whatever the caller has told NumPy or SciPy, no error and no warning may depend on a record.
+        with np.errstate(all="ignore"), special.errstate(all="ignore"):
             for i in [*range(len(w))] * self.passes:
                 moved = w[i] - moves[i] * drawn.add(gradients.sum(i)) / rows
                 if i < width:  # the intercept is not penalised

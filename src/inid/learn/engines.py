@@ -21,14 +21,17 @@ def bounded_columns(table: Table, bounds: object, neighbours: str) -> tuple[list
     """The columns that the table states bounds for, in that order, and the bounds.
 
     Raises:
-        ArgumentError: The estimator states bounds too or means another relation, the table counts persons of several
-            rows, or it fills missing values in its own way.
+        ArgumentError: The estimator states bounds too, one of the two means another relation than replacement (for a
+            table the number of rows is secret under "add_remove", unlike for an array), the table counts persons of
+            several rows, or it fills missing values in its own way.
     """
     if bounds is not None:
         raise ArgumentError("bounds must be left out for a Table: it states the bounds of its columns itself.")
-    if table.neighbours != neighbours:
+    if not table.neighbours == neighbours == "replace":
         raise ArgumentError(
-            f'the table is for neighbours="{table.neighbours}", the estimator for {shown(neighbours)}: choose one.'
+            f"a Table for learn is divided by its exact number of rows, which is public under replacement only; the "
+            f"table has neighbours={shown(table.neighbours)}, the estimator {shown(neighbours)}: pass "
+            'neighbours="replace" to both.'
         )
     if table.person is not None:
         raise ArgumentError('a Table for learn must have unit="row": aggregate the rows of each person first.')

@@ -20,7 +20,7 @@ from inid.learn.base import PrivateEstimator
 from inid.learn.descent import Descent
 from inid.learn.fixed_point import Columns, fixed_columns, product_bits
 from inid.learn.gradients import SquaredLoss
-from inid.learn.moments import column_costs, typical_cost
+from inid.learn.moments import column_costs, euclidean, typical_cost
 from inid.learn.reading import read_bounds, read_budget, read_matrix, read_target
 from inid.learn.second_moments import MomentPlan, exact_moments, nearest_psd, plan_moments, release_moments
 
@@ -69,9 +69,10 @@ class _LinearModel(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
             ArgumentError: A parameter, or the shape of X or y, is malformed.
             BudgetError: The ledger refuses.
         """
+        self._forget()
         self._penalty()  # a malformed one must not cost budget
         data = read_matrix(self, X, reset=True)
-        self._fit_moments(data, read_target(self, data, y), ledger)
+        self._learn(data, read_target(self, data, y), ledger)
         self._note_fit(ledger)
         return self
 
@@ -85,7 +86,7 @@ class _LinearModel(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         tags.regressor_tags.poor_score = True  # on the few hundred rows of scikit-learn's checks
         return tags
 
-    def _fit_moments(self, data: Floats, target: Floats, ledger: Ledger | None) -> None:
+    def _learn(self, data: Floats, target: Floats, ledger: Ledger | None) -> None:
         budget = read_budget(self.budget)
         rows, width = data.shape
         lower, upper = (
@@ -99,15 +100,16 @@ class _LinearModel(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         exact = exact_moments(np.column_stack([data, target]), columns, mean=planned.mean)
         moments = release_moments(exact, planned, rows, ledger, type(self).__name__)
         self.plan_ = planned.noise
-        self.release_ = moments.release
+        self.release_, self.private_ = moments.release, moments.release.private
         means = moments.first if self.fit_intercept else None
-        about = moments.about(columns.centre if means is None else -means)
         size = np.maximum(np.abs(lower), np.abs(upper)) if means is None else columns.size
-        self.coef_ = self._solve(nearest_psd(about.second, size, about.spread), size)
-        self.intercept_ = 0.0
-        if means is not None:
-            means = columns.centre + means
-            self.intercept_ = float(means[-1] - means[:-1] @ self.coef_)
+        with np.errstate(all="ignore"):  # whatever the caller has set, what was paid for must not be lost
+            about = moments.about(columns.centre if means is None else -means)
+            self.coef_ = self._solve(nearest_psd(about.second, size, about.spread), size)
+            self.intercept_ = 0.0
+            if means is not None:
+                means = columns.centre + means
+                self.intercept_ = float(means[-1] - means[:-1] @ self.coef_)
 
     def _plan(self, budget: Budget, lower: Floats, upper: Floats, rows: int) -> MomentPlan:
         """The plan for moments about the mean (with an intercept) or about 0.
@@ -137,7 +139,7 @@ class _LinearModel(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
             costs = column_costs(self.weights, about_middle.size)
             return made(about_middle, costs, typical_cost(costs, about_middle.size))
         costs = column_costs(self.weights, about_0.size)
-        middle = float(np.linalg.norm(costs * about_middle.centre))
+        middle = euclidean(costs * about_middle.centre)
         if not middle > 0:
             return made(about_0, costs, None)
         choices = [made(about_0, costs, None), made(about_middle, costs, middle)]
@@ -169,6 +171,7 @@ class PrivateLinearRegression(_LinearModel):
         intercept_: The intercept.
         plan_: The noise plan.
         release_: The noisy moments, as published.
+        private_: False when a test's source drew the noise.
 
     >>> import inid
     >>> X = np.linspace(-1, 1, 20_000).reshape(10_000, 2)
@@ -268,7 +271,7 @@ class PrivateLasso(_LinearModel):
         plan_: The noise plan (of the whole descent, with that solver).
         release_: The noisy moments, as published; moments only.
         smoothness_: The constants used; coordinate descent only.
-        private_: False when a test's source drew the noise; coordinate descent only.
+        private_: False when a test's source drew the noise.
 
     >>> import inid
     >>> X = np.linspace(-1, 1, 10_000).reshape(10_000, 1)
@@ -312,20 +315,17 @@ class PrivateLasso(_LinearModel):
         self.step = step
         self.smoothness = smoothness
 
-    def fit(self, X: Any, y: Any, *, ledger: Ledger | None = None) -> Self:
-        """Fit the model, as `PrivateLinearRegression.fit` does."""
+    def _learn(self, data: Floats, target: Floats, ledger: Ledger | None) -> None:
         if choice("solver", self.solver, ("moments", "coordinate_descent")) == "moments":
-            return super().fit(X, y, ledger=ledger)
-        alpha = self._penalty()
-        data = read_matrix(self, X, reset=True)
-        target = read_target(self, data, y)
+            super()._learn(data, target, ledger)
+            return
         low, high = read_bounds("bounds_y", self.bounds_y, 1)
         values = fixed_columns(low, high, product_bits(data.shape[0]), centre=False).values(target[:, None])[:, 0]
-        found = Descent.of(self, data.shape[1]).run(data, SquaredLoss(values), l1=alpha, l2=0.0, ledger=ledger)
-        self._note_fit(ledger)
+        found = Descent.of(self, data.shape[1]).run(
+            data, SquaredLoss(values), l1=self._penalty(), l2=0.0, ledger=ledger
+        )
         self.coef_, self.intercept_ = found.coefficients, found.intercept
         self.plan_, self.smoothness_, self.private_ = found.plan, found.smoothness, found.private
-        return self
 
     def _solve(self, matrix: Floats, size: Floats) -> Floats:
         alpha = self._penalty()

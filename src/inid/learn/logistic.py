@@ -5,7 +5,6 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import expit
 from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from inid.accounting import Ledger
@@ -14,7 +13,8 @@ from inid.errors import ArgumentError
 from inid.learn.base import PrivateEstimator
 from inid.learn.descent import Descent
 from inid.learn.gradients import LogisticLoss
-from inid.learn.reading import read_labels, read_matrix
+from inid.learn.labels import matches, read_labels, read_matches
+from inid.learn.reading import read_matrix
 
 __all__ = ["PrivateLogisticRegression"]
 
@@ -96,19 +96,18 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
 
         Args:
             X: One row per person.
-            y: One of two labels per person.
+            y: One of two labels per person, in one dimension; with `classes` each is read by itself.
             ledger: Where the cost is charged, before the data are looked at.
 
         Raises:
             ArgumentError: A parameter, or the shape of X or y, is malformed.
             BudgetError: The ledger refuses.
         """
+        self._forget()
         alpha = real("alpha", self.alpha, least=0, cure="pass the weight of the penalty")
         data = read_matrix(self, X, reset=True)
-        labels = read_labels(self, data, y)
-        classes = self._two_classes(labels)
-        loss = LogisticLoss(_equal(labels, classes[1]))
-        found = Descent.of(self, data.shape[1]).run(data, loss, l1=0.0, l2=alpha, ledger=ledger)
+        classes, positive = self._positive(data, y)
+        found = Descent.of(self, data.shape[1]).run(data, LogisticLoss(positive), l1=0.0, l2=alpha, ledger=ledger)
         self._note_fit(ledger)
         self.classes_ = classes
         self.coef_, self.intercept_ = found.coefficients[None, :], np.array([found.intercept])
@@ -130,33 +129,20 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
         scores = self.decision_function(X)
         return self.classes_[(scores > 0).astype(int)]
 
-    def _two_classes(self, labels: Any) -> Any:
+    def _positive(self, data: Floats, y: Any) -> tuple[Any, Floats]:
+        """(the two classes, 1 for each row of the positive class and 0 for any other)."""
         if self.classes is not None:
             given = np.asarray(self.classes)
             if given.shape != (2,) or given[0] == given[1]:
                 raise ArgumentError(
                     f"classes must be two different labels, got {shown(self.classes)}: pass (negative, positive)."
                 )
-            return given
-        check_classification_targets(labels)
+            return given, read_matches(self, data, y, given[1])
+        labels = read_labels(self, data, y)
         found = np.unique(labels)
         if len(found) != 2:
             raise ArgumentError(
                 "Only binary classification is supported: y must hold two classes, not one class or many; "
                 "pass classes=(negative, positive) for the labels to be public."
             )
-        return found
-
-
-def _equal(labels: Any, label: object) -> Floats:
-    """1 where a label is the one given, 0 elsewhere, also where the two cannot be compared."""
-    if labels.dtype.kind != "O":
-        return np.asarray(labels == label, dtype=np.float64)
-
-    def same(entry: object) -> bool:
-        try:
-            return bool(entry == label)
-        except Exception:  # noqa: BLE001 - a missing label is neither equal nor different, and says so by an error
-            return False
-
-    return np.array([same(entry) for entry in labels], dtype=np.float64)
+        return found, matches(labels, found[1])

@@ -1,5 +1,6 @@
 """PrivateMoments: the mean and the second-moment matrix of bounded columns, in one release."""
 
+import math
 from functools import partial
 from typing import Any, Self
 
@@ -15,7 +16,7 @@ from inid.learn.reading import read_bounds, read_budget, read_matrix, read_sizes
 from inid.learn.second_moments import exact_moments, nearest_psd, plan_moments, release_moments
 from inid.tables import Table
 
-__all__ = ["PrivateMoments", "column_costs", "typical_cost"]
+__all__ = ["PrivateMoments", "column_costs", "euclidean", "typical_cost"]
 
 
 class PrivateMoments(PrivateEstimator):
@@ -34,7 +35,7 @@ class PrivateMoments(PrivateEstimator):
         weights: What errors cost: "frobenius" (every entry of the matrix alike), "curvature" (relative to the size of
             the columns, from the bounds), or the mean square of each column, public or paid for
             (`estimate_smoothness`).
-        neighbours: "add_remove" (a row replaced by zeros) or "replace".
+        neighbours: "add_remove" (a row replaced by zeros; the number of rows is public) or "replace".
         mechanism: "auto", "gaussian" or "laplace".
         allocation: "optimal", "spr" or "iid".
 
@@ -45,6 +46,7 @@ class PrivateMoments(PrivateEstimator):
         center_: What was subtracted.
         plan_: The noise plan.
         release_: The release, as published: intervals, certificate.
+        private_: False when a test's source drew the noise.
 
     >>> import inid
     >>> X = np.linspace(0, 1, 3000).reshape(1000, 3)
@@ -78,8 +80,8 @@ class PrivateMoments(PrivateEstimator):
         """Release the moments of X.
 
         Args:
-            X: One row per person: an array, a data frame, or an `inid.tables.Table`, whose engine (Spark included) then
-                does the sums over the columns that the table states bounds for.
+            X: One row per person: an array, a data frame, or an `inid.tables.Table` for neighbours="replace", whose
+                engine (Spark included) then does the sums over the columns that the table states bounds for.
             y: Ignored.
             ledger: Where the cost is charged.
 
@@ -88,6 +90,7 @@ class PrivateMoments(PrivateEstimator):
             EngineError: The table's engine failed.
             BudgetError: The ledger refuses.
         """
+        self._forget()
         budget = read_budget(self.budget)
         stated: object
         if isinstance(X, Table):
@@ -114,18 +117,30 @@ class PrivateMoments(PrivateEstimator):
         self._note_fit(ledger)
         self.center_ = columns.centre
         self.plan_ = planned.noise
-        self.release_ = moments.release
-        self.second_moment_ = nearest_psd(moments.second, columns.size, moments.spread)
-        if moments.first is not None:
-            self.mean_ = columns.centre + moments.first
-            about_mean = moments.about(-moments.first)
-            self.covariance_ = nearest_psd(about_mean.second, columns.size, about_mean.spread)
+        self.release_, self.private_ = moments.release, moments.release.private
+        with np.errstate(all="ignore"):  # whatever the caller has set, what was paid for must not be lost
+            self.second_moment_ = nearest_psd(moments.second, columns.size, moments.spread)
+            if moments.first is not None:
+                self.mean_ = columns.centre + moments.first
+                about_mean = moments.about(-moments.first)
+                self.covariance_ = nearest_psd(about_mean.second, columns.size, about_mean.spread)
         return self
 
 
 def typical_cost(costs: Floats, size: Floats) -> float:
     """What an error in a mean costs beside one in a product: a typical column takes the place of the constant."""
-    return float(np.sqrt(np.mean((costs * size) ** 2)))
+    return euclidean(costs * size) / math.sqrt(size.size)
+
+
+def euclidean(vector: Floats) -> float:
+    """The length of a vector, also where squares of its entries leave the floats.
+
+    >>> f"{euclidean(np.array([3e200, 4e200])):g}", euclidean(np.zeros(2))
+    ('5e+200', 0.0)
+    """
+    most = float(np.abs(vector).max())
+    with np.errstate(under="ignore"):  # what is so small beside the largest entry does not count
+        return most * float(np.linalg.norm(vector / most)) if most > 0 else 0.0
 
 
 def column_costs(weights: object, size: Floats) -> Floats:

@@ -52,6 +52,7 @@ class PrivatePCA(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
         mean_: What is subtracted before projecting: the noisy mean, or 0.
         plan_: The noise plan.
         release_: The noisy sums, as published.
+        private_: False when a test's source drew the noise.
 
     >>> import inid
     >>> X = np.random.default_rng(0).normal(size=(5000, 4)) * [0.5, 0.1, 0.1, 0.1]
@@ -93,6 +94,7 @@ class PrivatePCA(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
             ArgumentError: A parameter or the shape of X is malformed.
             BudgetError: The ledger refuses.
         """
+        self._forget()
         budget = read_budget(self.budget)
         norm = real("row_norm", self.row_norm, above=0, cure="pass the norm that rows are clipped to")
         if not 1e-50 < norm < 1e50:
@@ -120,7 +122,7 @@ class PrivatePCA(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
         noise = with_headroom(noise, rows * np.append(np.full(products, norm**2), [norm] * (width * center)))
         made = release(answer, noise, ledger, label=type(self).__name__)
         self._note_fit(ledger)
-        self.plan_, self.release_ = noise, made
+        self.plan_, self.release_, self.private_ = noise, made, made.private
         matrix = symmetric(made.values[:products] / rows, width)
         self.mean_ = made.values[products:] / rows if center else np.zeros(width)
         values, vectors = np.linalg.eigh(matrix - np.outer(self.mean_, self.mean_))
@@ -205,7 +207,9 @@ class _Limits:
     def _whole(self, rows: Floats) -> Floats:
         """Rows of norm at most R as whole numbers of steps: rounding is towards 0, so no norm grows."""
         with np.errstate(all="ignore"):  # whatever the caller has set, no error may depend on an entry
-            held = np.clip(np.where(np.isnan(rows), 0.0, rows), -_FARTHEST, _FARTHEST)
+            held = np.array(rows)  # read once: the caller's memory may change between two looks
+            held[np.isnan(held)] = 0.0
+            np.clip(held, -_FARTHEST, _FARTHEST, out=held)
             lengths = np.sqrt(np.einsum("ij,ij->i", held, held))
             shrink = np.minimum(1.0, self.norm * _DOWN / np.maximum(lengths, self.norm * _DOWN))
             return np.asarray(np.trunc(held * (shrink / self.step)[:, None]))

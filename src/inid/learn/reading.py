@@ -21,7 +21,7 @@ from inid.errors import ArgumentError
 __all__ = [
     "read_bounds",
     "read_budget",
-    "read_labels",
+    "read_column",
     "read_ledger",
     "read_matrix",
     "read_rows",
@@ -108,14 +108,20 @@ def read_rows(X: Any) -> Floats:
 def read_target(estimator: object, X: Floats, y: Any) -> Floats:
     """Y as a float64 array with one entry for each row of X."""
     with np.errstate(all="ignore"):
-        return np.asarray(_column(estimator, X, y if y is None else _numbers("y", y)), dtype=np.float64)
+        return np.asarray(read_column(estimator, X, y if y is None else _numbers("y", y)), dtype=np.float64)
 
 
-def read_labels(estimator: object, X: Floats, y: Any) -> np.ndarray[Any, Any]:
-    """Y as an array of labels of any type but complex, with one entry for each row of X."""
-    if y is not None and not hasattr(y, "tocsr"):
+def read_column(estimator: object, X: Floats, y: Any) -> np.ndarray[Any, Any]:
+    """Y as an array of any type but complex, with one entry for each row of X."""
+    if y is None:
+        raise ArgumentError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None: pass one entry per row."
+        )
+    if not hasattr(y, "tocsr"):
         _array("y", y)
-    return _column(estimator, X, y)
+    flat = column_or_1d(y, warn=True)
+    check_consistent_length(X, flat)
+    return np.asarray(flat)
 
 
 def read_sizes(name: str, value: object, features: int) -> Floats:
@@ -195,13 +201,3 @@ def _number(name: str, entry: object) -> float:
 
 def _not_numbers(name: str) -> ArgumentError:
     return ArgumentError(f"{name} must hold real numbers: convert or drop the columns that hold something else.")
-
-
-def _column(estimator: object, X: Floats, y: Any) -> np.ndarray[Any, Any]:
-    if y is None:
-        raise ArgumentError(
-            f"{type(estimator).__name__} requires y to be passed, but the target y is None: pass one entry per row."
-        )
-    flat = column_or_1d(y, warn=True)
-    check_consistent_length(X, flat)
-    return np.asarray(flat)

@@ -7,6 +7,7 @@ equal one; `weights=None` asks for the least total error in the columns' own uni
 """
 
 import math
+import warnings
 from fractions import Fraction
 from typing import Any
 
@@ -21,10 +22,15 @@ from inid.learn.headroom import with_headroom
 from inid.learn.reading import read_bounds, read_budget, read_rows
 from inid.planning import plan
 from inid.releasing import release
+from inid.sampling import current_source
 from inid.sensitivity import Sensitivity
 from inid.theory.gaussian import decimal_fraction
 
-__all__ = ["estimate_smoothness", "mean_squares", "split_budget"]
+__all__ = ["NotPrivateWarning", "estimate_smoothness", "mean_squares", "split_budget"]
+
+
+class NotPrivateWarning(UserWarning):
+    """Bare numbers were drawn by a test's source: they promise nothing, and do not carry a mark of it."""
 
 
 def estimate_smoothness(
@@ -52,7 +58,9 @@ def estimate_smoothness(
         ledger: Where the cost is charged.
 
     Returns:
-        One positive number per column, between the noise's scale and the square of the bound.
+        One positive number per column, between the noise's scale and the square of the bound. An array says nothing of
+        how it was made, so one made by a test's source says so by a `NotPrivateWarning`: what is made from it is not
+        private either, whatever `private_` says there.
 
     >>> import inid
     >>> X = np.linspace(0, 1, 20_000).reshape(10_000, 2)
@@ -65,7 +73,15 @@ def estimate_smoothness(
     if weights is not None:
         choice("weights", weights, ("relative",))
     columns = fixed_columns(lower, upper, product_bits(data.shape[0]), centre=False)
-    return mean_squares(data, columns, read_budget(budget), weights is not None, allocation, neighbours, ledger)
+    found = mean_squares(data, columns, read_budget(budget), weights is not None, allocation, neighbours, ledger)
+    if not current_source().private:
+        warnings.warn(
+            "this estimate of smoothness was made by a test's source and is not private, and nothing in the array says "
+            "so: use it in tests only, and make another one outside unsafe_seed and unsafe_no_noise for anything else.",
+            NotPrivateWarning,
+            stacklevel=2,
+        )
+    return found
 
 
 def mean_squares(

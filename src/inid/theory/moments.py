@@ -4,10 +4,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inid.arguments import Floats
+from inid.errors import GuaranteeError
 
 __all__ = ["replaced_products"]
 
 _UP = 1 + 2.0**-48  # more than the rounding of the few operations that make a radius
+_LEAST = 2.0**-200  # of the largest omega: squares and quotients of what is left stay within the floats
+_NORMAL = float(np.finfo(np.float64).tiny)  # below it a product is rounded by more than `_UP` allows for
 
 
 def replaced_products(size: Floats, omega: Floats, i: NDArray[np.intp], j: NDArray[np.intp]) -> Floats:
@@ -24,16 +27,31 @@ def replaced_products(size: Floats, omega: Floats, i: NDArray[np.intp], j: NDArr
     Args:
         size: B, one per column; a constant column is one of size 1.
         omega: Any positive numbers; proportional to c_i B_i they are best for Frobenius error with weights c_i c_j.
+            Only their ratios matter, and any ratios are valid: those below 2^-200 of the largest count as that.
         i: The first factor of each product.
         j: The second.
 
     Returns:
-        One radius per product, on the safe side.
+        One radius per product, on the safe side; 0 only for a column of size 0.
+
+    Raises:
+        GuaranteeError: A radius is not a normal number, or below a change that can occur, so it states nothing.
 
     >>> replaced_products(np.ones(2), np.ones(2), np.array([0, 0, 1]), np.array([0, 1, 1])).round(3)
     array([1.633, 2.   , 1.633])
     """
-    whole = omega.sum()
-    across = whole * size[i] * size[j] / np.sqrt(omega[i] * omega[j])
-    diagonal = whole * size[i] ** 2 * np.sqrt(2 / (omega[i] ** 2 + whole * omega[i]))
-    return np.asarray(np.where(i == j, diagonal, across) * _UP)
+    with np.errstate(all="ignore"):  # what leaves the floats is refused below, whatever the caller has told NumPy
+        shares = np.maximum(omega / omega.max(), _LEAST)
+        whole, one, two = shares.sum(), shares[i], shares[j]
+        shape = np.where(i == j, np.sqrt(2 / (one**2 + whole * one)), 1 / np.sqrt(one * two))
+        largest = size[i] * size[j]
+        radii = np.asarray(largest * (whole * shape * _UP))
+        # A product goes from 0 to `largest`, so no true radius is below it: a condition that needs no formula.
+        sound = (radii >= largest) & (largest >= _NORMAL) | (size[i] == 0) | (size[j] == 0)
+    if not (np.isfinite(radii) & sound).all():
+        at = int(np.argmin(np.isfinite(radii) & sound))
+        raise GuaranteeError(
+            f"the sensitivity of product {at}, of columns of sizes {size[i][at]:g} and {size[j][at]:g}, is beyond the "
+            "range of floats: use other units or weights."
+        )
+    return radii

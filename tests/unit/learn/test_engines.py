@@ -44,9 +44,10 @@ def test_every_engine_sums_what_the_array_sums(centre):
 
 def test_moments_of_a_table_with_a_huge_budget_are_those_of_the_array():
     for name, frame in frames():
-        ledger = inid.Ledger(total=inid.GaussianDP(1e6))
-        model = learn.PrivateMoments(inid.GaussianDP(1e6)).fit(Table(frame, bounds=BOUNDS), ledger=ledger)
-        array = learn.PrivateMoments(inid.GaussianDP(1e6), bounds=(LOWER, UPPER)).fit(X)
+        ledger = inid.Ledger(total=inid.GaussianDP(1e6), neighbours="replace")
+        table = Table(frame, bounds=BOUNDS, neighbours="replace")
+        model = learn.PrivateMoments(inid.GaussianDP(1e6), neighbours="replace").fit(table, ledger=ledger)
+        array = learn.PrivateMoments(inid.GaussianDP(1e6), bounds=(LOWER, UPPER), neighbours="replace").fit(X)
         np.testing.assert_allclose(model.covariance_, array.covariance_, atol=1e-3, err_msg=name)
         assert model.plan_ == array.plan_
         assert model.feature_names_in_.tolist() == list(BOUNDS)
@@ -73,14 +74,17 @@ def test_spark_sums_what_the_array_sums():
 
 
 def test_facts_that_moments_do_not_know_are_refused():
-    budget = inid.ApproxDP(1.0, 1e-6)
+    def fit(frame, **facts):
+        model = learn.PrivateMoments(inid.ApproxDP(1.0, 1e-6), bounds=facts.pop("ours", None), neighbours="replace")
+        model.fit(Table(frame, **({"bounds": BOUNDS, "neighbours": "replace"} | facts)))
+
     with pytest.raises(inid.ArgumentError, match="bounds must be left out"):
-        learn.PrivateMoments(budget, bounds=(0, 1)).fit(Table(FRAME, bounds=BOUNDS))
+        fit(FRAME, ours=(0, 1))
     with pytest.raises(inid.ArgumentError, match="neighbours"):
-        learn.PrivateMoments(budget).fit(Table(FRAME, bounds=BOUNDS, neighbours="replace"))
+        fit(FRAME, neighbours="add_remove")
     with pytest.raises(inid.ArgumentError, match="unit"):
-        learn.PrivateMoments(budget).fit(Table(FRAME, bounds={"a": (0, 1)}, unit=Person("b", 2)))
+        fit(FRAME, bounds={"a": (0, 1)}, unit=Person("b", 2))
     with pytest.raises(inid.ArgumentError, match="missing"):
-        learn.PrivateMoments(budget).fit(Table(FRAME, bounds=BOUNDS, missing={"a": 1.0}))
+        fit(FRAME, missing={"a": 1.0})
     with pytest.raises(inid.ArgumentError, match="no rows"):
-        learn.PrivateMoments(budget).fit(Table(FRAME.iloc[:0], bounds=BOUNDS))
+        fit(FRAME.iloc[:0])

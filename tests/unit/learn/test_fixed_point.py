@@ -15,7 +15,7 @@ def test_values_of_any_type_end_within_the_bounds(centre, dtype):
     columns = fixed_columns(LOWER, UPPER, 20, centre=centre)
     info = np.finfo(dtype) if np.dtype(dtype).kind == "f" else None
     extremes = [0, 1] if info is None else [info.min, info.max, info.tiny, np.nan, np.inf, -np.inf]
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", under="ignore"):
         X = np.array([[value] * 3 for value in extremes], dtype=dtype).astype(np.float64)
     values = columns.values(X) + columns.centre
     assert (values >= LOWER).all()
