@@ -330,6 +330,7 @@ def test_an_engine_that_fails_says_so_without_data_and_that_the_charge_stands(fo
         "release people.csv --bounds age=0:100 --mean age --epsilon 1 --max-rows 5",
         "release people.csv --bounds age=0:100 --mean age --epsilon 1 --level 2 --ledger b.db",
         "release people.csv --bounds age=0:100 --mean age --epsilon 1 --unit user",
+        "release people.csv --count --epsilon 1 --unit row --person user_id --max-rows 2 --ledger b.db",
         "release people.csv --bounds age=0:100 --mean age --epsilon 1 --tolerance 1",
         "release people.csv --bounds age=0:100 --mean age --epsilon 1 --order 0.5",
         "release people.csv --bounds age=0:100 --mean age --epsilon 1 --table-max-rows 0",

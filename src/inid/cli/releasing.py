@@ -116,8 +116,11 @@ def run_release(voice: Voice, options: ReleaseOptions, title: str | None = None)
         made = asked.plan(options, budget)
     name = reading.word("--name", options.name) or "default"
     unit = asked.unit if options.unit is None else reading.word("--unit", options.unit) or ""
-    if unit != "row" and asked.unit == "row":
+    people = asked.table.person is not None
+    if unit != "row" and not people:
         raise ArgumentError("--unit goes with --person: without it the unit is a row.")
+    if unit == "row" and people:
+        raise ArgumentError("--person protects people, which a ledger of rows does not count: say --unit person, say.")
     label = reading.word("--label", options.label) or ""
     heading = title or f"Private statistics of {asked.source}"
     shown = made.planned.to_dict()

@@ -3,60 +3,27 @@
 Only names and types of columns are looked at before the one query of a release; values never.
 """
 
-import csv
-import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
-from numbers import Integral
 from pathlib import Path
-from types import ModuleType
-from typing import Any, Literal, TypeVar
-
-import numpy as np
+from typing import Any, Literal
 
 from inid.arguments import shown
-from inid.errors import ArgumentError, InidError, MissingExtraError
+from inid.errors import ArgumentError
+from inid.tables import sql
 from inid.tables.facts import Bounds, Key
+from inid.tables.guards import EngineError, guarded, optional
+from inid.tables.roles import Role, is_text
+from inid.tables.series import typed
 
 __all__ = ["EngineError", "Role", "Source", "guarded", "open_source", "optional"]
 
 Kind = Literal["pandas", "polars", "pyarrow", "duckdb", "spark"]
-Role = Literal["number", "str", "int", "bool", "raw"]
-
-_T = TypeVar("_T")
 
 _READERS = {".parquet": "read_parquet", ".pq": "read_parquet", ".csv": "read_csv", ".tsv": "read_csv"}
 _COMPRESSED = (".gz", ".zst")
 _ONCE = "each column named once"
-
-
-class EngineError(InidError):
-    """The engine failed while it read or ran a query; its own message is withheld, since it may quote the data."""
-
-
-def optional(name: str, extra: str = "tables") -> ModuleType:
-    """An optional dependency, imported when it is first used.
-
-    Raises:
-        MissingExtraError: It is not installed; the message names the extra that brings it.
-    """
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        raise MissingExtraError(f"tables need {name}: run pip install 'inid[{extra}]'.") from None
-
-
-def guarded(work: Callable[[], _T], what: str) -> _T:
-    """Run the engine; what it raises is told by its type alone."""
-    try:
-        return work()
-    except InidError:
-        raise
-    except Exception as error:  # noqa: BLE001 - an engine may raise anything, and its message may hold data
-        raise EngineError(
-            f"the engine could not {what} ({type(error).__name__}; its message may quote data and is not shown): "
-            "run an ordinary aggregate on the same frame to see the cause."
-        ) from None
 
 
 @dataclass(frozen=True)
@@ -71,14 +38,16 @@ class Source:
         native: The frame as the user passed it.
         objects: The columns of a pandas frame that hold any Python objects. What kind the objects are is a matter of
             their values, so it must not decide what is refused: each is taken for what it is used for, on its own.
+        foreign: The frame is a relation on a DuckDB connection of the user's, with the user's settings.
     """
 
     kind: Kind
     frame: Any = field(repr=False)  # frames print their values
-    schema: Mapping[str, Any]
+    schema: Mapping[str, Any] = field(repr=False)  # types print their categories
     text: bool
     native: Any = field(repr=False)
     objects: frozenset[str] = frozenset()
+    foreign: bool = False
 
     def require(self, name: str, columns: Sequence[str]) -> None:
         """Refuse unknown columns.
@@ -103,7 +72,7 @@ class Source:
             kind = self.schema[column]
             number = self.text or kind.is_numeric() or kind == optional("narwhals").Boolean
             if column in self.objects or not number:
-                what = "objects" if column in self.objects else kind
+                what = "objects" if column in self.objects else _name(kind)
                 raise ArgumentError(f"{name} names {column!r}, which holds {what}, not numbers: cast the column first.")
 
     def require_keys(self, name: str, column: str, keys: Sequence[Key]) -> None:
@@ -117,50 +86,71 @@ class Source:
             return
         nw, kind = optional("narwhals"), self.schema[column]
         fits = {
-            str: kind in (nw.String, nw.Categorical) or isinstance(kind, nw.Enum),
+            str: is_text(kind),
             bool: kind == nw.Boolean,
             # In pandas one missing value makes floats of whole numbers: that one row must not decide what is refused.
             int: kind.is_integer() or (self.kind == "pandas" and kind.is_float()),
         }
         if not fits[type(keys[0])]:
             kinds = {str: "strings", bool: "booleans", int: "whole numbers"}[type(keys[0])]
-            raise ArgumentError(f"{name} has keys that are {kinds}, but {column!r} holds {kind}: cast one of the two.")
+            raise ArgumentError(
+                f"{name} has keys that are {kinds}, but {column!r} holds {_name(kind)}: cast one of the two."
+            )
+
+    def require_single(self, name: str, columns: Sequence[str]) -> None:
+        """Refuse columns of several values each, whose order engines decide by the types inside.
+
+        Raises:
+            ArgumentError: A column is unknown or holds lists, structs or the like.
+        """
+        self.require(name, columns)
+        nw = optional("narwhals")
+        for column in columns:
+            kind = self.schema[column]
+            if column not in self.objects and (kind.is_nested() or kind == nw.Object):
+                raise ArgumentError(
+                    f"{name} names {column!r}, which holds {_name(kind)}: make it a column of single values."
+                )
 
     def columns(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
         """The frame with exactly these columns, under new names, each typed for its role.
 
         Args:
             wanted: For each new name the column and what it is used for: "number" (a double), a key ("str", "int",
-                "bool") or "raw".
+                "bool"), a "person" or an "order" (texts are told apart, and sorted, by their letters), or "raw".
         """
         nw = optional("narwhals")
+        if self.kind == "pandas":
+            native = self.frame.to_native()
+            made = {new: typed(native[column], role, self.schema[column]) for new, (column, role) in wanted.items()}
+            return nw.from_native(optional("pandas").DataFrame(made, copy=False))
         if self.kind in ("duckdb", "pyarrow"):
-            read = _parsed if self.text else _plain
-            parts = [f'{read(column, role)} AS "{new}"' for new, (column, role) in wanted.items()]
+            parts = [f'{self._sql(column, role)} AS "{new}"' for new, (column, role) in wanted.items()]
             return nw.from_native(self.frame.to_native().project(", ".join(parts)))
-        casts = {"number": nw.Float64, "str": nw.String}
-        expressions = []
-        for new, (column, role) in wanted.items():
-            expression = nw.col(column)
-            # Spark's texts may have a collation, which a cast to plain text takes off.
-            other = self.schema[column] != casts.get(role) or self.kind == "spark"
-            if role in casts and other and column not in self.objects:
-                expression = expression.cast(casts[role])
-            expressions.append(expression.alias(new))
-        frame = self.frame.select(*expressions)
-        objects = {new: role for new, (column, role) in wanted.items() if column in self.objects}
-        if not objects:
-            return frame
-        native = frame.to_native()
-        return nw.from_native(native.assign(**{new: _one_kind(native[new], role) for new, role in objects.items()}))
+        return self.frame.select(*(self._cast(column, role).alias(new) for new, (column, role) in wanted.items()))
+
+    def _sql(self, column: str, role: Role) -> str:
+        if self.text:
+            return sql.parsed(column, role)
+        return sql.plain(column, role, self.schema[column])
+
+    def _cast(self, column: str, role: Role) -> Any:
+        """A column of Polars or Spark for its role."""
+        nw, kind = optional("narwhals"), self.schema[column]
+        if role in ("person", "order") and is_text(kind):
+            role = "str"
+        wanted = {"number": nw.Float64, "str": nw.String}.get(role)
+        # Spark's texts may have a collation, which a cast to plain text takes off.
+        needed = wanted is not None and (kind != wanted or self.kind == "spark")
+        return nw.col(column).cast(wanted) if needed else nw.col(column)
 
     def is_float(self, column: str) -> bool:
         """Whether the column, as it is, can hold NaN."""
         return not self.text and bool(self.schema[column].is_float())
 
     def may_hold_nan(self, column: str) -> bool:
-        """Whether the column, read as a number, can hold NaN: a text may say so."""
-        return self.text or self.is_float(column)
+        """Whether the column, read as a number, can hold NaN: a text may say so, and SQL makes a null of it."""
+        return self.text or (self.is_float(column) and self.kind not in ("duckdb", "pyarrow"))
 
     def present(self, name: str, column: str) -> Any:
         """The doubles of a column, called `name` in the query, with null for NaN: both are missing values."""
@@ -194,7 +184,8 @@ class Source:
             return list(query.iter_rows())
         # Polars would otherwise hold whole columns in memory.
         options = {"engine": "streaming"} if self.kind == "polars" else {}
-        return list(query.collect(**options).iter_rows())
+        with sql.without_statistics(self.native) if self.foreign else nullcontext():
+            return list(query.collect(**options).iter_rows())
 
     def answer(self, columns: Mapping[str, list[Any]]) -> Any:
         """A small table as a frame of the user's own kind: pandas, Polars, Spark, else PyArrow."""
@@ -209,57 +200,25 @@ class Source:
         return optional("pyarrow").table(dict(columns))
 
 
-def _quoted(column: str) -> str:
-    return '"' + column.replace('"', '""') + '"'
+def _name(kind: Any) -> str:
+    """What a type is called; some print their categories, which are values."""
+    return str(kind).partition("(")[0]
 
 
-def _plain(column: str, role: Role) -> str:
-    """SQL that reads a typed column for its role. Texts are compared letter by letter, whatever their collation.
-
-    Under a collation that takes "f" for "F" a group would be called by either, whichever row comes first.
-    """
-    casts = {"number": "CAST({} AS DOUBLE)", "str": 'CAST({} AS VARCHAR) COLLATE "binary"'}
-    return casts.get(role, "{}").format(_quoted(column))
-
-
-def _parsed(column: str, role: Role) -> str:
-    """SQL that reads a column of text for its role; what does not parse is missing.
-
-    The trim is more than tidiness: DuckDB turns a bare TRY_CAST of a CSV column into the type of the column itself, and
-    then a value that does not parse stops the query.
-    """
-    text = f"trim({_quoted(column)})"
-    if role == "number":
-        words = f"CASE lower({text}) WHEN 'true' THEN 1.0 WHEN 'false' THEN 0.0 END"
-        return f"coalesce(TRY_CAST({text} AS DOUBLE), {words}::DOUBLE)"
-    if role in ("int", "bool"):
-        return f"TRY_CAST({text} AS {'BIGINT' if role == 'int' else 'BOOLEAN'})"
-    return _quoted(column)
-
-
-def _one_kind(values: Any, role: Role) -> Any:
-    """A pandas series of objects as one of one kind; what is of another kind is missing, or told by its text."""
-    pandas = optional("pandas")
-    if role in ("str", "raw"):
-        return values.astype("string")
-    if role == "bool":
-        truths = [bool(value) if isinstance(value, (bool, np.bool_)) else None for value in values]
-        return pandas.Series(truths, index=values.index, dtype="boolean")
-    whole = [isinstance(value, Integral) and not isinstance(value, bool) for value in values]
-    keys = [int(v) if fits and -(2**63) <= v < 2**63 else None for v, fits in zip(values, whole, strict=True)]
-    return pandas.Series(keys, index=values.index, dtype="Int64")
-
-
-def open_source(data: object) -> Source:
+def open_source(data: object, *, every_row: bool = False) -> Source:
     """Recognise a frame or a path and read its schema.
+
+    Args:
+        data: The frame or the path.
+        every_row: A row that cannot be read stops the query, where it is else left out: their number is to be exact.
 
     Raises:
         ArgumentError: Neither a frame of a known engine nor a path to a CSV or Parquet file.
         MissingExtraError: The engine's extra is not installed.
-        EngineError: The file cannot be read.
+        EngineError: The file cannot be read, or a DuckDB connection has settings under which no query is safe.
     """
     if isinstance(data, (str, Path)):
-        return _open_path(str(data))
+        return _open_path(str(data), every_row=every_row)
     nw = optional("narwhals")
     kinds: dict[str, Kind] = {"pandas": "pandas", "polars": "polars", "pyarrow": "pyarrow"}
     kinds |= {"duckdb": "duckdb", "_duckdb": "duckdb", "pyspark": "spark"}
@@ -269,15 +228,24 @@ def open_source(data: object) -> Source:
         raise ArgumentError(f"a table cannot be made of {type(data).__name__}: {cure}.")
     if kind == "pyarrow":
         # Engines differ in what PyArrow's own kernels do at the edges; DuckDB reads the same memory without a copy.
-        return _source(kind, guarded(lambda: _connection().from_arrow(data), "read the table"), native=data)
+        return _source(kind, guarded(lambda: sql.connect().from_arrow(data), "read the table"), native=data)
     try:
         frame = nw.from_native(data)
     except (TypeError, nw.exceptions.DuplicateError):
         raise ArgumentError(f"a table cannot be made of this {type(data).__name__}: {cure}, {_ONCE}.") from None
-    return _source(kind, frame.lazy().to_native() if kind == "polars" else data, native=data)
+    if kind == "duckdb":
+        guarded(lambda: _try_settings(data), "read the settings of its connection")
+    native = frame.lazy().to_native() if kind == "polars" else data
+    return _source(kind, native, native=data, foreign=kind == "duckdb")
 
 
-def _source(kind: Kind, native_frame: Any, *, native: Any, text: bool = False) -> Source:
+def _try_settings(relation: Any) -> None:
+    """Find out before anything is charged whether a query can run as it must."""
+    with sql.without_statistics(relation):
+        pass
+
+
+def _source(kind: Kind, native_frame: Any, *, native: Any, text: bool = False, foreign: bool = False) -> Source:
     nw = optional("narwhals")
     frame = nw.from_native(native_frame)
     schema = guarded(lambda: dict(frame.collect_schema()), "read the columns")
@@ -288,42 +256,28 @@ def _source(kind: Kind, native_frame: Any, *, native: Any, text: bool = False) -
     if len(set(names)) != len(names):
         raise ArgumentError(f"a table cannot be made of this {type(native).__name__}: its columns need names, {_ONCE}.")
     objects = native_frame.dtypes.eq("object") if kind == "pandas" else {}
-    return Source(kind, frame, schema, text, native, frozenset(name for name, held in objects.items() if held))
+    held = frozenset(name for name, of_any_kind in objects.items() if of_any_kind)
+    return Source(kind, frame, schema, text, native, held, foreign)
 
 
-def _connection() -> Any:
-    """An embedded DuckDB of one's own that writes nothing to the terminal."""
-    connection = optional("duckdb").connect()
-    connection.execute("SET enable_progress_bar = false")
-    return connection
-
-
-def _header(connection: Any, path: str, delimiter: str) -> list[str]:
-    """The names in the first line of a CSV file, compressed or not; no other line has a say in them."""
-    lines = connection.execute(
-        "SELECT line FROM read_csv(?, auto_detect=false, header=false, columns={'line': 'VARCHAR'}, "
-        "delim='\x1f', quote='', escape='', strict_mode=false, ignore_errors=true) LIMIT 1",
-        [path],
-    ).fetchall()
-    return next(csv.reader([lines[0][0].removeprefix("\ufeff")], delimiter=delimiter), []) if lines else []
-
-
-def _open_path(path: str) -> Source:
+def _open_path(path: str, *, every_row: bool) -> Source:
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
     ending = next((suffix for suffix in reversed(suffixes) if suffix not in _COMPRESSED), "")
     if ending not in _READERS:
         raise ArgumentError(f"the file {path!r} must be named .csv or .parquet, so that it is known how to read it.")
     if not any(mark in path for mark in "*?[") and "://" not in path and not Path(path).is_file():
         raise ArgumentError(f"there is no file {path!r}: pass the path of a CSV or Parquet file.")
-    connection = _connection()
+    connection = guarded(sql.connect, "start")
     if _READERS[ending] == "read_parquet":
         relation = guarded(lambda: connection.read_parquet(path), "read the file")
         return _source("duckdb", relation, native=relation)
     # Nothing is guessed from the rows: types, a number of lines to skip or another escape character, sniffed from the
     # values, would let one person's row change how everybody else's is read. Everything is text, the header is the
-    # first line, and a row with too few or too many fields is cut or padded on its own.
+    # first line, a row with too few or too many fields is cut or padded on its own, and one that is no UTF-8, or longer
+    # than the engine's buffer, is left out on its own: without ignore_errors it would stop the query. So would one line
+    # break in a quoted value, of rows that are read in parallel.
     delimiter = "\t" if ending == ".tsv" else ","
-    names = guarded(lambda: _header(connection, path, delimiter), "read the file's first line")
+    names = guarded(lambda: sql.first_names(connection, path, delimiter), "read the file's first line")
     if not names or len(set(names)) != len(names):
         raise ArgumentError(f"the first line of {path!r} must name the columns, each once: add a header line.")
     relation = guarded(
@@ -337,6 +291,8 @@ def _open_path(path: str) -> Source:
             escapechar='"',
             null_padding=True,
             strict_mode=False,
+            ignore_errors=not every_row,
+            parallel=False,
         ),
         "read the file",
     )

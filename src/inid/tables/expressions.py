@@ -81,13 +81,15 @@ class _Names:
         self.order: list[str] = []
         self.floats: list[str] = []
         if unit is not None:
-            self.person = [self._add("person", unit.column, "raw")]
+            self.person = [self._add("person", unit.column, "person")]
             for column in unit.order:
                 if source.text:  # numbers by size, everything else by its letters
                     self.order.append(self._add("size", column, "number"))
-                self.order.append(self._add("order", column, "raw"))
-            raw = [*self.person, *self.order]
-            self.floats = [name for name in raw if source.is_float(self.wanted[name][0])]
+                self.order.append(self._add("order", column, "order"))
+            for name in (*self.person, *self.order):
+                column, role = self.wanted[name]
+                if role == "number" or source.is_float(column):
+                    self.floats.append(name)
         if not self.wanted:  # a frame without columns would have no rows to count
             self._add("any", next(iter(source.schema)), "raw")
 
@@ -118,7 +120,7 @@ class _Columns:
         self.shifts = [shift for _, shift in parts]
 
     def _words(self) -> list[Any]:
-        """Categories without missing values, and order columns without NaN, which engines sort differently."""
+        """Categories without missing values, and people and orders without NaN, which engines sort differently."""
         nw, fill = optional("narwhals"), self._fill
         known = {name: fill[column] for column, name in self._names.categories.items() if column in fill}
         found = [nw.col(name).fill_null(usual).alias(name) for name, usual in known.items()]
@@ -144,7 +146,7 @@ class _Columns:
         ]
 
     def _usual(self, column: str) -> float:
-        """What stands for a missing value: the public fill value, or the middle of the bounds, the integer 0."""
+        """What stands for a missing value: the public fill value, or the middle of the bounds."""
         middle = self._layout.values[column].middle if column in self._layout.values else 0.0
         return float(self._fill.get(column, middle))  # type: ignore[arg-type]
 
@@ -164,13 +166,16 @@ class _Columns:
         if item.kind == "count":
             return [(nw.col("one") if among is None else among.cast(nw.Int64), 0)]
         if item.kind == "sum":
-            grid = self._layout.values[item.columns[0]]
-            value, shift = self._on_grid(item.columns[0], grid), grid.below
+            grids = [self._layout.values[item.columns[0]]]
+            value, shift = self._on_grid(item.columns[0], grids[0]), grids[0].below
         else:
+            grids = [self._layout.factors[column] for column in item.columns]
             one, two = (nw.col(f"{numbers[column]}_factor") for column in item.columns)
             value, shift = one * two, item.shift
-        # A missing value is 0 after the shift of a sum; other columns, and the shift of a square, need the mask.
+        # A missing value is 0 after the shift of a sum, on all but a few grids of narrow bounds; those, other columns,
+        # and the shift of a square need the mask.
         own = set(item.present) <= set(item.columns) and (item.kind == "sum" or item.shift == 0)
+        own = own and all(grid.integer(grid.middle) == 0 for grid in grids)
         return [(value, shift) if among is None or own else ((value - shift) * among.cast(nw.Int64), 0)]
 
     def _inside(self, column: str, cells: Bins | Categories, among: Any) -> list[Any]:
@@ -209,6 +214,7 @@ def _arranged(
             raise EngineError("the engine returned a group that was not asked for: check the types of the by columns.")
         # The sum over no rows is null in SQL.
         number, *sums = (0 if value is None else int(value) for value in row[len(by) :])
-        table[at] = [value - number * shift for value, shift in zip(sums, shifts, strict=True)]
+        # An engine may tell apart what are one key: -0.0 and 0, for example.
+        table[at] += np.array([value - number * shift for value, shift in zip(sums, shifts, strict=True)])
     ends = np.cumsum([len(item.names) for item in items])
     return np.concatenate([part.ravel() for part in np.split(table, ends[:-1], axis=1)])

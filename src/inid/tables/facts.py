@@ -32,7 +32,8 @@ class Person:
     Rows beyond the limit are left out by the engine: within each person rows are ordered by `order_by`, then by what
     they would contribute, and the first `max_rows` are kept. The choice depends on that person's rows alone, so the
     guarantee holds, and it is the same on every engine; but it favours small values among rows that `order_by` does
-    not tell apart, which is a bias. Rows without a person are left out.
+    not tell apart, which is a bias. Rows without a person are left out. A ledger to be charged needs a unit of its own,
+    such as `unit="user_id"`: one of rows refuses.
 
     Args:
         column: The column that identifies the person.
@@ -136,6 +137,9 @@ def read_keys(name: str, keys: object) -> tuple[Key, ...]:
     for at, key in enumerate(keys):
         if kind is None or type(key) is not kind or key in keys[:at]:
             raise ArgumentError(f"{name}[{at}] must be a key of the first one's kind not used before: {cure}.")
+        # Beyond 64 bits engines would compare keys as floats.
+        if isinstance(key, int) and not -(2**63) <= key < 2**63:
+            raise ArgumentError(f"{name}[{at}] must be a whole number of 64 bits, got {shown(key)}: use strings.")
     return tuple(keys)
 
 

@@ -155,7 +155,8 @@ class Query:
             level: The probability with which each interval holds the exact answer.
 
         Raises:
-            ArgumentError: The plan is of another query, or an argument is malformed; nothing was charged.
+            ArgumentError: The plan is of another query, the ledger counts rows where people are protected or the other
+                way round, or an argument is malformed; nothing was charged.
             GuaranteeError: The plan does not keep its promise; nothing was charged.
             BudgetError: The ledger refuses; the engine was not asked.
             EngineError: The engine failed after the charge.
@@ -168,10 +169,8 @@ class Query:
             raise ArgumentError(f"label must be a string, got {shown(label)}.")
         if not real("level", level, above=0, cure="pass a probability such as 0.95") < 1:
             raise ArgumentError(f"level must be a probability below 1, got {shown(level)}: pass 0.95, say.")
-        if ledger is not None and self.table.person is None and ledger.unit != "row":
-            raise ArgumentError(
-                f"the ledger's unit is {ledger.unit!r}, but this table protects single rows: state unit=Person(...)."
-            )
+        if ledger is not None:
+            self._check_unit(ledger.unit)
         plan.noise.certificate  # noqa: B018 - proved now, before anything is charged
         check_scales(plan.noise.scales)
         if ledger is not None:
@@ -193,6 +192,23 @@ class Query:
         array([  2., -25.])
         """
         return run_sums(self.table.source, self.layout, self.by, self.table.missing, self.table.person)
+
+    def _check_unit(self, unit: str) -> None:
+        """Refuse a ledger that counts in rows where people are protected, or the other way round.
+
+        Neither covers the other: one row more or less may also let in, or keep out, another row of the same person. Any
+        word but "row" is the user's own for whoever the person column tells apart.
+        """
+        person = self.table.person
+        if person is None and unit != "row":
+            raise ArgumentError(
+                f"the ledger's unit is {unit!r}, but this table protects single rows: state unit=Person(...)."
+            )
+        if person is not None and unit == "row":
+            raise ArgumentError(
+                f"the ledger's unit is 'row', but this table protects whoever shares a value of {person.column!r}: "
+                f"charge a ledger made for them, for example with unit={person.column!r}."
+            )
 
     def _holds(self, noise: NoisePlan) -> bool:
         """Whether a plan's set is one of this query's; those shaped for weights are made again from the plan's own."""

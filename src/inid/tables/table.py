@@ -81,11 +81,12 @@ class Table:
             raise ArgumentError(
                 f"Person.max_rows must be at most the table's max_rows, got {person.max_rows}: lower it."
             )
-        source = open_source(data)
+        # Under replacement the number of rows is released as it is: none may be left out.
+        source = open_source(data, every_row=relation == "replace")
         source.require_numbers("bounds", list(read))
         source.require("missing", list(fill))
         if person is not None:
-            source.require("unit", [person.column, *person.order])
+            source.require_single("unit", [person.column, *person.order])
         facts = {"source": source, "bounds": read, "person": person, "neighbours": relation}
         facts |= {"missing": fill, "rows": guess, "max_rows": limit}
         for name, value in facts.items():

@@ -62,6 +62,7 @@ def test_a_table_refuses(facts, words):
         ({"count": True, "by": {"sex": ["F", "F"]}}, "not used before"),
         ({"count": True, "by": {"sex": ["F", 1]}}, "first one's kind"),
         ({"count": True, "by": {"sex": [1, 2]}}, "cast one of the two"),
+        ({"count": True, "by": {"user": [1, 2**63]}}, "64 bits"),
         ({"count": True, "by": {"user": ["1", "2"]}}, "cast one of the two"),
         ({"count": True, "by": {"age": [True, False]}}, "cast one of the two"),
         ({"count": True, "by": {"height": ["F"]}}, "which the table lacks"),
