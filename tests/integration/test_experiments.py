@@ -286,6 +286,7 @@ def test_table_4_takes_its_accuracies_from_records(tmp_path):
     # Eleven percent is as good as guessing: it says nothing of the noise.
     assert verdicts[f"{beats}entries clipped one by one, as its own are"] == NOT_RUN
     assert verdicts["Gaussian, (8, 1e-05)-DP, SPR on entries clipped one by one, as its own are: accuracy"] == NOT_RUN
+    assert verdicts["Gaussian, (8, 1e-05)-DP: clipping per layer costs accuracy beside global clipping"] == HOLDS
     # Training with less noise than pure DP asks for says enough about the two printed promises of pure DP.
     pure = [verdicts[f"Laplace, ({epsilon}, 0)-DP, global clipping: accuracy"] for epsilon in (5, 8)]
     assert pure == [UNATTAINABLE] * 2
