@@ -171,11 +171,10 @@ def categories(rows):
         (mixed, 1, "1"),
         (mixed, True, 1),
         (mixed, b"a", "a"),
-        (mixed, ["a"], "['a']"),
         (mixed, 10**5000, 10**5000 + 1),
         (categories, 1, "1"),
     ],
-    ids=["collation", "text", "boolean", "bytes", "list", "large", "categories"],
+    ids=["collation", "text", "boolean", "bytes", "large", "categories"],
 )
 def test_people_with_different_ids_are_different_people(make, one, two):
     unit = tables.Person("u", max_rows=1)
@@ -201,8 +200,8 @@ def test_a_collation_of_spark_makes_nobody_another():
 
 def test_equal_objects_are_one_person():
     unit = tables.Person("u", max_rows=1)
-    same = [(1, 0.0), (1.0, 1.0), (np.int64(1), 2.0), ("a", 3.0), ("a", 4.0), ([2], 5.0), ([2], 6.0)]
-    assert sums(mixed([*same, (None, 7.0), (math.nan, 8.0), (pd.NA, 9.0)]), unit=unit, count=True) == [3]
+    same = [(1, 0.0), (1.0, 1.0), (np.int64(1), 2.0), ("a", 3.0), ("a", 4.0), ([2], 5.0)]
+    assert sums(mixed([*same, (None, 7.0), (math.nan, 8.0), (pd.NA, 9.0)]), unit=unit, count=True) == [2]
 
 
 @pytest.mark.parametrize("make", [dictionary, lambda rows: pl.from_arrow(dictionary(rows))], ids=["pyarrow", "polars"])

@@ -79,7 +79,7 @@ def _is_declared(y: Any) -> bool:
     return hasattr(y, "__array__") and not any(hasattr(y, name) for name in (*_LISTS, "columns"))
 
 
-_LISTS = ("to_pylist", "to_list", "tolist")  # of PyArrow, Polars and pandas: Python's own objects, never converted
+_LISTS = ("to_pylist", "tolist", "to_list")  # of PyArrow, pandas and Polars: Python's own objects, never converted
 
 
 def _entries(y: Any) -> Sequence[Any]:

@@ -269,7 +269,8 @@ def _open_path(path: str, *, every_row: bool) -> Source:
         raise ArgumentError(f"there is no file {path!r}: pass the path of a CSV or Parquet file.")
     connection = guarded(sql.connect, "start")
     if _READERS[ending] == "read_parquet":
-        relation = guarded(lambda: connection.read_parquet(path), "read the file")
+        # Of several files the types of all decide: cast to the first one's, a single value might stop the query.
+        relation = guarded(lambda: connection.read_parquet(path, union_by_name=True), "read the file")
         return _source("duckdb", relation, native=relation)
     # Nothing is guessed from the rows: types, a number of lines to skip or another escape character, sniffed from the
     # values, would let one person's row change how everybody else's is read. Everything is text, the header is the

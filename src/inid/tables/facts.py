@@ -137,10 +137,22 @@ def read_keys(name: str, keys: object) -> tuple[Key, ...]:
     for at, key in enumerate(keys):
         if kind is None or type(key) is not kind or key in keys[:at]:
             raise ArgumentError(f"{name}[{at}] must be a key of the first one's kind not used before: {cure}.")
+        if isinstance(key, str) and not _is_plain(key):
+            raise ArgumentError(
+                f"{name}[{at}] holds a NUL or half a character, which engines read differently: {cure}."
+            )
         # Beyond 64 bits engines would compare keys as floats.
         if isinstance(key, int) and not -(2**63) <= key < 2**63:
             raise ArgumentError(f"{name}[{at}] must be a whole number of 64 bits, got {shown(key)}: use strings.")
     return tuple(keys)
+
+
+def _is_plain(key: str) -> bool:
+    try:
+        key.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in key
 
 
 def read_cells(column: str, cells: object) -> Bins | Categories:

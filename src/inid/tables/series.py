@@ -2,9 +2,11 @@
 
 pandas has three families of types, and objects of any kind. They differ in what they do with large whole numbers, with
 -0.0 and with what is missing, and some of them stop at a single value: so what they could stumble over is read here.
+Python's strings go to pandas as keys only. It takes two of them for one up to a NUL, unless some value is missing, so
+people and orders that are texts go as numbers.
 """
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from numbers import Integral
 from typing import Any
 
@@ -40,8 +42,9 @@ def typed(values: Any, role: Role, kind: Any) -> Any:
         return _whole(_numbers(values))
     if kind.is_integer() and role == "int":
         return _integers(values, unsigned=kind.is_unsigned_integer())
-    if isinstance(values.dtype, pandas.ArrowDtype) and is_text(kind):
-        return _texts(values)
+    arrow = isinstance(values.dtype, pandas.ArrowDtype)
+    if is_text(kind) and (arrow or getattr(values.dtype, "storage", None) == "python"):
+        return _strings(_words(values)) if role == "str" else _ranks(_words(values))
     return values.array
 
 
@@ -69,8 +72,10 @@ def _integers(values: Any, *, unsigned: bool) -> Any:
 def _objects(values: Any, role: Role) -> Any:
     """Objects have no type of their own: each is taken for what it is used for."""
     pandas = optional("pandas")
-    if role in ("str", "order"):
-        return _texts(values)
+    if role == "str":
+        return _strings(_words(values))
+    if role == "order":
+        return _ranks(_words(values))
     if role == "person":
         return _places(values)
     if role == "bool":
@@ -89,20 +94,26 @@ def _categories(values: Any, role: Role) -> Any:
     if role == "person":
         return optional("pandas").arrays.IntegerArray(codes, codes < 0)
     # The last one stands for what is missing, whose position is -1.
-    words = np.array([*map(_text, values.cat.categories), None], dtype=object)
-    return _strings(words[codes])
+    words = np.array([*map(_text, values.cat.categories), None], dtype=object)[codes].tolist()
+    return _ranks(words) if role == "order" else _strings(words)
 
 
-def _texts(values: Any) -> Any:
-    """The text of each value; what has none is missing."""
+def _words(values: Any) -> list[str | None]:
+    """The text of each value; None for what has none."""
     here = ~values.isna().to_numpy(dtype=bool)
-    return _strings(_text(value) if known else None for value, known in zip(values, here, strict=True))
+    return [_text(value) if known else None for value, known in zip(values, here, strict=True)]
 
 
-def _strings(words: Iterable[str | None]) -> Any:
+def _strings(words: list[str | None]) -> Any:
     """Python's own strings: those of Arrow cannot hold every one."""
     pandas = optional("pandas")
-    return pandas.array(list(words), dtype=pandas.StringDtype("python"))
+    return pandas.array(words, dtype=pandas.StringDtype("python"))
+
+
+def _ranks(words: list[str | None]) -> Any:
+    """The place of each text among all of them: equal for equal texts, and in their order."""
+    places = {word: at for at, word in enumerate(sorted({word for word in words if word is not None}))}
+    return optional("pandas").array([None if word is None else places[word] for word in words], dtype="Int64")
 
 
 def _text(value: object) -> str | None:
@@ -113,7 +124,7 @@ def _text(value: object) -> str | None:
 
 
 def _places(values: Any) -> Any:
-    """People by equality: for each value the place of the first one that equals it."""
+    """People by equality: for each value the place of the first one that equals it; without a hash it is nobody."""
     known: dict[Hashable, int] = {}
     here = ~values.isna().to_numpy(dtype=bool)
     places = [_place(value, known) if present else None for value, present in zip(values, here, strict=True)]
@@ -124,6 +135,5 @@ def _place(value: Any, known: dict[Hashable, int]) -> int | None:
     try:
         # Python takes True for 1.
         return known.setdefault((isinstance(value, (bool, np.bool_)), value), len(known))
-    except Exception:  # noqa: BLE001 - without a hash: told by its type and its text
-        text = _text(value)
-        return None if text is None else known.setdefault((type(value).__qualname__, text), len(known))
+    except Exception:  # noqa: BLE001 - an object may raise anything, and one value must not stop the query
+        return None

@@ -59,7 +59,8 @@ def without_statistics(relation: Any) -> Iterator[None]:
         try:
             yield
         finally:
-            asked(f"SET disabled_optimizers = '{before}'")
+            with suppress(optional("duckdb").Error):  # in a transaction that has failed nothing can be set
+                asked(f"SET disabled_optimizers = '{before}'")
 
 
 def plain(column: str, role: Role, kind: Any) -> str:
