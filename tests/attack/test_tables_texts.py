@@ -1,5 +1,6 @@
-"""Texts that pandas takes for one another, objects without a hash, and files of several types."""
+"""Texts that pandas takes for one another, objects without a hash, files of several types, failed transactions."""
 
+import duckdb
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -66,3 +67,18 @@ def test_of_several_files_types_decide_and_not_values(tmp_path):
     for words in (["3"], ["zz"]):
         with pytest.raises(inid.ArgumentError, match="holds String"):
             summed(pa.string(), words)
+
+
+def test_a_query_that_fails_in_a_transaction_says_so_and_leaves_the_safe_setting():
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE t AS SELECT * FROM (VALUES ('1'), ('zz')) AS v(word)")
+    connection.execute("BEGIN")
+    data = connection.sql("SELECT CAST(word AS DOUBLE) AS x FROM t")
+    query = tables.Table(data, bounds={"x": (0, 10)}).query(sum=["x"])
+    with pytest.raises(tables.EngineError, match="ConversionException"):  # not that nothing can be set any more
+        query.exact_sums()
+    connection.execute("ROLLBACK")
+    ((setting,),) = connection.execute("SELECT current_setting('disabled_optimizers')").fetchall()
+    assert setting == "statistics_propagation"
+    connection.execute("DELETE FROM t WHERE word = 'zz'")
+    assert query.exact_sums()[0] == 1
