@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from inid.theory.curves import Loss, Subsampled, delta_bounds, delta_estimate, epsilon_bounds, epsilon_estimate
+from inid.curves import Loss, Subsampled, delta_bounds, delta_estimate, epsilon_bounds, epsilon_estimate
 
 DELTA_AT_TWO, EPSILON_AT_MICRO = 1.10318148e-4, 2.641692
 

@@ -1,6 +1,6 @@
 """Exact noise against NumPy's textbook samplers and against OpenDP, in one run.
 
-Every line is a ratio: samples per second of `inid.sampling.add_noise` (checking, drawing, adding, rounding to the grid)
+Every line is a ratio: samples per second of `inid.noise.add_noise` (checking, drawing, adding, rounding to the grid)
 over those of the peer. NumPy's samplers are not safe to release; OpenDP's are, and are given one common scale, which is
 all that its vector mechanisms take.
 
@@ -18,8 +18,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from inid.sampling import add_noise
-from inid.sampling.compiled import available
+from inid.noise import add_noise
+from inid.noise.compiled_draws import available
 
 SIZE = 1_000_000
 ROUNDS = 15

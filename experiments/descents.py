@@ -23,7 +23,7 @@ from experiments.claims import DIFFERENTLY, HOLDS, NOT, Claim, Estimate, Figure,
 from experiments.plotting import BLACK, COLOURS, drawing, whole_number_axis
 from experiments.study import Study
 from inid import learn, testing
-from inid.sampling import add_noise
+from inid.noise import add_noise
 
 __all__ = ["METHODS", "PASSES", "Problem", "Tuned", "compare", "planned_loss", "problem", "tuned"]
 

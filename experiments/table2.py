@@ -12,8 +12,8 @@ import inid
 from experiments.claims import HOLDS, NOT, Claim, Estimate, Outcome, Table, largest_of
 from experiments.plotting import drawing, line_styles
 from experiments.study import Study
-from inid.sampling import add_noise
-from inid.theory.staircase import staircase_error, staircase_gamma
+from inid.noise import add_noise
+from inid.sets.staircase import staircase_error, staircase_gamma
 
 __all__ = ["run"]
 

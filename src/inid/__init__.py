@@ -11,7 +11,6 @@ One idea runs through the library: a sensitivity set and a promise make a plan; 
 
 from inid._version import __version__
 from inid.accounting import Composition, Ledger, compose, subsample, verify_record
-from inid.budget import ZCDP, ApproxDP, Budget, GaussianDP, PureDP
 from inid.errors import (
     ArgumentError,
     BudgetError,
@@ -22,8 +21,9 @@ from inid.errors import (
     RecordError,
 )
 from inid.planning import AccuracyPlan, Certificate, Comparison, NoisePlan, plan, plan_for_accuracy
+from inid.promises import ZCDP, ApproxDP, Budget, GaussianDP, PureDP
 from inid.releasing import Release, release
-from inid.sensitivity import Sensitivity, disparity, gini, majorizes, mse_reduction
+from inid.sets import Sensitivity, disparity, gini, majorizes, mse_reduction
 
 __all__ = [
     "ZCDP",

@@ -3,24 +3,25 @@
 import datetime as dt
 import math
 import numbers
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy.special import ndtri
 
 from inid.arguments import Floats, real, shown
 from inid.errors import ArgumentError
+from inid.noise import RandomSource, add_noise, current_source, effective_scales, grid
+from inid.noise.grids import check_scales
 from inid.planning import AccuracyPlan, Certificate, NoisePlan
-from inid.sampling import add_noise, current_source, effective_scales, grid
-from inid.sampling.gridding import check_scales
 
 if TYPE_CHECKING:
     from inid.accounting import Ledger
 
-__all__ = ["Release", "release"]
+__all__ = ["Release", "charge", "release"]
 
 _VERSION = 1
 _WHOLE = 2**53  # the integers up to here are float64 numbers
@@ -105,11 +106,36 @@ class Release:
         return "\n".join([head, *lines, *more])
 
 
-def release(values: object, plan: NoisePlan, ledger: "Ledger | None" = None, *, label: str = "") -> Release:
+def charge(plan: NoisePlan, ledger: "Ledger | None", label: str) -> tuple[Certificate, RandomSource]:
+    """Check a plan's own proof and charge the ledger, before anybody looks at the data: the one place that does.
+
+    `release` uses it for one look at the data; a descent, which looks many times under one plan, uses it by itself.
+
+    Returns:
+        The proof, and the source from which the noise of this charge must be drawn.
+    """
+    _check_plan(plan)
+    if not isinstance(label, str):
+        raise ArgumentError(f"label must be a string, got {shown(label)}: name the release in plain text.")
+    if ledger is not None and (isinstance(ledger, type) or not callable(getattr(ledger, "charge", None))):
+        raise ArgumentError(
+            f"ledger must be an inid.Ledger, got {shown(ledger)}: open it with inid.Ledger.open(path, total=...)."
+        )
+    certificate = plan.certificate
+    check_scales(plan.row_scales)
+    source = current_source()
+    if ledger is not None:
+        ledger.charge(plan, label=label, private=source.private)
+    return certificate, source
+
+
+def release(
+    values: ArrayLike | Callable[[], ArrayLike], plan: NoisePlan, ledger: "Ledger | None" = None, *, label: str = ""
+) -> Release:
     """Add the planned noise to the exact answer and return what may be published.
 
-    The order is: check shapes and types, check the plan's own proof, charge the ledger (which commits), draw. A crash
-    after the charge loses budget, never privacy.
+    The order is: check the plan's own proof (and the values, where they are given), charge the ledger, which commits,
+    compute the values where a function was given, draw. A crash after the charge loses budget, never privacy.
 
     Each value is a float64 (integers and exact fractions are held to 2^53 in size first). NaN and missing entries count
     as 0, and values beyond the public limit of their scale (at least 2^39 scales) count as the limit: no error, message
@@ -117,7 +143,8 @@ def release(values: object, plan: NoisePlan, ledger: "Ledger | None" = None, *, 
     plan certifies is the sensitivity of the values as they are passed, after this mapping.
 
     Args:
-        values: The exact answer, one number per coordinate of the plan.
+        values: The exact answer, one number per coordinate of the plan; or a function of no arguments that computes it,
+            called after the charge, so that nobody looks at the data before it is paid for.
         plan: A plan from `inid.plan`.
         ledger: Where the cost is charged, before any noise is drawn. Without one nobody keeps count.
         label: A name for the ledger's history.
@@ -133,31 +160,29 @@ def release(values: object, plan: NoisePlan, ledger: "Ledger | None" = None, *, 
     >>> r = inid.release([12.0, 40.0], p)
     >>> r.values.shape, r.private
     ((2,), True)
+    >>> inid.release(lambda: [12.0, 40.0], p).values.shape
+    (2,)
     """
-    if isinstance(plan, AccuracyPlan):
-        raise ArgumentError("plan must be a NoisePlan, got an AccuracyPlan: pass its .plan, the cheapest of them.")
-    if not isinstance(plan, NoisePlan):
-        raise ArgumentError(f"plan must be a NoisePlan, got {shown(plan)}: make one with inid.plan(...).")
-    if not isinstance(label, str):
-        raise ArgumentError(f"label must be a string, got {shown(label)}: name the release in plain text.")
-    if ledger is not None and (isinstance(ledger, type) or not callable(getattr(ledger, "charge", None))):
-        raise ArgumentError(
-            f"ledger must be an inid.Ledger, got {shown(ledger)}: open it with inid.Ledger.open(path, total=...)."
-        )
-    plan.sensitivity.check_names("values", values)
-    exact = _read_values(values, plan.dimension)
-    certificate = plan.certificate
-    scales = check_scales(plan.scales)
-    source = current_source()
-    if ledger is not None:
-        ledger.charge(plan, label=label, private=source.private)
-    noisy = add_noise(exact, scales, plan.mechanism, source)
+    _check_plan(plan)
+    given = None if callable(values) else _read_values(values, plan)
+    certificate, source = charge(plan, ledger, label)
+    exact = _read_values(values(), plan) if callable(values) else given
+    noisy = add_noise(exact, plan.scales, plan.mechanism, source)
     noisy.flags.writeable = False
     return Release(noisy, plan, certificate, source.private, label, dt.datetime.now(dt.UTC))
 
 
-def _read_values(values: object, dimension: int) -> Floats:
+def _check_plan(plan: object) -> None:
+    if isinstance(plan, AccuracyPlan):
+        raise ArgumentError("plan must be a NoisePlan, got an AccuracyPlan: pass its .plan, the cheapest of them.")
+    if not isinstance(plan, NoisePlan):
+        raise ArgumentError(f"plan must be a NoisePlan, got {shown(plan)}: make one with inid.plan(...).")
+
+
+def _read_values(values: object, plan: NoisePlan) -> Floats:
     """The values as float64, by their type and shape alone: what they hold is never inspected and never shown."""
+    plan.sensitivity.check_names("values", values)
+    dimension = plan.dimension
     cure = f"pass a one-dimensional sequence of {dimension} numbers, one per coordinate of the plan"
     if isinstance(values, np.ma.MaskedArray):
         raise ArgumentError("values must not be a masked array: fill the masked entries with a public value first.")

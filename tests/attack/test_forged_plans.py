@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import inid
-from inid.theory.supremum import box_supremum, group_scales
+from inid.sets.suprema import box_supremum, group_scales
 
 S = inid.Sensitivity
 

@@ -7,7 +7,7 @@ bits cannot have come from 1.
 import numpy as np
 import pytest
 
-from inid.sampling import add_noise
+from inid.noise import add_noise
 from inid.testing import audit_epsilon, unsafe_seed
 
 RUNS = 40_000

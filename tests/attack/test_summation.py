@@ -7,7 +7,7 @@ and have no order.
 import numpy as np
 import pytest
 
-from inid.sampling import add_noise, grid
+from inid.noise import add_noise, grid
 from inid.testing import audit_epsilon, unsafe_seed
 
 SCALE = 2.0

@@ -9,7 +9,7 @@ import math
 import numpy as np
 import pytest
 
-from inid.sampling import add_noise
+from inid.noise import add_noise
 from inid.testing import grid_pmf, unsafe_seed
 
 SCALE = 1024.0

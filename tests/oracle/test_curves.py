@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpc, mpf
 
-from inid.theory.curves import (
+from inid.curves import (
     Composed,
     Loss,
     Subsampled,
@@ -19,10 +19,10 @@ from inid.theory.curves import (
     epsilon_estimate,
     renyi,
 )
-from inid.theory.curves.bounds import _curves
-from inid.theory.curves.contour import Transform, draw
-from inid.theory.curves.lattice import connected
-from inid.theory.curves.losses import flatten
+from inid.curves.bounds import _curves
+from inid.curves.contour import Transform, draw
+from inid.curves.lattice import connected
+from inid.curves.losses import flatten
 
 THOUSAND = np.geomspace(1e-3, 1, 1000) / np.geomspace(1e-3, 1, 1000).sum() * 10
 

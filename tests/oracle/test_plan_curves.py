@@ -9,7 +9,7 @@ import pytest
 
 import inid
 from inid.accounting.interop import from_dp_event, to_dp_event
-from inid.sensitivity import laplace_ratios
+from inid.sets import laplace_ratios
 
 S = inid.Sensitivity
 

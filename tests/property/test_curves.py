@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inid.theory.curves import Composed, Loss, Subsampled, delta_bounds, delta_estimate, epsilon_bounds, renyi
+from inid.curves import Composed, Loss, Subsampled, delta_bounds, delta_estimate, epsilon_bounds, renyi
 
 RATIOS = st.lists(st.floats(1e-12, 50.0), min_size=1, max_size=6)
 MIXED = st.builds(lambda ratios, mu: Loss(ratios, mu=mu), RATIOS, st.one_of(st.just(0.0), st.floats(1e-6, 3.0)))

@@ -11,8 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import inid
-from inid.budget import budget_from_dict
-from inid.theory.staircase import staircase_error, staircase_gamma
+from inid.promises import budget_from_dict
+from inid.sets.staircase import staircase_error, staircase_gamma
 
 INSTANCE = object()
 

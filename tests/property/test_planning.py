@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 import inid
 import referees
 from drawing import MECHANISMS, ORDERS, boxes, per_coordinate, sets, weights_for
-from inid.sensitivity import supremum
+from inid.sets import supremum
 
 
 def budget(mechanism):

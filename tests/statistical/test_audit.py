@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from inid.sampling import add_noise
+from inid.noise import add_noise
 from inid.testing import audit_epsilon, unsafe_seed
 from statistical.false_alarms import AUDIT_CONFIDENCE
 

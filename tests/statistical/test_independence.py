@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from inid.sampling import add_noise
+from inid.noise import add_noise
 from inid.testing import chi_square, unsafe_seed
 from statistical.false_alarms import CORRELATION_SIGMAS, DRAWS, REJECT_BELOW
 

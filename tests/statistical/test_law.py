@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from inid.sampling import add_noise, grid
+from inid.noise import add_noise, grid
 from inid.testing import chi_square, fit_to_law, grid_pmf, interval_mass, unsafe_seed
 from statistical.false_alarms import DRAWS, REJECT_BELOW
 

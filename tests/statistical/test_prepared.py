@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from inid.sampling import exact, prepared
-from inid.sampling.prepared import PreparedNoise
-from inid.sampling.tables import law
+from inid.noise import exact_draws as exact
+from inid.noise import prepared_noise as prepared
+from inid.noise.law_tables import law
+from inid.noise.prepared_noise import PreparedNoise
 from inid.testing import chi_square, fit_to_law, grid_pmf
 from inid.testing.sources import SeededSource
 from statistical.false_alarms import CORRELATION_SIGMAS, PREPARED_DRAWS, REJECT_BELOW

@@ -6,9 +6,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from inid.sampling import exact, vectors
-from inid.sampling.noise import noisy
-from inid.sampling.tables import Layout, law
+from inid.noise import exact_draws as exact
+from inid.noise import vector_draws as vectors
+from inid.noise.adding import noisy
+from inid.noise.law_tables import Layout, law
 from inid.testing import chi_square, grid_pmf
 from inid.testing.sources import SeededSource
 from statistical.false_alarms import REJECT_BELOW, SHORT_WORD_DRAWS

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import special
 
-from inid.sampling.exact import Uniform, draw_tail
-from inid.sampling.tables import law
+from inid.noise.exact_draws import Uniform, draw_tail
+from inid.noise.law_tables import law
 from inid.testing import chi_square
 from inid.testing.sources import SeededSource
 from statistical.false_alarms import REJECT_BELOW

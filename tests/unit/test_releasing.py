@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import inid
-from inid.sampling import add_noise, grid, limits
+from inid.noise import add_noise, grid, limits
 from inid.testing import unsafe_no_noise, unsafe_seed
 
 PLAN = inid.plan(inid.Sensitivity.box([1.0, 3.0, 40.0], labels=["a", "b", "c"]), inid.PureDP(epsilon=1.0))

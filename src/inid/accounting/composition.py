@@ -7,14 +7,13 @@ stopping when a target is crossed would not be.
 
 from dataclasses import dataclass
 
-from inid import arguments
+from inid import arguments, curves
 from inid.arguments import shown
-from inid.budget import ApproxDP
+from inid.curves.losses import flatten
 from inid.errors import ArgumentError
 from inid.planning import NoisePlan
-from inid.sensitivity import Neighbours
-from inid.theory import curves
-from inid.theory.curves.losses import flatten
+from inid.promises import ApproxDP
+from inid.sets import Neighbours
 
 __all__ = ["Composition", "compose", "subsample"]
 
@@ -24,7 +23,7 @@ class Composition:
     """What several releases reveal together: a privacy curve with certified bounds.
 
     Attributes:
-        loss: The dominating pair of all of them (`inid.theory.curves`).
+        loss: The dominating pair of all of them (`inid.curves`).
         neighbours: The relation for which it holds.
     """
 
@@ -89,7 +88,9 @@ def compose(*parts: NoisePlan | Composition) -> Composition:
     pairs = [_composition(f"parts[{at}]", part) for at, part in enumerate(parts)]
     relations = {pair.neighbours for pair in pairs}
     if len(relations) > 1:
-        raise ArgumentError("the parts must share one neighbouring relation, got add_remove and replace: re-plan some.")
+        raise ArgumentError(
+            f"the parts must share one neighbouring relation, got {' and '.join(sorted(relations))}: re-plan some."
+        )
     loss = pairs[0].loss if len(pairs) == 1 else curves.Composed(tuple(pair.loss for pair in pairs))
     return Composition(loss, pairs[0].neighbours)
 
@@ -102,7 +103,7 @@ def subsample(plan: NoisePlan, *, rate: float, steps: int = 1) -> Composition:
     than amplifying an epsilon.
 
     Args:
-        plan: What is released in one step; its sensitivity must be for neighbours="add_remove".
+        plan: What is released in one step; its sensitivity must be for neighbours="add_remove" or "zero_out".
         rate: The sampling probability.
         steps: How many steps there are.
 
@@ -115,9 +116,10 @@ def subsample(plan: NoisePlan, *, rate: float, steps: int = 1) -> Composition:
     1.83
     """
     pair = _composition("plan", plan)
-    if pair.neighbours != "add_remove":
+    if pair.neighbours == "replace":
         raise ArgumentError(
-            "Poisson subsampling is accounted for neighbours='add_remove' only: state the sensitivity for it."
+            'Poisson subsampling is accounted for neighbours="add_remove" or "zero_out" only: '
+            "state the sensitivity for one of them."
         )
     if not isinstance(pair.loss, curves.Loss):
         raise ArgumentError("plan must be a single plan: subsample each part and compose the results.")

@@ -24,13 +24,13 @@ from functools import lru_cache
 from scipy.special import ndtri_exp
 
 from inid.accounting.amounts import Currency
-from inid.budget import ZCDP, GaussianDP, PureDP
+from inid.curves import renyi
 from inid.errors import ArgumentError, RecordError
+from inid.numbers.gaussian import decimal_fraction
+from inid.numbers.laplace import laplace_within_gaussian
 from inid.planning import NoisePlan
-from inid.sensitivity import supremum
-from inid.theory.curves import renyi
-from inid.theory.gaussian import decimal_fraction
-from inid.theory.laplace import laplace_within_gaussian
+from inid.promises import ZCDP, GaussianDP, PureDP
+from inid.sets import supremum
 
 __all__ = ["costs", "laplace_mu_squared"]
 
@@ -77,7 +77,7 @@ def laplace_mu_squared(epsilon: Fraction) -> Fraction:
 
     Statement: mu = -2 Phi^-1(e^(-epsilon/2) / 2), which is exact for one coordinate. Guarantee: never below.
 
-    Why: see `inid.theory.laplace.laplace_within_gaussian`.
+    Why: see `inid.numbers.laplace.laplace_within_gaussian`.
 
     Tiny and huge epsilon have rational bounds that need no search. Below 1/1024: 2 Q(mu/2) <= 1 - mu density(mu/2) and
     e^(-e/2) >= 1 - e/2, so mu density(mu/2) >= e/2 suffices; density(mu/2) > 0.39893 for mu < 1/512, so mu = 1.2534 e

@@ -7,9 +7,9 @@ import numpy as np
 
 from inid.accounting.composition import Composition
 from inid.arguments import real
+from inid.curves import Composed, Loss, PrivacyLoss, Subsampled
+from inid.curves.losses import flatten
 from inid.errors import ArgumentError, MissingExtraError
-from inid.theory.curves import Composed, Loss, PrivacyLoss, Subsampled
-from inid.theory.curves.losses import flatten
 
 __all__ = ["from_dp_event", "to_dp_event"]
 

@@ -22,9 +22,9 @@ from inid.accounting.rules import Terms, accepts
 from inid.accounting.settings import Settings, read_word
 from inid.accounting.stores import Head, MemoryStore, Store, Transaction
 from inid.arguments import real, shown
-from inid.budget import Budget
 from inid.errors import ArgumentError, BudgetError, GuaranteeError, RecordError
 from inid.planning import NoisePlan
+from inid.promises import Budget
 
 if TYPE_CHECKING:
     from inid.accounting.databases import DatabaseStore
@@ -336,7 +336,9 @@ class Ledger:
         """What a plan costs in the ledger's currencies, after its promise has been proved."""
         if not isinstance(plan, NoisePlan):
             raise ArgumentError(f"plan must be a NoisePlan made by inid.plan(...), got {shown(plan)}: pass the plan.")
-        if plan.sensitivity.neighbours != self.neighbours:
+        # Dropping the rows that are nothing makes add_remove neighbours of zero_out ones, so such a charge covers both.
+        covered = ("zero_out", "add_remove") if self.neighbours == "zero_out" else (self.neighbours,)
+        if plan.sensitivity.neighbours not in covered:
             raise BudgetError(
                 f'the plan is for neighbours="{plan.sensitivity.neighbours}", the ledger counts "{self.neighbours}", '
                 f'and the two do not add up: plan with neighbours="{self.neighbours}".'

@@ -22,11 +22,11 @@ from typing import Any, Literal
 
 from inid.accounting.amounts import Amounts, Currency, read
 from inid.arguments import choice, shown
-from inid.budget import ZCDP, ApproxDP, Budget, GaussianDP, PureDP
 from inid.errors import ArgumentError, RecordError
-from inid.theory import gaussian
-from inid.theory.enclosures import enclose, exp
-from inid.theory.gaussian import decimal_fraction
+from inid.numbers import gaussian
+from inid.numbers.enclosures import enclose, exp
+from inid.numbers.gaussian import decimal_fraction
+from inid.promises import ZCDP, ApproxDP, Budget, GaussianDP, PureDP
 
 __all__ = ["Rule", "Terms", "accepts", "make_terms", "terms_from_dict"]
 

@@ -6,9 +6,9 @@ from typing import Literal, Self, get_args
 
 from inid.accounting.rules import Rule, Terms, make_terms, terms_from_dict
 from inid.arguments import choice, shown
-from inid.budget import Budget, budget_from_dict
 from inid.errors import ArgumentError, BudgetError, RecordError
-from inid.sensitivity import Neighbours
+from inid.promises import Budget, budget_from_dict
+from inid.sets import Neighbours
 
 __all__ = ["Settings", "read_word"]
 
@@ -39,7 +39,7 @@ class Settings:
             ArgumentError: One of them is malformed.
         """
         terms = make_terms(total, rule)
-        relation: Neighbours = "replace" if _relation(neighbours) == "replace" else "add_remove"
+        relation = _relation(neighbours)
         return cls(total, "gaussian" if rule == "gaussian" else "auto", relation, read_word("unit", unit), terms)
 
     def to_text(self) -> str:
@@ -109,5 +109,5 @@ def read_word(name: str, value: object, *, empty: bool = False) -> str:
     return str(value)
 
 
-def _relation(value: object) -> str:
-    return choice("neighbours", value, get_args(Neighbours))
+def _relation(value: object) -> Neighbours:
+    return choice("neighbours", value, get_args(Neighbours))  # type: ignore[return-value]

@@ -6,7 +6,6 @@ from typing import Any
 
 from inid.accounting import Ledger
 from inid.accounting.settings import Settings as Stored
-from inid.budget import Budget
 from inid.cli import reading
 from inid.cli.failures import CommandError, ExitCode
 from inid.cli.files import check_writable
@@ -14,6 +13,7 @@ from inid.cli.options import Promise, Settings, Speech, argument, option
 from inid.cli.promising import promised
 from inid.cli.speaking import Voice
 from inid.errors import ArgumentError
+from inid.promises import Budget
 
 __all__ = [
     "CreateOptions",

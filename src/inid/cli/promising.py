@@ -1,9 +1,9 @@
 """From --epsilon, --delta, --mu, --rho to a promise."""
 
-from inid.budget import ZCDP, ApproxDP, Budget, GaussianDP, PureDP
 from inid.cli import reading
 from inid.cli.options import Promise
 from inid.errors import ArgumentError
+from inid.promises import ZCDP, ApproxDP, Budget, GaussianDP, PureDP
 
 __all__ = ["promised"]
 

@@ -10,7 +10,6 @@ from typing import Any
 import typer
 
 from inid.accounting import Ledger
-from inid.budget import Budget
 from inid.cli import reading, results
 from inid.cli.failures import CommandError, ExitCode, outcome
 from inid.cli.files import check_apart, check_writable, write_whole
@@ -18,10 +17,11 @@ from inid.cli.ledgers import is_file, open_or_create, took_all
 from inid.cli.options import Noise, Promise, Settings, Speech, Subject, option
 from inid.cli.planned import Planned
 from inid.cli.promising import promised
-from inid.cli.report import Facts, page
 from inid.cli.speaking import Voice
 from inid.cli.tabular import Planning, Published, Tabular
 from inid.errors import ArgumentError, BudgetError
+from inid.promises import Budget
+from inid.report import Facts, page
 from inid.tables import EngineError
 
 __all__ = ["Delivered", "ReleaseOptions", "release", "run_release"]

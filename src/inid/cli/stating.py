@@ -1,12 +1,12 @@
 """Questions without a table: the user states how far one person moves each number."""
 
-from inid.budget import Budget
 from inid.cli import reading
 from inid.cli.options import Noise, Stated
 from inid.cli.planned import Planned, planned
 from inid.errors import ArgumentError
 from inid.planning import AccuracyPlan, plan, plan_for_accuracy
-from inid.sensitivity import Sensitivity
+from inid.promises import Budget
+from inid.sets import Sensitivity
 
 __all__ = ["is_stated", "noise_arguments", "stated_accuracy", "stated_plan"]
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from inid.accounting import Ledger
-from inid.budget import Budget
 from inid.cli import reading
 from inid.cli.ledgers import state
 from inid.cli.options import Noise, Subject
@@ -17,6 +16,7 @@ from inid.cli.speaking import plain_number
 from inid.cli.stating import noise_arguments
 from inid.errors import ArgumentError, InidError
 from inid.planning import AccuracyPlan, plan_for_accuracy
+from inid.promises import Budget
 from inid.tables import Person, Query, Result, Table, TablePlan
 from inid.tables.statistics import read_tolerances, slopes
 

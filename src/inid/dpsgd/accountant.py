@@ -10,10 +10,10 @@ from scipy.optimize import brentq
 
 from inid import arguments
 from inid.accounting import Composition, compose, subsample
-from inid.budget import ApproxDP, GaussianDP, PureDP
 from inid.errors import ArgumentError, BudgetError, RecordError
 from inid.planning import plan
-from inid.sensitivity import Sensitivity
+from inid.promises import ApproxDP, GaussianDP, PureDP
+from inid.sets import Sensitivity
 
 __all__ = ["Accountant", "Mechanism", "Segment", "noise_multiplier_for"]
 

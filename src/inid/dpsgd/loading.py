@@ -23,7 +23,7 @@ from torch.utils.data import (
 
 from inid.arguments import shown
 from inid.errors import ArgumentError, GuaranteeError
-from inid.sampling import current_source
+from inid.noise import current_source
 
 __all__ = ["Drawn", "PoissonLoader"]
 

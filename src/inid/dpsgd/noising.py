@@ -9,12 +9,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from inid.budget import GaussianDP, PureDP
 from inid.dpsgd.accountant import Mechanism
 from inid.dpsgd.clipping import Clipping
+from inid.noise import add_noise, current_source
 from inid.planning import NoisePlan, plan
-from inid.sampling import add_noise, current_source
-from inid.sensitivity import Sensitivity
+from inid.promises import GaussianDP, PureDP
+from inid.sets import Sensitivity
 
 __all__ = ["Allocation", "Recipe", "Source", "add_planned_noise", "element_bounds", "quanta_of", "scales_of"]
 

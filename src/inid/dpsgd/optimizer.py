@@ -16,8 +16,8 @@ from inid.dpsgd.processes import Processes
 from inid.dpsgd.quantiles import Adaptive
 from inid.dpsgd.taps import Recorder
 from inid.errors import ArgumentError, GuaranteeError, RecordError
+from inid.noise import current_source
 from inid.planning import NoisePlan
-from inid.sampling import current_source
 
 __all__ = ["PrivateOptimizer"]
 

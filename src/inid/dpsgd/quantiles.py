@@ -8,13 +8,13 @@ import torch
 from torch import Tensor
 
 from inid import arguments
-from inid.budget import GaussianDP, PureDP
 from inid.dpsgd.accountant import Mechanism
 from inid.dpsgd.clipping import LEAST, MOST
 from inid.dpsgd.noising import Source, add_planned_noise
 from inid.errors import ArgumentError
 from inid.planning import plan
-from inid.sensitivity import Sensitivity
+from inid.promises import GaussianDP, PureDP
+from inid.sets import Sensitivity
 
 __all__ = ["Adaptive"]
 

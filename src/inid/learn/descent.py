@@ -22,20 +22,20 @@ from scipy import special
 
 from inid.accounting import Ledger
 from inid.arguments import Floats, choice, integer, real, shown
-from inid.budget import Budget, PureDP
 from inid.errors import ArgumentError
 from inid.learn.fixed_point import fixed_columns, product_bits
 from inid.learn.gradients import FEATURE_BITS, Gradients, Loss, bounded_features, short, whole_steps
 from inid.learn.headroom import with_headroom
 from inid.learn.reading import read_bounds, read_budget, read_ledger, read_sizes
 from inid.learn.smoothness import mean_squares, split_budget
+from inid.noise import current_source
+from inid.noise.compiled_draws import available
+from inid.noise.grids import check_scales
+from inid.noise.law_tables import law
+from inid.noise.prepared_noise import PreparedNoise
 from inid.planning import NoisePlan, plan
-from inid.sampling import current_source
-from inid.sampling.compiled import available
-from inid.sampling.gridding import check_scales
-from inid.sampling.prepared import PreparedNoise
-from inid.sampling.tables import law
-from inid.sensitivity import Sensitivity
+from inid.promises import Budget, PureDP
+from inid.sets import Sensitivity
 
 __all__ = ["Descended", "Descent"]
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 from inid.arguments import Floats
+from inid.noise import limits
 from inid.planning import NoisePlan
-from inid.sampling import limits
 
 __all__ = ["with_headroom"]
 

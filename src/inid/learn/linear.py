@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from inid.accounting import Ledger
 from inid.arguments import Floats, choice, real
-from inid.budget import Budget
 from inid.learn.base import PrivateEstimator
 from inid.learn.descent import Descent
 from inid.learn.fixed_point import Columns, fixed_columns, product_bits
@@ -23,6 +22,7 @@ from inid.learn.gradients import SquaredLoss
 from inid.learn.moments import column_costs, euclidean, typical_cost
 from inid.learn.reading import read_bounds, read_budget, read_matrix, read_target
 from inid.learn.second_moments import MomentPlan, exact_moments, nearest_psd, plan_moments, release_moments
+from inid.promises import Budget
 
 __all__ = ["PrivateLasso", "PrivateLinearRegression", "PrivateRidge"]
 

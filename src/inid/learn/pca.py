@@ -22,7 +22,7 @@ from inid.learn.reading import read_budget, read_matrix
 from inid.learn.second_moments import symmetric
 from inid.planning import plan
 from inid.releasing import release
-from inid.sensitivity import Sensitivity
+from inid.sets import Sensitivity
 
 __all__ = ["PrivatePCA", "subspace_recovery_error"]
 

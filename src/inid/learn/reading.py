@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_array, check_consistent_length, colum
 
 from inid.accounting import Ledger
 from inid.arguments import Floats, shown
-from inid.budget import Budget
 from inid.errors import ArgumentError
+from inid.promises import Budget
 
 __all__ = [
     "read_bounds",

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from inid.accounting import Ledger
 from inid.arguments import Floats
-from inid.budget import Budget
 from inid.learn.fixed_point import Columns
 from inid.learn.headroom import with_headroom
 from inid.planning import NoisePlan, plan
+from inid.promises import Budget
 from inid.releasing import Release, release
-from inid.sensitivity import Sensitivity
-from inid.theory.moments import replaced_products
+from inid.sets import Sensitivity
+from inid.sets.moments import replaced_products
 
 __all__ = ["MomentPlan", "Moments", "box_sets", "exact_moments", "nearest_psd", "plan_moments", "release_moments"]
 

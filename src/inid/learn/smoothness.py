@@ -15,16 +15,16 @@ import numpy as np
 
 from inid.accounting import Ledger
 from inid.arguments import Floats, choice
-from inid.budget import ZCDP, ApproxDP, Budget, GaussianDP, PureDP
 from inid.errors import ArgumentError
 from inid.learn.fixed_point import Columns, fixed_columns, product_bits
 from inid.learn.headroom import with_headroom
 from inid.learn.reading import read_bounds, read_budget, read_rows
+from inid.noise import current_source
+from inid.numbers.gaussian import decimal_fraction
 from inid.planning import plan
+from inid.promises import ZCDP, ApproxDP, Budget, GaussianDP, PureDP
 from inid.releasing import release
-from inid.sampling import current_source
-from inid.sensitivity import Sensitivity
-from inid.theory.gaussian import decimal_fraction
+from inid.sets import Sensitivity
 
 __all__ = ["NotPrivateWarning", "estimate_smoothness", "mean_squares", "split_budget"]
 

@@ -10,14 +10,14 @@ import numpy as np
 from scipy.special import ndtri
 
 from inid.arguments import Floats, real, shown
-from inid.budget import ApproxDP, Budget, PureDP, decimal_up
 from inid.errors import ArgumentError, GuaranteeError, RangeError
+from inid.mechanisms import Mechanism
+from inid.numbers.gaussian import epsilon_of, root_up
+from inid.numbers.laplace import least_epsilon
 from inid.planning.curve import epsilon_of_delta
 from inid.planning.plans import NoisePlan
-from inid.sensitivity import Cells, Sensitivity, supremum
-from inid.theory.allocation import Mechanism
-from inid.theory.gaussian import epsilon_of, root_up
-from inid.theory.laplace import least_epsilon
+from inid.promises import ApproxDP, Budget, PureDP, decimal_up
+from inid.sets import Cells, Sensitivity, supremum
 
 __all__ = ["AccuracyPlan", "plan_for_accuracy"]
 

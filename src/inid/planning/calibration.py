@@ -8,13 +8,13 @@ from fractions import Fraction
 import numpy as np
 
 from inid.arguments import Floats
-from inid.budget import ApproxDP, Budget
 from inid.errors import GuaranteeError, RangeError
+from inid.mechanisms import Mechanism
+from inid.numbers.rational_sums import RATIONAL_TERMS, float_up
 from inid.planning.certificates import Certificate, certify
 from inid.planning.curve import shrink_factor
-from inid.sensitivity import Cells, Sensitivity, laplace_ratios, supremum
-from inid.theory.allocation import Mechanism
-from inid.theory.exact import RATIONAL_TERMS, float_up
+from inid.promises import ApproxDP, Budget
+from inid.sets import Cells, Sensitivity, laplace_ratios, supremum
 
 __all__ = ["calibrated", "proved"]
 

@@ -5,13 +5,13 @@ from fractions import Fraction
 from typing import Any
 
 from inid.arguments import Floats
-from inid.budget import ApproxDP, Budget
 from inid.errors import GuaranteeError
+from inid.mechanisms import Mechanism
+from inid.numbers.gaussian import decimal_fraction
+from inid.numbers.rational_sums import arithmetic_used, float_up
 from inid.planning.curve import laplace_delta
-from inid.sensitivity import Cells, Sensitivity, supremum
-from inid.theory.allocation import Mechanism
-from inid.theory.exact import arithmetic_used, float_up
-from inid.theory.gaussian import decimal_fraction
+from inid.promises import ApproxDP, Budget
+from inid.sets import Cells, Sensitivity, supremum
 
 __all__ = ["Certificate", "certify"]
 

@@ -7,12 +7,13 @@ from typing import TypeVar, get_args
 import numpy as np
 
 from inid.arguments import Floats, choice, shown
-from inid.budget import ApproxDP, Budget, PureDP
 from inid.errors import ArgumentError, RangeError
+from inid.mechanisms import Mechanism
 from inid.planning.calibration import calibrated, proved
 from inid.planning.plans import NoisePlan
-from inid.sensitivity import Allocation, Sensitivity, read_order, shapes
-from inid.theory.allocation import Mechanism, log2
+from inid.promises import ApproxDP, Budget, PureDP
+from inid.sets import Allocation, Sensitivity, read_order, shapes
+from inid.sets.allocation import log2
 
 __all__ = ["plan"]
 

@@ -4,11 +4,11 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from inid.budget import PureDP
+from inid.mechanisms import Mechanism
 from inid.planning.choosing import plan
 from inid.planning.plans import NoisePlan
 from inid.planning.tables import aligned
-from inid.theory.allocation import Mechanism
+from inid.promises import PureDP
 
 __all__ = ["Comparison", "ComparisonRow", "compare"]
 

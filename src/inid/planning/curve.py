@@ -7,14 +7,14 @@ from fractions import Fraction
 import numpy as np
 
 from inid.arguments import Floats
+from inid.curves import Loss, delta_bounds, delta_estimate, epsilon_bounds, epsilon_estimate
 from inid.errors import ArgumentError, RangeError
-from inid.sensitivity import Cells, Sensitivity, laplace_ratios, supremum
-from inid.theory.allocation import Mechanism
-from inid.theory.curves import Loss, delta_bounds, delta_estimate, epsilon_bounds, epsilon_estimate
-from inid.theory.envelopes import Ratios
-from inid.theory.exact import Counts, float_down, float_up
-from inid.theory.gaussian import decimal_fraction, epsilon_of, profile_bounds, root_up
-from inid.theory.laplace import least_epsilon
+from inid.mechanisms import Mechanism
+from inid.numbers.gaussian import decimal_fraction, epsilon_of, profile_bounds, root_up
+from inid.numbers.laplace import least_epsilon
+from inid.numbers.rational_sums import Counts, float_down, float_up
+from inid.sets import Cells, Sensitivity, laplace_ratios, supremum
+from inid.sets.envelopes import Ratios
 
 __all__ = ["delta_of", "epsilon_of_delta", "laplace_delta", "privacy_loss", "shrink_factor"]
 

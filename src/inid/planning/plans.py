@@ -10,14 +10,15 @@ import numpy as np
 
 from inid import arguments
 from inid.arguments import Floats, choice, shown
-from inid.budget import ApproxDP, Budget, budget_from_dict
+from inid.curves import Loss
 from inid.errors import ArgumentError, RangeError, RecordError
+from inid.mechanisms import Mechanism
 from inid.planning import curve, tables
 from inid.planning.certificates import Certificate, certify
-from inid.sensitivity import Allocation, Cells, Sensitivity, is_solved, log_profile, read_order
-from inid.theory.allocation import Mechanism, log2, log2_error
-from inid.theory.curves import Loss
-from inid.theory.knapsack import log2_least_error
+from inid.promises import ApproxDP, Budget, budget_from_dict
+from inid.sets import Allocation, Cells, Sensitivity, is_solved, log_profile, read_order
+from inid.sets.allocation import log2, log2_error
+from inid.sets.knapsack import log2_least_error
 
 if TYPE_CHECKING:
     from inid.planning.comparing import Comparison

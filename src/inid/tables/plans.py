@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from inid.budget import Budget
 from inid.planning import Certificate, Comparison, NoisePlan, plan
 from inid.planning.tables import aligned
-from inid.sensitivity import Sensitivity
+from inid.promises import Budget
+from inid.sets import Sensitivity
 from inid.tables.statistics import Layout, slopes
 
 __all__ = ["StatisticPlan", "TablePlan", "make_plan"]

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from inid.arguments import Floats, real, shown
-from inid.budget import Budget
 from inid.errors import ArgumentError
+from inid.noise import current_source
+from inid.noise.grids import check_scales
 from inid.planning import NoisePlan
+from inid.promises import Budget
 from inid.releasing import release
-from inid.sampling import current_source
-from inid.sampling.gridding import check_scales
-from inid.sensitivity import Neighbours, Sensitivity, read_order
+from inid.sets import Neighbours, Sensitivity, read_order
 from inid.tables.estimates import Estimate, estimate
 from inid.tables.expressions import Integers, cell_names, run_sums
 from inid.tables.facts import Bins, Categories, Key, read_cells, read_columns, read_keys

@@ -28,11 +28,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from inid.arguments import Floats
-from inid.sensitivity import Neighbours, Sensitivity
+from inid.sets import Neighbours, Sensitivity
+from inid.sets.moments import replaced_products
 from inid.tables.grids import conversion_slack
 from inid.tables.items import Item
 from inid.tables.statistics import Layout
-from inid.theory.moments import replaced_products
 
 __all__ = ["candidate_sets", "joint_sets", "largest_sum"]
 

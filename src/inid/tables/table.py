@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from inid.arguments import choice, integer, shown
 from inid.errors import ArgumentError
-from inid.sensitivity import Neighbours
+from inid.sets import Neighbours
 from inid.tables.engines import Source, open_source
 from inid.tables.facts import Bounds, Person, read_bounds, read_missing
 

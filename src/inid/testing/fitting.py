@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from inid.sampling import grid
+from inid.noise import grid
 from inid.testing.laws import interval_mass
 
 __all__ = ["chi_square", "fit_to_law"]
@@ -47,7 +47,7 @@ def fit_to_law(
 ) -> float:
     """The p-value of released numbers under the exact law of one coordinate.
 
-    >>> from inid.sampling import add_noise
+    >>> from inid.noise import add_noise
     >>> from inid.testing.sources import unsafe_seed
     >>> with unsafe_seed(1):
     ...     released = add_noise(np.full(100_000, 2.5), np.full(100_000, 3.0), "laplace")

@@ -5,7 +5,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from inid import arguments
-from inid.sampling import grid
+from inid.noise import grid
 
 __all__ = ["grid_pmf", "interval_mass"]
 

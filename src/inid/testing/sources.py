@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 
 from inid import arguments
-from inid.sampling.source import RandomSource, source_in_use
+from inid.noise.source import RandomSource, source_in_use
 
 __all__ = ["SeededSource", "unsafe_no_noise", "unsafe_seed"]
 
@@ -40,7 +40,7 @@ def unsafe_seed(seed: int) -> Iterator[RandomSource]:
 
     Holds for this thread and this asynchronous task only: a thread started inside draws secret noise, as always.
 
-    >>> from inid.sampling import add_noise
+    >>> from inid.noise import add_noise
     >>> with unsafe_seed(7):
     ...     first = add_noise([0.0], [1.0], "laplace")
     >>> with unsafe_seed(7):
@@ -55,7 +55,7 @@ def unsafe_seed(seed: int) -> Iterator[RandomSource]:
 def unsafe_no_noise() -> Iterator[RandomSource]:
     """Leave noise out inside a block: values are rounded to their grid and nothing else.
 
-    >>> from inid.sampling import add_noise
+    >>> from inid.noise import add_noise
     >>> with unsafe_no_noise():
     ...     add_noise([0.1, 5.0], [4096.0, 1.0], "gaussian").tolist()
     [0.0, 5.0]

@@ -10,7 +10,7 @@ from scipy.special import ndtr, ndtri
 
 import inid
 from inid.accounting.currencies import costs, laplace_mu_squared
-from inid.sensitivity import supremum
+from inid.sets import supremum
 
 ALL = ("epsilon", "mu_squared", "rho", "renyi")
 ORDER = Fraction(9)

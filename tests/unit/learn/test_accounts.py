@@ -16,8 +16,8 @@ from inid import learn
 from inid.learn import descent
 from inid.learn.base import RepeatedSpendingWarning
 from inid.learn.smoothness import split_budget
+from inid.numbers.gaussian import decimal_fraction
 from inid.testing import unsafe_no_noise, unsafe_seed
-from inid.theory.gaussian import decimal_fraction
 
 BUDGET = inid.ApproxDP(epsilon=1.0, delta=1e-6)
 RNG = np.random.default_rng(0)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from inid.errors import ArgumentError
-from inid.sampling import add_noise, current_source, grid, source
+from inid.noise import add_noise, current_source, grid, source
 from inid.testing import unsafe_no_noise, unsafe_seed
 from inid.testing.sources import SeededSource
 

@@ -1,5 +1,0 @@
-"""The report: one self-contained HTML page about a release. `page` writes it, `charts` draws, `style` is its CSS."""
-
-from inid.cli.report.page import Facts, page
-
-__all__ = ["Facts", "page"]

@@ -1,0 +1,205 @@
+"""What one release, or several fixed in advance, can reveal: frozen descriptions without data, plans or noise.
+
+A description names a *dominating pair* (P, Q): for every two neighbouring datasets and every epsilon, the hockey-stick
+divergence of the outputs is at most that of (P, Q). Dominating pairs compose by products (Zhu, Dong and Wang 2022).
+"""
+
+import math
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inid import arguments
+from inid.errors import ArgumentError
+from inid.numbers.rounding import UNIT
+
+__all__ = ["Composed", "Direction", "Flat", "Loss", "PrivacyLoss", "Subsampled", "flatten"]
+
+Floats = NDArray[np.float64]
+Direction = Literal["remove", "add"]
+
+_MOST = 10**15  # counts and steps stay exact as floats
+_LARGEST_RATIO = 1e6
+_LARGEST_MU = 1e4
+
+
+@dataclass(frozen=True, eq=False)
+class Loss:
+    """Independent Laplace coordinates with ratios e_j = |d_j| / beta_j, and a Gaussian part mu, released together.
+
+    The pair is the product over j of (Laplace(0, 1), Laplace(e_j, 1)), each taken counts[j] times, and of
+    (N(0, 1), N(mu, 1)). It dominates a box release with exactly these ratios (E5: for log-concave noise delta grows in
+    each |d_j|), and every other sensitivity set for which E5 gives a vector of ratios.
+
+    Args:
+        ratios: Laplace ratios, each at least 0. Zeros are dropped.
+        counts: How many coordinates have each ratio; one each when left out.
+        mu: The Gaussian-DP parameter of the Gaussian part, 0 for none.
+
+    >>> Loss(ratios=[0.1, 0.2], counts=[3, 1], mu=0.5).total
+    0.5
+    """
+
+    ratios: Floats = field(default_factory=lambda: np.zeros(0))
+    counts: Floats = field(default_factory=lambda: np.zeros(0))
+    mu: float = 0.0
+
+    def __post_init__(self) -> None:
+        mu = arguments.real("mu", self.mu, least=0, cure="pass the Gaussian parameter, for example mu=0.5")
+        if not mu <= _LARGEST_MU:
+            raise ArgumentError(
+                f"mu must be at most {_LARGEST_MU:g}, got {mu!r}: such a release has no privacy to account for."
+            )
+        ratios, counts = _ratios(self.ratios), self.counts
+        if not (isinstance(counts, np.ndarray) and counts.size == 0):
+            if ratios.size == 0:
+                raise ArgumentError("counts must be left out when there are no ratios: pass ratios as well.")
+            counts = arguments.array(
+                "counts", counts, positive=True, length=ratios.size, cure="pass one whole number per ratio"
+            )
+            if not (np.all(counts == np.floor(counts)) and counts.max() <= _MOST):
+                raise ArgumentError(
+                    f"counts must be whole numbers of at most {_MOST:.0e}: pass how often each ratio occurs."
+                )
+        else:
+            counts = np.ones(ratios.size)
+        kept = ratios > 0
+        if not kept.all():
+            ratios, counts = ratios[kept], counts[kept]
+        for array in (ratios, counts):
+            array.flags.writeable = False
+        object.__setattr__(self, "ratios", ratios)
+        object.__setattr__(self, "counts", counts)
+        object.__setattr__(self, "mu", mu)
+
+    @property
+    def total(self) -> float:
+        """The sum of the ratios, the release's pure epsilon when it has no Gaussian part (rounded to nearest)."""
+        return math.fsum((self.ratios * self.counts).tolist())
+
+
+@dataclass(frozen=True, eq=False)
+class Subsampled:
+    """A step on a Poisson sample, repeated: each person takes part in each step independently with probability `rate`.
+
+    Neighbours differ by adding or removing one person. With (P, Q) the pair of one step on the whole data, removal has
+    the pair ((1-q)Q + qP, Q) and addition (P, (1-q)P + qQ) (Zhu, Dong and Wang 2022); each direction composes with
+    itself.
+
+    >>> Subsampled(Loss(mu=1.0), rate=0.01, steps=1000).steps
+    1000
+    """
+
+    loss: Loss
+    rate: float
+    steps: int = 1
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.loss, Loss):
+            raise ArgumentError(
+                f"loss must be a Loss, got {arguments.shown(self.loss)}: describe one step as Loss(...)."
+            )
+        rate = arguments.real("rate", self.rate, above=0, cure="pass the sampling probability, for example rate=0.01")
+        if not rate <= 1:
+            raise ArgumentError(
+                f"rate must be at most 1, got {rate!r}: pass the probability of taking part in one step."
+            )
+        steps = arguments.integer("steps", self.steps, least=1, cure="pass the number of steps")
+        if not steps <= _MOST:
+            raise ArgumentError(f"steps must be at most {_MOST:.0e}, got {steps}: pass the number of steps.")
+        object.__setattr__(self, "rate", rate)
+        object.__setattr__(self, "steps", steps)
+
+
+@dataclass(frozen=True, eq=False)
+class Composed:
+    """Several releases, all fixed before any answer is seen: their pairs multiply.
+
+    >>> len(Composed((Loss([0.1]), Loss(mu=0.5))).parts)
+    2
+    """
+
+    parts: tuple["Loss | Subsampled | Composed", ...]
+
+    def __post_init__(self) -> None:
+        parts = tuple(self.parts) if isinstance(self.parts, (tuple, list)) else ()
+        if not (parts and all(isinstance(part, (Loss, Subsampled, Composed)) for part in parts)):
+            shown = arguments.shown(self.parts)
+            raise ArgumentError(
+                f"parts must hold at least one Loss, Subsampled or Composed, got {shown}: pass a tuple of them."
+            )
+        object.__setattr__(self, "parts", parts)
+
+
+PrivacyLoss = Loss | Subsampled | Composed
+
+
+@dataclass(frozen=True, eq=False)
+class Flat:
+    """A composition as one bag: Laplace ratios with counts, Gaussian parts, and the subsampled steps that remain.
+
+    `variance` is the sum of mu^2 to a relative 4 UNIT; `mu_bounds` lie around its root and are equal for a single part.
+    """
+
+    ratios: Floats
+    counts: Floats
+    variance: float
+    mu_bounds: tuple[float, float]
+    steps: tuple[Subsampled, ...]
+
+    @property
+    def total(self) -> float:
+        """The sum of the ratios, to a relative 4 UNIT."""
+        return math.fsum((self.ratios * self.counts).tolist()) if self.ratios.size else 0.0
+
+
+def flatten(loss: PrivacyLoss) -> Flat:
+    """The bag of a description: products commute, and a step with rate 1 is an ordinary release.
+
+    >>> flatten(Subsampled(Loss([0.5]), rate=1.0, steps=3)).counts
+    array([3.])
+    """
+    ratios: list[Floats] = []
+    counts: list[Floats] = []
+    gaussians: list[tuple[float, int]] = []
+    steps: list[Subsampled] = []
+    waiting: list[object] = [loss]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, Composed):
+            waiting.extend(part.parts)
+        elif isinstance(part, Subsampled) and part.rate < 1:
+            if part.loss.ratios.size or part.loss.mu > 0:
+                steps.append(part)
+        elif isinstance(part, (Loss, Subsampled)):
+            base, times = (part, 1) if isinstance(part, Loss) else (part.loss, part.steps)
+            ratios.append(base.ratios)
+            counts.append(base.counts * float(times))
+            if base.mu > 0:
+                gaussians.append((base.mu, times))
+        else:
+            shown = arguments.shown(part)
+            raise ArgumentError(
+                f"loss must be a Loss, Subsampled or Composed, got {shown}: describe the release with one."
+            )
+    joined = np.concatenate(ratios) if ratios else np.zeros(0)
+    variance = math.fsum(mu * mu * times for mu, times in gaussians)
+    mu = math.sqrt(variance)
+    around = (mu * (1 - 8 * UNIT), mu * (1 + 8 * UNIT))
+    if len(gaussians) == 1 and gaussians[0][1] == 1:
+        around = (gaussians[0][0], gaussians[0][0])
+    return Flat(joined, np.concatenate(counts) if counts else np.zeros(0), variance, around, tuple(steps))
+
+
+def _ratios(value: object) -> Floats:
+    if isinstance(value, (list, tuple, np.ndarray)) and len(value) == 0:
+        return np.zeros(0)
+    ratios = arguments.array("ratios", value, cure="pass |difference| / scale for each Laplace coordinate")
+    if not ratios.max() <= _LARGEST_RATIO:
+        at = int(np.argmax(ratios))
+        raise ArgumentError(
+            f"ratios[{at}] must be at most {_LARGEST_RATIO:g}, got {float(ratios[at])!r}: use more noise than that."
+        )
+    return ratios

@@ -1,0 +1,127 @@
+"""Enclosures of exp and of the normal tail in integer arithmetic: the lower and upper end always bracket the truth.
+
+A real x is held as two integers (low, high) with low <= x 2^bits <= high. Every operation rounds its low end down and
+its high end up, so the error term of a result is the distance of its ends, and nothing depends on the accuracy of a
+floating-point library.
+"""
+
+import math
+from fractions import Fraction
+from functools import lru_cache
+
+from inid.numbers.pi import pi
+
+__all__ = ["Enclosure", "density", "enclose", "exp", "mills_ratio"]
+
+Enclosure = tuple[int, int]
+
+_SERIES_UP_TO = 12  # beyond, the continued fraction needs fewer terms than the series
+
+
+def enclose(value: Fraction, bits: int) -> Enclosure:
+    """The enclosure of a rational number.
+
+    >>> enclose(Fraction(1, 3), 4)
+    (5, 6)
+    """
+    low = (value.numerator << bits) // value.denominator
+    return low, low if low * value.denominator == value.numerator << bits else low + 1
+
+
+def exp(x: Enclosure, bits: int) -> Enclosure:
+    """An enclosure of e^x for x >= 0, by the Taylor series of e^(x / 2^m) and m squarings.
+
+    >>> low, high = exp(enclose(Fraction(1), 80), 80)
+    >>> low / 2**80 <= math.e <= high / 2**80 and high - low < 2**20
+    True
+    """
+    halvings = 8 + max(0, x[1].bit_length() - bits)
+    fine = bits + halvings + 16  # squaring doubles a relative error
+    low_x, high_x = x[0] << 16, (x[1] << 16)  # x / 2^halvings at `fine` bits
+    one = 1 << fine
+    low = high = one
+    low_term = high_term = one
+    n = 0
+    while high_term > 2:
+        n += 1
+        low_term = (low_term * low_x >> fine) // n
+        high_term = _ceil_shift(high_term * high_x, fine) // n + 1
+        low += low_term
+        high += high_term
+    high += high_term  # the rest of the series is below its last term, since x / 2^m < 1/2
+    for _ in range(halvings):
+        low = low * low >> fine
+        high = _ceil_shift(high * high, fine)
+    drop = halvings + 16
+    return low >> drop, _ceil_shift(high, drop)
+
+
+def density(x: Fraction, bits: int) -> Enclosure:
+    """An enclosure of the standard normal density, with about `bits` significant bits relative to its own size.
+
+    The scale of the result is 2^-bits absolute, so a density of 2^-1000 needs `bits` of 1000 and more.
+    """
+    low, high = exp(enclose(x * x / 2, bits), bits)
+    root_low, root_high = _sqrt_two_pi(bits)
+    top = 1 << (3 * bits)
+    return top // (high * root_high), -(-top // (low * root_low))
+
+
+def mills_ratio(x: Fraction, bits: int) -> Enclosure:
+    """An enclosure of Q(x) / density(x) for x >= 0.
+
+    Below 12 by sqrt(pi/2) e^(x^2/2) - sum x^(2n+1) / (1 3 5 ... (2n+1)); above by the continued fraction
+    1/(x + 1/(x + 2/(x + ...))), whose tail after n terms lies in [x, x + n/x].
+
+    >>> low, high = mills_ratio(Fraction(0), 60)
+    >>> abs(low / 2**60 - math.sqrt(math.pi / 2)) < 1e-15 and high - low < 2**10
+    True
+    """
+    return _mills_series(x, bits) if x < _SERIES_UP_TO else _mills_fraction(x, bits)
+
+
+def _mills_series(x: Fraction, bits: int) -> Enclosure:
+    fine = bits + 160  # e^(x^2/2) is below 2^104 here; the rest is room for the terms' roundings
+    low_x, high_x = enclose(x, fine)
+    low_square, high_square = enclose(x * x, fine)
+    low_term, high_term = low_x, high_x
+    low_sum, high_sum = low_x, high_x
+    n = 0
+    # Past (2n+1) > 2 x^2 the terms at least halve, so the rest of the series is below the last one.
+    while high_term > 2 or (2 * n + 1) << fine <= 2 * high_square:
+        n += 1
+        low_term = (low_term * low_square >> fine) // (2 * n + 1)
+        high_term = _ceil_shift(high_term * high_square, fine) // (2 * n + 1) + 1
+        low_sum += low_term
+        high_sum += high_term
+    high_sum += high_term
+    low_exp, high_exp = exp((low_square >> 1, _ceil_shift(high_square, 1)), fine)
+    low_root, high_root = _sqrt_two_pi(fine)
+    low = (low_exp * low_root >> (fine + 1)) - high_sum
+    high = _ceil_shift(high_exp * high_root, fine + 1) - low_sum
+    return max(low, 0) >> 160, _ceil_shift(high, 160)
+
+
+def _mills_fraction(x: Fraction, bits: int) -> Enclosure:
+    low_x, high_x = enclose(x, bits)
+    one = 1 << (2 * bits)
+    terms = 8
+    while True:
+        low, high = low_x, high_x + -(-(terms << (2 * bits)) // low_x)
+        for k in range(terms - 1, 0, -1):
+            low, high = low_x + (k * one) // high, high_x - (-k * one) // low
+        found = one // high, -(-one // low)
+        # Stop when more terms could no longer help: the ends differ by little more than the rounding of x itself.
+        if found[1] - found[0] <= 8 + (high_x - low_x) or terms > 1 << 16:
+            return found
+        terms *= 2
+
+
+@lru_cache(maxsize=64)
+def _sqrt_two_pi(bits: int) -> Enclosure:
+    low, high = pi(2 * bits)
+    return math.isqrt(2 * low), math.isqrt(2 * high) + 1
+
+
+def _ceil_shift(value: int, bits: int) -> int:
+    return -(-value >> bits)

@@ -1,0 +1,325 @@
+"""The promise: PureDP, ApproxDP, GaussianDP, ZCDP, and every valid step from one to another.
+
+A budget's number is the decimal that the user wrote, `Decimal(repr(x))`. Checks compare against that decimal exactly.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from typing import Any, ClassVar, Self
+
+from inid.arguments import decimal_float, shown
+from inid.errors import ArgumentError, BudgetError, RangeError, RecordError
+from inid.mechanisms import Mechanism
+from inid.numbers import gaussian, laplace
+from inid.numbers.gaussian import decimal_fraction
+from inid.numbers.rational_sums import float_down
+
+__all__ = ["ZCDP", "ApproxDP", "Budget", "GaussianDP", "PureDP", "budget_from_dict", "decimal_up"]
+
+_EPSILON_CURE = "pass a positive privacy budget, for example epsilon=1.0"
+_DELTA_CURE = "pass a small probability such as delta=1e-6, or promise PureDP for delta = 0"
+
+
+@dataclass(frozen=True)
+class Budget(ABC):
+    """A promise of differential privacy: what one release, or one ledger, may spend."""
+
+    kind: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def gaussian_mu(self) -> float:
+        """The largest Gaussian parameter that keeps this promise, a float on the safe side."""
+
+    @property
+    @abstractmethod
+    def laplace_epsilon(self) -> float:
+        """The largest sup sum |d_i|/beta_i with which Laplace noise keeps this promise, a float on the safe side."""
+
+    @abstractmethod
+    def admits(self, mechanism: Mechanism, spent: Fraction) -> bool:
+        """Whether noise that spends so much keeps this promise; True is a proof.
+
+        Args:
+            mechanism: "gaussian" (`spent` is mu squared) or "laplace" (`spent` is epsilon).
+            spent: A supremum over the sensitivity set, or a bound above it.
+        """
+
+    @abstractmethod
+    def to_approx(self, delta: float) -> "ApproxDP":
+        """The (epsilon, delta)-DP that this promise implies at a given delta."""
+
+    def to_pure(self) -> "PureDP":
+        """The pure DP that this promise implies; only PureDP implies any."""
+        raise BudgetError(
+            f"{self} does not imply pure differential privacy for any epsilon: "
+            "plan with PureDP (Laplace noise), or state the promise as it is."
+        )
+
+    def to_gaussian(self) -> "GaussianDP":
+        """The Gaussian DP that this promise implies, where it implies one."""
+        raise BudgetError(
+            f"{self} does not imply Gaussian differential privacy for any mu: "
+            "promise GaussianDP or PureDP instead, or convert to (epsilon, delta) with to_approx(delta)."
+        )
+
+    def to_zcdp(self) -> "ZCDP":
+        """The zero-concentrated DP that this promise implies, where it implies one."""
+        raise BudgetError(
+            f"{self} does not imply zero-concentrated differential privacy for any rho: "
+            "promise ZCDP, GaussianDP or PureDP instead."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-safe dictionary from which `budget_from_dict` makes the same budget."""
+        return {"kind": self.kind} | {f.name: getattr(self, f.name) for f in fields(self)}
+
+    def __str__(self) -> str:
+        return f"{self.kind}({', '.join(f'{f.name}={getattr(self, f.name)!r}' for f in fields(self))})"
+
+
+@dataclass(frozen=True)
+class PureDP(Budget):
+    """Pure epsilon-differential privacy.
+
+    >>> PureDP(epsilon=1.0).to_approx(delta=1e-6).epsilon
+    0.9999986321196233
+    """
+
+    epsilon: float
+    kind: ClassVar[str] = "PureDP"
+
+    def __post_init__(self) -> None:
+        _store(self, epsilon=decimal_float("epsilon", self.epsilon, above=0, cure=_EPSILON_CURE))
+
+    @property
+    def gaussian_mu(self) -> float:
+        raise BudgetError(
+            f"Gaussian noise cannot keep {self}: its privacy loss is unbounded. "
+            'Use mechanism="laplace", or promise ApproxDP(epsilon=..., delta=...), GaussianDP or ZCDP.'
+        )
+
+    @property
+    def laplace_epsilon(self) -> float:
+        return float_down(decimal_fraction(self.epsilon))
+
+    def admits(self, mechanism: Mechanism, spent: Fraction) -> bool:
+        if mechanism == "gaussian":
+            return spent == 0
+        return spent <= decimal_fraction(self.epsilon)
+
+    def to_approx(self, delta: float) -> "ApproxDP":
+        delta = _delta(delta)
+        return ApproxDP(laplace.pure_as_approx(self.epsilon, delta), delta)
+
+    def to_pure(self) -> Self:
+        return self
+
+    def to_gaussian(self) -> "GaussianDP":
+        return GaussianDP(laplace.pure_as_gaussian(self.epsilon))
+
+    def to_zcdp(self) -> "ZCDP":
+        return ZCDP(decimal_up(decimal_fraction(self.epsilon) ** 2 / 2, "rho"))
+
+
+@dataclass(frozen=True)
+class ApproxDP(Budget):
+    """(epsilon, delta)-differential privacy.
+
+    >>> ApproxDP(epsilon=1.0, delta=1e-6).mu
+    0.2367043806634357
+    """
+
+    epsilon: float
+    delta: float
+    kind: ClassVar[str] = "ApproxDP"
+
+    def __post_init__(self) -> None:
+        cure = "pass a privacy budget of 0 or more, for example epsilon=1.0"
+        epsilon = decimal_float("epsilon", self.epsilon, least=0, cure=cure)
+        _store(self, epsilon=epsilon, delta=_delta(self.delta))
+
+    @property
+    def mu(self) -> float:
+        """mu_0, the Gaussian parameter that this promise affords: the largest float that certainly keeps it."""
+        return gaussian.mu_of(self.epsilon, self.delta)
+
+    @property
+    def gaussian_mu(self) -> float:
+        return self.mu
+
+    @property
+    def laplace_epsilon(self) -> float:
+        return laplace.epsilon_in_approx(self.epsilon, self.delta)
+
+    def admits(self, mechanism: Mechanism, spent: Fraction) -> bool:
+        if mechanism == "gaussian":
+            # mu is the largest float that keeps the promise; the square root of what is spent may lie just above it.
+            if spent <= Fraction(self.mu) ** 2:
+                return True
+            near = spent <= Fraction(math.nextafter(self.mu, math.inf)) ** 2
+            promise = decimal_fraction(self.epsilon), decimal_fraction(self.delta)
+            return near and gaussian.meets(*promise, gaussian.root_up(spent))
+        return laplace.laplace_within_approx(decimal_fraction(self.epsilon), decimal_fraction(self.delta), spent)
+
+    def to_approx(self, delta: float) -> "ApproxDP":
+        if not _delta(delta) >= self.delta:
+            raise BudgetError(f"{self} says nothing about delta={delta!r}: ask for a delta of at least {self.delta!r}.")
+        return ApproxDP(self.epsilon, delta)
+
+
+@dataclass(frozen=True)
+class GaussianDP(Budget):
+    """mu-Gaussian differential privacy (Dong, Roth and Su 2022): as hard to break as telling N(0, 1) from N(mu, 1).
+
+    >>> GaussianDP(mu=1.0).to_approx(delta=1e-6).epsilon
+    4.886554117462212
+    """
+
+    mu: float
+    kind: ClassVar[str] = "GaussianDP"
+
+    def __post_init__(self) -> None:
+        _store(self, mu=decimal_float("mu", self.mu, above=0, cure="pass a positive parameter, for example mu=0.3"))
+
+    @property
+    def gaussian_mu(self) -> float:
+        return float_down(decimal_fraction(self.mu))
+
+    @property
+    def laplace_epsilon(self) -> float:
+        return laplace.epsilon_in_gaussian(self.mu)
+
+    def admits(self, mechanism: Mechanism, spent: Fraction) -> bool:
+        promise = decimal_fraction(self.mu)
+        return spent <= promise**2 if mechanism == "gaussian" else laplace.laplace_within_gaussian(spent, promise)
+
+    def to_approx(self, delta: float) -> "ApproxDP":
+        delta = _delta(delta)
+        return ApproxDP(gaussian.epsilon_of(decimal_fraction(self.mu), delta), delta)
+
+    def to_gaussian(self) -> Self:
+        return self
+
+    def to_zcdp(self) -> "ZCDP":
+        return ZCDP(decimal_up(decimal_fraction(self.mu) ** 2 / 2, "rho"))
+
+
+@dataclass(frozen=True)
+class ZCDP(Budget):
+    """rho-zero-concentrated differential privacy (Bun and Steinke 2016).
+
+    >>> ZCDP(rho=0.1).to_approx(delta=1e-6).epsilon < 2.3
+    True
+    """
+
+    rho: float
+    kind: ClassVar[str] = "ZCDP"
+
+    def __post_init__(self) -> None:
+        _store(self, rho=decimal_float("rho", self.rho, above=0, cure="pass a positive parameter, for example rho=0.1"))
+
+    @property
+    def gaussian_mu(self) -> float:
+        return _sqrt_down(2 * decimal_fraction(self.rho))
+
+    @property
+    def laplace_epsilon(self) -> float:
+        # epsilon-DP implies epsilon^2/2-zCDP, so Laplace noise may spend what Gaussian noise may.
+        return self.gaussian_mu
+
+    def admits(self, mechanism: Mechanism, spent: Fraction) -> bool:
+        return (spent if mechanism == "gaussian" else spent**2) <= 2 * decimal_fraction(self.rho)
+
+    def to_approx(self, delta: float) -> "ApproxDP":
+        delta = _delta(delta)
+        return ApproxDP(_zcdp_epsilon(self.rho, delta), delta)
+
+    def to_zcdp(self) -> Self:
+        return self
+
+
+_KINDS: dict[str, type[Budget]] = {kind.kind: kind for kind in (PureDP, ApproxDP, GaussianDP, ZCDP)}
+
+
+def budget_from_dict(record: object) -> Budget:
+    """The budget that `Budget.to_dict` described.
+
+    >>> budget_from_dict({"kind": "PureDP", "epsilon": 0.5})
+    PureDP(epsilon=0.5)
+    """
+    if not isinstance(record, Mapping):
+        raise RecordError(f"a budget's record must be a dictionary, got {shown(record)}.")
+    name = record.get("kind")
+    kind = _KINDS.get(name) if isinstance(name, str) else None
+    if kind is None:
+        raise RecordError(f"unknown kind of budget {shown(record.get('kind'))}: known are {', '.join(_KINDS)}.")
+    names = {f.name for f in fields(kind)}
+    if set(record) != names | {"kind"}:
+        raise RecordError(f"a record of {kind.kind} must hold exactly {', '.join(sorted(names))} and kind.")
+    try:
+        return kind(**{name: record[name] for name in names})
+    except ArgumentError as error:
+        raise RecordError(f"the budget's record does not parse: {error}") from None
+
+
+def _delta(value: object) -> float:
+    delta = decimal_float("delta", value, above=0, cure=_DELTA_CURE)
+    if not delta < 1:
+        raise ArgumentError(f"delta must be a probability below 1, got {shown(value)}: {_DELTA_CURE}.")
+    return delta
+
+
+def _store(budget: Budget, **numbers: float) -> None:
+    for name, value in numbers.items():
+        object.__setattr__(budget, name, value)
+
+
+def _sqrt_down(value: Fraction) -> float:
+    """The largest float whose square is at most the value."""
+    guess = (
+        math.sqrt(value)
+        if Fraction(1, 2**1000) < value < 2**1000
+        else 2.0**500 * math.sqrt(value / Fraction(2) ** 1000)
+    )
+    while Fraction(guess) ** 2 > value:
+        guess = math.nextafter(guess, 0.0)
+    return guess
+
+
+def decimal_up(value: Fraction, name: str) -> float:
+    """The least float whose printed decimal is at least the value."""
+    try:
+        guess = value.numerator / value.denominator
+    except OverflowError:
+        guess = math.inf
+    while guess < math.inf and decimal_fraction(guess) < value:
+        guess = math.nextafter(guess, math.inf)
+    if not 0 < guess < math.inf:
+        raise RangeError(f"{name} would not be a positive float: state a promise within the range of the floats.")
+    return guess
+
+
+def _zcdp_epsilon(rho: float, delta: float) -> float:
+    """Epsilon = inf over a > 1 of a rho + log(1 - 1/a) - (log delta + log a)/(a - 1), rounded up.
+
+    Proposition 12 of Canonne, Kamath and Steinke (2020). Every order a gives a valid epsilon, so the search need not be
+    exact; the value at the order found is raised by more than its rounding error.
+    """
+
+    def at(t: float) -> tuple[float, float]:  # t = log(a - 1)
+        less = math.exp(t)
+        terms = (rho * (1 + less), -math.log1p(math.exp(-t)), -(math.log(delta) + math.log1p(less)) / less)
+        return math.fsum(terms), math.fsum(map(abs, terms))
+
+    low, high = -30.0, 700.0
+    for _ in range(200):
+        left, right = low + (high - low) / 3, high - (high - low) / 3
+        low, high = (low, right) if at(left)[0] <= at(right)[0] else (left, high)
+    value, size = at((low + high) / 2)
+    if not size < math.inf:
+        raise RangeError(f"epsilon for rho={rho!r} and delta={delta!r} is not a float: state a smaller rho.")
+    return max(value + 2.0**-48 * size, 0.0)

@@ -1,0 +1,111 @@
+"""Dual multipliers for capped boxes, found in floating point.
+
+Any multipliers give a valid bound (`inid.sets.suprema` evaluates it exactly); these are the ones that make it tight.
+Everything is computed relative to the cap and to the largest term, so nothing overflows; what vanishes is negligible.
+"""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from inid.arguments import Floats
+from inid.numbers.rational_sums import Counts
+
+__all__ = ["gaussian_multipliers", "laplace_multipliers"]
+
+_STEPS = 60
+
+
+@np.errstate(under="ignore")
+def gaussian_multipliers(
+    limits: Floats, scales: Floats, counts: Counts | None, l1: float | None, norm: float
+) -> list[tuple[Fraction, float]]:
+    """Pairs (nu_1, s) for the bound with nu_2 = 1/s^2; s = inf stands for nu_2 = 0. `norm` bounds the l2 norm.
+
+    Without an l1 cap the problem is a fractional knapsack and nu_2 is the value 1/sigma_k^2 of the item that just fits.
+    """
+    times = np.ones(limits.size) if counts is None else counts.astype(np.float64)
+    found = [(Fraction(0), _critical(scales, np.square(limits / norm) * times))]
+    if l1 is None:
+        return found
+    unit = float(scales.min())
+    length = limits / l1
+    w = np.square(unit / scales)  # relative to the largest; the true value is w / unit^2
+    budget = (norm / l1) ** 2
+
+    def inner(nu_2: float) -> tuple[float, float]:
+        """The least dual value over nu_1 for a given nu_2, and that nu_1 (in units of l1 / unit^2)."""
+        slope = length * (w - nu_2)
+        order = np.argsort(-slope, kind="stable")
+        filled = np.cumsum((length * times)[order])
+        at = min(int(np.searchsorted(filled, 1.0)), order.size - 1)
+        nu_1 = max(float(slope[order[at]]), 0.0)
+        surplus = np.maximum(slope - nu_1, 0.0)
+        return nu_1 + nu_2 * budget + float((surplus * length) @ times), nu_1
+
+    low, high = 0.0, 1.0
+    for _ in range(_STEPS):  # the dual value is convex in nu_2
+        left, right = low + (high - low) / 3, high - (high - low) / 3
+        if inner(left)[0] <= inner(right)[0]:
+            high = right
+        else:
+            low = left
+    # The optimum sits at one of the w_i, at 0 or between: offer the nearest w_i beside what the search found.
+    nearest = float(w[np.argmin(np.abs(w - high))])
+    for nu_2 in {0.0, high, nearest}:
+        nu_1 = inner(nu_2)[1]
+        s = unit / math.sqrt(nu_2) if nu_2 > 0 else math.inf
+        found.append((Fraction(nu_1) * Fraction(l1) / Fraction(unit) ** 2, s))
+    return found
+
+
+@np.errstate(under="ignore")
+def laplace_multipliers(
+    limits: Floats, scales: Floats, counts: Counts | None, l1: float | None, l2: float | None
+) -> list[tuple[float, Fraction]]:
+    """Pairs (s, tau) for the bound with nu = 1/s (s = inf stands for nu = 0) and tau the multiplier of the l2 cap."""
+    times = np.ones(limits.size) if counts is None else counts.astype(np.float64)
+    found: list[tuple[float, Fraction]] = []
+    if l1 is not None:
+        found.append((_critical(scales, limits / l1 * times), Fraction(0)))
+    if l2 is None:
+        return found
+    unit = float(scales.min())
+    w, length = unit / scales, limits / l2
+    exact_unit = Fraction(1) / (Fraction(unit) * Fraction(l2))
+
+    def tau_for(nu: float) -> tuple[float, float]:
+        """The multiplier with which d = clip((w - nu)/tau, 0, lambda) has norm 1, and the l1 norm of that d."""
+        gain = np.maximum(w - nu, 0.0)
+        low, high = 0.0, math.sqrt(float(np.square(gain) @ times))
+        for _ in range(2 * _STEPS):
+            tau = (low + high) / 2
+            d = np.minimum(gain / tau, length) if tau > 0 else length
+            if float(np.square(d) @ times) > 1.0:
+                low = tau
+            else:
+                high = tau
+        d = np.minimum(gain / high, length) if high > 0 else np.where(gain > 0, length, 0.0)
+        return high, float(d @ times)
+
+    tau, norm = tau_for(0.0)
+    if tau > 0:
+        found.append((math.inf, Fraction(tau) * exact_unit))
+    if l1 is not None and norm * l2 > l1:  # both caps bind: raise nu until the l1 norm fits
+        low, high = 0.0, 1.0
+        for _ in range(_STEPS):
+            nu = (low + high) / 2
+            tau, norm = tau_for(nu)
+            low, high = (nu, high) if norm * l2 > l1 else (low, nu)
+        tau, _ = tau_for(high)
+        if tau > 0:
+            found.append((unit / high, Fraction(tau) * exact_unit))
+    return found or [(math.inf, Fraction(0))]
+
+
+def _critical(scales: Floats, filling: Floats) -> float:
+    """The scale of the item at which the knapsack, filled from the smallest scale upwards, is full."""
+    order = np.argsort(scales, kind="stable")
+    at = int(np.searchsorted(np.cumsum(filling[order]), 1.0))
+    return float(scales[order[at]]) if at < scales.size else math.inf

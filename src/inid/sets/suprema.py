@@ -1,0 +1,227 @@
+"""How much privacy a vector of scales spends on a sensitivity set: the supremum over the set, never below the truth.
+
+For Gaussian noise the quantity is sup over S of sum_i d_i^2 / sigma_i^2 (mu squared), for Laplace noise sup over S of
+sum_i |d_i| / beta_i (epsilon). Every function returns a rational number that is at least the supremum: equal to it
+wherever a closed form exists and the number of terms permits rationals, above it by rounding otherwise.
+
+Caps are handled by weak duality, which makes rounding harmless: for *any* multipliers the dual value bounds the
+supremum, so the multipliers are found in floating point and only the dual value is evaluated exactly. The only
+decisions that matter, which terms are positive, are made by exact comparison, or by a bound that holds either way.
+"""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inid.arguments import Floats
+from inid.mechanisms import Mechanism
+from inid.numbers.rational_sums import RATIONAL_TERMS, Counts, float_down, quotient_sum, sqrt_up
+from inid.sets.knapsack import ENUMERATED, best_vertex
+from inid.sets.multipliers import gaussian_multipliers, laplace_multipliers
+
+__all__ = ["box_supremum", "ellipsoid_supremum", "greatest_square_sum", "group_scales"]
+
+Mask = NDArray[np.bool_]
+
+
+@np.errstate(under="ignore")
+def box_supremum(
+    mechanism: Mechanism,
+    limits: Floats,
+    scales: Floats,
+    counts: Counts | None,
+    l1: float | None = None,
+    l2: float | None = None,
+) -> Fraction:
+    """The supremum over |d_i| <= limits_i, with optional caps on the l1 and l2 norms of d.
+
+    Exact but for roundings with one cap, save Gaussian noise with an l1 cap: that is a knapsack problem, whose vertices
+    are looked at one by one up to 14 coordinates and which is bounded by a relaxation beyond.
+
+    >>> box_supremum("gaussian", np.array([1.0, 2.0]), np.array([1.0, 1.0]), None)
+    Fraction(5, 1)
+    >>> box_supremum("laplace", np.array([1.0, 2.0]), np.array([1.0, 4.0]), None, l1=2.0)
+    Fraction(5, 4)
+    """
+    if not float(scales.min()) > 0:  # a group's scale below the floats
+        return Fraction(2) ** 16384
+    power = 2 if mechanism == "gaussian" else 1
+    whole = quotient_sum(limits, scales, counts, power=power)
+    if l1 is None and l2 is None:
+        return whole
+    capped = _capped_gaussian if mechanism == "gaussian" else _capped_laplace
+    return min(whole, capped(limits, scales, counts, l1, l2))
+
+
+@np.errstate(under="ignore")
+def ellipsoid_supremum(mechanism: Mechanism, radii: Floats, scales: Floats, counts: Counts | None) -> Fraction:
+    """The supremum over sum_i d_i^2 / r_i^2 <= 1: max (r_i/sigma_i)^2, and sqrt(sum (r_i/beta_i)^2) for Laplace noise.
+
+    >>> ellipsoid_supremum("laplace", np.array([3.0, 4.0]), np.array([1.0, 1.0]), None)
+    Fraction(5, 1)
+    """
+    if mechanism == "laplace":
+        return sqrt_up(quotient_sum(radii, scales, counts, power=2))
+    quotients = radii / scales
+    largest = quotients >= quotients.max() * (1 - 2.0**-50)  # holds the true largest, whatever the rounding
+    pairs = np.unique(np.stack([radii[largest], scales[largest]]), axis=1)
+    return max(quotient_sum(pairs[0, i], pairs[1, i], power=2) for i in range(pairs.shape[1]))
+
+
+@np.errstate(under="ignore")
+def group_scales(
+    mechanism: Mechanism, norm: int, scales: Floats, counts: Counts, groups: Counts, number: int
+) -> Floats:
+    """One scale per group such that the group spends what one coordinate of that scale and the group's norm would.
+
+    That is the least scale of the group, except for Laplace noise with an l2 norm: there 1/scale is the l2 norm of
+    1/beta over the group (Cauchy-Schwarz), rounded so that the scale is never too large.
+    """
+    starts = np.searchsorted(groups, np.arange(number))
+    if mechanism == "gaussian" or norm == 1:
+        return np.minimum.reduceat(scales, starts)
+    least = np.minimum.reduceat(scales, starts)
+    cells = np.diff(np.append(starts, scales.size))
+    if scales.size > RATIONAL_TERMS:
+        # Relative errors: one per division and square, one per addition, two for the root and the last division.
+        sums = np.add.reduceat(np.square(least[groups] / scales) * counts, starts)
+        found = least / np.sqrt(sums) * (1 - (cells + 16) * 2.0**-52)
+        return np.nextafter(np.nextafter(found, 0.0), 0.0)  # two more units for results among the subnormals
+    ends = np.append(starts, scales.size)
+    found = np.empty(number)
+    for g in range(number):
+        cell = slice(ends[g], ends[g + 1])
+        found[g] = float_down(1 / sqrt_up(quotient_sum(1.0, scales[cell], counts[cell], power=2)))
+    return found
+
+
+@np.errstate(under="ignore")
+def greatest_square_sum(limits: Floats, counts: Counts | None, l1: float) -> Fraction:
+    """The largest sum of d_i^2 with |d_i| <= limits_i and sum |d_i| <= l1: fill the largest limits first.
+
+    >>> greatest_square_sum(np.array([1.0, 2.0, 2.0]), None, 3.5)
+    Fraction(25, 4)
+    """
+    left, total = Fraction(l1), Fraction(0)
+    order = np.argsort(-limits, kind="stable")
+    times = np.ones(limits.size, dtype=np.int64) if counts is None else counts
+    for limit, count in zip(limits[order].tolist(), times[order].tolist(), strict=True):
+        exact = Fraction(limit)
+        whole = min(int(count), int(left // exact))
+        total += whole * exact * exact
+        left -= whole * exact
+        if whole < count:
+            return total + left * left
+    return total
+
+
+def _capped_gaussian(
+    limits: Floats, scales: Floats, counts: Counts | None, l1: float | None, l2: float | None
+) -> Fraction:
+    """Bound by nu_1 l1 + nu_2 D^2 + sum lambda_i^2 (w_i - nu_1/lambda_i - nu_2)_+, D^2 the largest sum of squares."""
+    squares = Fraction(l2) ** 2 if l2 is not None else None
+    if l1 is not None:
+        greedy = greatest_square_sum(limits, counts, l1)
+        squares = greedy if squares is None else min(squares, greedy)
+    if squares is None:  # pragma: no cover - callers pass a cap
+        raise AssertionError
+    best: Fraction | None = None
+    for nu_1, reference in gaussian_multipliers(limits, scales, counts, l1, float(sqrt_up(squares))):
+        nu_2 = 1 / Fraction(reference) ** 2 if reference < math.inf else Fraction(0)
+        positive = _positive(limits, scales, nu_1, reference, nu_2)
+        times = None if counts is None else counts[positive]
+        chosen, used = limits[positive], scales[positive]
+        value = quotient_sum(chosen, used, times, power=2)
+        value += nu_2 * (squares - quotient_sum(chosen, 1.0, times, power=2, up=False))
+        if nu_1 and l1 is not None:
+            value += nu_1 * (Fraction(l1) - quotient_sum(chosen, 1.0, times, up=False))
+        best = value if best is None else min(best, value)
+    if best is None:  # pragma: no cover - multipliers are never empty
+        raise AssertionError
+    number = limits.size if counts is None else int(counts.sum())
+    if l1 is not None and number <= ENUMERATED:
+        times = np.ones(limits.size, dtype=np.int64) if counts is None else counts
+        return min(best, _knapsack(np.repeat(limits, times), np.repeat(scales, times), l1))
+    return best
+
+
+def _knapsack(limits: Floats, scales: Floats, l1: float) -> Fraction:
+    """The largest sum of (d_i/sigma_i)^2 with 0 <= d <= limits and sum d <= l1, up to 2^-40, over all vertices.
+
+    Everything is relative to the cap and to the largest quotient; a relative slack of 2^-45 in what fits and of 2^-40
+    in the value is more than all rounding errors together.
+    """
+    length = np.maximum(limits / l1, 1e-300)
+    with np.errstate(over="ignore"):
+        quotients = limits / scales
+    moved = 0
+    if float(quotients.max()) < 2.0**-900:  # near the subnormals quotients lose their digits; the limits have room
+        moved = 900
+        quotients = np.ldexp(limits, moved) / scales
+    largest = float(quotients.max())
+    if not 0 < largest < math.inf:
+        return Fraction(2) ** 16384  # beyond the floats: more than any budget
+    top, _ = best_vertex(length, np.square(quotients / largest), slack=2.0**-45)
+    return Fraction(top * (1 + 2.0**-40)) * (Fraction(largest) / (1 << moved)) ** 2
+
+
+def _positive(limits: Floats, scales: Floats, nu_1: Fraction, reference: float, nu_2: Fraction) -> Mask:
+    """Where lambda_i^2 (1/sigma_i^2 - nu_1/lambda_i - nu_2) > 0, without error."""
+    if not nu_1:
+        return np.asarray(scales < reference)
+    # In units of the scale itself: 1 > nu_1 sigma^2/lambda + nu_2 sigma^2. Near-ties are settled by rationals.
+    with np.errstate(over="ignore", under="ignore"):
+        spent = np.exp2(_log2(nu_1) + 2 * np.log2(scales) - np.log2(limits)) + np.square(scales / reference)
+    clear = spent < 1 - 2.0**-40
+    doubtful = ~clear & (spent < 1 + 2.0**-40)
+    if doubtful.any():
+        pairs, back = np.unique(np.stack([limits[doubtful], scales[doubtful]]), axis=1, return_inverse=True)
+        signs = np.array(
+            [Fraction(s) ** 2 * (nu_1 / Fraction(x) + nu_2) < 1 for x, s in zip(*pairs.tolist(), strict=True)],
+            dtype=bool,
+        )
+        clear[doubtful] = signs[back.reshape(-1)]
+    return clear
+
+
+def _capped_laplace(
+    limits: Floats, scales: Floats, counts: Counts | None, l1: float | None, l2: float | None
+) -> Fraction:
+    """Bound by nu l1 + tau l2^2 / 2 + sum max over 0 <= d <= lambda_i of (w_i - nu) d - tau d^2 / 2."""
+    best: Fraction | None = None
+    for reference, tau in laplace_multipliers(limits, scales, counts, l1, l2):
+        nu = 1 / Fraction(reference) if reference < math.inf else Fraction(0)
+        active = scales < reference  # w_i > nu
+        if tau:
+            # The unconstrained maximum (w - nu)^2 / (2 tau) bounds every term; the value at lambda is right only where
+            # that maximum lies beyond lambda, so doubt is settled in favour of the former.
+            with np.errstate(divide="ignore", invalid="ignore"):
+                peak = np.log2(1 - scales / reference) - np.log2(scales) - _log2(tau)
+            # Close to the reference the difference of the two cancels; there, too, doubt is settled that way.
+            full = (scales < reference * (1 - 2.0**-10)) & (peak > np.log2(limits) + 2.0**-36)
+        else:
+            full = active
+        value = nu * Fraction(l1 or 0.0) + tau * Fraction(l2 or 0.0) ** 2 / 2
+        times = None if counts is None else counts[full]
+        value += quotient_sum(limits[full], scales[full], times)
+        value -= nu * quotient_sum(limits[full], 1.0, times, up=False)
+        value -= tau / 2 * quotient_sum(limits[full], 1.0, times, power=2, up=False)
+        part = active & ~full
+        if tau and part.any():
+            times = np.ones(int(part.sum()), dtype=np.int64) if counts is None else counts[part]
+            squares = quotient_sum(1.0, scales[part], times, power=2)
+            squares -= 2 * nu * quotient_sum(1.0, scales[part], times, up=False)
+            squares += nu * nu * int(times.sum())
+            value += squares / (2 * tau)
+        best = value if best is None else min(best, value)
+    if best is None:  # pragma: no cover - multipliers are never empty
+        raise AssertionError
+    return best
+
+
+def _log2(value: Fraction) -> float:
+    """log2 of a positive rational of any size, good to about 2^-52 absolute beside the rounding of its integer part."""
+    shift = value.numerator.bit_length() - value.denominator.bit_length()
+    return shift + math.log2(value / Fraction(2) ** shift)

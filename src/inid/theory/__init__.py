@@ -1,1 +1,0 @@
-"""The mathematics: floats to floats, without state, data or randomness."""
