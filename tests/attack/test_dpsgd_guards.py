@@ -8,8 +8,8 @@ import torch
 from torch import nn
 
 from inid import dpsgd
-from inid.dpsgd import unchanged
-from inid.dpsgd.unchanged import Watch
+from inid.dpsgd import model_state
+from inid.dpsgd.model_state import Watch
 from inid.errors import GuaranteeError
 from inid.testing import unsafe_no_noise, unsafe_seed
 from training import private, squares, sums, train_once
@@ -153,7 +153,7 @@ def test_rebinding_is_seen_in_every_forward(write, since):
 
 def test_memory_that_is_freed_and_given_out_again_is_not_taken_for_the_old(monkeypatch):
     """Linux gives so large a stretch back at once, and the next tensor of that size lies at the same address."""
-    monkeypatch.setattr(unchanged, "_FIRST", 0)
+    monkeypatch.setattr(model_state, "_FIRST", 0)
     model = nn.Module()
     model.register_buffer("seen", torch.zeros(2**23, dtype=torch.float64))
     watch = Watch(model)
@@ -188,7 +188,7 @@ def test_values_between_forwards_are_the_users():
 
 def test_a_fingerprint_sees_each_entry_and_each_order(monkeypatch):
     """Also where a tensor comes in several parts."""
-    monkeypatch.setattr(unchanged, "_CHUNK", 4)
+    monkeypatch.setattr(model_state, "_CHUNK", 4)
     watch, draw = Watch(nn.Linear(1, 1)), torch.Generator().manual_seed(3)
     for dtype in (torch.float64, torch.float32, torch.float16, torch.int64, torch.uint8):
         values = torch.randint(0, 200, (3, 6), generator=draw).to(dtype)

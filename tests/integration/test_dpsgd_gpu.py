@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from inid.dpsgd import kernels, layers
+from inid.dpsgd import gpu_kernels, layers
 from needs import needs
 from training import groups_of, slow_sums, sums
 
@@ -36,7 +36,7 @@ def planes_of(case, dtype):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_rows_of_convolutions(case, dtype):
     padded, planes, how = planes_of(case, dtype)
-    made, squares = kernels.convolution_rows(padded, planes, *how)
+    made, squares = gpu_kernels.convolution_rows(padded, planes, *how)
     slow = layers._in_torch(padded.double().cpu(), planes.double().cpu(), *how).dense()
     assert (made.double().cpu() - slow).abs().max() <= 1e-5 * slow.abs().max()
     assert torch.allclose(squares, made.double().square().sum(1), rtol=1e-14, atol=0)
@@ -45,10 +45,10 @@ def test_rows_of_convolutions(case, dtype):
 @pytest.mark.parametrize("case", CONVOLUTIONS)
 def test_what_is_not_finite_is_left_out_of_rows_and_norms(case):
     padded, planes, how = planes_of(case, torch.float32)
-    whole, _ = kernels.convolution_rows(padded, planes, *how)
+    whole, _ = gpu_kernels.convolution_rows(padded, planes, *how)
     padded[0, 0, 1, 1] = torch.inf
     planes[1, 0, 0, 0] = torch.nan
-    made, squares = kernels.convolution_rows(padded, planes, *how)
+    made, squares = gpu_kernels.convolution_rows(padded, planes, *how)
     assert made.isfinite().all()
     assert (made[:2] == 0).any(1).all()
     assert torch.equal(made[2:], whole[2:])
@@ -63,9 +63,9 @@ def test_sums_of_rows(count, size, dtype):
     factors = torch.rand(count, device="cuda", generator=draw)
     wide = rows.double()
     slow = (wide * factors.double()[:, None]).sum(0)
-    assert (kernels.weighted_sum(rows, factors) - slow).abs().max() <= 1e-5 * slow.abs().max()
+    assert (gpu_kernels.weighted_sum(rows, factors) - slow).abs().max() <= 1e-5 * slow.abs().max()
     slow = (3 * wide).clamp(-0.5, 0.5).sum(0)
-    assert (kernels.held_sum(rows, 3.0, 0.5) - slow).abs().max() <= 1e-5 * slow.abs().max()
+    assert (gpu_kernels.held_sum(rows, 3.0, 0.5) - slow).abs().max() <= 1e-5 * slow.abs().max()
 
 
 @pytest.mark.parametrize("precision", ["highest", "high", "medium"])
@@ -74,7 +74,7 @@ def test_sums_do_not_round_what_they_multiply(precision):
     torch.set_float32_matmul_precision(precision)
     try:
         one = torch.full((1, 64), 1 + 2.0**-20, device="cuda")
-        assert torch.equal(kernels.weighted_sum(one, torch.ones(1, device="cuda")), one[0])
+        assert torch.equal(gpu_kernels.weighted_sum(one, torch.ones(1, device="cuda")), one[0])
     finally:
         torch.set_float32_matmul_precision(before)
 
@@ -84,7 +84,7 @@ def test_rows_of_group_norm(shape, groups):
     draw = torch.Generator("cuda").manual_seed(2)
     inputs = 3 * torch.randn(shape, device="cuda", generator=draw) + 5
     gradients = torch.randn(shape, device="cuda", generator=draw)
-    weight, bias = (rows.double().cpu() for rows in kernels.group_norm_rows(inputs, gradients, groups, 1e-5))
+    weight, bias = (rows.double().cpu() for rows in gpu_kernels.group_norm_rows(inputs, gradients, groups, 1e-5))
     back = gradients.double().cpu()
     slow = (back * nn.functional.group_norm(inputs.double().cpu(), groups, eps=1e-5)).sum(2)
     assert (weight - slow).abs().max() <= 1e-5 * slow.abs().max()

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from inid.dpsgd.grouping import share_thresholds
+from inid.dpsgd.parameter_groups import share_thresholds
 from training import assert_close, groups_of, slow_sums, sums
 
 SETTINGS = settings(max_examples=60)

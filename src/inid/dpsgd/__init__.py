@@ -1,6 +1,6 @@
 """Private training of PyTorch models: clipping by groups, noise allocated optimally among them.
 
-Start with `make_private`. Reading order: `making`, `optimizer` (a step), `taps` (per-example gradients), `clipping`.
+Start with `make_private`. Reading order: `make_private`, `optimizer` (a step), `per_example_gradients`, `clipped_sums`.
 """
 
 from inid.errors import MissingExtraError
@@ -11,10 +11,10 @@ except ImportError as _error:
     raise MissingExtraError("inid.dpsgd needs PyTorch: install it with `pip install 'inid[torch]'`.") from _error
 
 from inid.dpsgd.accountant import Accountant, Segment, noise_multiplier_for
-from inid.dpsgd.loading import PoissonLoader
-from inid.dpsgd.making import PrivateTraining, make_private
+from inid.dpsgd.adaptive import Adaptive
+from inid.dpsgd.make_private import PrivateTraining, make_private
 from inid.dpsgd.optimizer import PrivateOptimizer
-from inid.dpsgd.quantiles import Adaptive
+from inid.dpsgd.poisson_loader import PoissonLoader
 
 __all__ = [
     "Accountant",

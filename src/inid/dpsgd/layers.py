@@ -1,7 +1,7 @@
 """Per-example gradients of the layers that have a formula of their own.
 
 Each function takes a layer, its input and the gradient that flows back to its output, batch first, and gives the rows
-of its parameters by name. What is not here is differentiated example by example (see `one_by_one`).
+of its parameters by name. What is not here is differentiated example by example (see `vmap_gradients`).
 """
 
 from collections.abc import Callable
@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from inid.dpsgd import kernels
-from inid.dpsgd.rows import Dense, Outer, Rows, Spread
+from inid.dpsgd import gpu_kernels
+from inid.dpsgd.gradient_rows import Dense, Outer, Rows, Spread
 
 __all__ = ["Formula", "formula_of", "has_batch"]
 
@@ -71,8 +71,8 @@ def _convolution(layer: nn.Module, inputs: Tensor, gradients: Tensor) -> dict[st
         kernel, stride, dilation = (1, *layer.kernel_size), (1, *layer.stride), (1, *layer.dilation)
     else:
         planes, kernel, stride, dilation = gradients, layer.kernel_size, layer.stride, layer.dilation
-    if kernels.usable(planes, len(planes) * layer.groups):
-        whole, squares = kernels.convolution_rows(padded, planes, kernel, stride, dilation, layer.groups)
+    if gpu_kernels.usable(planes, len(planes) * layer.groups):
+        whole, squares = gpu_kernels.convolution_rows(padded, planes, kernel, stride, dilation, layer.groups)
         rows = Dense(whole, squares=squares)
     else:
         rows = _in_torch(padded, planes, kernel, stride, dilation, layer.groups)
@@ -121,8 +121,8 @@ def _channel_norm(normalised: Tensor, gradients: Tensor) -> dict[str, Rows]:
 
 def _group_norm(layer: nn.Module, inputs: Tensor, gradients: Tensor) -> dict[str, Rows]:
     assert isinstance(layer, nn.GroupNorm)  # noqa: S101 - as above
-    if kernels.usable(gradients, len(gradients)):
-        weight, bias = kernels.group_norm_rows(inputs, gradients, layer.num_groups, layer.eps)
+    if gpu_kernels.usable(gradients, len(gradients)):
+        weight, bias = gpu_kernels.group_norm_rows(inputs, gradients, layer.num_groups, layer.eps)
         return {"weight": Dense(weight), "bias": Dense(bias)}
     return _channel_norm(torch.group_norm(inputs, layer.num_groups, eps=layer.eps), gradients)
 

@@ -8,13 +8,13 @@ import torch
 from torch import Tensor, nn
 
 from inid.dpsgd.accountant import Accountant
-from inid.dpsgd.clipping import MARGIN, Rule, Sums
-from inid.dpsgd.grouping import Group, share_thresholds
-from inid.dpsgd.loading import PoissonLoader
-from inid.dpsgd.noising import Recipe, Source, add_planned_noise, element_bounds, quanta_of, scales_of
-from inid.dpsgd.processes import Processes
-from inid.dpsgd.quantiles import Adaptive
-from inid.dpsgd.taps import Recorder
+from inid.dpsgd.adaptive import Adaptive
+from inid.dpsgd.clipped_sums import MARGIN, Rule, Sums
+from inid.dpsgd.distributed import Processes
+from inid.dpsgd.parameter_groups import Group, share_thresholds
+from inid.dpsgd.per_example_gradients import Recorder
+from inid.dpsgd.poisson_loader import PoissonLoader
+from inid.dpsgd.step_noise import Recipe, Source, add_planned_noise, element_bounds, quanta_of, scales_of
 from inid.errors import ArgumentError, GuaranteeError, RecordError
 from inid.noise import current_source
 from inid.planning import NoisePlan

@@ -7,8 +7,8 @@ import torch
 from torch import nn
 from torch.nn.utils import parametrizations
 
-from inid.dpsgd import clipping as clipping_module
-from inid.dpsgd.rows import Dense, Outer
+from inid.dpsgd import clipped_sums as clipping_module
+from inid.dpsgd.gradient_rows import Dense, Outer
 from inid.testing import unsafe_no_noise
 from training import Picked, Tokens, assert_close, groups_of, private, slow_sums, squares, sums, train_once
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from inid.dpsgd import kernels
+from inid.dpsgd import gpu_kernels
 
 __all__ = ["Dense", "Outer", "Rows", "Spread", "row_norms"]
 
@@ -218,7 +218,7 @@ def row_norms(rows: Tensor, order: int) -> Tensor:
 
 
 def _powers(rows: Tensor, order: int) -> Tensor:
-    """Sums of |entry|**order per row, rounded little enough for `clipping.MARGIN` whatever the order of summation.
+    """Sums of |entry|**order per row, rounded little enough for `clipped_sums.MARGIN` whatever the order of summation.
 
     A GPU adds in float64; elsewhere 64 entries at a time are added in the rows' own precision, and these in float64.
     """
@@ -243,8 +243,8 @@ def _powers(rows: Tensor, order: int) -> Tensor:
 
 
 def _weighted(factors: Tensor, rows: Tensor) -> Tensor:
-    if factors.dtype == torch.float32 and kernels.usable(rows, rows.shape[0]):
-        return kernels.weighted_sum(rows, factors)
+    if factors.dtype == torch.float32 and gpu_kernels.usable(rows, rows.shape[0]):
+        return gpu_kernels.weighted_sum(rows, factors)
     if rows.is_cuda or rows.dtype != factors.dtype:  # rows of less precision are promoted in passing
         return (rows * factors[:, None]).sum(0)
     everyone = torch.arange(rows.shape[0])[None]

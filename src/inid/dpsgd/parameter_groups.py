@@ -8,7 +8,7 @@ from torch import nn
 
 from inid import arguments
 from inid.arguments import shown
-from inid.dpsgd.clipping import LEAST, MOST
+from inid.dpsgd.clipped_sums import LEAST, MOST
 from inid.errors import ArgumentError
 
 __all__ = ["Group", "group_parameters", "share_thresholds", "total_threshold"]

@@ -9,15 +9,15 @@ from torch.utils.data import DataLoader
 
 from inid import arguments
 from inid.dpsgd.accountant import Accountant, Mechanism, noise_multiplier_for
-from inid.dpsgd.clipping import MARGIN, Clipping
-from inid.dpsgd.grouping import group_parameters, share_thresholds, total_threshold
-from inid.dpsgd.loading import PoissonLoader
-from inid.dpsgd.noising import Allocation, Recipe, Source
+from inid.dpsgd.adaptive import Adaptive
+from inid.dpsgd.clipped_sums import MARGIN, Clipping
+from inid.dpsgd.distributed import Processes
 from inid.dpsgd.optimizer import PrivateOptimizer
-from inid.dpsgd.processes import Processes
-from inid.dpsgd.quantiles import Adaptive
-from inid.dpsgd.refusals import check_module
-from inid.dpsgd.taps import is_private
+from inid.dpsgd.parameter_groups import group_parameters, share_thresholds, total_threshold
+from inid.dpsgd.per_example_gradients import is_private
+from inid.dpsgd.poisson_loader import PoissonLoader
+from inid.dpsgd.step_noise import Allocation, Recipe, Source
+from inid.dpsgd.validation import check_module
 from inid.errors import ArgumentError
 
 __all__ = ["PrivateTraining", "make_private"]

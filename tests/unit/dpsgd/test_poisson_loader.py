@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
 
-from inid.dpsgd import PoissonLoader, loading
+from inid.dpsgd import PoissonLoader, poisson_loader
 from inid.testing import unsafe_seed
 
 SIZE = 60
@@ -87,13 +87,13 @@ def test_every_kind_of_dataset(name, part):
     assert not open_batch
     assert len(batches) == 4
     with unsafe_seed(3):  # the draws do not depend on the kind of dataset or on parts
-        wanted = [np.flatnonzero(loading._bernoulli(SIZE, 0.25)).tolist() for _ in range(4)]
+        wanted = [np.flatnonzero(poisson_loader._bernoulli(SIZE, 0.25)).tolist() for _ in range(4)]
     assert batches == wanted
 
 
 @pytest.mark.parametrize("name", ["tensors", "pairs", "named", "dictionaries", "own collate", "workers"])
 def test_empty_batches_have_the_form_of_others(name, monkeypatch):
-    monkeypatch.setattr(loading, "_bernoulli", lambda size, rate: np.zeros(size, dtype=bool))
+    monkeypatch.setattr(poisson_loader, "_bernoulli", lambda size, rate: np.zeros(size, dtype=bool))
     loader = PoissonLoader(LOADERS[name](), max_physical_batch_size=4)
     batches = list(loader)
     assert len(batches) == 4
@@ -109,7 +109,7 @@ def test_empty_batches_have_the_form_of_others(name, monkeypatch):
 
 
 def test_processes_share_the_examples_without_overlap(monkeypatch):
-    monkeypatch.setattr(loading, "_bernoulli", lambda size, rate: np.ones(size, dtype=bool))
+    monkeypatch.setattr(poisson_loader, "_bernoulli", lambda size, rate: np.ones(size, dtype=bool))
     parts = []
     for rank in range(3):
         loader = PoissonLoader(DataLoader(Rows(tensors), batch_size=5), rank=rank, world=3)
@@ -129,13 +129,13 @@ def test_the_probability_is_never_above_the_rate(rate, monkeypatch):
         def words(self, count):
             return words[:count]
 
-    monkeypatch.setattr(loading, "current_source", Fixed)
-    assert loading._bernoulli(4, rate).tolist() == [True, True, False, False]
+    monkeypatch.setattr(poisson_loader, "current_source", Fixed)
+    assert poisson_loader._bernoulli(4, rate).tolist() == [True, True, False, False]
     assert Fraction(limit, 2**64) <= Fraction(rate)
 
 
 def test_a_rate_of_one_takes_everybody():
-    assert loading._bernoulli(1000, 1.0).all()
+    assert poisson_loader._bernoulli(1000, 1.0).all()
 
 
 def test_an_abandoned_batch_does_not_count():

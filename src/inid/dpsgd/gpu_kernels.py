@@ -8,7 +8,7 @@ where they are made, and their sums in one reading.
 import torch
 from torch import Tensor
 
-from inid.dpsgd.compiled import convolution_kernel, group_norm_kernel, sum_kernel
+from inid.dpsgd.triton_kernels import convolution_kernel, group_norm_kernel, sum_kernel
 
 __all__ = ["convolution_rows", "group_norm_rows", "held_sum", "usable", "weighted_sum"]
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from inid.dpsgd.accountant import Mechanism
-from inid.dpsgd.clipping import Clipping
+from inid.dpsgd.clipped_sums import Clipping
 from inid.noise import add_noise, current_source
 from inid.planning import NoisePlan, plan
 from inid.promises import GaussianDP, PureDP

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from inid.dpsgd import kernels
-from inid.dpsgd.rows import Dense, Rows, row_norms
+from inid.dpsgd import gpu_kernels
+from inid.dpsgd.gradient_rows import Dense, Rows, row_norms
 
 __all__ = ["LEAST", "MARGIN", "MOST", "Clipping", "GroupRows", "Rule", "Sums"]
 
@@ -177,8 +177,8 @@ def _held(own: Rows, scale: float, bound: float, quantum: float | None, kind: to
     """The sum of the rows times `scale`, every entry held to a bound."""
 
     def work(rows: Tensor) -> Tensor:
-        if quantum is None and kind == torch.float32 and kernels.usable(rows, rows.shape[0]):
-            return kernels.held_sum(rows, scale, _below(bound))
+        if quantum is None and kind == torch.float32 and gpu_kernels.usable(rows, rows.shape[0]):
+            return gpu_kernels.held_sum(rows, scale, _below(bound))
         scaled = (rows if rows.dtype == torch.float64 else rows.float()) * scale
         limit = bound if scaled.dtype == kind == torch.float64 else _below(bound)
         held = scaled.clamp_(-limit, limit)

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from inid import arguments
 from inid.dpsgd.accountant import Mechanism
-from inid.dpsgd.clipping import LEAST, MOST
-from inid.dpsgd.noising import Source, add_planned_noise
+from inid.dpsgd.clipped_sums import LEAST, MOST
+from inid.dpsgd.step_noise import Source, add_planned_noise
 from inid.errors import ArgumentError
 from inid.planning import plan
 from inid.promises import GaussianDP, PureDP

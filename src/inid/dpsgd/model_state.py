@@ -47,7 +47,7 @@ class Watch:
         watched = self.tensors()
         # The second name for the memory holds it: its address cannot come back as that of other memory.
         self._before = [
-            (each, each._version, each.data if _plain(each) else None)  # noqa: SLF001 - see `taps`
+            (each, each._version, each.data if _plain(each) else None)  # noqa: SLF001 - see `per_example_gradients`
             for each in watched
         ]
         looked_at = self._forwards <= _FIRST or self._forwards % _EVERY == 0
@@ -60,7 +60,7 @@ class Watch:
         return (
             len(watched) == len(before)
             and all(
-                new is old and new._version == version and (held is None or self._same_place(new, held))  # noqa: SLF001 - see `taps`
+                new is old and new._version == version and (held is None or self._same_place(new, held))  # noqa: SLF001 - see `per_example_gradients`
                 for new, (old, version, held) in zip(watched, before, strict=True)
             )
             and (values is None or all(map(torch.equal, values, self._fingerprints(watched))))

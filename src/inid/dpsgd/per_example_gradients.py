@@ -23,11 +23,11 @@ from torch.nn.utils import parametrize
 from torch.utils import _pytree as pytree
 
 from inid.dpsgd.calls import Call
-from inid.dpsgd.clipping import GroupRows, Rule, Sums
+from inid.dpsgd.clipped_sums import GroupRows, Rule, Sums
+from inid.dpsgd.gradient_rows import Dense, Rows
 from inid.dpsgd.layers import Formula, formula_of, has_batch
-from inid.dpsgd.one_by_one import run_one_by_one
-from inid.dpsgd.rows import Dense, Rows
-from inid.dpsgd.unchanged import Watch
+from inid.dpsgd.model_state import Watch
+from inid.dpsgd.vmap_gradients import run_one_by_one
 from inid.errors import GuaranteeError
 
 __all__ = ["Places", "Recorder", "is_private", "units_of"]
