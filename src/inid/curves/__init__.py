@@ -16,7 +16,7 @@ reading in `bounds`.
 
 from inid.curves.bounds import delta_bounds, delta_estimate, epsilon_bounds, epsilon_estimate
 from inid.curves.losses import Composed, Loss, PrivacyLoss, Subsampled
-from inid.curves.renyi import renyi
+from inid.curves.renyi import renyi, renyi_laplace, renyi_subsampled_gaussian, renyi_subsampled_laplace
 
 __all__ = [
     "Composed",
@@ -28,4 +28,7 @@ __all__ = [
     "epsilon_bounds",
     "epsilon_estimate",
     "renyi",
+    "renyi_laplace",
+    "renyi_subsampled_gaussian",
+    "renyi_subsampled_laplace",
 ]

@@ -1,4 +1,4 @@
-"""Enclosures of exp and of the normal tail in integer arithmetic: the lower and upper end always bracket the truth.
+"""Enclosures of exp, log and the normal tail in integer arithmetic: the lower and upper end always bracket the truth.
 
 A real x is held as two integers (low, high) with low <= x 2^bits <= high. Every operation rounds its low end down and
 its high end up, so the error term of a result is the distance of its ends, and nothing depends on the accuracy of a
@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from inid.numbers.pi import pi
 
-__all__ = ["Enclosure", "density", "enclose", "exp", "mills_ratio"]
+__all__ = ["Enclosure", "density", "enclose", "exp", "log", "log_two", "mills_ratio"]
 
 Enclosure = tuple[int, int]
 
@@ -54,6 +54,54 @@ def exp(x: Enclosure, bits: int) -> Enclosure:
         high = _ceil_shift(high * high, fine)
     drop = halvings + 16
     return low >> drop, _ceil_shift(high, drop)
+
+
+@lru_cache(maxsize=256)
+def log(x: Fraction, bits: int) -> Enclosure:
+    """An enclosure of the natural logarithm of x >= 1.
+
+    x = m 2^n with 1 <= m < 2, log m = 2 artanh z = 2 (z + z^3/3 + z^5/5 + ...) with z = (m-1)/(m+1) <= 1/3, and
+    log 2 is the same series at z = 1/3. The terms fall by a factor of 9 at least, so the rest of the series is below
+    its last term.
+
+    >>> low, high = log(Fraction(10), 80)
+    >>> low / 2**80 <= math.log(10) <= high / 2**80 and high - low < 2**12
+    True
+    """
+    if x < 1:
+        raise ValueError(f"log needs an argument of at least 1, got {x}")
+    exponent = x.numerator.bit_length() - x.denominator.bit_length()
+    if x < Fraction(2) ** exponent:
+        exponent -= 1
+    low, high = _log_of_mantissa(x / 2**exponent, bits)
+    if not exponent:
+        return low, high
+    two_low, two_high = log_two(bits)
+    return low + exponent * two_low, high + exponent * two_high
+
+
+@lru_cache(maxsize=64)
+def log_two(bits: int) -> Enclosure:
+    """An enclosure of log 2.
+
+    >>> low, high = log_two(80)
+    >>> low / 2**80 <= math.log(2) <= high / 2**80
+    True
+    """
+    return _log_of_mantissa(Fraction(2), bits)
+
+
+def _log_of_mantissa(m: Fraction, bits: int) -> Enclosure:
+    fine = bits + 16
+    low_z, high_z = enclose((m - 1) / (m + 1), fine)
+    low_square, high_square = low_z * low_z >> fine, _ceil_shift(high_z * high_z, fine)
+    low_power, high_power, low, high, odd = low_z, high_z, low_z, high_z, 1
+    while high_power > 2:
+        odd += 2
+        low_power, high_power = low_power * low_square >> fine, _ceil_shift(high_power * high_square, fine)
+        low += low_power // odd
+        high += high_power // odd + 1
+    return low >> 15, _ceil_shift(high + high_power, 15)  # 2 artanh z
 
 
 def density(x: Fraction, bits: int) -> Enclosure:
