@@ -8,8 +8,8 @@ import pytest
 
 import inid
 from inid import learn
+from inid.fixed_point import fixed_columns
 from inid.learn import moments, second_moments, smoothness
-from inid.learn.fixed_point import fixed_columns
 from inid.learn.moments import column_costs, typical_cost
 
 BUDGETS = [inid.ApproxDP(epsilon=1.0, delta=1e-6), inid.PureDP(epsilon=1.0)]

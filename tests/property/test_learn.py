@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import inid
 from inid import learn
+from inid.fixed_point import fixed_columns
 from inid.learn import descent, moments, pca, second_moments, smoothness
-from inid.learn.fixed_point import fixed_columns
 from inid.learn.gradients import (
     FEATURE_BITS,
     Gradients,

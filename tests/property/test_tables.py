@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from inid import tables
-from inid.tables.grids import Grid, conversion_slack, largest_unit
+from inid.fixed_point import Grid, conversion_slack, largest_unit
 from scanning import scan
 
 SCHEMA = {"x": pl.Float64, "y": pl.Float64, "kind": pl.String, "place": pl.Int64, "user": pl.Int64, "when": pl.Int64}

@@ -23,7 +23,7 @@ from scipy import special
 from inid.accounting import Ledger
 from inid.arguments import Floats, choice, integer, real, shown
 from inid.errors import ArgumentError
-from inid.learn.fixed_point import fixed_columns, product_bits
+from inid.fixed_point import fixed_columns, product_bits
 from inid.learn.gradients import FEATURE_BITS, Gradients, Loss, bounded_features, short, whole_steps
 from inid.learn.headroom import with_headroom
 from inid.learn.reading import read_bounds, read_budget, read_ledger, read_sizes

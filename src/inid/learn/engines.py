@@ -10,7 +10,7 @@ import numpy as np
 
 from inid.arguments import Floats, shown
 from inid.errors import ArgumentError
-from inid.learn.fixed_point import Columns
+from inid.fixed_point import Columns
 from inid.tables import Table
 from inid.tables.engines import Role, guarded, optional
 

@@ -21,8 +21,8 @@ from scipy.linalg.blas import daxpy
 from scipy.special import expit
 
 from inid.arguments import Floats
+from inid.fixed_point import Columns
 from inid.learn.compiled import BLOCK, clipped_sum
-from inid.learn.fixed_point import Columns
 
 __all__ = [
     "FEATURE_BITS",
@@ -97,7 +97,7 @@ class LogisticLoss:
 def bounded_features(data: Floats, columns: Columns, *, constant: bool) -> Floats:
     """The columns within their bounds, as rows of 26 significant bits, with a last row of ones if there is a constant.
 
-    >>> from inid.learn.fixed_point import fixed_columns
+    >>> from inid.fixed_point import fixed_columns
     >>> columns = fixed_columns(np.array([0.0]), np.array([3.0]), FEATURE_BITS, centre=False)
     >>> bounded_features(np.array([[0.1], [np.nan], [np.inf]]), columns, constant=True).round(6).tolist()
     [[0.1, 1.5, 3.0], [1.0, 1.0, 1.0]]

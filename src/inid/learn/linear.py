@@ -15,9 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from inid.accounting import Ledger
 from inid.arguments import Floats, choice, real
+from inid.fixed_point import Columns, fixed_columns, product_bits
 from inid.learn.base import PrivateEstimator
 from inid.learn.descent import Descent
-from inid.learn.fixed_point import Columns, fixed_columns, product_bits
 from inid.learn.gradients import SquaredLoss
 from inid.learn.moments import column_costs, euclidean, typical_cost
 from inid.learn.reading import read_bounds, read_budget, read_matrix, read_target

@@ -9,9 +9,9 @@ import numpy as np
 from inid.accounting import Ledger
 from inid.arguments import Floats, choice
 from inid.errors import ArgumentError
+from inid.fixed_point import fixed_columns, product_bits
 from inid.learn.base import PrivateEstimator
 from inid.learn.engines import bounded_columns, row_count, table_moments
-from inid.learn.fixed_point import fixed_columns, product_bits
 from inid.learn.reading import read_bounds, read_budget, read_matrix, read_sizes
 from inid.learn.second_moments import exact_moments, nearest_psd, plan_moments, release_moments
 from inid.tables import Table

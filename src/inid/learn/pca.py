@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 from inid.accounting import Ledger
 from inid.arguments import Floats, choice, integer, real, shown
 from inid.errors import ArgumentError
+from inid.fixed_point import product_bits
 from inid.learn.base import PrivateEstimator
-from inid.learn.fixed_point import product_bits
 from inid.learn.headroom import with_headroom
 from inid.learn.reading import read_budget, read_matrix
 from inid.learn.second_moments import symmetric

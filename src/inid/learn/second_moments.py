@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from inid.accounting import Ledger
 from inid.arguments import Floats
-from inid.learn.fixed_point import Columns
+from inid.fixed_point import Columns
 from inid.learn.headroom import with_headroom
 from inid.planning import NoisePlan, plan
 from inid.promises import Budget

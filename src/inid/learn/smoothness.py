@@ -16,7 +16,7 @@ import numpy as np
 from inid.accounting import Ledger
 from inid.arguments import Floats, choice
 from inid.errors import ArgumentError
-from inid.learn.fixed_point import Columns, fixed_columns, product_bits
+from inid.fixed_point import Columns, fixed_columns, product_bits
 from inid.learn.headroom import with_headroom
 from inid.learn.reading import read_bounds, read_budget, read_rows
 from inid.noise import current_source

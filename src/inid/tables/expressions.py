@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from inid.fixed_point import Grid
 from inid.tables.engines import EngineError, Role, Source, guarded, optional
 from inid.tables.facts import Bins, Categories, Key, Person
-from inid.tables.grids import Grid
 from inid.tables.items import Item
 from inid.tables.statistics import Layout
 

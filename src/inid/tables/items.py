@@ -9,8 +9,8 @@ from itertools import product as all_pairs
 from typing import Literal
 
 from inid.errors import ArgumentError
+from inid.fixed_point import Grid
 from inid.tables.facts import Bins, Categories
-from inid.tables.grids import Grid
 
 __all__ = ["Item", "count_item", "histogram_item", "product_item", "sum_item"]
 

@@ -28,9 +28,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from inid.arguments import Floats
+from inid.fixed_point import conversion_slack
 from inid.sets import Neighbours, Sensitivity
 from inid.sets.moments import replaced_products
-from inid.tables.grids import conversion_slack
 from inid.tables.items import Item
 from inid.tables.statistics import Layout
 

@@ -7,8 +7,8 @@ from typing import Literal
 
 from inid.arguments import real, shown
 from inid.errors import ArgumentError
+from inid.fixed_point import Grid, largest_unit
 from inid.tables.facts import Bins, Categories
-from inid.tables.grids import Grid, largest_unit
 from inid.tables.items import Item, count_item, histogram_item, product_item, sum_item
 
 __all__ = ["Layout", "Statistic", "lay_out", "read_tolerances", "slopes"]

@@ -6,8 +6,8 @@ import pytest
 
 import inid
 from inid import learn
+from inid.fixed_point import fixed_columns, product_bits
 from inid.learn.engines import table_moments
-from inid.learn.fixed_point import fixed_columns, product_bits
 from inid.learn.second_moments import exact_moments
 from inid.tables import Person, Table
 from needs import needs

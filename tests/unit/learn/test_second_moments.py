@@ -5,7 +5,7 @@ import pytest
 
 import inid
 from inid import learn
-from inid.learn.fixed_point import fixed_columns
+from inid.fixed_point import fixed_columns
 from inid.learn.second_moments import Moments, box_sets, nearest_psd, plan_moments
 
 ONE = inid.GaussianDP(mu=1.0)
