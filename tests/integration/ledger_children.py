@@ -9,6 +9,7 @@ import inid
 from inid.accounting import Ledger
 
 PRICE = 0.01
+RUN_STEPS = 600
 
 
 def small_plan() -> inid.NoisePlan:
@@ -49,3 +50,20 @@ def open_and_report(address: str, name: str, total: inid.Budget, results: "Queue
         results.put(f"{type(error).__name__}: {error}")
     else:
         results.put("opened")
+
+
+def long_run() -> inid.Composition:
+    step = inid.plan(inid.Sensitivity.ball(10, l2=1.0), inid.GaussianDP(0.1), mechanism="gaussian")
+    return inid.subsample(step, rate=0.001, steps=RUN_STEPS)
+
+
+def lease_forever(address: str, name: str, charge: int, taken: Path) -> None:
+    """Lease steps of one charge, then take them (a line each in a file), until killed or until none is left."""
+    sink = os.open(taken, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    with Ledger.open(address, name=name) as ledger:
+        while True:
+            try:
+                steps = ledger.lease_steps(charge, 3)
+            except inid.BudgetError:
+                return
+            os.write(sink, "".join(f"{step}\n" for step in steps).encode())

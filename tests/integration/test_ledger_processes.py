@@ -69,6 +69,31 @@ def test_a_killed_process_never_leaves_a_release_unrecorded(address: str, name: 
     assert len(recorded) - len(shown) <= 100
 
 
+def test_processes_that_are_killed_never_take_a_step_twice(address: str, name: str, tmp_path: Path) -> None:
+    """Four at a time lease steps of one charge and are killed at any moment: every number is taken at most once."""
+    taken, moments = tmp_path / "taken", random.Random(7)  # noqa: S311 - moments, not secrets
+    taken.touch()
+    with Ledger.open(address, total=inid.ApproxDP(3.0, 1e-6), name=name) as ledger:
+        receipt = ledger.charge(ledger_children.long_run())
+    arguments = (address, name, receipt.id, taken)
+    for _ in range(5):
+        children = [CONTEXT.Process(target=ledger_children.lease_forever, args=arguments) for _ in range(4)]
+        for child in children:
+            child.start()
+        time.sleep(moments.uniform(0.1, 0.4))
+        for child in children:
+            assert child.pid is not None
+            os.kill(child.pid, signal.SIGKILL)
+            child.join(timeout=60)
+    ledger_children.lease_forever(*arguments)  # the rest
+    steps = [int(line) for line in taken.read_text().split()]
+    assert len(set(steps)) == len(steps) > 0
+    assert max(steps) < ledger_children.RUN_STEPS
+    with Ledger.open(address, name=name) as ledger:
+        assert ledger.steps_left(receipt) == 0
+        assert len(ledger.history()) == 1
+
+
 def test_a_second_process_with_another_total_is_refused(address: str, name: str) -> None:
     with Ledger.open(address, total=inid.PureDP(epsilon=1.0), name=name) as ledger:
         for total, answer in [(inid.PureDP(epsilon=2.0), "BudgetError"), (inid.PureDP(epsilon=1.0), "opened")]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import inid
-from inid.accounting.interop import from_dp_event, to_dp_event
+from inid.accounting.exchange import from_dp_event, to_dp_event
 from inid.sets import laplace_ratios
 
 S = inid.Sensitivity

@@ -1,14 +1,25 @@
 """Budgets that several releases share.
 
 A `Ledger` is charged before each release and refuses what does not fit its total; `verify_record` checks a charge, or
-a release, from its record alone. Start reading in `ledger`, then `rules` (what a history may cost) and `currencies`
+a release, from its record alone. Start reading in `ledger`, then `rules` (what a history may cost) and `costs`
 (what a plan costs). `compose` and `subsample` give the exact curve of releases that are all fixed in advance, and
-`interop` exchanges them with dp_accounting.
+`exchange` exchanges them with dp_accounting.
 """
 
 from inid.accounting.amounts import Spending
+from inid.accounting.charges import CompositionProof
 from inid.accounting.composition import Composition, compose, subsample
 from inid.accounting.ledger import Ledger
 from inid.accounting.records import Receipt, Record, verify_record
 
-__all__ = ["Composition", "Ledger", "Receipt", "Record", "Spending", "compose", "subsample", "verify_record"]
+__all__ = [
+    "Composition",
+    "CompositionProof",
+    "Ledger",
+    "Receipt",
+    "Record",
+    "Spending",
+    "compose",
+    "subsample",
+    "verify_record",
+]

@@ -1,30 +1,32 @@
 """The ledger: a budget that several releases share, which cannot be spent twice and whose record cannot be lost.
 
 Charge first, then look: a charge has been committed before `charge` returns, so a crash loses budget, never privacy.
-What a plan costs is in `currencies`, what a history may cost in `rules`, where it is kept in `stores` and `databases`.
+What a plan costs is in `costs`, what a history may cost in `rules`, where it is kept in `stores` and `databases`.
 """
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
-from inid.accounting.amounts import Amounts, Spending, added, amounts_from_text, amounts_to_text
-from inid.accounting.currencies import costs
-from inid.accounting.records import Receipt, Record, Row, first_digest, make_row
+from inid.accounting.amounts import Amounts, Spending, added, amounts_from_text
+from inid.accounting.charges import Charge, covered
+from inid.accounting.composition import Composition
+from inid.accounting.history import History, is_lease, lease_text
+from inid.accounting.records import Receipt, Record, Row, make_row
 from inid.accounting.rules import Terms, accepts
 from inid.accounting.settings import Settings, read_word
-from inid.accounting.stores import Head, MemoryStore, Store, Transaction
-from inid.arguments import real, shown
+from inid.accounting.stores import MemoryStore, Store, Transaction
+from inid.arguments import integer, real, shown
 from inid.errors import ArgumentError, BudgetError, GuaranteeError, RecordError
 from inid.planning import NoisePlan
 from inid.promises import Budget
+from inid.sets import Neighbours
 
 if TYPE_CHECKING:
     from inid.accounting.databases import DatabaseStore
@@ -33,15 +35,6 @@ __all__ = ["Ledger"]
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _POSTGRES = ("postgresql://", "postgresql+psycopg://")
-
-
-@dataclass(frozen=True)
-class _Seen:
-    """A prefix of the history that was read and found whole: its length, sums and last digest."""
-
-    charges: int
-    sums: Amounts
-    digest: str
 
 
 class Ledger:
@@ -53,8 +46,13 @@ class Ledger:
     Args:
         total: The promise that all charges together keep.
         rule: "auto", or "gaussian" for an ApproxDP total that is spent in Gaussian DP alone, with undivided delta.
-        neighbours: "add_remove" or "replace": the relation that every plan charged must be for.
+        neighbours: "add_remove", "replace" or "zero_out": the relation that every plan charged must be for. A ledger of
+            zero_out neighbours takes plans for add_remove too, at equal cost.
         unit: What one neighbour differs in, in words: "row", "user", "household".
+        currency: In what `part` counts: "epsilon", "mu^2" or "renyi" for an ApproxDP total. Totals that count in one
+            currency need not state it.
+        order: The whole Renyi order of an ApproxDP total; left out, about the best one for Gaussian noise. For private
+            training a smaller one may serve better.
 
     Raises:
         ArgumentError: An argument is malformed.
@@ -72,8 +70,17 @@ class Ledger:
       epsilon   0.8    0.2   1
     """
 
-    def __init__(self, total: Budget, rule: str = "auto", neighbours: str = "add_remove", unit: str = "row") -> None:
-        settings = Settings.make(total, rule, neighbours, unit)
+    def __init__(
+        self,
+        total: Budget,
+        rule: str = "auto",
+        neighbours: str = "add_remove",
+        unit: str = "row",
+        *,
+        currency: str | None = None,
+        order: int | None = None,
+    ) -> None:
+        settings = Settings.make(total, rule, neighbours, unit, currency, order)
         self._attach(MemoryStore(settings), settings.to_text(), "")
 
     @classmethod
@@ -86,6 +93,8 @@ class Ledger:
         neighbours: str | None = None,
         unit: str | None = None,
         *,
+        currency: str | None = None,
+        order: int | None = None,
         timeout: float = 30.0,
     ) -> Self:
         """Open the ledger of this name in a database, or make it.
@@ -97,6 +106,8 @@ class Ledger:
             rule: As for `Ledger` when it is made ("auto" by default); checked, when given, if it exists.
             neighbours: Likewise ("add_remove" by default).
             unit: Likewise ("row" by default).
+            currency: Likewise (none by default).
+            order: Likewise (chosen by default).
             timeout: How many seconds to wait for another process that is charging.
 
         Raises:
@@ -120,8 +131,14 @@ class Ledger:
         wait = real("timeout", timeout, above=0, cure="pass the seconds to wait, for example timeout=30")
         wanted = None
         if total is not None:
-            given = (("auto", rule), ("add_remove", neighbours), ("row", unit))
-            wanted = Settings.make(total, *(usual if own is None else own for usual, own in given))
+            wanted = Settings.make(
+                total,
+                "auto" if rule is None else rule,
+                "add_remove" if neighbours is None else neighbours,
+                "row" if unit is None else unit,
+                currency,
+                order,
+            )
         store = _database(url_or_path, name, wait)
         stored = store.load()
         if stored is None:
@@ -130,7 +147,9 @@ class Ledger:
             stored = store.create(wanted)
         self = cls.__new__(cls)
         self._attach(store, stored, name)
-        self._settings.require(total, rule, neighbours, unit, store.where)
+        self._settings.require(
+            store.where, total=total, rule=rule, neighbours=neighbours, unit=unit, currency=currency, order=order
+        )
         return self
 
     def _attach(self, store: Store, settings: str, name: str) -> None:
@@ -154,7 +173,7 @@ class Ledger:
         return self._settings.rule
 
     @property
-    def neighbours(self) -> str:
+    def neighbours(self) -> Neighbours:
         """The neighbouring relation that every plan must be for."""
         return self._settings.neighbours
 
@@ -168,41 +187,87 @@ class Ledger:
         """Whether the ledger outlives this process."""
         return self._store.persistent
 
-    def charge(self, plan: NoisePlan, label: str = "", private: bool = True) -> Receipt:
-        """Pay for one release of a plan; when this returns, the charge is committed and noise may be drawn.
+    def charge(self, plan: NoisePlan | Composition, label: str = "", private: bool = True) -> Receipt:
+        """Pay for one release of a plan, or for a composition; when this returns, the charge is committed.
 
         Args:
-            plan: What will be released once. Its guarantee is proved before anything is charged.
+            plan: What will be released once. Its guarantee is proved before anything is charged. A composition, such as
+                `inid.subsample(plan, rate=0.01, steps=1000)`, is paid for as a whole; its steps are taken with
+                `lease_steps`. Stopping early is covered.
             label: A note for the history.
             private: False for what is drawn under `inid.testing`'s unsafe contexts, which a lasting ledger refuses.
 
         Raises:
-            ArgumentError: Not a plan, or a label that cannot be stored.
+            ArgumentError: Not a plan or a composition, or a label that cannot be stored.
             GuaranteeError: The plan does not keep its own promise.
             BudgetError: The charge does not fit, the plan is of a kind or a neighbouring relation that this ledger does
                 not take, or the database failed. Nothing may be released.
             RecordError: The stored history is damaged. Nothing may be released.
         """
         text = read_word("label", label, empty=True)
-        price = self._price(plan)
+        charge = self._priced(plan)
         if private is not True and self.persistent:
             raise BudgetError(
                 "a lasting ledger takes no charges for releases without real noise (private=False): "
                 "test with a ledger in memory, Ledger(total=...)."
             )
-        with self._lock:
-            with self._transaction(writes=True) as transaction:
-                seen = self._caught_up(transaction, self._seen)
-                cost = self._fitting(seen, plan, price)
-                row = make_row(seen.charges + 1, text, plan, cost, seen.digest)
-                after = _Seen(row.number, added(seen.sums, cost), row.digest)
-                sums = amounts_to_text(after.sums)
-                transaction.append(row, Head(self._settings_text, after.charges, sums, after.digest))
-            self._seen = after  # only now: the transaction has committed
-        return Receipt(row.number, row.time, row.label, self._spending(cost))
+        row, cost = self._append(lambda seen: (text, charge.texts(), self._fitting(seen, charge)))
+        return Receipt(row.number, row.time, row.label, self._spending(cost), charge.neighbours, row.digest)
 
-    def can_afford(self, plan: NoisePlan) -> bool:
-        """Whether `charge` would accept this plan now. Changes nothing; another process may still be faster.
+    def lease_steps(self, receipt: Receipt | Record | int, count: int) -> range:
+        """Take the next steps of a composition that was charged; no step number is ever handed out twice.
+
+        A training run pays for all its steps first and leases their numbers before it takes them. Whoever goes back to
+        an earlier checkpoint and on from there takes new steps, and leases new numbers for them: what the charge paid
+        for cannot be exceeded, whatever crashes or is repeated. A step that was leased and not taken is lost.
+
+        Args:
+            receipt: What `charge` returned, a line of `history()`, or the number of the charge.
+            count: How many steps.
+
+        Returns:
+            The numbers of the steps; those of a charge count from 0.
+
+        Raises:
+            ArgumentError: Not a receipt, or not a count.
+            BudgetError: The charge has fewer steps left, or is not one of this ledger's that has steps.
+            RecordError: The stored history is damaged.
+
+        >>> import inid
+        >>> ledger = Ledger(total=inid.ApproxDP(epsilon=3.0, delta=1e-6))
+        >>> p = inid.plan(inid.Sensitivity.ball(10, l2=1.0), inid.GaussianDP(mu=1.0), mechanism="gaussian")
+        >>> receipt = ledger.charge(inid.subsample(p, rate=0.01, steps=100), label="training")
+        >>> ledger.lease_steps(receipt, 60), ledger.lease_steps(receipt, 40)
+        (range(0, 60), range(60, 100))
+        """
+        wanted = integer("count", count, least=1, cure="pass how many steps to take")
+        taken: list[range] = []
+
+        def lease(seen: History) -> tuple[str, tuple[str, str], Amounts]:
+            number, left = self._charge_with_steps(seen, receipt)
+            if wanted > left:
+                raise BudgetError(
+                    f"charge {number} has {left} of its {seen.steps[number].charged} steps left, not {wanted}: steps "
+                    "that were leased are spent. Lease fewer, or charge the ledger for more steps."
+                )
+            first = seen.steps[number].leased
+            taken.append(range(first, first + wanted))
+            return "", (lease_text(number, first, wanted), "{}"), self._terms.nothing
+
+        self._append(lease)
+        return taken[-1]
+
+    def steps_left(self, receipt: Receipt | Record | int) -> int:
+        """How many steps of a charged composition can still be leased.
+
+        Raises:
+            ArgumentError: Not a receipt.
+            BudgetError: The charge is not one of this ledger's that has steps.
+        """
+        return self._charge_with_steps(self._read(), receipt)[1]
+
+    def can_afford(self, plan: NoisePlan | Composition) -> bool:
+        """Whether `charge` would accept this now. Changes nothing; another process may still be faster.
 
         Raises:
             ArgumentError: Not a plan.
@@ -210,12 +275,12 @@ class Ledger:
             RecordError: The stored history is damaged.
         """
         try:
-            price = self._price(plan)
+            charge = self._priced(plan)
         except (BudgetError, GuaranteeError):
             return False
         seen = self._read()
         try:
-            self._fitting(seen, plan, price)
+            self._fitting(seen, charge)
         except BudgetError:
             return False
         return True
@@ -237,7 +302,7 @@ class Ledger:
         with self._lock, self._transaction(writes=False) as transaction:
             self._caught_up(transaction, self._nothing_seen())
             rows = transaction.rows(0)
-        return tuple(self._record(row) for row in rows)
+        return tuple(self._record(row) for row in rows if not is_lease(row))
 
     def close(self) -> None:
         """Let go of the store; every later call on this object is an error. What is stored stays."""
@@ -292,10 +357,36 @@ class Ledger:
     def _terms(self) -> Terms:
         return self._settings.terms
 
-    def _nothing_seen(self) -> _Seen:
-        return _Seen(0, self._terms.nothing, first_digest(self._settings_text))
+    def _nothing_seen(self) -> History:
+        return History.empty(self._settings_text, self._terms)
 
-    def _read(self) -> _Seen:
+    def _append(self, make: Callable[[History], tuple[str, tuple[str, str], Amounts]]) -> tuple[Row, Amounts]:
+        """Add the row whose label, texts and cost follow from the whole history, or raise and leave it as it was."""
+        with self._lock:
+            with self._transaction(writes=True) as transaction:
+                seen = self._caught_up(transaction, self._seen)
+                label, texts, cost = make(seen)
+                row = make_row(seen.rows + 1, label, texts, cost, seen.digest)
+                after = seen.after(row, self._terms)
+                transaction.append(row, after.head(self._settings_text))
+            self._seen = after  # only now: the transaction has committed
+        return row, cost
+
+    def _charge_with_steps(self, seen: History, receipt: Receipt | Record | int) -> tuple[int, int]:
+        """The number of a charge that has steps, and how many of them are left."""
+        given = receipt.id if isinstance(receipt, (Receipt, Record)) else receipt
+        number = integer("receipt", given, least=1, cure="pass what charge() returned, or the number of the charge")
+        state = seen.steps.get(number)
+        if state is None:
+            raise BudgetError(
+                f"charge {number} of this ledger is not a composition with steps: charge one first, for example "
+                "ledger.charge(inid.subsample(plan, rate=0.01, steps=1000))."
+            )
+        if isinstance(receipt, (Receipt, Record)) and receipt.digest != state.digest:
+            raise BudgetError(f"the receipt is not of charge {number} of this ledger: pass the one it returned.")
+        return number, state.charged - state.leased
+
+    def _read(self) -> History:
         with self._lock:
             with self._transaction(writes=False) as transaction:
                 self._seen = self._caught_up(transaction, self._seen)
@@ -308,7 +399,7 @@ class Ledger:
         with self._store.transaction(writes=writes) as transaction:
             yield transaction
 
-    def _caught_up(self, transaction: Transaction, seen: _Seen) -> _Seen:
+    def _caught_up(self, transaction: Transaction, seen: History) -> History:
         """The history up to now: rows not seen before are chained, parsed and summed, then compared with the head.
 
         Raises:
@@ -317,12 +408,11 @@ class Ledger:
         head = transaction.head()
         if head.settings != self._settings_text:
             raise self._damaged("its settings have changed")
-        for row in transaction.rows(seen.charges):
-            if row.number != seen.charges + 1 or not row.follows(seen.digest):
-                raise self._damaged(f"charge {shown(row.number)} is missing, changed or half written")
-            cost = amounts_from_text(row.cost, self._terms.currencies)
-            seen = _Seen(row.number, added(seen.sums, cost), row.digest)
-        if (head.charges, head.spent, head.digest) != (seen.charges, amounts_to_text(seen.sums), seen.digest):
+        try:
+            seen = seen.continued(transaction.rows(seen.rows), self._terms)
+        except RecordError as error:
+            raise self._damaged(str(error)) from None
+        if head != seen.head(self._settings_text):
             raise self._damaged("its stored sums are not the sums of its charges")
         return seen
 
@@ -332,33 +422,30 @@ class Ledger:
             "restore it from a backup that is not older than the last release."
         )
 
-    def _price(self, plan: NoisePlan) -> Amounts:
-        """What a plan costs in the ledger's currencies, after its promise has been proved."""
-        if not isinstance(plan, NoisePlan):
-            raise ArgumentError(f"plan must be a NoisePlan made by inid.plan(...), got {shown(plan)}: pass the plan.")
-        # Dropping the rows that are nothing makes add_remove neighbours of zero_out ones, so such a charge covers both.
-        covered = ("zero_out", "add_remove") if self.neighbours == "zero_out" else (self.neighbours,)
-        if plan.sensitivity.neighbours not in covered:
+    def _priced(self, what: NoisePlan | Composition) -> Charge:
+        """What would be charged, proved, with its price in the ledger's currencies."""
+        charge = Charge.of(what, self._terms.currencies, self._terms.order)
+        if not covered(self.neighbours, charge.neighbours):
             raise BudgetError(
-                f'the plan is for neighbours="{plan.sensitivity.neighbours}", the ledger counts "{self.neighbours}", '
-                f'and the two do not add up: plan with neighbours="{self.neighbours}".'
+                f'the plan is for neighbours="{charge.neighbours}", the ledger counts "{self.neighbours}", '
+                f"and the two do not add up: {_cure(self.neighbours, charge.neighbours)}."
             )
-        _ = plan.certificate  # raises when the plan breaks its promise
-        return costs(plan, self._terms.currencies, self._terms.order)
+        return charge
 
-    def _fitting(self, seen: _Seen, plan: NoisePlan, price: Amounts) -> Amounts:
+    def _fitting(self, seen: History, charge: Charge) -> Amounts:
         """The cost to record, if some rule accepts the whole history with this charge.
 
         Raises:
             BudgetError: No rule does.
         """
+        price = charge.price
         if accepts(self._terms, added(seen.sums, price)):
             return price
-        if self._terms.whole and seen.charges == 0 and plan.budget == self.total:
+        if self._terms.whole and seen.charges == 0 and charge.promise == self.total:
             return self._terms.everything
         if all(amount is None for amount in price.values()):
             raise BudgetError(
-                f"{plan.mechanism} noise under {plan.budget} has no cost that a total of {self.total} can count: "
+                f"{charge.name} has no cost that a total of {self.total} can count: "
                 'plan with PureDP or mechanism="laplace", or keep a ledger with an ApproxDP, GaussianDP or ZCDP total.'
             )
         if seen.charges and all(amount is None for amount in seen.sums.values()):
@@ -375,7 +462,7 @@ class Ledger:
     def _spending(self, amounts: Amounts) -> Spending:
         return Spending(tuple((c, amounts[c]) for c in self._terms.currencies), self._terms.order)
 
-    def _left(self, seen: _Seen) -> Spending:
+    def _left(self, seen: History) -> Spending:
         pairs = ((currency, limit, seen.sums[currency]) for currency, limit in self._terms.limits)
         rest = tuple((c, None if spent is None else max(limit - spent, Fraction(0))) for c, limit, spent in pairs)
         return Spending(rest, self._terms.order, left=True)
@@ -386,10 +473,20 @@ class Ledger:
         except ValueError:
             raise self._damaged(f"charge {row.number} does not parse") from None
         cost = self._spending(amounts_from_text(row.cost, self._terms.currencies))
-        return Record(row.number, row.time, row.label, plan, certificate, cost)
+        return Record(row.number, row.time, row.label, plan, certificate, cost, digest=row.digest)
 
 
-def _times(seen: _Seen) -> str:
+def _cure(ledger: Neighbours, charged: Neighbours) -> str:
+    """What to do about a relation that a ledger does not take."""
+    if (ledger, charged) == ("add_remove", "zero_out"):
+        return (
+            'a ledger made with neighbours="zero_out" takes both; here, state the sensitivity for "add_remove", '
+            "where the number of people is secret"
+        )
+    return f'plan with neighbours="{ledger}" (of the sensitivity, the estimator, the table or the training)'
+
+
+def _times(seen: History) -> str:
     return "1 charge" if seen.charges == 1 else f"{seen.charges} charges"
 
 

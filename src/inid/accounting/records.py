@@ -1,6 +1,5 @@
 """One charge, as it is stored and as it is read back: rows chained by digests, receipts, history, `verify_record`."""
 
-import json
 import math
 import re
 from collections.abc import Mapping
@@ -10,6 +9,7 @@ from hashlib import sha256
 from typing import Any
 
 from inid.accounting.amounts import Amounts, Spending, amounts_to_text
+from inid.accounting.charges import CompositionProof, composition_from_dict, proof_of
 from inid.arguments import shown
 from inid.errors import GuaranteeError, RecordError
 from inid.planning import Certificate, NoisePlan
@@ -43,21 +43,42 @@ class Row:
 
 @dataclass(frozen=True)
 class Receipt:
-    """Proof of a charge that is committed: noise may be drawn now."""
+    """Proof of a charge that is committed: noise may be drawn now.
+
+    Attributes:
+        id: The number of the charge in the ledger.
+        time: When it was charged, in UTC.
+        label: The caller's note.
+        cost: What it cost, currency by currency.
+        neighbours: The relation for which the cost holds.
+        digest: The digest of the charge's row, which tells ledgers apart.
+    """
 
     id: int
     time: str
     label: str
     cost: Spending
+    neighbours: str
+    digest: str
 
     def __str__(self) -> str:
-        named = f' "{self.label}"' if self.label else ""
-        return f"charge {self.id}{named} at {self.time}: {self.cost}"
+        return _line(self)
 
 
 @dataclass(frozen=True)
 class Record:
-    """One line of a ledger's history: what was charged, when, under which plan and which proof."""
+    """One line of a ledger's history: what was charged, when, by whom, under which plan and which proof.
+
+    Attributes:
+        id: The number of the charge in the ledger.
+        time: When it was charged, in UTC.
+        label: The caller's note.
+        plan: The record of the plan, or of the composition.
+        certificate: The record of its proof.
+        cost: What it cost, currency by currency.
+        by: Who charged it, "user@host", or "" where that was not recorded.
+        digest: The digest of its row.
+    """
 
     id: int
     time: str
@@ -65,6 +86,26 @@ class Record:
     plan: dict[str, Any]
     certificate: dict[str, Any]
     cost: Spending
+    by: str = ""
+    digest: str = ""
+
+    @property
+    def neighbours(self) -> str:
+        """The relation for which the charge holds."""
+        owner = self.plan if "neighbours" in self.plan else self.plan.get("sensitivity", {})
+        return str(owner.get("neighbours", "add_remove"))
+
+    @property
+    def promise(self) -> str:
+        """What was promised, in words."""
+        return str(self.certificate.get("promise", ""))
+
+    @property
+    def noise(self) -> str:
+        """How many coordinates of which noise, or how many steps, in words."""
+        if "dimension" in self.certificate:
+            return f"{self.certificate['dimension']} {self.certificate.get('mechanism', '')}"
+        return f"{self.certificate.get('steps', '')} steps"
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe dictionary, which `verify_record` takes as well."""
@@ -72,16 +113,23 @@ class Record:
             "id": self.id,
             "time": self.time,
             "label": self.label,
+            "by": self.by,
+            "neighbours": self.neighbours,
             "plan": self.plan,
             "certificate": self.certificate,
             "cost": self.cost.to_dict(),
         }
 
     def __str__(self) -> str:
-        return str(Receipt(self.id, self.time, self.label, self.cost))
+        return _line(self) + (f", by {self.by}" if self.by else "")
 
 
-def verify_record(record: object) -> Certificate:
+def _line(charge: Receipt | Record) -> str:
+    named = f' "{charge.label}"' if charge.label else ""
+    return f"charge {charge.id}{named} at {charge.time}: {charge.cost}, neighbours {charge.neighbours}"
+
+
+def verify_record(record: Record | Mapping[str, Any]) -> Certificate | CompositionProof:
     """Check a charge or a release again, from its record alone: plan, proof, and that they belong together.
 
     Args:
@@ -89,7 +137,7 @@ def verify_record(record: object) -> Certificate:
             `Release.to_dict()` or `Record.to_dict()`.
 
     Returns:
-        The certificate, proved anew from the plan's own numbers.
+        The certificate, proved anew from the plan's own numbers; for a composition, its costs computed anew.
 
     Raises:
         RecordError: The record does not parse, or its certificate is not the one of its plan.
@@ -110,8 +158,16 @@ def verify_record(record: object) -> Certificate:
         )
     if record.get("private", True) is not True:
         raise GuaranteeError("the record is of a release without real noise (private=False): it protects nobody.")
-    proof = NoisePlan.from_dict(record["plan"]).verify()
-    stored = record["certificate"]
+    try:
+        return _proved(record["plan"], record["certificate"])
+    except RecursionError:
+        raise RecordError("the record is nested too deeply: it was not written by this library.") from None
+
+
+def _proved(plan: object, stored: object) -> Certificate | CompositionProof:
+    if isinstance(plan, Mapping) and "inid_composition" in plan:
+        return proof_of(composition_from_dict(plan), stored)
+    proof = NoisePlan.from_dict(plan).verify()
     if not (isinstance(stored, Mapping) and _same(dict(stored), proof.to_dict())):
         raise RecordError("the certificate in the record is not the one that its plan proves: one of them was changed.")
     return proof
@@ -129,11 +185,11 @@ def _same(stored: dict[str, Any], proved: dict[str, Any]) -> bool:
     return all(math.isclose(float(a), float(b), rel_tol=_CURVE_DIGITS) for a, b in pairs)
 
 
-def make_row(number: int, label: str, plan: NoisePlan, cost: Amounts, previous: str) -> Row:
-    """The next row of a ledger, stamped now."""
+def make_row(number: int, label: str, texts: tuple[str, str], cost: Amounts, previous: str) -> Row:
+    """The next row of a ledger, stamped now; `texts` are the records of what is charged and of its proof."""
     time = datetime.now(UTC).isoformat(timespec="microseconds")
-    texts = _json(plan.to_dict()), _json(plan.certificate.to_dict()), amounts_to_text(cost)
-    return Row(number, time, label, *texts, _digest(previous, number, time, label, *texts))
+    content = (time, label, *texts, amounts_to_text(cost))
+    return Row(number, *content, _digest(previous, number, *content))
 
 
 def first_digest(settings: str) -> str:
@@ -147,10 +203,3 @@ def _digest(previous: str, *content: int | str) -> str:
         data = str(part).encode()
         whole.update(f"{len(data)}:".encode() + data)  # lengths keep ("ab", "c") apart from ("a", "bc")
     return whole.hexdigest()
-
-
-def _json(record: dict[str, Any]) -> str:
-    try:
-        return json.dumps(record, allow_nan=False)
-    except ValueError:
-        raise GuaranteeError("the plan holds a number that is not finite: make a new plan with plan().") from None

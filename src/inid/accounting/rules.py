@@ -9,7 +9,7 @@ history is kept as one exact sum per currency. It is accepted when at least one 
     ZCDP                     rho          rho
     ApproxDP                 (a) epsilon      epsilon, which uses no delta
                              (b) mu_squared   mu_0(epsilon, delta/2)^2
-                             (c) renyi        B(a) at delta/2, one order a
+                             (c) renyi        B(a) at delta/2, one whole order a
                              (d) the whole promise in one charge, on an empty ledger
     ApproxDP, "gaussian"     mu_squared   mu_0(epsilon, delta)^2
 """
@@ -21,7 +21,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from inid.accounting.amounts import Amounts, Currency, read
-from inid.arguments import choice, shown
+from inid.arguments import choice, integer, shown
 from inid.errors import ArgumentError, RecordError
 from inid.numbers import gaussian
 from inid.numbers.enclosures import enclose, exp
@@ -34,7 +34,7 @@ Rule = Literal["auto", "gaussian"]
 
 _RULES: tuple[Rule, ...] = ("auto", "gaussian")
 _GRID = 800
-_LEAST_EXPONENT, _MOST_EXPONENT = -20.0, 45.0  # of a - 1, natural logarithm
+_MOST_EXPONENT = 45.0  # of a - 1, natural logarithm
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,13 @@ class Terms:
         return {"limits": {currency: str(limit) for currency, limit in self.limits}, "order": order}
 
 
-def make_terms(total: Budget, rule: str = "auto") -> Terms:
+def make_terms(total: Budget, rule: str = "auto", order: int | None = None) -> Terms:
     """The limits that keep a promise under a rule, each on the safe side of its root and proved.
+
+    Args:
+        total: The promise.
+        rule: "auto" or "gaussian".
+        order: The Renyi order of rule (c), a whole number; about the best one for Gaussian noise when left out.
 
     Raises:
         ArgumentError: The total is not a budget, or the rule is unknown or does not fit the kind of total.
@@ -85,6 +90,10 @@ def make_terms(total: Budget, rule: str = "auto") -> Terms:
     choice("rule", rule, _RULES)
     if rule == "gaussian" and not isinstance(total, ApproxDP):
         raise ArgumentError(f'rule="gaussian" is for an ApproxDP total, got {total}: leave rule out.')
+    if order is not None:
+        if not isinstance(total, ApproxDP) or rule == "gaussian":
+            raise ArgumentError(f"order is for an ApproxDP total, got {total} under rule={rule!r}: leave order out.")
+        order = integer("order", order, least=2, cure="pass a whole Renyi order such as order=8, or leave it out")
     if isinstance(total, PureDP):
         terms = Terms((("epsilon", decimal_fraction(total.epsilon)),))
     elif isinstance(total, GaussianDP):
@@ -96,14 +105,14 @@ def make_terms(total: Budget, rule: str = "auto") -> Terms:
     elif isinstance(total, ApproxDP):
         half = _half(total.delta)
         mu = gaussian.mu_of(total.epsilon, half) if half else 0.0
-        order = _best_order(total)
-        renyi = max(_renyi_limit(total, order), Fraction(0))
+        chosen = Fraction(_best_order(total) if order is None else order)
+        renyi = max(_renyi_limit(total, chosen), Fraction(0))
         limits: tuple[tuple[Currency, Fraction], ...] = (
             ("epsilon", decimal_fraction(total.epsilon)),
             ("mu_squared", Fraction(mu) ** 2),
             ("renyi", renyi),
         )
-        terms = Terms(limits, order, whole=True)
+        terms = Terms(limits, chosen, whole=True)
     else:
         raise ArgumentError(
             f"total must be PureDP, ApproxDP, GaussianDP or ZCDP, got {shown(total)}: name the promise."
@@ -172,25 +181,22 @@ def _renyi_limit(total: ApproxDP, order: Fraction) -> Fraction:
     return Fraction(math.floor(exact * 2**96), 2**96)
 
 
-def _best_order(total: ApproxDP) -> Fraction:
-    """The order a that about maximises B(a)/a, the number of Gaussian charges that fit; any a > 1 would be valid."""
+def _best_order(total: ApproxDP) -> int:
+    """The whole order a >= 2 that about maximises B(a)/a, the number of Gaussian charges that fit.
+
+    Every order above 1 would be valid; whole ones have exact costs for subsampled steps.
+    """
     epsilon, log_half = total.epsilon, math.log(total.delta) - math.log(2)
 
-    def value(exponent: float) -> float:
-        less = math.exp(exponent)
-        return (epsilon + math.log1p(1 / less) + (log_half + math.log1p(less)) / less) / (1 + less)
+    def value(order: float) -> float:
+        less = order - 1
+        return (epsilon + math.log1p(1 / less) + (log_half + math.log1p(less)) / less) / order
 
-    width = (_MOST_EXPONENT - _LEAST_EXPONENT) / _GRID
-    best = max((_LEAST_EXPONENT + i * width for i in range(_GRID + 1)), key=value)
-    fine = max((best + (i / _GRID - 0.5) * 2 * width for i in range(_GRID + 1)), key=value)
-    less = math.exp(fine)
-    # Few binary digits, so that the order is a float and a short rational at once.
-    return _short(1 + less) if less >= 1 else 1 + _short(less)
-
-
-def _short(value: float) -> Fraction:
-    mantissa, exponent = math.frexp(value)
-    return round(mantissa * 2**20) * Fraction(2) ** (exponent - 20)
+    width = _MOST_EXPONENT / _GRID
+    at = max(range(_GRID + 1), key=lambda i: value(1 + math.exp(i * width)))
+    fine = max(range(_GRID + 1), key=lambda i: value(1 + math.exp((at + 2 * i / _GRID - 1) * width)))
+    best = 1 + math.exp((at + 2 * fine / _GRID - 1) * width)
+    return max((max(math.floor(best), 2), max(math.ceil(best), 2)), key=value)
 
 
 def _log_below(x: Fraction) -> Fraction:

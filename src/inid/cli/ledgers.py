@@ -90,18 +90,7 @@ def history(options: LedgerOptions) -> None:
         records = ledger.history()
         voice.document({"command": "ledger history", "charges": [record.to_dict() for record in records]})
     rows = [["charge", "time (UTC)", "label", "promise", "noise", "cost"]]
-    for record in records:
-        certificate = record.certificate
-        rows.append(
-            [
-                str(record.id),
-                record.time[:19].replace("T", " "),
-                record.label,
-                str(certificate["promise"]),
-                f"{certificate['dimension']} {certificate['mechanism']}",
-                str(record.cost),
-            ]
-        )
+    rows += [[str(r.id), r.time[:19].replace("T", " "), r.label, r.promise, r.noise, str(r.cost)] for r in records]
     if records:
         voice.table(rows, left=6)
     else:

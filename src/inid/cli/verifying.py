@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from inid.accounting import verify_record
+from inid.accounting import CompositionProof, verify_record
 from inid.cli import reading
 from inid.cli.ledgers import is_file, open_existing
 from inid.cli.options import Settings, Speech, argument
@@ -48,10 +48,10 @@ def verify(options: VerifyOptions) -> None:
     return None
 
 
-def _proved(path: Path, content: bytes) -> tuple[str, Certificate]:
+def _proved(path: Path, content: bytes) -> tuple[str, Certificate | CompositionProof]:
     try:
         record: Any = json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise RecordError(f"{path} is neither JSON nor a ledger.") from None
     if isinstance(record, dict) and "plan" in record and "certificate" in record:
         return ("release" if "values" in record or "results" in record else "plan"), verify_record(record)

@@ -205,7 +205,7 @@ def test_a_ledger_shows_itself() -> None:
     assert 'charge 1 "means" at 20' in str(receipt)
     text = str(ledger)
     assert "1 charge, neighbours add_remove, unit user" in text
-    assert "epsilon                           0.1        2.9" in text
+    assert "epsilon                      0.1        2.9" in text
     assert "epsilon=3.0" in repr(ledger)
     assert str(ledger.history()[0]) == str(receipt)
 

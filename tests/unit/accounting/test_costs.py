@@ -9,7 +9,7 @@ import pytest
 from scipy.special import ndtr, ndtri
 
 import inid
-from inid.accounting.currencies import costs, laplace_mu_squared
+from inid.accounting.costs import costs, laplace_mu_squared
 from inid.sets import supremum
 
 ALL = ("epsilon", "mu_squared", "rho", "renyi")

@@ -1,4 +1,4 @@
-"""What one plan costs in each currency, never below the truth.
+"""What one plan, or a composition fixed in advance, costs in each currency; never below the truth.
 
 A plan has proved its promise, and its noise has an exact supremum over the sensitivity set. From these two:
 
@@ -14,6 +14,13 @@ plan costs the decimal that was promised, whatever its noise: so the user's own 
 
 Why: Gaussian noise is mu-GDP by definition, and its Renyi divergence of order a is a mu^2 / 2. Every e-DP mechanism has
 Renyi divergence at most e at every order, and at most a e^2 / 2 (Bun and Steinke 2016, Proposition 3.3).
+
+A composition costs the sum over its releases and steps (`loss_costs`). A step on a Poisson sample with rate q costs
+
+    epsilon     log(1 + q (exp(e) - 1)), the amplification of pure DP
+    mu_squared  what it costs without sampling: whoever draws from Q in place of P with probability 1 - q learns less,
+    rho         but no Gaussian curve and no rho that holds at every order follows the mixture any closer
+    renyi       the sum over k of C(a, k) (1-q)^(a-k) q^k E t^k (`inid.curves.renyi`), for whole orders a only
 """
 
 import math
@@ -24,18 +31,21 @@ from functools import lru_cache
 from scipy.special import ndtri_exp
 
 from inid.accounting.amounts import Currency
-from inid.curves import renyi
+from inid.curves import Composed, Loss, PrivacyLoss, Subsampled, renyi
+from inid.curves.renyi import renyi_subsampled_gaussian
 from inid.errors import ArgumentError, RecordError
+from inid.numbers.enclosures import enclose, exp, log
 from inid.numbers.gaussian import decimal_fraction
 from inid.numbers.laplace import laplace_within_gaussian
 from inid.planning import NoisePlan
 from inid.promises import ZCDP, GaussianDP, PureDP
 from inid.sets import supremum
 
-__all__ = ["costs", "laplace_mu_squared"]
+__all__ = ["costs", "laplace_mu_squared", "leaves", "loss_costs", "sampled"]
 
 _BITS = 128
 _NEAR, _FAR = Fraction(1, 1024), Fraction(100)
+_LOG_BITS = 256
 
 
 def costs(
@@ -70,6 +80,88 @@ def costs(
                 plan, base, currency, order
             )
     return {currency: found[currency] for currency in wanted}
+
+
+def loss_costs(
+    loss: PrivacyLoss, currencies: Iterable[Currency], order: Fraction | None = None
+) -> dict[Currency, Fraction | None]:
+    """What a composition costs in each of the currencies: the sums over its releases and steps.
+
+    Args:
+        loss: The dominating pairs of what will be released, all fixed in advance.
+        currencies: The currencies that the ledger counts.
+        order: The Renyi order, needed for "renyi"; a whole number where a step is on a sample.
+
+    >>> from inid.curves import Loss, Subsampled
+    >>> found = loss_costs(Subsampled(Loss(mu=1.0), 0.01, 1000), ["epsilon", "mu_squared", "renyi"], Fraction(8))
+    >>> found["epsilon"], found["mu_squared"], round(float(found["renyi"]), 2)
+    (None, Fraction(1000, 1), 0.89)
+    """
+    found: dict[Currency, Fraction | None] = {}
+    for currency in currencies:
+        parts = [_part_cost(part, currency, order) for part in leaves(loss)]
+        known = [part for part in parts if part is not None]
+        found[currency] = _shortened(sum(known, Fraction(0))) if len(known) == len(parts) else None
+    return found
+
+
+def sampled(loss: PrivacyLoss) -> bool:
+    """Whether some step is on a sample, so that its Renyi divergence has a proved bound at whole orders only."""
+    return any(isinstance(part, Subsampled) and part.rate < 1 for part in leaves(loss))
+
+
+def leaves(loss: PrivacyLoss) -> list[Loss | Subsampled]:
+    """The releases and runs of steps that a composition is made of, in order, however deeply they are nested."""
+    found: list[Loss | Subsampled] = []
+    waiting: list[PrivacyLoss] = [loss]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, Composed):
+            waiting.extend(reversed(part.parts))
+        else:
+            found.append(part)
+    return found
+
+
+def _part_cost(part: Loss | Subsampled, currency: Currency, order: Fraction | None) -> Fraction | None:
+    one, times = (part, 1) if isinstance(part, Loss) else (part.loss, part.steps)
+    ratios = [(Fraction(e), int(count)) for e, count in zip(one.ratios.tolist(), one.counts.tolist(), strict=True)]
+    epsilon = sum((e * count for e, count in ratios), Fraction(0))
+    variance = Fraction(one.mu) ** 2
+    rate = part.rate if isinstance(part, Subsampled) else 1.0
+    if currency == "epsilon":
+        return None if variance else times * _amplified(epsilon, rate)
+    if currency == "mu_squared":
+        return times * (variance + (laplace_mu_squared(epsilon) if epsilon else 0))
+    squares = sum((e * e * count for e, count in ratios), Fraction(0))
+    if currency == "rho":
+        return times * (variance / 2 + min(squares / 2, epsilon))
+    return times * _step_renyi(one, rate, _known(order), _known(order) * variance / 2 + epsilon)
+
+
+def _step_renyi(one: Loss, rate: float, order: Fraction, simple: Fraction) -> Fraction:
+    """The Renyi divergence of one release or of one step on a sample; `simple` bounds it too."""
+    try:
+        if rate < 1 and not one.ratios.size and one.mu:
+            return min(simple, renyi_subsampled_gaussian(int(order), one.mu, _rational(rate)))
+        if rate < 1:
+            return min(simple, Fraction(renyi(Subsampled(one, rate, 1), float(order))))
+        return min(simple, Fraction(renyi(one, float(order)))) if one.ratios.size else simple
+    except ArgumentError:  # an order or a ratio beyond what is computed; the simple bound has no such limit
+        return simple
+
+
+def _amplified(epsilon: Fraction, rate: float) -> Fraction:
+    """log(1 + q (exp(e) - 1)), rounded up, for a step that is e-DP on the whole data (Balle, Barthe, Gaboardi 2018)."""
+    if rate >= 1 or not epsilon or epsilon > _FAR:
+        return epsilon
+    growth = Fraction(exp(enclose(epsilon, _LOG_BITS), _LOG_BITS)[1], 1 << _LOG_BITS)
+    return min(epsilon, Fraction(log(1 + _rational(rate) * (growth - 1), _LOG_BITS)[1], 1 << _LOG_BITS))
+
+
+def _rational(rate: float) -> Fraction:
+    """The rate as the float that is sampled with, or as the decimal that it prints as, whichever is larger."""
+    return max(Fraction(rate), decimal_fraction(rate))
 
 
 def laplace_mu_squared(epsilon: Fraction) -> Fraction:

@@ -1,0 +1,104 @@
+"""The history of a ledger as it is read: rows chained by digests, their exact sums, and the steps that were leased.
+
+A lease is a row of its own that costs nothing and says which steps of an earlier charge were handed out:
+
+    {"inid_lease": 3, "first": 100, "count": 50}        steps 100 to 149 of charge 3
+
+Being rows of one chain, leases are as atomic and as lasting as charges, and no step is ever handed out twice.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from inid.accounting.amounts import Amounts, added, amounts_from_text, amounts_to_text
+from inid.accounting.charges import charged_steps
+from inid.accounting.records import Row, first_digest
+from inid.accounting.rules import Terms
+from inid.accounting.stores import Head
+from inid.arguments import shown
+from inid.errors import RecordError
+
+__all__ = ["History", "Steps", "is_lease", "lease_text"]
+
+_LEASE = '{"inid_lease"'  # how the text of a lease begins
+
+
+@dataclass(frozen=True)
+class Steps:
+    """How many steps a charge paid for, how many of them were leased, and the digest of the charge's row."""
+
+    charged: int
+    leased: int
+    digest: str
+
+
+@dataclass(frozen=True)
+class History:
+    """A prefix of the stored rows that was read and found whole.
+
+    Attributes:
+        rows: How many rows there are, charges and leases.
+        charges: How many of them are charges.
+        sums: What the charges cost together, currency by currency.
+        digest: The digest of the last row.
+        steps: The state of each charge that paid for steps, by its number.
+    """
+
+    rows: int
+    charges: int
+    sums: Amounts
+    digest: str
+    steps: Mapping[int, Steps] = field(default_factory=dict)
+
+    @classmethod
+    def empty(cls, settings: str, terms: Terms) -> "History":
+        """The history of a ledger that was just made."""
+        return cls(0, 0, terms.nothing, first_digest(settings))
+
+    def after(self, row: Row, terms: Terms) -> "History":
+        """The history with one more row.
+
+        Raises:
+            RecordError: The row is not the next one, was changed, or does not parse.
+        """
+        if row.number != self.rows + 1 or not row.follows(self.digest):
+            raise RecordError(f"charge {shown(row.number)} is missing, changed or half written")
+        sums = added(self.sums, amounts_from_text(row.cost, terms.currencies))
+        longer = replace(self, rows=row.number, sums=sums, digest=row.digest)
+        if is_lease(row):
+            return replace(longer, steps=self._leased(row))
+        steps = charged_steps(row.plan)
+        if steps is None:
+            return replace(longer, charges=self.charges + 1)
+        state = {row.number: Steps(steps, 0, row.digest)}
+        return replace(longer, charges=self.charges + 1, steps={**self.steps, **state})
+
+    def continued(self, rows: Iterable[Row], terms: Terms) -> "History":
+        """The history with these rows after it."""
+        found = self
+        for row in rows:
+            found = found.after(row, terms)
+        return found
+
+    def head(self, settings: str) -> Head:
+        """The ledger's own row as it must be after this history."""
+        return Head(settings, self.rows, amounts_to_text(self.sums), self.digest)
+
+    def _leased(self, row: Row) -> dict[int, Steps]:
+        lease = json.loads(row.plan)
+        charge, first, count = lease["inid_lease"], lease["first"], lease["count"]
+        state = self.steps.get(charge)
+        if state is None or first != state.leased or not 0 < count <= state.charged - state.leased:
+            raise RecordError(f"row {row.number} leases steps that charge {shown(charge)} does not have")
+        return {**self.steps, charge: replace(state, leased=state.leased + count)}
+
+
+def is_lease(row: Row) -> bool:
+    """Whether a row hands out steps of an earlier charge instead of charging something."""
+    return row.plan.startswith(_LEASE)
+
+
+def lease_text(charge: int, first: int, count: int) -> str:
+    """The record of a lease."""
+    return json.dumps({"inid_lease": charge, "first": first, "count": count})
