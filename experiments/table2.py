@@ -13,7 +13,7 @@ from experiments.claims import HOLDS, NOT, Claim, Estimate, Outcome, Table, larg
 from experiments.plotting import drawing, line_styles
 from experiments.study import Study
 from inid.noise import add_noise
-from inid.sets.staircase import staircase_error, staircase_gamma
+from inid.testing import staircase_error, staircase_gamma
 
 __all__ = ["run"]
 

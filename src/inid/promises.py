@@ -12,10 +12,9 @@ from typing import Any, ClassVar, Self
 
 from inid.arguments import decimal_float, shown
 from inid.errors import ArgumentError, BudgetError, RangeError, RecordError
-from inid.mechanisms import Mechanism
-from inid.numbers import gaussian, laplace
-from inid.numbers.gaussian import decimal_fraction
-from inid.numbers.rational_sums import float_down
+from inid.mechanisms import MechanismName, gaussian, laplace
+from inid.numbers.rational_sums import float_down, root_up
+from inid.numbers.safe_search import decimal_fraction
 
 __all__ = ["ZCDP", "ApproxDP", "Budget", "GaussianDP", "PureDP", "budget_from_dict", "decimal_up"]
 
@@ -40,7 +39,7 @@ class Budget(ABC):
         """The largest sup sum |d_i|/beta_i with which Laplace noise keeps this promise, a float on the safe side."""
 
     @abstractmethod
-    def admits(self, mechanism: Mechanism, spent: Fraction) -> bool:
+    def admits(self, mechanism: MechanismName, spent: Fraction) -> bool:
         """Whether noise that spends so much keeps this promise; True is a proof.
 
         Args:
@@ -106,7 +105,7 @@ class PureDP(Budget):
     def laplace_epsilon(self) -> float:
         return float_down(decimal_fraction(self.epsilon))
 
-    def admits(self, mechanism: Mechanism, spent: Fraction) -> bool:
+    def admits(self, mechanism: MechanismName, spent: Fraction) -> bool:
         if mechanism == "gaussian":
             return spent == 0
         return spent <= decimal_fraction(self.epsilon)
@@ -155,14 +154,14 @@ class ApproxDP(Budget):
     def laplace_epsilon(self) -> float:
         return laplace.epsilon_in_approx(self.epsilon, self.delta)
 
-    def admits(self, mechanism: Mechanism, spent: Fraction) -> bool:
+    def admits(self, mechanism: MechanismName, spent: Fraction) -> bool:
         if mechanism == "gaussian":
             # mu is the largest float that keeps the promise; the square root of what is spent may lie just above it.
             if spent <= Fraction(self.mu) ** 2:
                 return True
             near = spent <= Fraction(math.nextafter(self.mu, math.inf)) ** 2
             promise = decimal_fraction(self.epsilon), decimal_fraction(self.delta)
-            return near and gaussian.meets(*promise, gaussian.root_up(spent))
+            return near and gaussian.meets(*promise, root_up(spent))
         return laplace.laplace_within_approx(decimal_fraction(self.epsilon), decimal_fraction(self.delta), spent)
 
     def to_approx(self, delta: float) -> "ApproxDP":
@@ -193,7 +192,7 @@ class GaussianDP(Budget):
     def laplace_epsilon(self) -> float:
         return laplace.epsilon_in_gaussian(self.mu)
 
-    def admits(self, mechanism: Mechanism, spent: Fraction) -> bool:
+    def admits(self, mechanism: MechanismName, spent: Fraction) -> bool:
         promise = decimal_fraction(self.mu)
         return spent <= promise**2 if mechanism == "gaussian" else laplace.laplace_within_gaussian(spent, promise)
 
@@ -231,7 +230,7 @@ class ZCDP(Budget):
         # epsilon-DP implies epsilon^2/2-zCDP, so Laplace noise may spend what Gaussian noise may.
         return self.gaussian_mu
 
-    def admits(self, mechanism: Mechanism, spent: Fraction) -> bool:
+    def admits(self, mechanism: MechanismName, spent: Fraction) -> bool:
         return (spent if mechanism == "gaussian" else spent**2) <= 2 * decimal_fraction(self.rho)
 
     def to_approx(self, delta: float) -> "ApproxDP":

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import inid
-from inid.sets.suprema import box_supremum, group_scales
+from inid.sets.caps import supremum
+from inid.sets.groups import group_scales
 
 S = inid.Sensitivity
 
@@ -68,7 +69,7 @@ def test_group_scales_among_the_subnormals_are_rounded_down():
     rng = np.random.default_rng(0)
     scales = 2.0**-1022 * rng.uniform(1, 2, 600)
     counts = np.full(600, 2)
-    found = group_scales("laplace", 2, scales, counts, np.arange(600), 600)
+    found = group_scales(1, 2, scales, counts, np.arange(600), 600)
     exact = [Fraction(scale) ** 2 / 2 for scale in scales]
     assert all(Fraction(x) ** 2 <= truth for x, truth in zip(found, exact, strict=True))
 
@@ -85,7 +86,7 @@ def test_scales_next_to_the_multiplier_are_not_counted_too_low():
     scales = np.array([1.0, 1.6646019960100442, 1.6646019960100444])
     counts = np.array([1, 2604671404565797, 4376600647336593])
     l1, l2 = 23498164.340663645, 4103473.7791631403
-    bound = box_supremum("laplace", limits, scales, counts, l1, l2)
+    bound = supremum(1, limits, scales, counts, l1, l2)
     # Feasible: a little less than the whole first coordinate, the l2 norm left spread over the others.
     for part in (1e-3, 1e-6, 1e-9, 0.0):
         first = limits[0] * math.sqrt(1 - part)

@@ -9,7 +9,6 @@ import pytest
 
 import inid
 from inid.accounting.exchange import from_dp_event, to_dp_event
-from inid.sets import laplace_ratios
 
 S = inid.Sensitivity
 
@@ -128,7 +127,7 @@ def test_ratio_vectors_majorize_every_difference_of_the_set(s, weighted):
     rng = np.random.default_rng(3)
     weights = rng.uniform(0.5, 2.0, s.dimension) if weighted else None
     plan = inid.plan(s, inid.PureDP(1.0), weights=weights)
-    ratios, counts = laplace_ratios(s, plan.row_scales, plan.cells)
+    ratios, counts = s.ratios(plan.row_scales, plan.cells)
     bound = np.zeros(s.dimension)
     entries = np.sort(np.repeat(ratios, counts))[::-1]
     bound[: entries.size] = entries
@@ -142,7 +141,7 @@ def test_the_effective_profile_would_be_the_wrong_ratio_vector():
     s = S.ball(100, l1=1.0)
     plan = inid.plan(s, inid.PureDP(1.0))
     wrong = s.effective_profile("laplace") / plan.scales
-    (right,), _ = laplace_ratios(s, plan.row_scales, plan.cells)
+    (right,), _ = s.ratios(plan.row_scales, plan.cells)
     assert wrong.max() == pytest.approx(right / 100)
 
 
@@ -150,7 +149,7 @@ def test_the_effective_profile_would_be_the_wrong_ratio_vector():
 def test_block_rounding_of_long_runs_stays_above_the_exact_envelope(kind):
     s = S.box([1.0, 2.0], counts=[3000, 2000], l1=50.0) if kind == "box" else S.groups([5000], l2=[1.0])
     plan = inid.plan(s, inid.PureDP(1.0))
-    ratios, counts = laplace_ratios(s, plan.row_scales, plan.cells)
+    ratios, counts = s.ratios(plan.row_scales, plan.cells)
     assert counts.sum() == 5000
     partial = np.cumsum(np.sort(np.repeat(ratios, counts))[::-1])
     k = np.arange(1, 5001)

@@ -21,7 +21,7 @@ from scipy.special import log_ndtr, ndtr
 
 import inid
 from inid.accounting import Ledger
-from inid.numbers.gaussian import epsilon_of, mu_of
+from inid.mechanisms.gaussian import epsilon_of, mu_of
 
 Floats = NDArray[np.float64]
 Curve = Callable[[Floats], Floats]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 import inid
 import referees
 from drawing import MECHANISMS, ORDERS, boxes, per_coordinate, sets, weights_for
-from inid.sets import supremum
+from inid.mechanisms import Mechanism
 
 
 def budget(mechanism):
@@ -17,7 +17,7 @@ def budget(mechanism):
 def spent(sensitivity, mechanism, scales):
     """mu or epsilon, by the referee; where that is only a lower bound, by the library's upper bound."""
     if mechanism == "gaussian" and sensitivity.l1 is not None and sensitivity.l2 is not None:
-        found = float(supremum(sensitivity, mechanism, scales, sensitivity.cells(scales.size)))
+        found = float(sensitivity.supremum(Mechanism.named(mechanism).exponent, scales, sensitivity.cells(scales.size)))
     else:
         found = float(referees.supremum(sensitivity, mechanism, scales))
     return np.sqrt(found) if mechanism == "gaussian" else found

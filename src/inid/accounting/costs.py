@@ -34,12 +34,11 @@ from inid.accounting.amounts import Currency
 from inid.curves import Composed, Loss, PrivacyLoss, Subsampled, renyi
 from inid.curves.renyi import renyi_subsampled_gaussian
 from inid.errors import ArgumentError, RecordError
+from inid.mechanisms.laplace import laplace_within_gaussian
 from inid.numbers.enclosures import enclose, exp, log
-from inid.numbers.gaussian import decimal_fraction
-from inid.numbers.laplace import laplace_within_gaussian
+from inid.numbers.safe_search import decimal_fraction
 from inid.planning import NoisePlan
 from inid.promises import ZCDP, GaussianDP, PureDP
-from inid.sets import supremum
 
 __all__ = ["costs", "laplace_mu_squared", "leaves", "loss_costs", "sampled"]
 
@@ -169,7 +168,7 @@ def laplace_mu_squared(epsilon: Fraction) -> Fraction:
 
     Statement: mu = -2 Phi^-1(e^(-epsilon/2) / 2), which is exact for one coordinate. Guarantee: never below.
 
-    Why: see `inid.numbers.laplace.laplace_within_gaussian`.
+    Why: see `inid.mechanisms.laplace.laplace_within_gaussian`.
 
     Tiny and huge epsilon have rational bounds that need no search. Below 1/1024: 2 Q(mu/2) <= 1 - mu density(mu/2) and
     e^(-e/2) >= 1 - e/2, so mu density(mu/2) >= e/2 suffices; density(mu/2) > 0.39893 for mu < 1/512, so mu = 1.2534 e
@@ -205,7 +204,7 @@ def _base(plan: NoisePlan) -> Fraction:
         return decimal_fraction(budget.mu) ** 2
     if plan.mechanism == "gaussian" and isinstance(budget, ZCDP):
         return 2 * decimal_fraction(budget.rho)
-    return _shortened(supremum(plan.sensitivity, plan.mechanism, plan.row_scales, plan.cells))
+    return _shortened(plan.spent)
 
 
 def _of_gaussian(_plan: NoisePlan, mu_squared: Fraction, currency: Currency, order: Fraction | None) -> Fraction | None:

@@ -23,9 +23,9 @@ from typing import Any, Literal
 from inid.accounting.amounts import Amounts, Currency, read
 from inid.arguments import choice, integer, shown
 from inid.errors import ArgumentError, RecordError
-from inid.numbers import gaussian
+from inid.mechanisms import gaussian
 from inid.numbers.enclosures import enclose, exp
-from inid.numbers.gaussian import decimal_fraction
+from inid.numbers.safe_search import decimal_fraction
 from inid.promises import ZCDP, ApproxDP, Budget, GaussianDP, PureDP
 
 __all__ = ["Rule", "Terms", "accepts", "make_terms", "terms_from_dict"]

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from inid.cli import reading
 from inid.cli.options import Speech
-from inid.planning.tables import aligned
+from inid.planning.text import aligned
 
 __all__ = ["Voice", "plain_number", "plain_ratio"]
 

@@ -17,7 +17,7 @@ from inid.curves.aiming import Aim, aim, chernoff_epsilon, nodes_for
 from inid.curves.contour import Contour, Transform, draw
 from inid.curves.losses import Direction, Flat, PrivacyLoss, flatten
 from inid.errors import ArgumentError, GuaranteeError
-from inid.numbers import gaussian
+from inid.mechanisms import gaussian
 from inid.numbers.rounding import UNIT
 
 __all__ = ["delta_bounds", "delta_estimate", "epsilon_bounds", "epsilon_estimate"]

@@ -20,7 +20,7 @@ from inid.fixed_point import Columns, fixed_columns, product_bits
 from inid.learn.headroom import with_headroom
 from inid.learn.reading import read_bounds, read_budget, read_rows
 from inid.noise import current_source
-from inid.numbers.gaussian import decimal_fraction
+from inid.numbers.safe_search import decimal_fraction
 from inid.planning import plan
 from inid.promises import ZCDP, ApproxDP, Budget, GaussianDP, PureDP
 from inid.releasing import release

@@ -11,10 +11,11 @@ from functools import lru_cache
 
 from inid.numbers.pi import pi
 
-__all__ = ["Enclosure", "density", "enclose", "exp", "log", "log_two", "mills_ratio"]
+__all__ = ["FAR", "Enclosure", "density", "enclose", "exp", "log", "log_two", "mills_ratio", "tail_bounds"]
 
 Enclosure = tuple[int, int]
 
+FAR = 45  # Q(45) is below 2^-1460, less than any positive float
 _SERIES_UP_TO = 12  # beyond, the continued fraction needs fewer terms than the series
 
 
@@ -126,6 +127,16 @@ def mills_ratio(x: Fraction, bits: int) -> Enclosure:
     True
     """
     return _mills_series(x, bits) if x < _SERIES_UP_TO else _mills_fraction(x, bits)
+
+
+def tail_bounds(x: Fraction, bits: int = 256) -> tuple[Fraction, Fraction]:
+    """Rational bounds on Q(x) for x >= 0."""
+    if x > FAR:
+        return Fraction(0), Fraction(1, 1 << 1460)
+    fine = bits + int(x * x) + 16
+    weight = density(x, fine)
+    ratio = mills_ratio(x, fine)
+    return Fraction(weight[0] * ratio[0], 1 << (2 * fine)), Fraction(weight[1] * ratio[1], 1 << (2 * fine))
 
 
 def _mills_series(x: Fraction, bits: int) -> Enclosure:

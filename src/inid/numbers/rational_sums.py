@@ -16,12 +16,22 @@ from numpy.typing import NDArray
 
 from inid.arguments import Floats
 
-__all__ = ["RATIONAL_TERMS", "Counts", "arithmetic_used", "float_down", "float_up", "quotient_sum", "sqrt_up"]
+__all__ = [
+    "RATIONAL_TERMS",
+    "Counts",
+    "arithmetic_used",
+    "float_down",
+    "float_up",
+    "quotient_sum",
+    "root_up",
+    "sqrt_up",
+]
 
 Counts = NDArray[np.int64]
 
 RATIONAL_TERMS = 512
 _SQRT_BITS = 256
+_ROOT_BITS = 2048  # fine enough for the square root of any positive float
 _CHUNK = 1 << 13  # small enough for the arrays of one chunk to stay in a core's cache
 _DIGIT = 38
 _REST = 64
@@ -104,6 +114,12 @@ def sqrt_up(value: Fraction) -> Fraction:
     shift = max(0, _SQRT_BITS - (value.numerator.bit_length() - value.denominator.bit_length()) // 2)
     scaled = -((-value.numerator << (2 * shift)) // value.denominator)
     return Fraction(math.isqrt(scaled - 1) + 1, 1 << shift)
+
+
+def root_up(spent: Fraction) -> Fraction:
+    """A mu whose square is at least `spent`, its denominator cut short: sums over many coordinates have long ones."""
+    root = sqrt_up(spent)
+    return Fraction(-((-root.numerator << _ROOT_BITS) // root.denominator), 1 << _ROOT_BITS)
 
 
 def _rational_sum(top: Floats, bottom: Floats, counts: Counts | None, power: int) -> Fraction:

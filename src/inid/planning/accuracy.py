@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from scipy.special import ndtri
 
 from inid.arguments import Floats, real, shown
 from inid.errors import ArgumentError, GuaranteeError, RangeError
-from inid.mechanisms import Mechanism
-from inid.numbers.gaussian import epsilon_of, root_up
-from inid.numbers.laplace import least_epsilon
+from inid.mechanisms import GAUSSIAN, LAPLACE, Mechanism
+from inid.mechanisms.gaussian import epsilon_of
+from inid.mechanisms.laplace import least_epsilon
+from inid.numbers.rational_sums import root_up
 from inid.planning.curve import epsilon_of_delta
-from inid.planning.plans import NoisePlan
+from inid.planning.noise_plan import NoisePlan
 from inid.promises import ApproxDP, Budget, PureDP, decimal_up
-from inid.sets import Cells, Sensitivity, supremum
+from inid.sets import Cells, Sensitivity
 
 __all__ = ["AccuracyPlan", "plan_for_accuracy"]
 
@@ -77,14 +77,13 @@ def plan_for_accuracy(
     gamma = real("failure", failure, above=0, cure="pass a probability such as failure=0.05")
     if not gamma < 1:
         raise ArgumentError(f"failure must be a probability below 1, got {shown(failure)}: pass 0.05, say.")
-    # Rounded down by more than the rounding error, so that the accuracy asked for is reached.
-    laplace = _costed(sensitivity, "laplace", -math.log(gamma) * (1 + 2.0**-50), limits, delta)
+    laplace = _costed(sensitivity, LAPLACE, gamma, limits, delta)
     if delta is None:
         reason = (
             f"Laplace noise reaches it at epsilon = {_epsilon(laplace):g}; name a delta to consider Gaussian noise."
         )
         return AccuracyPlan(laplace, (laplace,), reason)
-    gaussian = _costed(sensitivity, "gaussian", -float(ndtri(gamma / 2)) * (1 + 2.0**-49), limits, delta)
+    gaussian = _costed(sensitivity, GAUSSIAN, gamma, limits, delta)
     first, second = sorted((laplace, gaussian), key=_epsilon)
     reason = (
         f"{first.mechanism.capitalize()} noise is the cheaper: epsilon = {_epsilon(first):g} at delta = {delta!r}, "
@@ -94,20 +93,20 @@ def plan_for_accuracy(
 
 
 def _costed(
-    sensitivity: Sensitivity, mechanism: Mechanism, quantile: float, tolerance: Floats, delta: float | None
+    sensitivity: Sensitivity, mechanism: Mechanism, failure: float, tolerance: Floats, delta: float | None
 ) -> NoisePlan:
-    """The plan whose noise exceeds the tolerance as rarely as the quantile says, with the least budget it keeps."""
+    """The plan whose noise exceeds the tolerance with no more than this probability, with the least budget it keeps."""
     with np.errstate(over="ignore", divide="ignore"):
-        scales, weights = tolerance / quantile, 1.0 / tolerance
+        scales, weights = tolerance / mechanism.quantile(failure), 1.0 / tolerance
     cells = sensitivity.cells(scales.size)
     if not (scales.min() >= sys.float_info.min and scales.max() < math.inf and weights.max() < math.inf):
         raise RangeError("a scale would not be a normal float: use another unit for the tolerance, or another failure.")
-    moved = sensitivity.reach > 0 if cells.rows is None else (sensitivity.reach > 0)[cells.rows]
+    moved = cells.spread(sensitivity.reach) > 0
     scales = np.where(moved, scales, 0.0)
     scales.flags.writeable = False
     weights.flags.writeable = False
     for budget in _budgets(sensitivity, mechanism, scales, cells, delta):
-        made = NoisePlan(sensitivity, budget, mechanism, "tolerance", 2.0, weights, scales)
+        made = NoisePlan(sensitivity, budget, mechanism.name, "tolerance", 2.0, weights, scales)
         try:
             made.verify()
         except GuaranteeError:
@@ -120,7 +119,7 @@ def _budgets(
     sensitivity: Sensitivity, mechanism: Mechanism, scales: Floats, cells: Cells, delta: float | None
 ) -> Iterator[Budget]:
     """The least budget that these scales keep, as far as it can be proved: the first that verifies."""
-    spent = supremum(sensitivity, mechanism, scales, cells)
+    spent = sensitivity.supremum(mechanism.exponent, scales, cells)
     if spent == 0:
         raise ArgumentError("sensitivity is 0 everywhere: the answer depends on nobody and costs nothing.")
     if not spent < Fraction(sys.float_info.max):
@@ -129,7 +128,7 @@ def _budgets(
         yield PureDP(decimal_up(spent, "epsilon"))
         return
     level = ApproxDP(0.0, delta).delta  # reads it
-    if mechanism == "gaussian":
+    if mechanism is GAUSSIAN:
         yield ApproxDP(epsilon_of(root_up(spent), level), level)
         return
     # The curve is certified at the epsilon that it gives, but for roundings in the last digits; pure DP always is.

@@ -9,12 +9,12 @@ import numpy as np
 
 from inid.arguments import Floats
 from inid.errors import GuaranteeError, RangeError
-from inid.mechanisms import Mechanism
+from inid.mechanisms import GAUSSIAN, LAPLACE, Mechanism
 from inid.numbers.rational_sums import RATIONAL_TERMS, float_up
-from inid.planning.certificates import Certificate, certify
+from inid.planning.certificate import Certificate, certify
 from inid.planning.curve import shrink_factor
 from inid.promises import ApproxDP, Budget
-from inid.sets import Cells, Sensitivity, laplace_ratios, supremum
+from inid.sets import Cells, Sensitivity
 
 __all__ = ["calibrated", "proved"]
 
@@ -42,7 +42,7 @@ def calibrated(
     Raises:
         RangeError: A scale would not be a normal float.
     """
-    limit = budget.gaussian_mu if mechanism == "gaussian" else budget.laplace_epsilon
+    limit = budget.gaussian_mu if mechanism is GAUSSIAN else budget.laplace_epsilon
     low, high = float(shape.min()), float(shape.max())
     quiet = None  # coordinates that nobody moves: log2 of 0
     if low == -math.inf:
@@ -54,7 +54,7 @@ def calibrated(
         raise RangeError(f"the scales would span {high - low:.0f} binary orders of magnitude: {_RANGE_CURE}.")
     shape -= round((low + high) / 2)
     scales: Floats = np.exp2(shape, out=shape)
-    spent = supremum(sensitivity, mechanism, scales, cells)
+    spent = sensitivity.supremum(mechanism.exponent, scales, cells)
     if spent == 0:  # nobody moves anything: no noise
         return np.zeros(shape.size)
     factor, exponent = _factor(spent, limit, mechanism)
@@ -66,7 +66,7 @@ def calibrated(
             np.ldexp(scales, exponent, out=scales)
     least = float(scales.min() if quiet is None else scales.min(where=~quiet, initial=math.inf))
     shrink = 1.0
-    if follow_curve and mechanism == "laplace" and isinstance(budget, ApproxDP) and least > 0:
+    if follow_curve and mechanism is LAPLACE and isinstance(budget, ApproxDP) and least > 0:
         shrink = _shrunk(sensitivity, budget, scales, cells)
         scales *= shrink
     if not (least * shrink >= sys.float_info.min and float(scales.max()) < math.inf):
@@ -94,11 +94,11 @@ def _raised(
 ) -> Iterator[Floats]:
     """The scales as they are, then larger and larger ones."""
     yield scales
-    if mechanism == "laplace" and isinstance(budget, ApproxDP):
+    if mechanism is LAPLACE and isinstance(budget, ApproxDP):
         # The estimate put the plan on the curve; the certified curve lies a little above it. Raise the scales by what
         # that little asks for, once, and else fall back to what pure DP carries.
-        spent = supremum(sensitivity, mechanism, scales, cells)
-        if not budget.admits(mechanism, spent):
+        spent = sensitivity.supremum(mechanism.exponent, scales, cells)
+        if not budget.admits(mechanism.name, spent):
             pure = float_up(spent / Fraction(budget.laplace_epsilon)) * (1 + 2.0**-49)
             if pure > 1 + _CURVE_STEP:  # else the step would cost more than the fallback
                 yield scales * (1 + _CURVE_STEP)
@@ -110,14 +110,14 @@ def _raised(
 
 def _shrunk(sensitivity: Sensitivity, budget: ApproxDP, scales: Floats, cells: Cells) -> float:
     """How far the privacy curve lets scales shrink that spend what pure DP affords: just above the estimate."""
-    factor = shrink_factor(laplace_ratios(sensitivity, scales, cells), budget.epsilon, budget.delta)
+    factor = shrink_factor(sensitivity.ratios(scales, cells), budget.epsilon, budget.delta)
     return min(factor * (1 + _CURVE_ROOM), 1.0)
 
 
 def _factor(spent: Fraction, limit: float, mechanism: Mechanism) -> tuple[float, int]:
     """M and e with m 2^e near sqrt(spent)/mu or spent/epsilon, whatever their size."""
-    ratio = spent / Fraction(limit) ** 2 if mechanism == "gaussian" else spent / Fraction(limit)
+    ratio = spent / Fraction(limit) ** mechanism.exponent
     exponent = (ratio.numerator.bit_length() - ratio.denominator.bit_length()) // 2 * 2
     scaled = ratio / Fraction(2) ** exponent
     value = scaled.numerator / scaled.denominator
-    return (math.sqrt(value), exponent // 2) if mechanism == "gaussian" else (value, exponent)
+    return (math.sqrt(value), exponent // 2) if mechanism is GAUSSIAN else (value, exponent)

@@ -9,12 +9,12 @@ import numpy as np
 from inid.arguments import Floats
 from inid.curves import Loss, delta_bounds, delta_estimate, epsilon_bounds, epsilon_estimate
 from inid.errors import ArgumentError, RangeError
-from inid.mechanisms import Mechanism
-from inid.numbers.gaussian import decimal_fraction, epsilon_of, profile_bounds, root_up
-from inid.numbers.laplace import least_epsilon
-from inid.numbers.rational_sums import Counts, float_down, float_up
-from inid.sets import Cells, Sensitivity, laplace_ratios, supremum
-from inid.sets.envelopes import Ratios
+from inid.mechanisms import GAUSSIAN, LAPLACE, Mechanism
+from inid.mechanisms.gaussian import epsilon_of, profile_bounds
+from inid.mechanisms.laplace import least_epsilon
+from inid.numbers.rational_sums import Counts, float_down, float_up, root_up
+from inid.numbers.safe_search import decimal_fraction
+from inid.sets import Cells, Ratios, Sensitivity
 
 __all__ = ["delta_of", "epsilon_of_delta", "laplace_delta", "privacy_loss", "shrink_factor"]
 
@@ -25,16 +25,16 @@ _BIN = 1e-3  # ratios this close are taken together when searching, at their mea
 
 def privacy_loss(sensitivity: Sensitivity, mechanism: Mechanism, scales: Floats, cells: Cells) -> Loss:
     """The dominating pair of a release with these scales, rounded up: what composition and subsampling start from."""
-    if mechanism == "gaussian":
-        return Loss(mu=float_up(root_up(supremum(sensitivity, mechanism, scales, cells))))
-    ratios, counts = laplace_ratios(sensitivity, scales, cells)
+    if mechanism is GAUSSIAN:
+        return Loss(mu=float_up(root_up(sensitivity.supremum(mechanism.exponent, scales, cells))))
+    ratios, counts = sensitivity.ratios(scales, cells)
     return Loss(ratios, counts.astype(np.float64)) if ratios.size else Loss()
 
 
 def laplace_delta(sensitivity: Sensitivity, scales: Floats, cells: Cells, epsilon: Fraction) -> float:
     """A certified upper bound on the delta of Laplace noise at an epsilon, from the ratio vector of the set (E5)."""
     try:
-        loss = privacy_loss(sensitivity, "laplace", scales, cells)
+        loss = privacy_loss(sensitivity, LAPLACE, scales, cells)
     except ArgumentError:  # ratios beyond any privacy
         return 1.0
     return delta_bounds(loss, float_down(epsilon))[1]
@@ -44,11 +44,11 @@ def delta_of(
     sensitivity: Sensitivity, mechanism: Mechanism, scales: Floats, cells: Cells, epsilon: float
 ) -> tuple[float, float]:
     """(lower, upper) of the delta at an epsilon, for the pair that bounds the whole set."""
-    spent = supremum(sensitivity, mechanism, scales, cells)
+    spent = sensitivity.supremum(mechanism.exponent, scales, cells)
     target = decimal_fraction(epsilon)
-    if spent == 0 or (mechanism == "laplace" and spent <= target):
+    if spent == 0 or (mechanism is LAPLACE and spent <= target):
         return 0.0, 0.0
-    if mechanism == "gaussian":
+    if mechanism is GAUSSIAN:
         low, high = profile_bounds(target, root_up(spent))
         return float_down(low), min(float_up(high), 1.0)
     # Laplace noise that spends e is (epsilon, 1 - exp((epsilon - e)/2))-DP on every set: exact for a single ratio,
@@ -66,10 +66,10 @@ def epsilon_of_delta(
     sensitivity: Sensitivity, mechanism: Mechanism, scales: Floats, cells: Cells, delta: float
 ) -> tuple[float, float]:
     """(lower, upper) of the epsilon at a delta, for the pair that bounds the whole set."""
-    spent = supremum(sensitivity, mechanism, scales, cells)
+    spent = sensitivity.supremum(mechanism.exponent, scales, cells)
     if spent == 0:
         return 0.0, 0.0
-    if mechanism == "gaussian":
+    if mechanism is GAUSSIAN:
         high = epsilon_of(root_up(spent), delta)
         return math.nextafter(high, 0.0) if high > 0 else 0.0, high
     if spent > Fraction(sys.float_info.max):

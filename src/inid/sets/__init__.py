@@ -1,30 +1,27 @@
 """How far one person can move the answer.
 
 A `Sensitivity` is a set S of possible differences d = f(D) - f(D') between neighbouring datasets, plus the relation
-that defines "neighbouring" (`sets`). It answers two questions: which shape of independent noise has the least error on
-S (`profiles`, E1 to E4), and how much privacy given scales spend on S (`spending`). Both work on rows, not coordinates:
-a network of 10^9 parameters in 10^3 layers is a set of 10^3 rows.
+that defines "neighbouring". `base` says what a plan asks of a set; each kind of set is one file that answers: `box`
+(with its `caps`), `groups` (a ball is one group), `ellipsoid`. `moments` makes the ellipsoid of second moments (E8),
+`disparity` measures how unequal a set is. All work on rows, not coordinates: a network of 10^9 parameters in 10^3
+layers is a set of 10^3 rows.
 """
 
-from inid.sets.base import Neighbours, Sensitivity, read_order
+from inid.sets.base import Allocation, Sensitivity
+from inid.sets.cells import Cells
 from inid.sets.disparity import disparity, gini, majorizes, mse_reduction
-from inid.sets.profiles import Allocation, Cells, is_solved, log_profile, shapes
-from inid.sets.ratios import laplace_ratios
-from inid.sets.spending import supremum
+from inid.sets.envelopes import Ratios
+from inid.sets.reading import Neighbours, read_order
 
 __all__ = [
     "Allocation",
     "Cells",
     "Neighbours",
+    "Ratios",
     "Sensitivity",
     "disparity",
     "gini",
-    "is_solved",
-    "laplace_ratios",
-    "log_profile",
     "majorizes",
     "mse_reduction",
     "read_order",
-    "shapes",
-    "supremum",
 ]

@@ -1,37 +1,44 @@
-"""The sensitivity sets: boxes, balls, groups and ellipsoids, in run-length form."""
+"""What every sensitivity set has: rows, labels, a record, and the questions that a plan asks of it.
 
-import hashlib
-from collections.abc import Mapping
+A set S holds the possible differences d = f(D) - f(D') between neighbouring datasets. A plan asks it four things, all
+for an exponent q (2 where sums of squares are spent, 1 where sums of absolute values are; see `inid.mechanisms`):
+
+    log_profile   the effective profile: the box whose least-error noise is that of S (E1)
+    shapes        the shape of the least-error noise
+    supremum      what given scales spend: the supremum over S of sum (|d_i| / scale_i)^q, exactly or rounded up
+    ratios        the worst neighbours for Laplace noise, as ratios whose privacy curve bounds all of S (E5)
+
+Each kind of set is one file that answers them: `box`, `groups` (a ball is one group), `ellipsoid`.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
 from inid import arguments
-from inid.arguments import Floats, choice, integer, real, shown
-from inid.errors import ArgumentError, RecordError
-from inid.mechanisms import Mechanism
-from inid.numbers.rational_sums import Counts
-from inid.sets.allocation import log2
-from inid.sets.profiles import Cells, log_profile
+from inid.arguments import Floats, shown
+from inid.errors import ArgumentError, GuaranteeError, RecordError
+from inid.mechanisms import Exponent, Mechanism, MechanismName
+from inid.numbers.logarithms import log2
+from inid.sets.cells import Cells
+from inid.sets.envelopes import Ratios
+from inid.sets.reading import read_order
+from inid.sets.record import FIELDS, SetRecord
 
-__all__ = ["Neighbours", "Sensitivity", "read_order"]
+__all__ = ["Allocation", "Sensitivity"]
 
-# "add_remove": one person more or less, the number of people is secret. "replace": one person's data change, and the
-# number is public. "zero_out": one person's data become nothing, which adds 0 to every sum and count, and the number
-# stays public.
-Neighbours = Literal["add_remove", "replace", "zero_out"]
-Kind = Literal["box", "ball", "groups", "ellipsoid"]
-
-_LARGEST_ORDER = 1e6  # beyond, the error is the maximum for all purposes and its powers leave the range of logarithms
-
-_FIELDS = ("kind", "limits", "counts", "norm", "l1", "l2", "total", "labels", "neighbours")
+Allocation = Literal["optimal", "iid", "spr"]
 
 
-@dataclass(frozen=True, eq=False)
-class Sensitivity:
+@dataclass(frozen=True, eq=False, repr=False)
+class Sensitivity(SetRecord, ABC):
     """A sensitivity set. Make one with `box`, `ball`, `groups` or `ellipsoid`.
 
     >>> s = Sensitivity.box([1.0, 3.0, 40.0], labels=["age", "visits", "income"])
@@ -39,39 +46,20 @@ class Sensitivity:
     (3, 'add_remove')
     """
 
-    kind: Kind
-    limits: Floats
-    counts: Counts | None
-    norm: int | None
-    l1: float | None
-    l2: float | None
-    total: float | None
-    labels: tuple[str, ...] | None
-    neighbours: Neighbours
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "limits", arguments.frozen(self.limits))
-        if self.counts is not None:
-            object.__setattr__(self, "counts", arguments.frozen(self.counts))
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return type(self), tuple(getattr(self, name) for name in _FIELDS)  # without what was cached
-
-    @classmethod
+    @staticmethod
     def box(
-        cls,
-        sensitivity: object,
+        sensitivity: ArrayLike,
         *,
         l1: float | None = None,
         l2: float | None = None,
-        counts: object = None,
-        labels: object = None,
+        counts: ArrayLike | None = None,
+        labels: Sequence[str] | None = None,
         neighbours: str = "add_remove",
-    ) -> Self:
+    ) -> "Sensitivity":
         """Every coordinate moves by at most its own sensitivity: |d_i| <= sensitivity_i (the paper's setting).
 
         Args:
-            sensitivity: One finite number >= 0 per coordinate; 0 means that the coordinate depends on nobody.
+            sensitivity: One finite number >= 0 per coordinate; 0 means that nobody's data move the coordinate.
             l1: Optional cap on the sum of |d_i| (E2), for coordinates that cannot all move at once.
             l2: Optional cap on the root of the sum of d_i^2 (E2).
             counts: Run-length form: how many coordinates each entry stands for.
@@ -84,24 +72,14 @@ class Sensitivity:
         >>> Sensitivity.box([1.0, 1.0, 5.0], l1=5.0)
         Sensitivity.box([1.0, 1.0, 5.0], l1=5.0)
         """
-        cure = "pass one bound per coordinate, for example box([1.0, 3.0, 40.0])"
-        limits = arguments.array("sensitivity", sensitivity, up=True, cure=cure)
-        return cls(
-            "box",
-            limits,
-            _counts("counts", counts, limits.size),
-            None,
-            _cap("l1", l1),
-            _cap("l2", l2),
-            None,
-            arguments.labels(labels, limits.size),
-            _neighbours(neighbours),
-        )
+        from inid.sets.box import Box
 
-    @classmethod
+        return Box.read(sensitivity, l1=l1, l2=l2, counts=counts, labels=labels, neighbours=neighbours)
+
+    @staticmethod
     def ball(
-        cls, dimension: int, *, l1: float | None = None, l2: float | None = None, neighbours: str = "add_remove"
-    ) -> Self:
+        dimension: int, *, l1: float | None = None, l2: float | None = None, neighbours: str = "add_remove"
+    ) -> "Sensitivity":
         """The whole difference is bounded in one norm, in any direction.
 
         Args:
@@ -113,24 +91,20 @@ class Sensitivity:
         >>> Sensitivity.ball(dimension=100, l2=1.0)
         Sensitivity.ball(dimension=100, l2=1.0)
         """
-        size = integer("dimension", dimension, least=1, cure="pass the number of coordinates")
-        norm, bound = _one_norm("ball", l1, l2)
-        limits = _frozen(np.array([_bound(f"l{norm}", bound, cure="pass one number, the ball's radius")]))
-        return cls(
-            "ball", limits, _counts("dimension", [size], 1), norm, None, None, None, None, _neighbours(neighbours)
-        )
+        from inid.sets.groups import Ball
 
-    @classmethod
+        return Ball.read_one(dimension, l1=l1, l2=l2, neighbours=neighbours)
+
+    @staticmethod
     def groups(
-        cls,
-        sizes: object,
+        sizes: ArrayLike,
         *,
-        l1: object = None,
-        l2: object = None,
+        l1: ArrayLike | None = None,
+        l2: ArrayLike | None = None,
         total: float | None = None,
-        labels: object = None,
+        labels: Sequence[str] | None = None,
         neighbours: str = "add_remove",
-    ) -> Self:
+    ) -> "Sensitivity":
         """Coordinates come in groups (layers, partitions), each bounded in norm as a whole (E3).
 
         Args:
@@ -145,25 +119,22 @@ class Sensitivity:
         >>> s.dimension
         1114
         """
-        norm, bounds = _one_norm("groups", l1, l2)
-        if sizes is None:
-            raise ArgumentError("sizes must be given: pass the number of coordinates of each group.")
-        groups = arguments.array("sizes", sizes, positive=True, cure="pass the number of coordinates of each group")
-        limits = arguments.array(
-            f"l{norm}", bounds, length=groups.size, up=True, cure="pass one bound per entry of sizes"
-        )
-        number = _counts("sizes", sizes, limits.size)
-        names = arguments.labels(labels, limits.size)
-        return cls("groups", limits, number, norm, None, None, _cap("total", total), names, _neighbours(neighbours))
+        from inid.sets.groups import Groups
 
-    @classmethod
+        return Groups.read(sizes, l1=l1, l2=l2, total=total, labels=labels, neighbours=neighbours)
+
+    @staticmethod
     def ellipsoid(
-        cls, radii: object, *, counts: object = None, labels: object = None, neighbours: str = "add_remove"
-    ) -> Self:
+        radii: ArrayLike,
+        *,
+        counts: ArrayLike | None = None,
+        labels: Sequence[str] | None = None,
+        neighbours: str = "add_remove",
+    ) -> "Sensitivity":
         """The difference lies in an axis-aligned ellipsoid: sum d_i^2 / radii_i^2 <= 1 (E4).
 
         Args:
-            radii: One finite number >= 0 per coordinate; 0 means that the coordinate depends on nobody.
+            radii: One finite number >= 0 per coordinate; 0 means that nobody's data move the coordinate.
             counts: Run-length form: how many coordinates each entry stands for.
             labels: One name per entry.
             neighbours: "add_remove", "replace" or "zero_out".
@@ -171,26 +142,22 @@ class Sensitivity:
         >>> Sensitivity.ellipsoid([1.0, 0.5, 0.5]).dimension
         3
         """
-        limits = arguments.array("radii", radii, up=True, cure="pass one radius per coordinate")
-        number = _counts("counts", counts, limits.size)
-        names = arguments.labels(labels, limits.size)
-        return cls("ellipsoid", limits, number, None, None, None, None, names, _neighbours(neighbours))
+        from inid.sets.ellipsoid import Ellipsoid
 
-    @cached_property
-    def dimension(self) -> int:
-        """K, the number of coordinates."""
-        return self.limits.size if self.counts is None else sum(self.counts.tolist())
+        return Ellipsoid.read(radii, counts=counts, labels=labels, neighbours=neighbours)
 
     @cached_property
     def reach(self) -> Floats:
-        """Per row, the largest change of one coordinate: the limits, tightened by the caps."""
-        caps = [cap for cap in (self.l1, self.l2, self.total) if cap is not None]
-        return _frozen(np.minimum(self.limits, min(caps))) if caps else self.limits
+        """Per row, the largest change of one coordinate: the limits, tightened by the caps.
 
-    @cached_property
-    def has_still(self) -> bool:
-        """Whether some coordinate depends on nobody (its sensitivity is 0)."""
-        return not float(self.reach.min()) > 0
+        :meta private:
+        """
+        caps = [cap for cap in (self.l1, self.l2, self.total) if cap is not None]
+        if not caps:
+            return self.limits
+        reach = np.minimum(self.limits, min(caps))
+        reach.flags.writeable = False
+        return reach
 
     @property
     def profile(self) -> Floats:
@@ -201,7 +168,9 @@ class Sensitivity:
         """
         return self.reach if self.counts is None else np.repeat(self.reach, self.counts)
 
-    def effective_profile(self, mechanism: str, *, weights: object = None, order: float = 2) -> Floats:
+    def effective_profile(
+        self, mechanism: MechanismName, *, weights: ArrayLike | None = None, order: float = 2
+    ) -> Floats:
         """The box that this set is worth: feeding it to the paper's formulas gives the least-error noise (E1).
 
         Args:
@@ -215,15 +184,91 @@ class Sensitivity:
         >>> Sensitivity.groups(sizes=[4, 1], l2=[1.0, 1.0]).effective_profile("gaussian")
         array([0.5, 0.5, 0.5, 0.5, 1. ])
         """
-        kind: Mechanism = "gaussian" if choice("mechanism", mechanism, get_args(Mechanism)) == "gaussian" else "laplace"
+        exponent = Mechanism.named(mechanism).exponent
         alpha = self.read_weights(weights)
         cells = self.cells(self.limits.size if alpha is None else alpha.size)
-        logs = log_profile(self, kind, 0.0 if alpha is None else log2(alpha), read_order(order), cells)
-        values = np.exp2(logs)
+        values = np.exp2(self.log_profile(exponent, 0.0 if alpha is None else log2(alpha), read_order(order), cells))
         return values if cells.counts is None else np.repeat(values, cells.counts)
 
+    @abstractmethod
+    def is_solved(self, exponent: Exponent) -> bool:
+        """Whether the least-error shape is known in closed form (E1 to E4); otherwise a bound is reported.
+
+        :meta private:
+        """
+
+    @abstractmethod
+    def log_profile(self, exponent: Exponent, weights: Floats | float, order: float, cells: Cells) -> Floats:
+        """log2 of the effective profile of each cell; a valid profile inside the hull where no closed form is known.
+
+        :meta private:
+        """
+
+    def shapes(
+        self, exponent: Exponent, allocation: Allocation, weights: Floats | float, order: float, cells: Cells
+    ) -> list[Floats]:
+        """log2 of candidate shapes for the scales, fresh arrays; with several, the caller takes the one of least error.
+
+        Only sets without a closed form (`is_solved` is False) have several for the optimal allocation.
+
+        :meta private:
+        """
+        if allocation == "iid":
+            return [np.zeros(self.limits.size if cells.rows is None else cells.rows.size)]
+        if allocation == "spr":
+            return [cells.spread(log2(self.reach))]
+        return self._best_shapes(exponent, weights, order, cells)
+
+    def supremum(self, exponent: Exponent, scales: Floats, cells: Cells) -> Fraction:
+        """What scales spend on this set, never below the truth: the supremum over d of sum_i (|d_i| / scale_i)^q.
+
+        That is mu squared for Gaussian noise and exponent 2, epsilon for Laplace noise and exponent 1. Equal to the
+        truth wherever a closed form exists and the number of terms permits rationals, above it by rounding otherwise.
+
+        Raises:
+            GuaranteeError: A scale is not a finite number >= 0, or a coordinate that somebody can move has scale 0.
+
+        :meta private:
+        """
+        least, most = float(scales.min()), float(scales.max())
+        if not (least >= 0 and most < math.inf):  # written for what is wanted, so that NaN fails
+            at = int(np.argmin((scales >= 0) & (scales < math.inf)))
+            raise GuaranteeError(f"scales[{at}] must be a finite number of at least 0, got {float(scales[at])!r}.")
+        if float(self.reach.min()) > 0 and least > 0:
+            return self._supremum(exponent, scales, cells)
+        moved = cells.spread(self.reach) > 0
+        if not (scales[moved] > 0).all():
+            at = int(np.flatnonzero(moved & ~(scales > 0))[0])
+            name = self.labels[int(cells.row_of(scales.size)[at])] if self.labels else f"entry {at}"
+            raise GuaranteeError(f"{name} depends on people but has no noise: its scale must be greater than 0.")
+        return self._supremum(exponent, scales, cells) if moved.any() else Fraction(0)
+
+    def ratios(self, scales: Floats, cells: Cells) -> Ratios:
+        """Ratios, rounded up, and how often each occurs: their curve is at least that of every difference in the set.
+
+        Exact for boxes, l1 balls and l1 groups; an envelope for the others (`inid.sets.envelopes`). Scales must be
+        positive wherever somebody can move the coordinate.
+
+        :meta private:
+        """
+        if not float(self.reach.max()) > 0:
+            return np.zeros(0), np.zeros(0, dtype=np.int64)
+        return self._ratios(scales, cells)
+
+    @abstractmethod
+    def _best_shapes(self, exponent: Exponent, weights: Floats | float, order: float, cells: Cells) -> list[Floats]: ...
+
+    @abstractmethod
+    def _supremum(self, exponent: Exponent, scales: Floats, cells: Cells) -> Fraction: ...
+
+    @abstractmethod
+    def _ratios(self, scales: Floats, cells: Cells) -> Ratios: ...
+
     def cells(self, number: int) -> Cells:
-        """The cells of a vector with one entry per row or one per coordinate."""
+        """The cells of a vector with one entry per row or one per coordinate.
+
+        :meta private:
+        """
         if number == self.limits.size:
             return Cells(self.counts, None)
         if number != self.dimension or self.counts is None:
@@ -237,6 +282,8 @@ class Sensitivity:
 
         Raises:
             ArgumentError: They differ. Only names are compared and shown.
+
+        :meta private:
         """
         index = getattr(value, "index", None)
         if self.labels is None or index is None or callable(index):  # lists have a method of that name
@@ -249,37 +296,31 @@ class Sensitivity:
             )
 
     def read_weights(self, weights: object, name: str = "weights") -> Floats | None:
-        """Weights as given by a user: one positive number per row or per coordinate, or None."""
+        """Weights as given by a user: one positive number per row or per coordinate, or None.
+
+        :meta private:
+        """
         if weights is None:
             return None
         self.check_names(name, weights)
         cure = "pass one positive number per coordinate (or per row of the run-length form)"
         return arguments.array(name, weights, positive=True, length=[self.limits.size, self.dimension], cure=cure)
 
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON-safe dictionary from which `from_dict` makes the same set, bit for bit.
-
-        >>> s = Sensitivity.ball(dimension=3, l1=0.1)
-        >>> Sensitivity.from_dict(s.to_dict()) == s
-        True
-        """
-        record: dict[str, Any] = {name: getattr(self, name) for name in _FIELDS}
-        record["limits"] = self.limits.tolist()
-        record["counts"] = None if self.counts is None else self.counts.tolist()
-        record["labels"] = None if self.labels is None else list(self.labels)
-        return record
-
-    @classmethod
-    def from_dict(cls, record: object) -> Self:
+    @staticmethod
+    def from_dict(record: object) -> "Sensitivity":
         """The set that `to_dict` described.
 
         Raises:
             RecordError: The record does not parse.
         """
-        if not isinstance(record, Mapping) or set(record) != set(_FIELDS):
-            raise RecordError(f"a sensitivity's record must be a dictionary with exactly {', '.join(_FIELDS)}.")
+        names = ("kind", *FIELDS)
+        if not isinstance(record, Mapping) or set(record) != set(names):
+            raise RecordError(f"a sensitivity's record must be a dictionary with exactly {', '.join(names)}.")
+        kinds = _kinds()
+        if not (isinstance(record["kind"], str) and record["kind"] in kinds):
+            raise RecordError(f"unknown kind of sensitivity {shown(record['kind'])}: known are {', '.join(kinds)}.")
         try:
-            made = cls._from_fields(record)
+            made = kinds[record["kind"]].from_record(record)
         except ArgumentError as error:
             raise RecordError(f"the sensitivity's record does not parse: {error}") from None
         if made.to_dict() != dict(record):  # a cap on a kind that has none, say: not what anybody meant
@@ -287,119 +328,15 @@ class Sensitivity:
         return made
 
     @classmethod
-    def _from_fields(cls, record: Mapping[str, Any]) -> Self:
-        kind, norm = record["kind"], record["norm"]
-        named = {"neighbours": record["neighbours"], "labels": record["labels"]}
-        if kind == "box":
-            return cls.box(record["limits"], counts=record["counts"], l1=record["l1"], l2=record["l2"], **named)
-        if kind == "ellipsoid":
-            return cls.ellipsoid(record["limits"], counts=record["counts"], **named)
-        if kind == "groups" and norm in (1, 2):
-            return cls.groups(record["counts"], total=record["total"], **{f"l{norm}": record["limits"]}, **named)
-        if kind == "ball" and norm in (1, 2):
-            cure = "a ball's record holds one of each"
-            (size,) = arguments.array("counts", record["counts"], length=1, cure=cure).tolist()
-            (bound,) = arguments.array("limits", record["limits"], length=1, cure=cure).tolist()
-            return cls.ball(size, **{f"l{norm}": bound}, neighbours=record["neighbours"])
-        raise RecordError(f"unknown kind of sensitivity {shown(kind)} with norm {shown(norm)}.")
+    @abstractmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Self:
+        """The set of this kind with the fields of a record, read like a user's arguments.
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Sensitivity):
-            return NotImplemented
-        same = all(getattr(self, n) == getattr(other, n) for n in _FIELDS if n not in ("limits", "counts"))
-        if not (same and np.array_equal(self.limits, other.limits)):
-            return False
-        if self.counts is None or other.counts is None:
-            return self.counts is other.counts
-        return np.array_equal(self.counts, other.counts)
-
-    def __hash__(self) -> int:
-        return hash((self.kind, self.limits.size, self.dimension, self.norm, self.l1, self.l2, self.total))
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """Sixteen hexadecimal digits that pin down the set, bit for bit (labels aside): the start of a SHA-256."""
-        facts = (self.kind, self.limits.size, self.norm, self.l1, self.l2, self.total, self.neighbours)
-        digest = hashlib.sha256(repr(facts).encode())
-        digest.update(self.limits.astype("<f8", copy=False).data)
-        if self.counts is not None:
-            digest.update(self.counts.astype("<i8", copy=False).data)
-        return digest.hexdigest()[:16]
-
-    def __str__(self) -> str:
-        low, high = float(self.limits.min()), float(self.limits.max())
-        words = f"l{self.norm} " if self.norm is not None else ""
-        rows = f" in {self.limits.size} groups" if self.kind == "groups" else ""
-        span = f"{low:g}" if low == high else f"{low:g} to {high:g}"
-        caps = "".join(
-            f", {n} at most {getattr(self, n):g}" for n in ("l1", "l2", "total") if getattr(self, n) is not None
-        )
-        name = {"box": "limits", "ball": "radius", "groups": "norms", "ellipsoid": "radii"}[self.kind]
-        what = f"{words}{self.kind} of {self.dimension} coordinates{rows}"
-        return f"{what}, {name} {span}{caps}, neighbours: {self.neighbours}"
-
-    def __repr__(self) -> str:
-        limits, counts = _listed(self.limits), None if self.counts is None else _listed(self.counts)
-        caps = "".join(f", {n}={getattr(self, n)!r}" for n in ("l1", "l2", "total") if getattr(self, n) is not None)
-        if self.neighbours != "add_remove":
-            caps += f", neighbours={self.neighbours!r}"
-        if self.kind == "ball":
-            return f"Sensitivity.ball(dimension={self.dimension}, l{self.norm}={float(self.limits[0])!r}{caps})"
-        if self.kind == "groups":
-            return f"Sensitivity.groups(sizes={counts}, l{self.norm}={limits}{caps})"
-        return f"Sensitivity.{self.kind}({limits}{'' if counts is None else f', counts={counts}'}{caps})"
+        :meta private:
+        """
 
 
-def _counts(name: str, value: object, size: int) -> Counts | None:
-    """Whole numbers >= 1, one per row."""
-    if value is None:
-        return None
-    cure = "pass one whole number of at least 1 per entry"
-    numbers = arguments.array(name, value, positive=True, length=size, cure=cure)
-    at = int(np.argmin((numbers == np.floor(numbers)) & (numbers < 2.0**53)))
-    if not (numbers[at] == np.floor(numbers[at]) and numbers[at] < 2.0**53):
-        raise ArgumentError(f"{name}[{at}] must be a whole number below 2^53, got {shown(float(numbers[at]))}: {cure}.")
-    whole = numbers.astype(np.int64)
-    if not sum(whole.tolist()) < 2**53:  # as Python integers: the sum of 64-bit ones may wrap
-        raise ArgumentError(f"{name} must add up to less than 2^53 coordinates: {cure}.")
-    return _frozen(whole)
+def _kinds() -> dict[str, type[Sensitivity]]:
+    from inid.sets import box, ellipsoid, groups
 
-
-def _cap(name: str, value: object) -> float | None:
-    return None if value is None else _bound(name, value, cure="pass one finite bound, or leave it out")
-
-
-def _bound(name: str, value: object, cure: str) -> float:
-    """A number >= 0, rounded up where no float holds it exactly."""
-    real(name, value, least=0, cure=cure)
-    return float(arguments.array(name, [value], up=True, cure=cure)[0])
-
-
-def _neighbours(value: object) -> Neighbours:
-    return choice("neighbours", value, get_args(Neighbours))  # type: ignore[return-value]
-
-
-def read_order(value: object) -> float:
-    """P of the error, at least 1."""
-    cure = "pass the power p of the error, for example order=2"
-    order = real("order", value, least=1, cure=cure)
-    if not order <= _LARGEST_ORDER:
-        raise ArgumentError(f"order must be at most {_LARGEST_ORDER:g}, got {shown(value)}: {cure}.")
-    return order
-
-
-def _one_norm(what: str, l1: object, l2: object) -> tuple[int, object]:
-    if (l1 is None) == (l2 is None):
-        given = "neither" if l1 is None else "both"
-        raise ArgumentError(f"{what} needs exactly one of l1 and l2, got {given}: say which norm is bounded.")
-    return (1, l1) if l2 is None else (2, l2)
-
-
-def _frozen(values: NDArray[Any]) -> NDArray[Any]:
-    values.flags.writeable = False
-    return values
-
-
-def _listed(values: NDArray[Any]) -> str:
-    words = [repr(v) for v in values[:8].tolist()]
-    return f"[{', '.join(words)}{', ...' if values.size > 8 else ''}]"
+    return {kind.kind: kind for kind in (box.Box, groups.Ball, groups.Groups, ellipsoid.Ellipsoid)}

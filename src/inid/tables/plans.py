@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from inid.planning import Certificate, Comparison, NoisePlan, plan
-from inid.planning.tables import aligned
+from inid.planning.text import aligned
 from inid.promises import Budget
 from inid.sets import Sensitivity
 from inid.tables.statistics import Layout, slopes

@@ -1,4 +1,4 @@
-"""For tests and audits: sources that are not secret, exact laws, tests of fit, and a lower bound on epsilon.
+"""For tests and audits: sources that are not secret, exact laws, tests of fit, a lower bound on epsilon, the staircase.
 
 Nothing that is shipped for releases imports this package. What is released inside `unsafe_seed` or `unsafe_no_noise`
 protects nobody, and says so.
@@ -8,6 +8,7 @@ from inid.testing.auditing import Audit, audit_epsilon
 from inid.testing.fitting import chi_square, fit_to_law
 from inid.testing.laws import grid_pmf, interval_mass
 from inid.testing.sources import unsafe_no_noise, unsafe_seed
+from inid.testing.staircase import staircase_error, staircase_gamma
 
 __all__ = [
     "Audit",
@@ -16,6 +17,8 @@ __all__ = [
     "fit_to_law",
     "grid_pmf",
     "interval_mass",
+    "staircase_error",
+    "staircase_gamma",
     "unsafe_no_noise",
     "unsafe_seed",
 ]

@@ -9,7 +9,7 @@ import inid
 from inid.accounting import Ledger
 from inid.accounting.rules import accepts, make_terms, terms_from_dict
 from inid.errors import ArgumentError, RecordError
-from inid.numbers.gaussian import meets
+from inid.mechanisms.gaussian import meets
 
 APPROX = [
     inid.ApproxDP(1.0, 1e-6),

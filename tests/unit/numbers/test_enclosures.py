@@ -7,8 +7,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from inid.mechanisms.gaussian import meets, profile, profile_bounds
 from inid.numbers import enclosures
-from inid.numbers.gaussian import meets, profile, profile_bounds, tail_bounds
+from inid.numbers.enclosures import tail_bounds
 from referees import gaussian_profile, mpf, upper_tail
 
 BITS = 300

@@ -12,12 +12,13 @@ import inid
 import referees
 from drawing import MECHANISMS, boxes, numbers, sets
 from inid.errors import GuaranteeError
-from inid.sets import suprema, supremum
+from inid.mechanisms import Mechanism
+from inid.sets.caps import suprema
 
 
 def found(sensitivity, mechanism, scales):
     scales = np.asarray(scales, dtype=float)
-    return supremum(sensitivity, mechanism, scales, sensitivity.cells(scales.size))
+    return sensitivity.supremum(Mechanism.named(mechanism).exponent, scales, sensitivity.cells(scales.size))
 
 
 @settings(max_examples=300)
@@ -84,7 +85,7 @@ def test_any_multipliers_give_a_bound(monkeypatch, mechanism):
         if mechanism == "gaussian":
             nu_1 = Fraction(0) if sensitivity.l1 is None else exact
             pairs = [(nu_1, reference)]
-            monkeypatch.setattr(suprema, "gaussian_multipliers", lambda *_: pairs)
+            monkeypatch.setattr(suprema, "square_multipliers", lambda *_: pairs)
             monkeypatch.setattr(suprema, "ENUMERATED", 0)
         else:
             slope = 1 / Fraction(near) - (1 / Fraction(reference) if reference < np.inf else 0)
@@ -93,9 +94,9 @@ def test_any_multipliers_give_a_bound(monkeypatch, mechanism):
             tau = Fraction(0) if sensitivity.l2 is None else (tie if tie and data.draw(st.booleans()) else exact)
             assume(sensitivity.l1 is not None or reference == np.inf)
             pairs = [(reference, tau)]
-            monkeypatch.setattr(suprema, "laplace_multipliers", lambda *_: pairs)
+            monkeypatch.setattr(suprema, "modulus_multipliers", lambda *_: pairs)
         assume(not (mechanism == "laplace" and pairs == [(np.inf, Fraction(0))]))
-        capped = suprema._capped_gaussian if mechanism == "gaussian" else suprema._capped_laplace
+        capped = suprema._capped_squares if mechanism == "gaussian" else suprema._capped_moduli
         got = capped(limits, scales, None, sensitivity.l1, sensitivity.l2)
         assert referees.mpf(got) >= referees.supremum(sensitivity, mechanism, scales)
 
@@ -160,7 +161,7 @@ def test_scales_that_are_no_noise_spend_no_privacy_on_paper(bad):
         inid.Sensitivity.ellipsoid([1.0, 2.0]),
     ):
         with pytest.raises(GuaranteeError):
-            supremum(sensitivity, "laplace", np.array([1.0, bad]), sensitivity.cells(2))
+            sensitivity.supremum(1, np.array([1.0, bad]), sensitivity.cells(2))
 
 
 def test_what_nobody_moves_spends_nothing_even_without_noise():

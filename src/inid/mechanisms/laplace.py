@@ -10,8 +10,8 @@ from fractions import Fraction
 
 from scipy.special import log_ndtr, ndtri_exp
 
-from inid.numbers.enclosures import enclose, exp
-from inid.numbers.gaussian import decimal_fraction, last_float, tail_bounds
+from inid.numbers.enclosures import enclose, exp, tail_bounds
+from inid.numbers.safe_search import decimal_fraction, last_float
 
 __all__ = [
     "epsilon_in_approx",

@@ -4,10 +4,10 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from inid.mechanisms import Mechanism
-from inid.planning.choosing import plan
-from inid.planning.plans import NoisePlan
-from inid.planning.tables import aligned
+from inid.mechanisms import MechanismName
+from inid.planning.noise_plan import NoisePlan
+from inid.planning.plan import plan
+from inid.planning.text import aligned
 from inid.promises import PureDP
 
 __all__ = ["Comparison", "ComparisonRow", "compare"]
@@ -19,7 +19,7 @@ _NOTHING = 1.001  # a gain below 0.1 % is called none
 class ComparisonRow:
     """One way to keep the promise: its error, the error in decibels (10 log10), and its ratio to the plan's error."""
 
-    mechanism: Mechanism
+    mechanism: MechanismName
     allocation: str
     error: float
     decibel: float
@@ -73,7 +73,7 @@ class Comparison:
 
 def compare(made: NoisePlan) -> Comparison:
     """The plan's baselines under the same promise, weights and order."""
-    mechanisms: tuple[Mechanism, ...] = ("laplace",) if isinstance(made.budget, PureDP) else ("gaussian", "laplace")
+    mechanisms: tuple[MechanismName, ...] = ("laplace",) if isinstance(made.budget, PureDP) else ("gaussian", "laplace")
     rows = []
     for mechanism in mechanisms:
         for allocation in ("optimal", "iid", "spr"):

@@ -1,8 +1,8 @@
-"""How much privacy a vector of scales spends on a sensitivity set: the supremum over the set, never below the truth.
+"""How much privacy scales spend on a box with caps: the supremum over the set, never below the truth.
 
-For Gaussian noise the quantity is sup over S of sum_i d_i^2 / sigma_i^2 (mu squared), for Laplace noise sup over S of
-sum_i |d_i| / beta_i (epsilon). Every function returns a rational number that is at least the supremum: equal to it
-wherever a closed form exists and the number of terms permits rationals, above it by rounding otherwise.
+The quantity is sup over S of sum_i (|d_i| / scale_i)^q: mu squared of Gaussian noise for q = 2, epsilon of Laplace
+noise for q = 1. The result is a rational number that is at least the supremum: equal to it wherever a closed form
+exists and the number of terms permits rationals, above it by rounding otherwise.
 
 Caps are handled by weak duality, which makes rounding harmless: for *any* multipliers the dual value bounds the
 supremum, so the multipliers are found in floating point and only the dual value is evaluated exactly. The only
@@ -16,85 +16,42 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inid.arguments import Floats
-from inid.mechanisms import Mechanism
-from inid.numbers.rational_sums import RATIONAL_TERMS, Counts, float_down, quotient_sum, sqrt_up
-from inid.sets.knapsack import ENUMERATED, best_vertex
-from inid.sets.multipliers import gaussian_multipliers, laplace_multipliers
+from inid.mechanisms import Exponent
+from inid.numbers.rational_sums import Counts, quotient_sum, sqrt_up
+from inid.sets.caps.knapsack import ENUMERATED, best_vertex
+from inid.sets.caps.multipliers import modulus_multipliers, square_multipliers
 
-__all__ = ["box_supremum", "ellipsoid_supremum", "greatest_square_sum", "group_scales"]
+__all__ = ["greatest_square_sum", "supremum"]
 
 Mask = NDArray[np.bool_]
 
 
 @np.errstate(under="ignore")
-def box_supremum(
-    mechanism: Mechanism,
+def supremum(
+    exponent: Exponent,
     limits: Floats,
     scales: Floats,
     counts: Counts | None,
     l1: float | None = None,
     l2: float | None = None,
 ) -> Fraction:
-    """The supremum over |d_i| <= limits_i, with optional caps on the l1 and l2 norms of d.
+    """The supremum of sum (|d_i| / scales_i)^q over |d_i| <= limits_i, with optional caps on the l1 and l2 norms of d.
 
-    Exact but for roundings with one cap, save Gaussian noise with an l1 cap: that is a knapsack problem, whose vertices
+    Exact but for roundings with one cap, save exponent 2 with an l1 cap: that is a knapsack problem, whose vertices
     are looked at one by one up to 14 coordinates and which is bounded by a relaxation beyond.
 
-    >>> box_supremum("gaussian", np.array([1.0, 2.0]), np.array([1.0, 1.0]), None)
+    >>> supremum(2, np.array([1.0, 2.0]), np.array([1.0, 1.0]), None)
     Fraction(5, 1)
-    >>> box_supremum("laplace", np.array([1.0, 2.0]), np.array([1.0, 4.0]), None, l1=2.0)
+    >>> supremum(1, np.array([1.0, 2.0]), np.array([1.0, 4.0]), None, l1=2.0)
     Fraction(5, 4)
     """
     if not float(scales.min()) > 0:  # a group's scale below the floats
         return Fraction(2) ** 16384
-    power = 2 if mechanism == "gaussian" else 1
-    whole = quotient_sum(limits, scales, counts, power=power)
+    whole = quotient_sum(limits, scales, counts, power=exponent)
     if l1 is None and l2 is None:
         return whole
-    capped = _capped_gaussian if mechanism == "gaussian" else _capped_laplace
+    capped = _capped_squares if exponent == 2 else _capped_moduli
     return min(whole, capped(limits, scales, counts, l1, l2))
-
-
-@np.errstate(under="ignore")
-def ellipsoid_supremum(mechanism: Mechanism, radii: Floats, scales: Floats, counts: Counts | None) -> Fraction:
-    """The supremum over sum_i d_i^2 / r_i^2 <= 1: max (r_i/sigma_i)^2, and sqrt(sum (r_i/beta_i)^2) for Laplace noise.
-
-    >>> ellipsoid_supremum("laplace", np.array([3.0, 4.0]), np.array([1.0, 1.0]), None)
-    Fraction(5, 1)
-    """
-    if mechanism == "laplace":
-        return sqrt_up(quotient_sum(radii, scales, counts, power=2))
-    quotients = radii / scales
-    largest = quotients >= quotients.max() * (1 - 2.0**-50)  # holds the true largest, whatever the rounding
-    pairs = np.unique(np.stack([radii[largest], scales[largest]]), axis=1)
-    return max(quotient_sum(pairs[0, i], pairs[1, i], power=2) for i in range(pairs.shape[1]))
-
-
-@np.errstate(under="ignore")
-def group_scales(
-    mechanism: Mechanism, norm: int, scales: Floats, counts: Counts, groups: Counts, number: int
-) -> Floats:
-    """One scale per group such that the group spends what one coordinate of that scale and the group's norm would.
-
-    That is the least scale of the group, except for Laplace noise with an l2 norm: there 1/scale is the l2 norm of
-    1/beta over the group (Cauchy-Schwarz), rounded so that the scale is never too large.
-    """
-    starts = np.searchsorted(groups, np.arange(number))
-    if mechanism == "gaussian" or norm == 1:
-        return np.minimum.reduceat(scales, starts)
-    least = np.minimum.reduceat(scales, starts)
-    cells = np.diff(np.append(starts, scales.size))
-    if scales.size > RATIONAL_TERMS:
-        # Relative errors: one per division and square, one per addition, two for the root and the last division.
-        sums = np.add.reduceat(np.square(least[groups] / scales) * counts, starts)
-        found = least / np.sqrt(sums) * (1 - (cells + 16) * 2.0**-52)
-        return np.nextafter(np.nextafter(found, 0.0), 0.0)  # two more units for results among the subnormals
-    ends = np.append(starts, scales.size)
-    found = np.empty(number)
-    for g in range(number):
-        cell = slice(ends[g], ends[g + 1])
-        found[g] = float_down(1 / sqrt_up(quotient_sum(1.0, scales[cell], counts[cell], power=2)))
-    return found
 
 
 @np.errstate(under="ignore")
@@ -117,7 +74,7 @@ def greatest_square_sum(limits: Floats, counts: Counts | None, l1: float) -> Fra
     return total
 
 
-def _capped_gaussian(
+def _capped_squares(
     limits: Floats, scales: Floats, counts: Counts | None, l1: float | None, l2: float | None
 ) -> Fraction:
     """Bound by nu_1 l1 + nu_2 D^2 + sum lambda_i^2 (w_i - nu_1/lambda_i - nu_2)_+, D^2 the largest sum of squares."""
@@ -128,7 +85,7 @@ def _capped_gaussian(
     if squares is None:  # pragma: no cover - callers pass a cap
         raise AssertionError
     best: Fraction | None = None
-    for nu_1, reference in gaussian_multipliers(limits, scales, counts, l1, float(sqrt_up(squares))):
+    for nu_1, reference in square_multipliers(limits, scales, counts, l1, float(sqrt_up(squares))):
         nu_2 = 1 / Fraction(reference) ** 2 if reference < math.inf else Fraction(0)
         positive = _positive(limits, scales, nu_1, reference, nu_2)
         times = None if counts is None else counts[positive]
@@ -186,12 +143,12 @@ def _positive(limits: Floats, scales: Floats, nu_1: Fraction, reference: float, 
     return clear
 
 
-def _capped_laplace(
+def _capped_moduli(
     limits: Floats, scales: Floats, counts: Counts | None, l1: float | None, l2: float | None
 ) -> Fraction:
     """Bound by nu l1 + tau l2^2 / 2 + sum max over 0 <= d <= lambda_i of (w_i - nu) d - tau d^2 / 2."""
     best: Fraction | None = None
-    for reference, tau in laplace_multipliers(limits, scales, counts, l1, l2):
+    for reference, tau in modulus_multipliers(limits, scales, counts, l1, l2):
         nu = 1 / Fraction(reference) if reference < math.inf else Fraction(0)
         active = scales < reference  # w_i > nu
         if tau:

@@ -1,6 +1,6 @@
-"""Effective profiles where no closed form is known: Gaussian noise on a box with an l1 cap, and boxes with both caps.
+"""Effective profiles where no closed form is known: exponent 2 (Gaussian noise) on a box with an l1 cap.
 
-For Gaussian noise the set U of E1 is the convex hull of the squares of feasible vectors, and maximising over it is a
+The set U of E1 is the convex hull of the squares of feasible vectors, and maximising over it is a
 knapsack problem. Any point of U still gives a *lower bound* on the error of every independent mechanism (weak duality),
 so a point found by the Frank-Wolfe method, whose every step is a mixture of feasible vectors, is both a good profile to
 plan with and an honest measure of how near to optimal the plan is.
@@ -13,25 +13,16 @@ from functools import partial
 import numpy as np
 
 from inid.arguments import Floats
-from inid.mechanisms import Mechanism
+from inid.numbers.logarithms import log2
 from inid.numbers.rational_sums import Counts
-from inid.sets.allocation import box_profile, error_constant, log2, log2_sum
+from inid.sets.caps.profile import one_cap_profile
 
-__all__ = ["ENUMERATED", "best_vertex", "hull_profile", "log2_least_error", "shrunken_profile"]
+__all__ = ["ENUMERATED", "best_vertex", "hull_profile"]
 
 ENUMERATED = 14  # coordinates up to which the vertices of a knapsack are looked at one by one
 # (rows up to which, steps, greedy fillings per step). Small problems are worth more work; with more rows than these one
 # coordinate is a small part of the cap, and the relaxation that the search starts from is near enough.
 _EFFORT = ((64, 200, 24), (4096, 20, 2))
-
-
-def log2_least_error(
-    mechanism: Mechanism, profile: Floats, weights: Floats, order: float, counts: Counts | None
-) -> float:
-    """log2 of the least error, at mu = 1 or epsilon = 1, of the paper's box formulas with an effective profile."""
-    power = 2 * order / (order + 2) if mechanism == "gaussian" else order / (order + 1)
-    outer = (order + 2) / 2 if mechanism == "gaussian" else order + 1
-    return error_constant(mechanism, order) + outer * log2_sum(power * (profile + weights), counts)
 
 
 def hull_profile(
@@ -52,7 +43,7 @@ def hull_profile(
     length = np.maximum(np.exp2(limits - l1), 1e-300)  # relative to the l1 cap
     # The relaxed profile, shrunk into the hull: a vertex of the relaxation is a set of full coordinates and a fraction
     # of one more; halving separates the two, and leaving room for the one more keeps it whole.
-    relaxed = 2 * box_profile("gaussian", limits, weights, order, counts, norm=1, cap=l1) - 2 * l1
+    relaxed = 2 * one_cap_profile(2, limits, weights, order, counts, norm=1, cap=l1) - 2 * l1
     u = np.exp2(relaxed) * max(0.5, 1.0 - float(length.max()))
     squares = math.inf if l2 is None else 4.0 ** (l2 - l1)
     greedy = _vertex(length, length, times)
@@ -84,20 +75,6 @@ def hull_profile(
         u = np.maximum(u + step * direction, 0.0)
     # A coordinate that the floats have lost is given what the relaxation would, so that it is never left without noise.
     return np.where(u > 1e-290, log2(np.maximum(u, 1e-300)), relaxed) / 2 + l1
-
-
-def shrunken_profile(
-    limits: Floats, weights: Floats, order: float, counts: Counts | None, l1: float, l2: float
-) -> Floats:
-    """A profile inside {0 <= u <= lambda, |u|_1 <= l1, |u|_2 <= l2} for Laplace noise, both caps binding.
-
-    The better of the two one-cap profiles, each shrunk until it meets the other cap.
-    """
-    by_l1 = box_profile("laplace", limits, weights, order, counts, norm=1, cap=l1)
-    by_l2 = box_profile("laplace", limits, weights, order, counts, norm=2, cap=l2)
-    by_l1 = by_l1 - max(0.0, log2_sum(2 * by_l1, counts) / 2 - l2)
-    by_l2 = by_l2 - max(0.0, log2_sum(by_l2, counts) - l1)
-    return max(by_l1, by_l2, key=lambda u: log2_least_error("laplace", u, weights, order, counts))
 
 
 def _vertex(length: Floats, priority: Floats, times: Floats) -> Floats:

@@ -8,12 +8,12 @@ import numpy as np
 
 from inid.arguments import Floats, choice, shown
 from inid.errors import ArgumentError, RangeError
-from inid.mechanisms import Mechanism
+from inid.mechanisms import Mechanism, MechanismName
+from inid.numbers.logarithms import log2
 from inid.planning.calibration import calibrated, proved
-from inid.planning.plans import NoisePlan
+from inid.planning.noise_plan import NoisePlan
 from inid.promises import ApproxDP, Budget, PureDP
-from inid.sets import Allocation, Sensitivity, read_order, shapes
-from inid.sets.allocation import log2
+from inid.sets import Allocation, Sensitivity, read_order
 
 __all__ = ["plan"]
 
@@ -68,15 +68,15 @@ def plan(
         raise ArgumentError(
             f"budget must be a promise such as inid.ApproxDP(epsilon=1.0, delta=1e-6), got {shown(budget)}: name it."
         )
-    choice("mechanism", mechanism, ("auto", *get_args(Mechanism)))
+    choice("mechanism", mechanism, ("auto", *get_args(MechanismName)))
     choice("allocation", allocation, get_args(Allocation))
     alpha = _read_alpha(sensitivity, weights, tolerance)
     p = read_order(order)
 
-    def draft(name: Mechanism, *, follow_curve: bool = True) -> NoisePlan:
-        return _draft(sensitivity, budget, name, allocation, alpha, p, follow_curve=follow_curve)  # type: ignore[arg-type]
+    def draft(name: MechanismName, *, follow_curve: bool = True) -> NoisePlan:
+        return _draft(sensitivity, budget, Mechanism.named(name), allocation, alpha, p, follow_curve=follow_curve)  # type: ignore[arg-type]
 
-    names: list[Mechanism] = ["gaussian", "laplace"] if mechanism == "auto" else [mechanism]  # type: ignore[list-item]
+    names: list[MechanismName] = ["gaussian", "laplace"] if mechanism == "auto" else [mechanism]  # type: ignore[list-item]
     if mechanism == "auto" and isinstance(budget, PureDP):
         names = ["laplace"]
     if mechanism == "auto" and isinstance(budget, ApproxDP):
@@ -86,7 +86,7 @@ def plan(
     else:
         drafts = _in_range(draft, names)
     best = _least(drafts)
-    scales, certificate = proved(sensitivity, budget, best.mechanism, best.row_scales, best.cells)
+    scales, certificate = proved(sensitivity, budget, best.law, best.row_scales, best.cells)
     made = NoisePlan(sensitivity, budget, best.mechanism, best.allocation, p, alpha, scales)
     made.__dict__["certificate"] = certificate  # what the cached property would compute again
     return made
@@ -108,9 +108,9 @@ def _draft(
 
     def made(shape: Floats) -> NoisePlan:
         scales = calibrated(sensitivity, budget, mechanism, shape, cells, follow_curve=follow_curve)
-        return NoisePlan(sensitivity, budget, mechanism, allocation, order, weights, scales)
+        return NoisePlan(sensitivity, budget, mechanism.name, allocation, order, weights, scales)
 
-    return _least(_in_range(made, shapes(sensitivity, mechanism, allocation, logs, order, cells)))
+    return _least(_in_range(made, sensitivity.shapes(mechanism.exponent, allocation, logs, order, cells)))
 
 
 def _in_range(make: Callable[[_T], NoisePlan], candidates: list[_T]) -> list[NoisePlan]:

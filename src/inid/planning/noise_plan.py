@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
@@ -12,16 +13,15 @@ from inid import arguments
 from inid.arguments import Floats, choice, shown
 from inid.curves import Loss
 from inid.errors import ArgumentError, RangeError, RecordError
-from inid.mechanisms import Mechanism
-from inid.planning import curve, tables
-from inid.planning.certificates import Certificate, certify
+from inid.mechanisms import GAUSSIAN, Mechanism, MechanismName, log2_least_error
+from inid.numbers.logarithms import log2
+from inid.planning import curve, text
+from inid.planning.certificate import Certificate, certify
 from inid.promises import ApproxDP, Budget, budget_from_dict
-from inid.sets import Allocation, Cells, Sensitivity, is_solved, log_profile, read_order
-from inid.sets.allocation import log2, log2_error
-from inid.sets.knapsack import log2_least_error
+from inid.sets import Allocation, Cells, Sensitivity, read_order
 
 if TYPE_CHECKING:
-    from inid.planning.comparing import Comparison
+    from inid.planning.comparison import Comparison
 
 __all__ = ["NoisePlan"]
 
@@ -40,7 +40,7 @@ class NoisePlan:
 
     sensitivity: Sensitivity
     budget: Budget
-    mechanism: Mechanism
+    mechanism: MechanismName
     allocation: Literal["optimal", "iid", "spr", "tolerance"]
     order: float
     weights: Floats | None
@@ -55,6 +55,22 @@ class NoisePlan:
     def __reduce__(self) -> tuple[object, ...]:
         # Without what was cached: an unpickled array is writable, and a stored proof would be somebody's word.
         return type(self), tuple(getattr(self, field.name) for field in fields(self))
+
+    @cached_property
+    def law(self) -> Mechanism:
+        """The mechanism as a value.
+
+        :meta private:
+        """
+        return Mechanism.named(self.mechanism)
+
+    @cached_property
+    def spent(self) -> Fraction:
+        """What the scales spend, exactly or rounded up: mu squared of Gaussian noise, epsilon of Laplace noise.
+
+        :meta private:
+        """
+        return self.sensitivity.supremum(self.law.exponent, self.row_scales, self.cells)
 
     @cached_property
     def cells(self) -> Cells:
@@ -82,12 +98,12 @@ class NoisePlan:
     @cached_property
     def row_shares(self) -> Floats:
         """`shares` in run-length form."""
-        profile = log_profile(self.sensitivity, self.mechanism, self._log_weights, self.order, self.cells)
-        limit = self.budget.gaussian_mu if self.mechanism == "gaussian" else self.budget.laplace_epsilon
+        profile = self.sensitivity.log_profile(self.law.exponent, self._log_weights, self.order, self.cells)
+        limit = self.budget.gaussian_mu if self.law is GAUSSIAN else self.budget.laplace_epsilon
         with np.errstate(invalid="ignore"):
             ratio = np.exp2(profile - log2(self.row_scales) - math.log2(limit))
         ratio[np.isneginf(profile)] = 0.0
-        shares = ratio**2 if self.mechanism == "gaussian" else ratio
+        shares: Floats = ratio**self.law.exponent
         shares.flags.writeable = False
         return shares
 
@@ -115,12 +131,12 @@ class NoisePlan:
     @cached_property
     def log2_error(self) -> float:
         """log2 of the expected error: finite even where the error itself exceeds the floats; -inf without noise."""
-        return log2_error(self.mechanism, log2(self.row_scales), self._log_weights, self.order, self.cells.counts)
+        return self.law.log2_error(log2(self.row_scales), self._log_weights, self.order, self.cells.counts)
 
     @property
     def mse(self) -> float:
         """The sum of the noise variances, the paper's MSE (whatever the weights and the order of the plan)."""
-        return _from_log2("mse", log2_error(self.mechanism, log2(self.row_scales), 0.0, 2.0, self.cells.counts))
+        return _from_log2("mse", self.law.log2_error(log2(self.row_scales), 0.0, 2.0, self.cells.counts))
 
     @cached_property
     def within(self) -> float:
@@ -129,12 +145,11 @@ class NoisePlan:
         1.0 for an optimal plan wherever the optimum is known in closed form: every set but boxes and l1 groups with
         caps under Gaussian noise, and boxes with both caps. There the factor comes from a lower bound by weak duality.
         """
-        if self.allocation == "optimal" and is_solved(self.sensitivity, self.mechanism):
+        if self.allocation == "optimal" and self.sensitivity.is_solved(self.law.exponent):
             return 1.0
-        weights = np.broadcast_to(self._log_weights, self.row_scales.shape)
-        profile = log_profile(self.sensitivity, self.mechanism, self._log_weights, self.order, self.cells)
-        least = log2_least_error(self.mechanism, profile, weights, self.order, self.cells.counts)
-        limit = self.budget.gaussian_mu if self.mechanism == "gaussian" else self.budget.laplace_epsilon
+        profile = self.sensitivity.log_profile(self.law.exponent, self._log_weights, self.order, self.cells)
+        least = log2_least_error(self.law, self.law.exponent, profile, self._log_weights, self.order, self.cells.counts)
+        limit = self.budget.gaussian_mu if self.law is GAUSSIAN else self.budget.laplace_epsilon
         if math.isinf(least):
             return 1.0
         return float(max(1.0, 2.0 ** (self.log2_error - least + self.order * math.log2(limit))))
@@ -157,7 +172,7 @@ class NoisePlan:
         Raises:
             GuaranteeError: The scales break the promise, by however little.
         """
-        return certify(self.sensitivity, self.budget, self.mechanism, self.row_scales, self.cells)
+        return certify(self.sensitivity, self.budget, self.law, self.row_scales, self.cells)
 
     def delta(self, epsilon: float) -> float:
         """The least delta that is certified at an epsilon: the plan's privacy curve, an upper bound.
@@ -186,16 +201,16 @@ class NoisePlan:
         so the truth lies between them. For other sets Laplace noise may be more private than either says.
         """
         level = arguments.real("epsilon", epsilon, least=0, cure="pass the epsilon at which to read the curve")
-        return curve.delta_of(self.sensitivity, self.mechanism, self.row_scales, self.cells, level)
+        return curve.delta_of(self.sensitivity, self.law, self.row_scales, self.cells, level)
 
     def epsilon_bounds(self, delta: float) -> tuple[float, float]:
         """(lower, upper) around epsilon(delta), in the sense of `delta_bounds`."""
         level = ApproxDP(0.0, delta).delta  # reads it
-        return curve.epsilon_of_delta(self.sensitivity, self.mechanism, self.row_scales, self.cells, level)
+        return curve.epsilon_of_delta(self.sensitivity, self.law, self.row_scales, self.cells, level)
 
     def privacy_loss(self) -> Loss:
         """The pair of distributions that bounds what one release reveals: composition and subsampling start from it."""
-        return curve.privacy_loss(self.sensitivity, self.mechanism, self.row_scales, self.cells)
+        return curve.privacy_loss(self.sensitivity, self.law, self.row_scales, self.cells)
 
     def compare(self) -> "Comparison":
         """This plan beside the baselines (i.i.d. noise, equal split) and the other mechanism.
@@ -207,7 +222,7 @@ class NoisePlan:
         laplace    iid           256  24.08   1.095
         laplace    spr           320  25.05   1.369
         """
-        from inid.planning.comparing import compare
+        from inid.planning.comparison import compare
 
         return compare(self)
 
@@ -251,7 +266,7 @@ class NoisePlan:
             weights = sensitivity.read_weights(record["weights"])
             rows = sensitivity.limits.size if weights is None else weights.size
             scales = arguments.array("scales", record["scales"], length=rows, cure="store plans by to_dict")
-            mechanism = choice("mechanism", record["mechanism"], get_args(Mechanism))
+            mechanism = choice("mechanism", record["mechanism"], get_args(MechanismName))
             allocation = choice("allocation", record["allocation"], _ALLOCATIONS)
             order = read_order(record["order"])
         except ArgumentError as error:
@@ -277,7 +292,7 @@ class NoisePlan:
         return f"<NoisePlan: {self.mechanism} noise, {self.allocation}, {self.dimension} coordinates, {self.budget}>"
 
     def __str__(self) -> str:
-        return tables.plan_table(self)
+        return text.plan_table(self)
 
     @property
     def _log_weights(self) -> Floats | float:

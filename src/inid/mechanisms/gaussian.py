@@ -8,43 +8,21 @@ Searches run in floating point; what is returned has been decided by `profile_bo
 """
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 
 from scipy.special import erfcx, ndtri
 
 from inid.errors import RangeError
-from inid.numbers.enclosures import Enclosure, density, mills_ratio
-from inid.numbers.rational_sums import sqrt_up
+from inid.numbers.enclosures import FAR, density, mills_ratio
+from inid.numbers.safe_search import bisect, decimal_fraction, last_float
 
-__all__ = [
-    "decimal_fraction",
-    "epsilon_of",
-    "last_float",
-    "meets",
-    "mu_of",
-    "profile",
-    "profile_bounds",
-    "root_up",
-    "tail_bounds",
-]
+__all__ = ["epsilon_of", "meets", "mu_of", "profile", "profile_bounds"]
 
-_FAR = 45  # Q(45) is below 2^-1460, less than any positive float
 _ROOT_HALF_PI = math.sqrt(math.pi / 2)
 _LOG_ROOT_TWO_PI = math.log(2 * math.pi) / 2
 _SMALL = 1e-5
-_ROOT_BITS = 2048  # fine enough for the square root of any positive float
 _PRECISIONS = (224, 448, 896, 1792, 3584, 7168)
-
-
-def decimal_fraction(number: float) -> Fraction:
-    """The decimal that a float prints as, exactly: the number that a user wrote.
-
-    >>> decimal_fraction(0.1)
-    Fraction(1, 10)
-    """
-    return Fraction(repr(float(number)))
 
 
 def profile(epsilon: float, mu: float) -> float:
@@ -58,7 +36,7 @@ def profile(epsilon: float, mu: float) -> float:
 
 def _log_profile(epsilon: float, mu: float) -> float:
     a, b = epsilon / mu - mu / 2, epsilon / mu + mu / 2
-    if mu < _SMALL and abs(a) < _FAR:  # M(a) - M(b) to third order in mu: the difference itself would cancel
+    if mu < _SMALL and abs(a) < FAR:  # M(a) - M(b) to third order in mu: the difference itself would cancel
         c = epsilon / mu
         return float(-a * a / 2 - _LOG_ROOT_TWO_PI + math.log(mu) + math.log(max(1 - c * _mills(c), 5e-324)))
     if a < 0:
@@ -80,9 +58,9 @@ def profile_bounds(epsilon: Fraction, mu: Fraction, bits: int = 256) -> tuple[Fr
     True
     """
     a, b = epsilon / mu - mu / 2, epsilon / mu + mu / 2
-    if a > _FAR:
+    if a > FAR:
         return Fraction(0), Fraction(1, 1 << 1460)
-    if a < -_FAR:
+    if a < -FAR:
         return 1 - Fraction(1, 1 << 1459), Fraction(1)
     fine = bits + int(a * a) + 16  # the density falls like 2^-(0.72 a^2)
     weight = density(a, fine)
@@ -97,16 +75,6 @@ def profile_bounds(epsilon: Fraction, mu: Fraction, bits: int = 256) -> tuple[Fr
         one = 1 << (2 * fine)
         low, high = one - weight[1] * (high_a + high_b), one - weight[0] * (low_a + low_b)
     return Fraction(max(low, 0), 1 << (2 * fine)), Fraction(max(high, 0), 1 << (2 * fine))
-
-
-def tail_bounds(x: Fraction, bits: int = 256) -> tuple[Fraction, Fraction]:
-    """Rational bounds on Q(x) for x >= 0."""
-    if x > _FAR:
-        return Fraction(0), Fraction(1, 1 << 1460)
-    fine = bits + int(x * x) + 16
-    weight: Enclosure = density(x, fine)
-    ratio = mills_ratio(x, fine)
-    return Fraction(weight[0] * ratio[0], 1 << (2 * fine)), Fraction(weight[1] * ratio[1], 1 << (2 * fine))
 
 
 @lru_cache(maxsize=4096)
@@ -129,12 +97,6 @@ def meets(epsilon: Fraction, delta: Fraction, mu: Fraction) -> bool:
     return False
 
 
-def root_up(spent: Fraction) -> Fraction:
-    """A mu whose square is at least `spent`, its denominator cut short: sums over many coordinates have long ones."""
-    root = sqrt_up(spent)
-    return Fraction(-((-root.numerator << _ROOT_BITS) // root.denominator), 1 << _ROOT_BITS)
-
-
 @lru_cache(maxsize=4096)
 def mu_of(epsilon: float, delta: float) -> float:
     """mu_0: the largest float mu for which a mu-Gaussian mechanism is (epsilon, delta)-DP.
@@ -146,7 +108,7 @@ def mu_of(epsilon: float, delta: float) -> float:
     0.2367043806634357
     """
     promise = decimal_fraction(epsilon), decimal_fraction(delta)
-    found = _bisect(lambda mu: _log_profile(epsilon, mu) <= math.log(delta), *_bracket(epsilon, delta))
+    found = bisect(lambda mu: _log_profile(epsilon, mu) <= math.log(delta), *_bracket(epsilon, delta))
     found = _polished(found, epsilon, delta)
     return last_float(lambda mu: mu <= 0 or meets(*promise, Fraction(mu)), found)
 
@@ -170,7 +132,7 @@ def epsilon_of(mu: float | Fraction, delta: float) -> float:
         high *= 2
     if not high < math.inf:
         raise RangeError(f"epsilon for mu={mu!r} and delta={delta!r} exceeds the largest float: use more noise.")
-    found = -_bisect(lambda negated: _log_profile(-negated, mu) <= math.log(delta), -high, 0.0)
+    found = -bisect(lambda negated: _log_profile(-negated, mu) <= math.log(delta), -high, 0.0)
     return -last_float(lambda negated: enough(-negated), -found)
 
 
@@ -194,25 +156,13 @@ def _root(epsilon: float, z: float) -> float:
     return 2 * epsilon / (z + root) if z > 0 else root - z
 
 
-def _bisect(holds: Callable[[float], bool], low: float, high: float) -> float:
-    """The end at which the condition holds, of an interval shrunk until the floats run out."""
-    while True:
-        middle = low + (high - low) / 2
-        if not min(low, high) < middle < max(low, high):
-            return low
-        if holds(middle):
-            low = middle
-        else:
-            high = middle
-
-
 def _polished(mu: float, epsilon: float, delta: float) -> float:
     """Newton steps with phi from integers: d phi / d mu is the density at a. Repairs digits lost to cancellation."""
     exact_epsilon, target = decimal_fraction(epsilon), decimal_fraction(delta)
     for _ in range(4):
         at = Fraction(mu)
         a = exact_epsilon / at - at / 2
-        if not (mu > 0 and abs(a) < _FAR):
+        if not (mu > 0 and abs(a) < FAR):
             return mu
         low, high = profile_bounds(exact_epsilon, at, 224 + 2 * abs(math.frexp(mu)[1]))
         fine = 128 + int(a * a)
@@ -224,18 +174,3 @@ def _polished(mu: float, epsilon: float, delta: float) -> float:
         if abs(step) <= 2.0**-50 * mu:
             return mu
     return mu
-
-
-def last_float(holds: Callable[[float], bool], guess: float) -> float:
-    """The largest float at which a condition, true below some point and false above, holds; starts at a good guess."""
-    low = high = guess
-    step = 1
-    if holds(guess):
-        while high < math.inf and holds(high):
-            low, high = high, high + step * math.ulp(high)
-            step *= 2
-    else:
-        while not holds(low):
-            low, high = low - step * math.ulp(low), low
-            step *= 2
-    return _bisect(holds, low, high)

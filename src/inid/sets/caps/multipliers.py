@@ -1,6 +1,6 @@
 """Dual multipliers for capped boxes, found in floating point.
 
-Any multipliers give a valid bound (`inid.sets.suprema` evaluates it exactly); these are the ones that make it tight.
+Any multipliers give a valid bound (`inid.sets.caps.suprema` evaluates it exactly); these make it tight.
 Everything is computed relative to the cap and to the largest term, so nothing overflows; what vanishes is negligible.
 """
 
@@ -12,13 +12,13 @@ import numpy as np
 from inid.arguments import Floats
 from inid.numbers.rational_sums import Counts
 
-__all__ = ["gaussian_multipliers", "laplace_multipliers"]
+__all__ = ["modulus_multipliers", "square_multipliers"]
 
 _STEPS = 60
 
 
 @np.errstate(under="ignore")
-def gaussian_multipliers(
+def square_multipliers(
     limits: Floats, scales: Floats, counts: Counts | None, l1: float | None, norm: float
 ) -> list[tuple[Fraction, float]]:
     """Pairs (nu_1, s) for the bound with nu_2 = 1/s^2; s = inf stands for nu_2 = 0. `norm` bounds the l2 norm.
@@ -61,7 +61,7 @@ def gaussian_multipliers(
 
 
 @np.errstate(under="ignore")
-def laplace_multipliers(
+def modulus_multipliers(
     limits: Floats, scales: Floats, counts: Counts | None, l1: float | None, l2: float | None
 ) -> list[tuple[float, Fraction]]:
     """Pairs (s, tau) for the bound with nu = 1/s (s = inf stands for nu = 0) and tau the multiplier of the l2 cap."""

@@ -4,7 +4,7 @@ import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from inid.planning.plans import NoisePlan
+    from inid.planning.noise_plan import NoisePlan
 
 __all__ = ["aligned", "plan_table"]
 

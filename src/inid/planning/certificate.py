@@ -6,12 +6,12 @@ from typing import Any
 
 from inid.arguments import Floats
 from inid.errors import GuaranteeError
-from inid.mechanisms import Mechanism
-from inid.numbers.gaussian import decimal_fraction
+from inid.mechanisms import LAPLACE, Mechanism, MechanismName
 from inid.numbers.rational_sums import arithmetic_used, float_up
+from inid.numbers.safe_search import decimal_fraction
 from inid.planning.curve import laplace_delta
 from inid.promises import ApproxDP, Budget
-from inid.sets import Cells, Sensitivity, supremum
+from inid.sets import Cells, Sensitivity
 
 __all__ = ["Certificate", "certify"]
 
@@ -32,7 +32,7 @@ class Certificate:
     """
 
     promise: str
-    mechanism: Mechanism
+    mechanism: MechanismName
     sensitivity: Sensitivity
     statement: str
     spent: float
@@ -70,12 +70,12 @@ def certify(
     Raises:
         GuaranteeError: It does not, by however little.
     """
-    spent = supremum(sensitivity, mechanism, scales, cells)
-    statement, arithmetic = _statement(budget, mechanism), _arithmetic(budget, mechanism, scales.size)
+    spent = sensitivity.supremum(mechanism.exponent, scales, cells)
+    statement, arithmetic = _statement(budget, mechanism.name), _arithmetic(budget, mechanism.name, scales.size)
     if spent < 0:  # no sum of squares or moduli is: whatever went wrong, nothing may pass because of it
         raise GuaranteeError("what the scales spend could not be bounded; please report the arguments of this plan.")
-    kept = budget.admits(mechanism, spent)
-    if not kept and mechanism == "laplace" and isinstance(budget, ApproxDP):
+    kept = budget.admits(mechanism.name, spent)
+    if not kept and mechanism is LAPLACE and isinstance(budget, ApproxDP):
         # Pure DP alone does not carry this plan; the privacy curve of its ratios may (E5).
         reached = laplace_delta(sensitivity, scales, cells, decimal_fraction(budget.epsilon))
         statement = f"the certified privacy curve, {reached!r} at epsilon, is at most delta"
@@ -88,7 +88,7 @@ def certify(
         )
     return Certificate(
         promise=str(budget),
-        mechanism=mechanism,
+        mechanism=mechanism.name,
         sensitivity=sensitivity,
         statement=statement,
         spent=float_up(spent),
@@ -96,7 +96,7 @@ def certify(
     )
 
 
-def _statement(budget: Budget, mechanism: Mechanism) -> str:
+def _statement(budget: Budget, mechanism: MechanismName) -> str:
     gaussian = {
         "PureDP": "no noise is needed",
         "ApproxDP": "sup over the set of sum d_i^2 / sigma_i^2 <= mu^2, where mu has phi_epsilon(mu) <= delta",
@@ -112,7 +112,7 @@ def _statement(budget: Budget, mechanism: Mechanism) -> str:
     return (gaussian if mechanism == "gaussian" else laplace)[budget.kind]
 
 
-def _arithmetic(budget: Budget, mechanism: Mechanism, terms: int) -> str:
+def _arithmetic(budget: Budget, mechanism: MechanismName, terms: int) -> str:
     base = f"{arithmetic_used(terms)} on the plan's own floats"
     if budget.kind == "ApproxDP" and mechanism == "gaussian":
         return base + "; the normal tails enclosed by integers, to 2^-224 or finer"

@@ -1,0 +1,21 @@
+"""Gaussian and Laplace noise: what each is (`mechanism`), and what a promise affords it (`gaussian`, `laplace`)."""
+
+from inid.mechanisms.mechanism import (
+    GAUSSIAN,
+    LAPLACE,
+    Exponent,
+    Mechanism,
+    MechanismName,
+    log2_least_error,
+    optimal_shape,
+)
+
+__all__ = [
+    "GAUSSIAN",
+    "LAPLACE",
+    "Exponent",
+    "Mechanism",
+    "MechanismName",
+    "log2_least_error",
+    "optimal_shape",
+]
