@@ -7,10 +7,11 @@ PEERS := .venv-peers
 BENCH ?=
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 PYTEST_ARGS ?=
+WORKERS ?= auto
 FAST ?=
 PAPER ?=
 
-.PHONY: help demo test check format bench paper clean
+.PHONY: help demo test quick slow check format bench paper clean
 
 help:  ## Show the targets.
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -30,8 +31,17 @@ $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
 demo: $(VENV)/.demo  ## Release thirty means of a medical table and leave a report in out/.
 	$(BIN)/inid demo --out out
 
-test: $(VENV)/.test  ## Run every test that this machine can run; prints how many were skipped and why.
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+# Tests of one file share a worker, so that a server or a Spark session is started once.
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+
+test: $(VENV)/.test  ## Run the tests that this machine can run; prints how many were skipped and why.
+	$(PYTEST) -m "not slow" $(PYTEST_ARGS)
+
+quick: $(VENV)/.test  ## Run the unit tests and the examples of the docstrings: minutes.
+	$(PYTEST) -m "not slow" tests/unit src $(PYTEST_ARGS)
+
+slow: $(VENV)/.test  ## Run what make test leaves out: convex solvers, long Monte Carlo runs.
+	$(PYTEST) -m slow $(PYTEST_ARGS)
 
 check: $(VENV)/.test  ## Formatting, lint, types and the layers of the design.
 	$(BIN)/ruff format --check .
