@@ -209,7 +209,11 @@ def _norms(pieces: Pieces, norm: int) -> Tensor:
         return row_norms(alone.rows, norm)  # two launches less than the root of the sum of squares
     powers = [own.powers(norm) for _, own in pieces]
     total = powers[0] if len(powers) == 1 else torch.stack(powers).sum(0)
-    return total if norm == 1 else total.sqrt_()
+    norms = total if norm == 1 else total.sqrt_()
+    extra = [allowed for _, own in pieces if (allowed := own.allowances()) is not None]
+    if extra:  # each part may be longer by its allowance: together by the length of the vector of them
+        norms += extra[0] if len(extra) == 1 else torch.linalg.vector_norm(torch.stack(extra), dim=0)
+    return norms
 
 
 def _shares(norms: Tensor, least: float) -> Tensor:

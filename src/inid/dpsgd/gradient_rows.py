@@ -3,7 +3,8 @@
 Every form answers the same questions: how long is each example's row, what is a weighted sum of the rows, what is the
 sum of the rows held entry by entry. `Outer` and `Spread` answer without writing the rows down. A length is always the
 length of the very numbers that are summed: formulas that cancel (Gram matrices of long sequences) would let an example
-slip under its threshold, so none is used.
+slip under its threshold, so none is used here. (Forms that do use them, with allowances for what cancels, are in
+`fused_positions`.)
 """
 
 from dataclasses import dataclass, replace
@@ -37,6 +38,10 @@ class Rows(Protocol):
 
     def powers(self, order: int) -> Tensor:
         """Per example the sum of |entry|**order, in float64."""
+        ...
+
+    def allowances(self) -> Tensor | None:
+        """Per example what rounding can add to the norm, in float64; None for rows that are measured as they are."""
         ...
 
     def combined(self, factors: Tensor) -> Tensor:
@@ -82,6 +87,10 @@ class Dense:
         """Per example the sum of |entry|**order, in float64."""
         return _powers(self.rows, order) if self.squares is None or order != 2 else self.squares.clone()
 
+    def allowances(self) -> None:
+        """None: the norm is that of the very numbers that are summed."""
+        return
+
     def combined(self, factors: Tensor) -> Tensor:
         """The sum of factors[i] * row i, flat."""
         return self.arranged(_weighted(factors, self.rows))
@@ -125,6 +134,10 @@ class Outer:
         norms = met.masked_fill_(met > _HUGE, torch.inf).mul_(flowed)
         # Infinity times zero is not a number, and counts as infinite.
         return (norms if order == 1 else norms.square_()).nan_to_num_(nan=torch.inf, posinf=torch.inf)
+
+    def allowances(self) -> None:
+        """None: the norm is that of the very numbers that are summed."""
+        return
 
     def combined(self, factors: Tensor) -> Tensor:
         """The sum of factors[i] * row i, flat."""
@@ -190,6 +203,10 @@ class Spread:
         """Per example the sum of |entry|**order, in float64."""
         out = torch.zeros(self.count, dtype=torch.float64, device=self.values.device)
         return out.index_add_(0, self.examples, _powers(self.values, order))
+
+    def allowances(self) -> None:
+        """None: the norm is that of the very numbers that are summed."""
+        return
 
     def combined(self, factors: Tensor) -> Tensor:
         """The sum of factors[i] * row i, flat."""

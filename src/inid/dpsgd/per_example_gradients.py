@@ -10,6 +10,7 @@ backward over the same forward, or two forwards under one backward would each le
 """
 
 import inspect
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,6 +25,8 @@ from torch.utils import _pytree as pytree
 
 from inid.dpsgd.calls import Call
 from inid.dpsgd.clipped_sums import GroupRows, Rule, Sums
+from inid.dpsgd.fused_layers import fused_rows
+from inid.dpsgd.fused_positions import put_together
 from inid.dpsgd.gradient_rows import Dense, Rows
 from inid.dpsgd.layers import Formula, formula_of, has_batch
 from inid.dpsgd.model_state import Watch
@@ -112,7 +115,9 @@ class Recorder:
         self._module = module
         _listened_to.add(module)
         self._handles = []
+        self._uses: Counter[nn.Parameter] = Counter()
         for unit in units_of(module):
+            self._uses.update(unit.parameters.values())
             self._handles += [
                 unit.layer.register_forward_pre_hook(partial(self._freeze, unit)),
                 unit.layer.register_forward_hook(partial(self._listen, unit), with_kwargs=True, always_call=True),
@@ -262,9 +267,21 @@ class Recorder:
         # Under autocast a layer may have met its input in another precision than it was given in.
         if inputs.dtype != gradients.dtype and inputs.is_floating_point():
             inputs = inputs.to(gradients.dtype)
-        rows = cast("Formula", unit.formula)(unit.layer, inputs, gradients.detach())
+        rows = self._fused(unit, inputs, gradients.detach())
+        if rows is None:
+            rows = cast("Formula", unit.formula)(unit.layer, inputs, gradients.detach())
         for name, parameter in unit.parameters.items():
             self._collect(turn, parameter, rows[name])
+
+    def _fused(self, unit: Unit, inputs: Tensor, gradients: Tensor) -> dict[str, Rows] | None:
+        """The layer's gradients without rows, where the rule is served by such sums."""
+        rule = self.rule
+        if rule.norm != 2 or rule.bounds is not None or rule.quanta is not None:
+            return None
+        groups = {self._places[parameter][0] for parameter in unit.parameters.values()}
+        alone = len(groups) == 1 and self._lengths[next(iter(groups))] == len(unit.parameters)
+        tied = any(self._uses[parameter] > 1 for parameter in unit.parameters.values())
+        return fused_rows(unit.layer, inputs, gradients, kept=rule.total is not None or not alone, tied=tied)
 
     def _hear_leaf(self, unit: Unit, turn: _Pass, name: str, leaf: Tensor) -> None:
         self._enter(turn)
@@ -300,7 +317,7 @@ class Recorder:
         group = turn.rows.setdefault(at, [None] * self._lengths[at])
         before = group[place]
         # A parameter that is used twice has one gradient per example, the sum, and is clipped once.
-        group[place] = rows if before is None else Dense(before.dense() + rows.dense())
+        group[place] = rows if before is None else put_together(before, rows)
         turn.waiting[at] -= 1
         if turn.waiting[at] == 0 and self.rule.total is None:
             turn.done.add(at)

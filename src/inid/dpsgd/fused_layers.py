@@ -1,0 +1,107 @@
+"""Which layers get their norms and sums without writing gradients down, and when that pays.
+
+An example's row has d_in d_out entries, its inputs and gradients T (d_in + d_out). Written down, rows are clipped
+without any allowance for rounding; so they are where they are no longer than what made them, or few. Fused sums serve
+l2 clipping with floating-point noise: exact noise, l1 norms and entry-wise clipping need the rows.
+"""
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from inid.dpsgd.fused_norms import CHUNKS
+from inid.dpsgd.fused_positions import Lookups, Positions
+from inid.dpsgd.fused_rounding import UNIT, accumulated, argument_rounding, chunked, rounded_product
+from inid.dpsgd.gradient_rows import Dense, Rows
+
+__all__ = ["fused_rows", "typical_loss"]
+
+_FEW = 2**22  # entries of all rows together that are always written down
+_KINDS = (torch.bfloat16, torch.float32, torch.float64)  # float16 would overflow where a factor is large
+
+
+def fused_rows(
+    layer: nn.Module, inputs: Tensor, gradients: Tensor, *, kept: bool, tied: bool
+) -> dict[str, Rows] | None:
+    """The gradients of a layer's parameters without rows, or None where rows are to be written down.
+
+    Args:
+        layer: A layer with a formula (see `layers`).
+        inputs: What it met, examples first.
+        gradients: What flows back to its output.
+        kept: Whether the gradients stay until others are known (global clipping).
+        tied: Whether the weight has other uses.
+    """
+    if gradients.dtype not in _KINDS:
+        return None
+    if isinstance(layer, nn.Embedding):
+        return _table(layer, inputs, gradients) if gradients.is_cuda or tied else None
+    if isinstance(layer, nn.Linear) and inputs.ndim > 2:
+        back = gradients.flatten(1, -2)
+        if not _pays(back, inputs.shape[-1], kept=kept):
+            return None
+        made: dict[str, Rows] = {"weight": Positions(back, inputs.flatten(1, -2))}
+        return made if layer.bias is None else {**made, "bias": _added(back, 1)}
+    if isinstance(layer, (nn.Conv1d, nn.Conv2d)) and layer.groups == 1:
+        back = gradients.flatten(2)
+        if not _pays(back.mT, layer.weight[0].numel(), kept=kept):
+            return None
+        made = {"weight": Positions(back.mT, inputs, lambda met: _windows(layer, met))}
+        return made if layer.bias is None else {**made, "bias": _added(back, 2)}
+    return None
+
+
+def _pays(gradients: Tensor, met: int, *, kept: bool) -> bool:
+    count, positions, made = gradients.shape
+    # Rows that stay until the norm of all layers is known add up; those of one layer are dropped at once.
+    most = positions * (met + made) // (4 if kept else 1)
+    return count * met * made > _FEW and met * made > most
+
+
+def _added(gradients: Tensor, over: int) -> Dense:
+    kind = torch.float64 if gradients.dtype == torch.float64 else torch.float32
+    return Dense(gradients.sum(over, dtype=kind))
+
+
+def _windows(layer: nn.Conv1d | nn.Conv2d, inputs: Tensor) -> Tensor:
+    """What each position of a convolution's output met, in the order of the weight."""
+    padded = functional.pad(inputs, layer._reversed_padding_repeated_twice)  # noqa: SLF001 - the layer's own padding
+    if isinstance(layer, nn.Conv1d):
+        padded = padded.unsqueeze(2)
+        kernel, stride, dilation = (1, *layer.kernel_size), (1, *layer.stride), (1, *layer.dilation)
+    else:
+        kernel, stride, dilation = layer.kernel_size, layer.stride, layer.dilation
+    return functional.unfold(padded, kernel, dilation, 0, stride).mT
+
+
+def _table(layer: nn.Embedding, inputs: Tensor, gradients: Tensor) -> dict[str, Rows]:
+    tokens = inputs.reshape(inputs.shape[0], -1)
+    if layer.padding_idx is not None:
+        tokens = torch.where(tokens == layer.padding_idx, -1, tokens)
+    return {"weight": Lookups(tokens, gradients.reshape(*tokens.shape, -1), layer.num_embeddings)}
+
+
+def typical_loss(positions: int, met: int, made: int, kind: torch.dtype = torch.float32) -> float:
+    """By how much the allowances shorten a clipped gradient, for positions whose gradients are at right angles.
+
+    Then S is sqrt(T) times the norm. Positions that agree lose less (S is the norm), those that cancel more. It depends
+    on shapes alone, so that plans and documents may print it.
+
+    Args:
+        positions: T.
+        met: d_in.
+        made: d_out.
+        kind: The type in which inputs and gradients are stored.
+
+    >>> round(typical_loss(128, 768, 768, torch.bfloat16), 3), typical_loss(128, 768, 768) < 0.01
+    (0.053, True)
+    """
+    ratio, rounding = math.sqrt(positions), argument_rounding(kind)
+    u = rounded_product(UNIT[kind], rounding, accumulated(positions, kind))
+    if positions * (met + made) < met * made and not rounding:
+        kappa = (1 + chunked(met, CHUNKS[kind], kind)) * (1 + chunked(made, CHUNKS[kind], kind)) - 1
+        return 1 - 1 / (math.sqrt(1 + kappa * ratio**2) + u * ratio)
+    gamma = rounded_product(0.0, rounding, accumulated(positions, kind))
+    return 1 - 1 / (1 + (u + gamma) * ratio)
