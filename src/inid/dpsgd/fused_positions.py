@@ -186,7 +186,8 @@ class Tied(_Bounded):
             (first, whole, second, layer.whole),
         )
         # The two sums are rounded apart, and added: one more rounding of what is at most S long.
-        rounding = (coarse + layer.rounding) * (1 + 2.0**-20) + (whole + layer.whole) * UNIT[torch.float32]
+        unit = max(UNIT[each.gradients.dtype] for each in (self.table, self.layer))
+        rounding = (coarse + layer.rounding) * (1 + 2.0**-20) + (whole + layer.whole) * min(unit, UNIT[torch.float32])
         return Measured(tied, torch.zeros_like(whole), rounding, whole + layer.whole)
 
     def combined(self, factors: Tensor) -> Tensor:
