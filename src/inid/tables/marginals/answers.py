@@ -1,0 +1,128 @@
+"""From noisy residuals to tables: estimates that agree with each other, each with its standard deviation (M3)."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+
+from inid.errors import ArgumentError
+from inid.tables.marginals.basis import Floats, analyse, square_norms, synthesise
+from inid.tables.marginals.sensitivity import Residuals
+
+__all__ = ["Answers", "exact_residuals"]
+
+
+def exact_residuals(
+    residuals: Residuals, tables: Mapping[int, Floats], largest: Mapping[int, tuple[int, ...]]
+) -> Floats:
+    """The coordinates of the plan, from exact tables.
+
+    Args:
+        residuals: Which blocks are released, in which order.
+        tables: Asked tables by their number in the workload, as arrays of whole numbers.
+        largest: For each released block, the number of an asked table that contains it, and its axes there.
+
+    Returns:
+        Whole numbers, one per coordinate.
+    """
+    parts = []
+    for block, order in zip(residuals.blocks.tolist(), residuals.orders, strict=True):
+        number, *axes = largest[block]
+        table = tables[number]
+        others = tuple(axis for axis in range(table.ndim) if axis not in axes)
+        parts.append(analyse(table.sum(axis=others)).reshape(-1)[order])
+    return np.concatenate(parts)
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """Noisy residuals, ready to be read as tables.
+
+    Attributes:
+        residuals: Which blocks they are of.
+        values: The noisy residuals, one per coordinate; the public total is not among them.
+        scales: The standard deviation of the noise in each.
+        totals: The public total of the counts, where it is not released; None otherwise.
+    """
+
+    residuals: Residuals
+    values: Floats
+    scales: Floats
+    totals: float | None = None
+
+    @cached_property
+    def _blocks(self) -> dict[tuple[int, ...], tuple[Floats, float]]:
+        """Of each block (its channel, then its attributes): the residuals in their own order, and s_B."""
+        work = self.residuals.workload
+        found: dict[tuple[int, ...], tuple[Floats, float]] = {}
+        for at, block in enumerate(self.residuals.blocks.tolist()):
+            span = slice(self.residuals.starts[at], self.residuals.starts[at + 1])
+            order, attributes = self.residuals.orders[at], work.attributes(block)
+            sizes = tuple(work.sizes[i] for i in attributes)
+            distinct, _, which = square_norms(sizes)
+            own = np.empty(order.size)
+            own[order] = self.values[span]
+            squares = np.array([float(q) for q in distinct])[which[order]]
+            spread = float((np.square(self.scales[span]) / squares).max())
+            found[int(work.blocks[block, 0]), *attributes] = own.reshape(tuple(n - 1 for n in sizes)), spread
+        if self.totals is not None:
+            found[(0,)] = np.array(float(self.totals)), 0.0
+        return found
+
+    def table(self, attributes: tuple[int, ...], channel: int = 0) -> Floats:
+        """The estimate of an asked table, or of a table inside one; all of them agree with each other."""
+        names = tuple(sorted(attributes))
+        shape = tuple(self.residuals.workload.sizes[i] for i in names)
+        total = np.zeros(shape)
+        for inside in self._inside(names, channel):
+            total += synthesise(self._blocks[channel, *inside][0], shape, tuple(names.index(i) for i in inside))
+        return np.moveaxis(total, range(len(names)), [attributes.index(i) for i in names]) if names else total
+
+    def deviation(self, attributes: tuple[int, ...], channel: int = 0) -> float:
+        """The standard deviation of the noise in every cell of such a table."""
+        sizes, variance = self.residuals.workload.sizes, 0.0
+        for inside in self._inside(tuple(sorted(attributes)), channel):
+            rho = math.prod(1 - 1 / sizes[i] for i in inside)
+            outside = math.prod(sizes[i] for i in attributes if i not in inside)
+            variance += self._blocks[channel, *inside][1] * rho / outside**2
+        return math.sqrt(variance)
+
+    def combine(self, coefficients: Mapping[tuple[int, ...], Floats], channel: int = 0) -> tuple[float, float]:
+        """The estimate of a linear combination of cells, and the standard deviation of its noise.
+
+        Cells of overlapping tables share noise; the blocks are independent, so that the variance is the sum over the
+        blocks B of s_B |sum_A T_AB^T c_A|^2, T_AB from the orthonormal block to table A.
+
+        Args:
+            coefficients: For each table, what each of its cells counts.
+            channel: Counts, or the sums of a column.
+        """
+        estimate = 0.0
+        shares: dict[tuple[int, ...], Floats] = {}
+        for attributes, wanted in coefficients.items():
+            names = tuple(sorted(attributes))
+            ordered = np.transpose(wanted, [attributes.index(i) for i in names]) if names else np.asarray(wanted)
+            estimate += float((ordered * self.table(names, channel)).sum())
+            sizes = tuple(self.residuals.workload.sizes[i] for i in names)
+            if ordered.shape != sizes:
+                raise ArgumentError(f"the coefficients of a table must have shape {sizes}, got {ordered.shape}.")
+            for inside in self._inside(names, channel):
+                axes = tuple(names.index(i) for i in inside)
+                others = tuple(at for at in range(len(names)) if at not in axes)
+                gathered = analyse(ordered.sum(axis=others)) / math.prod(sizes[at] for at in others)
+                distinct, _, which = square_norms(tuple(sizes[at] for at in axes))
+                roots = np.sqrt(np.array([float(q) for q in distinct]))[which].reshape(gathered.shape)
+                shares[inside] = shares.get(inside, np.zeros(gathered.shape)) + gathered / roots
+        variance = sum(
+            self._blocks[channel, *inside][1] * float(np.square(part).sum()) for inside, part in shares.items()
+        )
+        return estimate, math.sqrt(variance)
+
+    def _inside(self, attributes: tuple[int, ...], channel: int) -> list[tuple[int, ...]]:
+        found = [inside for number in range(len(attributes) + 1) for inside in combinations(attributes, number)]
+        if not all((channel, *inside) in self._blocks for inside in found):
+            raise ArgumentError(f"the table over {attributes} is not inside any table that was asked.")
+        return found

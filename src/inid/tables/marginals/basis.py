@@ -1,0 +1,115 @@
+"""The integer basis of one attribute: contrasts of halves, and halves of halves (M1).
+
+Statement (M1). For an attribute of n values let C be the (n-1) x n matrix whose rows come from splitting the values
+into halves of a and b members, b/g on the left half and -a/g on the right, g = gcd(a, b), and so on inside each half.
+Then C C^T is the diagonal of the integers q, every row sums to 0, and sum_k C_kx C_ky / q_k = [x = y] - 1/n: with the
+constant 1/sqrt(n) the rows C_k / sqrt(q_k) are an orthonormal basis. Why: a row is constant on each half of every later
+split inside it, so that its products with later rows sum to 0.
+
+A table of counts has the residual z_B = (C x ... x C) table_B over the attributes of B: whole numbers, which one person
+moves by sum_k z_k^2 / q_k = prod (1 - 1/n_i), whoever it is.
+"""
+
+import math
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Contrasts", "Floats", "Whole", "analyse", "contrasts", "square_norms", "synthesise"]
+
+Floats = NDArray[np.float64]
+Whole = NDArray[np.int64]
+
+
+class Contrasts(NamedTuple):
+    """The basis of one attribute.
+
+    Attributes:
+        matrix: C, one row per contrast, one column per value.
+        squares: q, the squared length of each row.
+        largest: The largest entry of C in size.
+    """
+
+    matrix: Whole
+    squares: Whole
+    largest: int
+
+
+@lru_cache(maxsize=512)
+def contrasts(size: int) -> Contrasts:
+    """The basis of an attribute with that many values.
+
+    >>> contrasts(3).matrix.tolist(), contrasts(3).squares.tolist()
+    ([[2, -1, -1], [0, 1, -1]], [6, 2])
+    """
+    rows: list[Whole] = []
+    spans = [(0, size)]
+    while spans:
+        low, high = spans.pop()
+        left, right = (high - low) // 2, high - low - (high - low) // 2
+        if left:
+            divisor = math.gcd(left, right)
+            row = np.zeros(size, dtype=np.int64)
+            row[low : low + left], row[low + left : high] = right // divisor, -(left // divisor)
+            rows.append(row)
+            spans += [(low + left, high), (low, low + left)]
+    matrix = np.array(rows, dtype=np.int64).reshape(size - 1, size)
+    squares = np.square(matrix).sum(axis=1)
+    for array in (matrix, squares):
+        array.flags.writeable = False  # shared by everybody who asks
+    return Contrasts(matrix, squares, int(np.abs(matrix).max(initial=0)))
+
+
+def analyse(table: Floats) -> Floats:
+    """The residual of a table along all its axes: (C x ... x C) table.
+
+    Exact in floating point when the size of the entries, summed, times the product of `largest` over the axes stays
+    below 2^53: every partial sum is then a whole number below that.
+
+    >>> analyse(np.array([[3.0, 1.0], [0.0, 2.0]]))
+    array([[4.]])
+    """
+    for axis, size in enumerate(table.shape):
+        matrix = contrasts(size).matrix.astype(np.float64)
+        table = np.moveaxis(np.tensordot(matrix, table, axes=(1, axis)), 0, axis)
+    return table
+
+
+def synthesise(block: Floats, shape: tuple[int, ...], axes: tuple[int, ...]) -> Floats:
+    """What a block adds to a table (M3): its own values along `axes`, spread evenly along the others.
+
+    Args:
+        block: The residual, one axis per attribute of the block.
+        shape: The sizes of the table's attributes.
+        axes: Where the attributes of the block stand among those of the table, ascending.
+
+    >>> synthesise(np.array([4.0]), (2, 3), (0,))
+    array([[ 0.66666667,  0.66666667,  0.66666667],
+           [-0.66666667, -0.66666667, -0.66666667]])
+    """
+    for at, axis in enumerate(axes):
+        matrix, squares, _ = contrasts(shape[axis])
+        block = np.moveaxis(np.tensordot((matrix / squares[:, None]).T, block, axes=(1, at)), 0, at)
+    others = [axis for axis in range(len(shape)) if axis not in axes]
+    spread = block / math.prod(shape[axis] for axis in others)
+    return np.broadcast_to(np.expand_dims(spread, others), shape).copy()
+
+
+@lru_cache(maxsize=4096)
+def square_norms(sizes: tuple[int, ...]) -> tuple[tuple[int, ...], Whole, NDArray[np.intp]]:
+    """The squared lengths q of the rows of a block: each distinct one, how often it occurs, and which one each row has.
+
+    >>> square_norms((3, 2))
+    ((4, 12), array([1, 1]), array([1, 0]))
+    """
+    distinct, which = [1], np.zeros(1, dtype=np.intp)
+    for size in sizes:
+        squares, inverse = np.unique(contrasts(size).squares, return_inverse=True)
+        products = [a * b for a in distinct for b in squares.tolist()]  # whole numbers of any length
+        distinct = sorted(set(products))
+        place = {value: at for at, value in enumerate(distinct)}
+        pairs = np.array([place[value] for value in products], dtype=np.intp).reshape(-1, squares.size)
+        which = pairs[which[:, None], inverse[None, :]].reshape(-1)
+    return tuple(distinct), np.bincount(which, minlength=len(distinct)), which
