@@ -4,7 +4,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from inid.cli.failures import CommandError, ExitCode
+from inid.cli.exit_codes import CommandError, ExitCode
 
 __all__ = ["check_apart", "check_writable", "write_whole"]
 

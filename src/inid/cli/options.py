@@ -1,115 +1,125 @@
-"""Every option of the command, written once: each command takes a few of these groups, as flags or from a TOML file.
+"""Every option of the command, written once; a command takes a few of these groups, as flags or from a TOML file."""
 
-A field holds what the user wrote, a flag's text or a TOML value; `reading` turns it into what the library takes. The
-fields of a group are the keys of the file, so the two can never differ.
-"""
-
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import typer
 
-__all__ = ["Noise", "Promise", "Settings", "Speech", "Stated", "Subject"]
+__all__ = ["COMMON", "LEDGER_NAME", "NOISE", "PROMISE", "STATED", "TABLE", "Option", "argument", "flag_name"]
 
 
-def argument(metavar: str, text: str) -> Any:
+@dataclass(frozen=True)
+class Option:
+    """One option of a command.
+
+    Attributes:
+        key: Its name in a file; the flag is the same with dashes.
+        metavar: What stands for its value in the help.
+        text: What it means.
+        kind: One value, a list that may be given several times, a switch without a value, or a positional argument.
+        negative: Whether a switch can also be turned off by a flag.
+        in_file: Whether a file may hold it.
+    """
+
+    key: str
+    metavar: str
+    text: str
+    kind: Literal["value", "list", "switch", "argument"] = "value"
+    negative: bool = False
+    in_file: bool = True
+
+    @property
+    def flag(self) -> str:
+        """The flag as it is written."""
+        return f"--{self.key.replace('_', '-')}"
+
+    @property
+    def annotation(self) -> Any:
+        """The type of its value on the command line."""
+        return {"list": list[str] | None, "switch": bool | None}.get(self.kind, str | None)
+
+    @property
+    def declaration(self) -> Any:
+        """The option as the command-line library takes it."""
+        if self.kind == "argument":
+            return typer.Argument(metavar=self.metavar, help=self.text)
+        if self.kind == "switch":
+            name = f"{self.flag}/--no-{self.flag[2:]}" if self.negative else self.flag
+            return typer.Option(name, help=self.text, show_default=False)
+        return typer.Option(self.flag, metavar=self.metavar, help=self.text)
+
+
+def argument(key: str, metavar: str, text: str) -> Option:
     """A positional argument."""
-    return field(default=None, metadata={"flag": typer.Argument(metavar=metavar, help=text), "type": str | None})
+    return Option(key, metavar, text, "argument")
 
 
-def option(name: str, metavar: str, text: str, *, in_file: bool = True) -> Any:
-    """An option with one value; some are flags only."""
-    flag = typer.Option(name, metavar=metavar, help=text)
-    return field(default=None, metadata={"flag": flag, "type": str | None, "in_file": in_file})
+def _columns(key: str, text: str) -> Option:
+    return Option(key, "COL,...", text, "list")
 
 
-def listed(name: str, metavar: str, text: str) -> Any:
-    """An option that may be given several times; the values are joined by commas."""
-    flag = typer.Option(name, metavar=metavar, help=text)
-    return field(default=None, metadata={"flag": flag, "type": list[str] | None})
+def flag_name(key: str) -> str:
+    """How errors name a key: TABLE for the positional argument, the flag for the others.
+
+    >>> flag_name("max_rows"), flag_name("table")
+    ('--max-rows', 'TABLE')
+    """
+    return "TABLE" if key == "table" else f"--{key.replace('_', '-')}"
 
 
-def switched(name: str, text: str) -> Any:
-    """An option without a value."""
-    flag = typer.Option(name, help=text, show_default=False)
-    return field(default=None, metadata={"flag": flag, "type": bool | None})
+COMMON = (
+    Option("config", "FILE", "Read options from a TOML file; flags win over it.", in_file=False),
+    Option("json", "", "Print one JSON document for machines, and nothing else.", "switch"),
+    Option("quiet", "", "Print nothing but errors.", "switch"),
+)
 
-
-@dataclass(frozen=True, kw_only=True)
-class Speech:
-    """How the command is told and how it answers."""
-
-    config: object = option("--config", "FILE", "Read options from a TOML file; flags win over it.")
-    json: object = switched("--json", "Print one JSON document for machines, and nothing else.")
-    quiet: object = switched("--quiet", "Print nothing but errors.")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Subject:
-    """What is asked of a table."""
-
-    table: object = argument("TABLE", "A CSV or Parquet file.")
-    bounds: object = listed("--bounds", "COL=LO:HI,...", "Public limits of each column; values beyond are clipped.")
-    count: object = switched("--count/--no-count", "The number of rows.")
-    sum: object = listed("--sum", "COL,...", "Sums of columns.")
-    mean: object = listed("--mean", "COL,...", "Means of columns.")
-    variance: object = listed("--variance", "COL,...", "Variances of columns.")
-    std: object = listed("--std", "COL,...", "Standard deviations of columns.")
-    covariance: object = listed("--covariance", "COL,...", "The covariance matrix of columns.")
-    histogram: object = listed("--histogram", "COL=EDGE,...", "Counts in public bins, or of public categories.")
-    by: object = listed("--by", "COL=KEY,...", "All of it for each of these public keys.")
-    missing: object = listed(
-        "--missing", "COL=VALUE,...", "Public fill values; without one a missing value is left out."
-    )
-    rows: object = option("--rows", "N", "A public guess at the number of rows, for planning and display only.")
-    table_max_rows: object = option(
-        "--table-max-rows",
+TABLE = (
+    argument("table", "TABLE", "A CSV or Parquet file."),
+    Option("bounds", "COL=LO:HI,...", "Public limits of each column; values beyond are clipped.", "list"),
+    Option("count", "", "The number of rows.", "switch", negative=True),
+    _columns("sum", "Sums of columns."),
+    _columns("mean", "Means of columns."),
+    _columns("variance", "Variances of columns."),
+    _columns("std", "Standard deviations of columns."),
+    _columns("covariance", "The covariance matrix of columns."),
+    Option("histogram", "COL=EDGE,...", "Counts in public bins, or of public categories.", "list"),
+    Option("by", "COL=KEY,...", "All of it for each of these public keys.", "list"),
+    Option("missing", "COL=VALUE,...", "Public fill values; without one a missing value is left out.", "list"),
+    Option("rows", "N", "A public guess at the number of rows, for planning and display only."),
+    Option(
+        "table_max_rows",
         "N",
         "A public upper limit on the rows of the table (default: 2^32). With more rows sums and counts stop at the "
         "limit and the answers are wrong: state it generously.",
-    )
-    person: object = option("--person", "COL", "The column that tells people apart; without it a row is the unit.")
-    max_rows: object = option(
-        "--max-rows", "N", "With --person: how many rows of one person count; the others are left out."
-    )
-    order_by: object = listed("--order-by", "COL,...", "With --person: which of their rows come first.")
-    neighbours: object = option("--neighbours", "RELATION", "add_remove (the default) or replace.")
+    ),
+    Option("person", "COL", "The column that identifies people; without it a row is the unit."),
+    Option("max_rows", "N", "With --person: how many rows of one person count; the others are left out."),
+    _columns("order_by", "With --person: which of their rows come first."),
+    Option("neighbours", "RELATION", "add_remove (the default) or replace."),
+)
 
+STATED = (
+    argument("table", "TABLE", "A CSV or Parquet file; or leave it out and state --sensitivity."),
+    *TABLE[1:],
+    Option("sensitivity", "X,...", "Without a table: how far one person moves each number.", "list"),
+    Option("labels", "NAME,...", "With --sensitivity: a name for each number.", "list"),
+    Option("l1", "X", "With --sensitivity: a cap on the sum of all changes."),
+    Option("l2", "X", "With --sensitivity: a cap on the root of the sum of squared changes."),
+)
 
-@dataclass(frozen=True, kw_only=True)
-class Stated(Subject):
-    """The same, or without a table numbers whose sensitivities are known."""
+PROMISE = (
+    Option("epsilon", "X", "Pure DP; with --delta, (epsilon, delta)-DP."),
+    Option("delta", "X", "The delta that goes with --epsilon."),
+    Option("mu", "X", "Gaussian DP."),
+    Option("rho", "X", "Zero-concentrated DP."),
+)
 
-    table: object = argument("TABLE", "A CSV or Parquet file; or leave it out and state --sensitivity.")
-    sensitivity: object = listed("--sensitivity", "X,...", "Without a table: how far one person moves each number.")
-    labels: object = listed("--labels", "NAME,...", "With --sensitivity: a name for each number.")
-    l1: object = option("--l1", "X", "With --sensitivity: a cap on the sum of all changes.")
-    l2: object = option("--l2", "X", "With --sensitivity: a cap on the root of the sum of squared changes.")
+NOISE = (
+    Option("mechanism", "NAME", "auto (the smaller error, the default), gaussian or laplace."),
+    Option("allocation", "NAME", "optimal (the default); iid and spr are the baselines."),
+    Option("tolerance", "NAME=X,...", "The error you could live with, by column or label.", "list"),
+    Option("weights", "NAME=X,...", "What a unit of error costs, instead of --tolerance.", "list"),
+    Option("order", "P", "The order of the error that is minimized: 2 (the default), 1, ..."),
+)
 
-
-@dataclass(frozen=True, kw_only=True)
-class Promise:
-    """What is promised: one of epsilon (with or without delta), mu, rho."""
-
-    epsilon: object = option("--epsilon", "X", "Pure DP; with --delta, (epsilon, delta)-DP.")
-    delta: object = option("--delta", "X", "The delta that goes with --epsilon.")
-    mu: object = option("--mu", "X", "Gaussian DP.")
-    rho: object = option("--rho", "X", "Zero-concentrated DP.")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Noise:
-    """How the promise is spent."""
-
-    mechanism: object = option("--mechanism", "NAME", "auto (the smaller error, the default), gaussian or laplace.")
-    allocation: object = option("--allocation", "NAME", "optimal (the default); iid and spr are the baselines.")
-    tolerance: object = listed("--tolerance", "NAME=X,...", "The error you could live with, by column or label.")
-    weights: object = listed("--weights", "NAME=X,...", "What a unit of error costs, instead of --tolerance.")
-    order: object = option("--order", "P", "The order of the error that is made small: 2 (the default), 1, ...")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    """Which ledger, and what it counts."""
-
-    name: object = option("--name", "NAME", "A database holds any number of ledgers; this one (default: default).")
+LEDGER_NAME = Option("name", "NAME", "A database holds any number of ledgers; this one (default: default).")

@@ -1,5 +1,22 @@
-"""The report: one self-contained HTML page about a release. `page` writes it, `charts` draws, `style` is its CSS."""
+"""The report: one self-contained HTML page about a plan or a release.
 
-from inid.report.page import Facts, page
+`inputs` lists everything that the page shows, as plain values; `page` puts it together from `estimate_tables`,
+`promise_text` and `technical_part`; `charts` draws, `style` is the style sheet.
+"""
 
-__all__ = ["Facts", "page"]
+from inid.report.inputs import ColumnFacts, Dimension, Estimate, EstimateBlock, LedgerState, ReportInputs
+from inid.report.page import page
+from inid.report.plan_summary import PlanLine, PlanSummary, summarize_plan
+
+__all__ = [
+    "ColumnFacts",
+    "Dimension",
+    "Estimate",
+    "EstimateBlock",
+    "LedgerState",
+    "PlanLine",
+    "PlanSummary",
+    "ReportInputs",
+    "page",
+    "summarize_plan",
+]

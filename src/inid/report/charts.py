@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-__all__ = ["Axis", "axis_over", "bar", "dots", "ticks", "whisker"]
+__all__ = ["Axis", "axis_over", "bar", "bar_with_interval", "dots", "ticks", "whisker"]
 
 _HEIGHT = 18
 _MARGIN = 2.5  # percent on either side, so that marks at the ends are whole
@@ -57,7 +57,7 @@ class Axis:
 
 def axis_over(values: Iterable[float], *, log: bool = False) -> Axis:
     """The axis that holds these values; a logarithmic one begins and ends at powers of ten, or halves of them."""
-    known = [value for value in values if math.isfinite(value) and (value > 0 or not log)]
+    known = [value for value in values if math.isfinite(value) and (value > 1e-300 or not log)]
     if not known:
         return Axis(0.1, 10.0, log=True) if log else Axis(0.0, 1.0)
     low, high = min(known), max(known)
@@ -67,7 +67,7 @@ def axis_over(values: Iterable[float], *, log: bool = False) -> Axis:
     low, high = low / room, high * room
     # At least one decade, so that two dots a hair apart look a hair apart, and there is a tick to read them by.
     if math.log10(high / low) < 1:
-        middle = math.sqrt(low * high)
+        middle = math.sqrt(low) * math.sqrt(high)
         low, high = middle / 10**0.5, middle * 10**0.5
     return Axis(low, high, log=True)
 
@@ -89,14 +89,23 @@ def bar(axis: Axis, value: float, kind: str, said: str) -> str:
 
 def whisker(axis: Axis, low: float, value: float, high: float, said: str) -> str:
     """An estimate with its interval."""
+    dot = f'<circle class="dot plan" cx="{axis.at(value)}%" cy="9" r="3.5"/>'
+    return _drawn(f'<line class="rail" x1="2.5%" x2="97.5%" y1="9" y2="9"/>{_interval(axis, low, high)}{dot}', said)
+
+
+def bar_with_interval(axis: Axis, low: float, value: float, high: float, said: str) -> str:
+    """A count as a bar from 0, with its interval; a noisy count below 0 has a bar to the left of it."""
+    left, right = sorted((axis.at(0.0), axis.at(value)))
+    shape = f'<rect class="bar count" x="{left}%" width="{round(right - left, 3)}%" y="3" height="12" rx="1"/>'
+    return _drawn(shape + _interval(axis, low, high), said)
+
+
+def _interval(axis: Axis, low: float, high: float) -> str:
     left, right = axis.at(low), axis.at(high)
-    return _drawn(
-        '<line class="rail" x1="2.5%" x2="97.5%" y1="9" y2="9"/>'
+    return (
         f'<line class="whisker" x1="{left}%" x2="{right}%" y1="9" y2="9"/>'
         f'<line class="whisker" x1="{left}%" x2="{left}%" y1="5" y2="13"/>'
         f'<line class="whisker" x1="{right}%" x2="{right}%" y1="5" y2="13"/>'
-        f'<circle class="dot plan" cx="{axis.at(value)}%" cy="9" r="3.5"/>',
-        said,
     )
 
 

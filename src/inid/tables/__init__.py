@@ -18,7 +18,21 @@ from inid.tables.engines import EngineError
 from inid.tables.facts import Categories, Person
 from inid.tables.plans import StatisticPlan, TablePlan
 from inid.tables.query import Query
+from inid.tables.question import Question
 from inid.tables.results import Result, Row
 from inid.tables.table import Table
+from inid.tables.verification import verify_result
 
-__all__ = ["Categories", "EngineError", "Person", "Query", "Result", "Row", "StatisticPlan", "Table", "TablePlan"]
+__all__ = [
+    "Categories",
+    "EngineError",
+    "Person",
+    "Query",
+    "Question",
+    "Result",
+    "Row",
+    "StatisticPlan",
+    "Table",
+    "TablePlan",
+    "verify_result",
+]

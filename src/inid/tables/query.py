@@ -11,17 +11,16 @@ from inid.arguments import Floats, real, shown
 from inid.errors import ArgumentError
 from inid.noise import current_source
 from inid.noise.grids import check_scales
-from inid.planning import NoisePlan
 from inid.promises import Budget
 from inid.releasing import release
-from inid.sets import Neighbours, Sensitivity, read_order
-from inid.tables.estimates import Estimate, estimate
-from inid.tables.expressions import Integers, cell_names, run_sums
+from inid.sets import Sensitivity, read_order
+from inid.tables.expressions import Integers, run_sums
 from inid.tables.facts import Bins, Categories, Key, read_cells, read_columns, read_keys
 from inid.tables.plans import TablePlan, make_plan
+from inid.tables.question import Question
 from inid.tables.results import Result, Row
-from inid.tables.sensitivities import candidate_sets, joint_sets, largest_sum
-from inid.tables.statistics import Layout, lay_out, read_tolerances
+from inid.tables.sensitivities import largest_sum
+from inid.tables.statistics import Layout, read_tolerances
 from inid.tables.table import Table
 
 if TYPE_CHECKING:
@@ -38,43 +37,40 @@ class Query:
 
     Attributes:
         table: The table.
-        layout: The statistics and the sums they are made of.
-        by: The public keys of each column that groups.
+        question: What is asked, and the public facts it is asked with.
     """
 
     table: Table
-    layout: Layout
-    by: Mapping[str, Sequence[Key]]
+    question: Question
 
-    @cached_property
+    @property
+    def layout(self) -> Layout:
+        """The statistics and the sums they are made of."""
+        return self.question.layout
+
+    @property
+    def by(self) -> Mapping[str, Sequence[Key]]:
+        """The public keys of each column that groups."""
+        return self.question.by
+
+    @property
     def cells(self) -> tuple[str, ...]:
         """The name of each group, such as "sex=F"; one empty name without groups."""
-        return tuple(", ".join(f"{column}={key}" for column, key in cell) for cell in cell_names(self.by))
+        return self.question.cells
 
-    @cached_property
+    @property
     def labels(self) -> tuple[str, ...]:
         """One name per released sum, in the order of `exact_sums()`."""
-        found = []
-        for item in self.layout.items:
-            cells = _places(self.cells, item.columns[0] if item.cells is not None else "", item.names)
-            found += [f"{item.label}[{cell}]" if cell else item.label for cell in cells]
-        return tuple(found)
+        return self.question.labels
 
-    @cached_property
+    @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
         """The sets that bound the released sums one by one, in the user's units: each alone is valid."""
-        return tuple(candidate_sets(self.layout.items, *self._facts))
+        return self.question.sensitivities
 
     def all_sensitivities(self, weights: Sequence[float]) -> tuple[Sensitivity, ...]:
         """The same, and the sets that bound the sums together, shaped for weights, one per item of the layout."""
-        return (*self.sensitivities, *joint_sets(self.layout, *self._facts, weights))
-
-    @property
-    def _facts(self) -> tuple[int, Neighbours, int, bool, int]:
-        """Cells (0 without groups), relation, rows per unit, whether the unit is a row, and the limit on rows."""
-        table, person = self.table, self.table.person
-        rows = 1 if person is None else person.max_rows
-        return len(self.cells) if self.by else 0, table.neighbours, rows, person is None, table.max_rows
+        return self.question.all_sensitivities(weights)
 
     @cached_property
     def units(self) -> Floats:
@@ -163,7 +159,7 @@ class Query:
         """
         if not isinstance(plan, TablePlan):
             raise ArgumentError(f"plan must be a TablePlan, got {shown(plan)}: make one with query.plan(...).")
-        if not self._holds(plan.noise):
+        if not self.question.is_covered_by(plan.noise):
             raise ArgumentError("plan was made for another query or other public facts: make one with query.plan(...).")
         if not isinstance(label, str):
             raise ArgumentError(f"label must be a string, got {shown(label)}.")
@@ -176,9 +172,9 @@ class Query:
         if ledger is not None:
             ledger.charge(plan.noise, label=label, private=current_source().private)
         noisy = release(self._values(), plan.noise, label=label)
-        rows = self._rows(estimate(self.layout, noisy, len(self.cells), level))
+        rows = self.question.answers(noisy, level)
         columns = {name: [getattr(row, name) for row in rows] for name in Row._fields}
-        return Result(self.table.source.answer(columns), rows, plan, noisy, level)
+        return Result(self.table.source.answer(columns), rows, plan, noisy, level, self.question)
 
     def exact_sums(self) -> Integers:
         """The sums before noise, as integers in the order of `labels`. NOT PRIVATE: for curators and tests.
@@ -210,15 +206,6 @@ class Query:
                 f"charge a ledger made for them, for example with unit={person.column!r}."
             )
 
-    def _holds(self, noise: NoisePlan) -> bool:
-        """Whether a plan's set is one of this query's; those shaped for weights are made again from the plan's own."""
-        if noise.sensitivity in self.sensitivities:
-            return True
-        weights = noise.weights
-        if weights is None or weights.size != len(self.layout.items):
-            return False
-        return noise.sensitivity in self.all_sensitivities(weights.tolist())
-
     def _values(self) -> Floats:
         """The exact sums as floats. Holding them to a public size is 1-Lipschitz; rounding is in the sensitivity."""
         sizes = [largest_sum(item, self.table.max_rows) for item in self.layout.items]
@@ -228,23 +215,6 @@ class Query:
     def _spread(self, values: Sequence[float]) -> Floats:
         """One value per item as one per released sum."""
         return np.repeat(values, [len(item.names) * len(self.cells) for item in self.layout.items])
-
-    def _rows(self, estimates: Sequence[Estimate]) -> tuple[Row, ...]:
-        rows = []
-        for statistic, found in zip(self.layout.statistics, estimates, strict=True):
-            at = statistic.histogram
-            names = ("",) if at is None else self.layout.items[at].names
-            column = ",".join(statistic.columns)
-            numbers = zip(found.value, found.lower, found.upper, found.scale, strict=True)
-            for cell, four in zip(_places(self.cells, column, names), numbers, strict=True):
-                rows.append(Row(statistic.kind, column, cell, *(float(number) for number in four)))
-        return tuple(rows)
-
-
-def _places(cells: Sequence[str], column: str, names: Sequence[str]) -> list[str]:
-    """The name of each cell, and within it of each bin."""
-    bins = [f"{column}={name}" if name else "" for name in names]
-    return [", ".join(part for part in (cell, place) if part) for cell in cells for place in bins]
 
 
 def read_query(
@@ -283,8 +253,20 @@ def read_query(
     if not (count or cells or any(read.values())):
         raise ArgumentError("the query asks for nothing: pass count=True, mean=[...] or another statistic.")
     _check_fill(table, read, cells)
-    layout = lay_out(read, cells, table.bounds, frozenset(table.missing), table.max_rows, count=count)
-    return Query(table, layout, keys)
+    question = Question(
+        count=count,
+        columns=read,
+        histogram=cells,
+        by=keys,
+        bounds=table.bounds,
+        missing=table.missing,
+        person=table.person,
+        neighbours=table.neighbours,
+        rows=table.rows,
+        max_rows=table.max_rows,
+    )
+    question.layout  # noqa: B018 - laid out now: it may refuse bounds that have no common grid
+    return Query(table, question)
 
 
 def _check_fill(table: Table, asked: Mapping[str, Sequence[str]], cells: Mapping[str, Bins | Categories]) -> None:

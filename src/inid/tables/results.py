@@ -1,13 +1,21 @@
 """What a release of a table returns: a frame of the user's own kind, and everything that says what it promises."""
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from inid.planning import Certificate
 from inid.releasing import Release
 from inid.tables.plans import TablePlan
 
-__all__ = ["Result", "Row"]
+if TYPE_CHECKING:
+    from inid.accounting import Ledger
+    from inid.tables.question import Question
+
+__all__ = ["Result", "Row", "record_digest"]
 
 
 class Row(NamedTuple):
@@ -44,6 +52,7 @@ class Result:
         plan: The plan by which the noise was drawn.
         release: The noisy sums themselves; every answer is made of them.
         level: The probability with which each interval holds the exact answer.
+        question: What was asked, with the public facts.
     """
 
     frame: Any
@@ -51,6 +60,7 @@ class Result:
     plan: TablePlan
     release: Release
     level: float
+    question: "Question"
 
     @property
     def certificate(self) -> Certificate:
@@ -63,9 +73,43 @@ class Result:
         return self.release.private
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-safe record: the answers and the release of the sums they are made of."""
-        return {
+        """A JSON-safe record that `verify_result` checks: question, answers, the sums they are made of, a digest."""
+        record = {
             "level": self.level,
+            "question": self.question.to_dict(),
             "rows": [row._asdict() for row in self.rows],
             "release": self.release.to_dict(),
         }
+        return record | {"digest": record_digest(record)}
+
+    def report(
+        self, path: str | Path, *, title: str = "Private statistics of a table", ledger: "Ledger | None" = None
+    ) -> None:
+        """Write one self-contained HTML page: estimates, the promise in plain words, the plan, the certificate.
+
+        Args:
+            path: Where the page goes; a file that is there is replaced.
+            title: Its heading.
+            ledger: The ledger that was charged, to show what is left of it.
+
+        >>> import inid, pandas, pathlib, tempfile
+        >>> t = inid.tables.Table(pandas.DataFrame({"age": [31.0, 44.0]}), bounds={"age": (0, 100)})
+        >>> q = t.query(mean=["age"])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     q.release(q.plan(inid.PureDP(epsilon=1.0))).report(pathlib.Path(folder, "report.html"))
+        """
+        from inid.report import LedgerState, page
+        from inid.tables.report_inputs import report_inputs
+
+        state = None if ledger is None else LedgerState.of(ledger)
+        Path(path).write_text(page(report_inputs(self, title=title, ledger=state)), encoding="utf-8")
+
+
+def record_digest(record: Mapping[str, Any]) -> str:
+    """The SHA-256 digest of a record, whatever the order of its keys; its own key "digest" does not count.
+
+    >>> record_digest({"a": 1, "b": 2}) == record_digest({"b": 2, "a": 1, "digest": "..."})
+    True
+    """
+    content = {key: value for key, value in record.items() if key != "digest"}
+    return sha256(json.dumps(content, sort_keys=True, allow_nan=False).encode()).hexdigest()

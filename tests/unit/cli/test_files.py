@@ -6,7 +6,7 @@ import stat
 import pytest
 
 from inid.cli import files
-from inid.cli.failures import CommandError, ExitCode
+from inid.cli.exit_codes import CommandError, ExitCode
 
 
 def test_a_failure_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):

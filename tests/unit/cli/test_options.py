@@ -1,56 +1,47 @@
-"""Options: the same names as flags, as keys of a file and in the document."""
+"""Options: the same names as flags, as keys of a file and in the document; flags win over the file."""
 
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
-from inid.cli import demo, ledgers, planning, releasing, verifying
-from inid.cli.configuring import configured
-from inid.cli.options import Promise, Stated
-from inid.cli.promising import promised
-from inid.cli.speaking import Voice
+from inid.cli.app import COMMANDS, LEDGER_COMMANDS
+from inid.cli.commands.plan import PLAN
+from inid.cli.options import STATED
+from inid.cli.parsing import job_from, read_values
 from inid.errors import ArgumentError
+from inid.jobs import KEYS
 
-KINDS = [
-    planning.PlanOptions, planning.QuestionOptions, planning.AccuracyOptions, releasing.ReleaseOptions,
-    verifying.VerifyOptions, demo.DemoOptions, ledgers.LedgerOptions, ledgers.CreateOptions,
-]  # fmt: skip
 DOCS = Path(__file__).resolve().parents[3] / "docs" / "command.md"
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_flag_is_named_as_its_key(kind):
-    for field in fields(kind):
-        declared = getattr(field.metadata["flag"], "param_decls", None)
-        if declared:
-            assert declared[0].split("/")[0] == "--" + field.name.replace("_", "-")
 
 
 def test_the_document_names_every_option_of_a_question():
     text = DOCS.read_text(encoding="utf-8")
-    for field in fields(Stated):
-        if field.name != "table":
-            assert f"--{field.name.replace('_', '-')}" in text, field.name
+    for option in STATED:
+        if option.kind != "argument":
+            assert option.flag in text, option.key
+
+
+def test_every_key_of_a_job_is_an_option_of_some_command():
+    taken = {option.key for command in (*COMMANDS, *LEDGER_COMMANDS) for option in command.options}
+    assert set(KEYS) - taken == {"part"}
 
 
 def test_flags_win_over_the_file_and_repeated_flags_are_joined(tmp_path):
     path = tmp_path / "q.toml"
     path.write_text('epsilon = 0.1\nmean = ["a"]\nmax-rows = 3\ncount = true\n', encoding="utf-8")
-    read = configured(planning.PlanOptions, {"config": str(path), "mean": ["b", "c"], "epsilon": None, "count": False})
-    assert (read.mean, str(read.epsilon), read.max_rows, read.count) == ("b,c", "0.1", 3, False)
+    flags = {"config": str(path), "mean": ["b", "c"], "epsilon": None, "count": False}
+    read = read_values(PLAN.options, flags)
+    assert (read["mean"], str(read["epsilon"]), read["max_rows"], read["count"]) == (["b", "c"], "0.1", 3, False)
 
 
-def test_only_one_promise_can_be_made():
-    assert str(promised(Promise(epsilon="1", delta="1e-6"))) == "ApproxDP(epsilon=1.0, delta=1e-06)"
-    for wrong in ({}, {"delta": "1e-6"}, {"mu": "1", "rho": "1"}, {"epsilon": "1", "delta": "1e-6", "mu": "1"}):
-        with pytest.raises(ArgumentError):
-            promised(Promise(**wrong))
+def test_a_key_that_no_command_takes_is_refused_and_one_of_another_command_passed_over(tmp_path):
+    path = tmp_path / "q.toml"
+    path.write_text('label = "x"\n', encoding="utf-8")
+    with pytest.raises(ArgumentError, match="label"):
+        read_values(PLAN.options, {"config": str(path)})
+    assert read_values(PLAN.options, {"config": str(path)}, {"label"}) == {}
 
 
-def test_voices():
-    assert Voice(planning.PlanOptions()).talks
-    assert not Voice(planning.PlanOptions(json=True)).talks
-    assert not Voice(planning.PlanOptions(quiet=True)).talks
-    with pytest.raises(ArgumentError):
-        Voice(planning.PlanOptions(json="yes"))
+def test_errors_name_the_flag():
+    with pytest.raises(ArgumentError, match=r"^--max-rows does not fit"):
+        job_from({"table": "a.csv", "max_rows": "x"})

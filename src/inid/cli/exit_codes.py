@@ -31,7 +31,7 @@ def outcome(error: Exception) -> tuple[str, ExitCode]:
     """The sentence and the exit code of an error.
 
     Errors of this library hold public facts only, and so do paths. The text of any other error may quote a value of
-    the table (engines do), so only its type is told.
+    the table (engines do), so only its type is shown.
 
     >>> outcome(InidError("epsilon must be positive."))
     ('epsilon must be positive.', <ExitCode.USAGE: 2>)

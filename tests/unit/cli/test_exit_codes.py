@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import inid
-from inid.cli.failures import CommandError, ExitCode, outcome
+from inid.cli.exit_codes import CommandError, ExitCode, outcome
 from inid.tables import EngineError
 
 DOCS = Path(__file__).resolve().parents[3] / "docs" / "command.md"

@@ -1,0 +1,64 @@
+"""`inid accuracy`: what a wanted accuracy costs."""
+
+from inid.cli.commands.base import Command, Values
+from inid.cli.console import Console
+from inid.cli.options import COMMON, STATED, Option, flag_name
+from inid.cli.parsing import job_from
+from inid.jobs import accuracy_of_job
+from inid.jobs import values as check
+from inid.report.number_text import plain_number
+
+__all__ = ["ACCURACY"]
+
+
+def accuracy(values: Values) -> None:
+    """Show the least budget that reaches the tolerances."""
+    console = Console(values)
+    given = check.probability("--failure", values.get("failure"), "0.05")
+    failure = 0.05 if given is None else float(given)
+    level = check.probability("--delta", values.get("delta"), "1e-6")
+    job = job_from(values, leaving_out=["delta"])
+    with console.working("Planning"):
+        answer, labels = accuracy_of_job(job, failure, None if level is None else float(level), flag_name)
+    console.document(
+        {
+            "command": "accuracy",
+            "failure": failure,
+            "reason": answer.reason,
+            "plan": answer.plan.to_dict(),
+            "certificate": answer.plan.certificate.to_dict(),
+            "alternatives": [
+                {"mechanism": other.mechanism, "budget": other.budget.to_dict()} for other in answer.alternatives
+            ],
+        }
+    )
+    console.line(answer.reason)
+    console.line()
+    rows = [["noise", "promise"]]
+    rows += [[str(other.mechanism), str(other.budget)] for other in answer.alternatives]
+    console.table(rows, left=2, strong=[1])
+    console.line()
+    scales = zip(labels, answer.plan.scales, answer.plan.shares, strict=True)
+    lines = [[label, plain_number(float(scale)), f"{share:.2%}"] for label, scale, share in scales]
+    console.table([["number", "scale", "share"], *lines], left=1)
+
+
+ACCURACY = Command(
+    "accuracy",
+    accuracy,
+    (
+        *STATED,
+        Option("tolerance", "NAME=X,...", "The largest error that is acceptable, by column or label.", "list"),
+        Option("failure", "P", "The probability of a larger error, for each number (default: 0.05)."),
+        Option("delta", "X", "Compare with Gaussian noise at this delta; without it, pure DP."),
+        *COMMON,
+    ),
+    """Show what a wanted accuracy costs.
+
+    The least budget with which every number stays within its tolerance, each with probability 1 - failure.
+    """,
+    """
+  inid accuracy --sensitivity 1,3,40 --labels age,visits,income --tolerance 10,20,500 --delta 1e-6
+  inid accuracy people.csv --bounds age=0:100 --count --mean age --tolerance age=1,count=20 --rows 1000
+""",
+)

@@ -1,0 +1,132 @@
+"""`inid ledger create`, `show` and `history`."""
+
+from pathlib import Path
+
+from inid.accounting import Ledger
+from inid.cli.commands.base import Command, Values
+from inid.cli.console import Console
+from inid.cli.files import check_writable
+from inid.cli.options import COMMON, LEDGER_NAME, PROMISE, Option, argument, flag_name
+from inid.errors import ArgumentError
+from inid.jobs import read_budget
+from inid.jobs import values as check
+from inid.jobs.ledgers import is_file, open_existing, stored_settings
+from inid.jobs.planning import missing_promise
+from inid.report import LedgerState
+
+__all__ = ["CREATE", "HISTORY", "SHOW"]
+
+_DATABASE = argument("ledger", "LEDGER", "A file, or postgresql://user:password@host/database.")
+_RELATIONS = ("add_remove", "replace", "zero_out")
+
+
+def create(values: Values) -> None:
+    """Make a ledger with a total of its own."""
+    console = Console(values)
+    address, name = _address(values), _name(values)
+    if stored_settings(address, name) is not None:
+        raise ArgumentError(
+            f'there is a ledger "{name}" already, and a total never changes: choose another --name or place.'
+        )
+    total = read_budget(values, flag_name)
+    if total is None:
+        raise missing_promise(flag_name)
+    if is_file(address):
+        check_writable("LEDGER", Path(address))
+    with Ledger.open(
+        address,
+        total=total,
+        name=name,
+        rule=check.word("--rule", values.get("rule")) or "auto",  # type: ignore[arg-type, unused-ignore]
+        neighbours=check.choice_or_none("--neighbours", values.get("neighbours"), _RELATIONS) or "add_remove",  # type: ignore[arg-type, unused-ignore]
+        unit=check.word("--unit", values.get("unit")) or "row",
+    ) as ledger:
+        console.document({"command": "ledger create", "ledger": LedgerState.of(ledger).to_dict()})
+        console.lines(str(ledger))
+
+
+def show(values: Values) -> None:
+    """Print what a ledger holds and what is left of it."""
+    console = Console(values)
+    with open_existing(_address(values), _name(values)) as ledger:
+        state = LedgerState.of(ledger)
+        console.document({"command": "ledger show", "ledger": state.to_dict()})
+        console.lines(str(ledger))
+        if state.closed:
+            console.line(
+                "All is spent: charge 1 took the whole promise, so nothing is counted (-) and nothing is left."
+            )
+        elif not any(amount for _, amount in ledger.remaining().amounts):
+            console.line("All is spent: nothing is left.")
+
+
+def history(values: Values) -> None:
+    """Print every charge, oldest first."""
+    console = Console(values)
+    with open_existing(_address(values), _name(values)) as ledger:
+        records = ledger.history()
+        console.document({"command": "ledger history", "charges": [record.to_dict() for record in records]})
+    rows = [["charge", "time (UTC)", "label", "promise", "noise", "cost"]]
+    rows += [[str(r.id), r.time[:19].replace("T", " "), r.label, r.promise, r.noise, str(r.cost)] for r in records]
+    if records:
+        console.table(rows, left=6)
+    else:
+        console.line("No charge yet.")
+
+
+def _address(values: Values) -> str:
+    text = check.word("LEDGER", values.get("ledger"))
+    if text is None:
+        raise ArgumentError("a ledger is missing: name its file, for example budget.db.")
+    return text
+
+
+def _name(values: Values) -> str:
+    return check.word("--name", values.get("name")) or "default"
+
+
+CREATE = Command(
+    "create",
+    create,
+    (
+        _DATABASE,
+        *PROMISE,
+        LEDGER_NAME,
+        Option("rule", "RULE", "auto (the default), or gaussian: nearly all releases are Gaussian."),
+        Option("neighbours", "RELATION", "add_remove (the default), replace or zero_out."),
+        Option("unit", "WORD", "What one neighbour differs in (default: row)."),
+        *COMMON,
+    ),
+    """Make a ledger with a total of its own.
+
+    The total is the promise that all its releases together keep. It never changes.
+    """,
+    """
+  inid ledger create year.db --epsilon 3 --delta 1e-6
+  inid ledger create year.db --name survey --mu 0.5 --unit user_id
+""",
+)
+
+SHOW = Command(
+    "show",
+    show,
+    (_DATABASE, LEDGER_NAME, *COMMON),
+    """Show what is spent and what is left.""",
+    """
+  inid ledger show budget.db
+  inid ledger show budget.db --json
+""",
+)
+
+HISTORY = Command(
+    "history",
+    history,
+    (_DATABASE, LEDGER_NAME, *COMMON),
+    """List every charge, oldest first.
+
+    Each one is read anew and checked.
+    """,
+    """
+  inid ledger history budget.db
+""",
+)

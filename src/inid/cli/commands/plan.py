@@ -1,0 +1,85 @@
+"""`inid plan` and `inid compare`: the noise of each number, before anything is spent."""
+
+import json
+
+from inid.cli.commands.base import Command, Values
+from inid.cli.console import Console
+from inid.cli.files import check_writable, write_whole
+from inid.cli.options import COMMON, NOISE, PROMISE, STATED, Option, flag_name
+from inid.cli.parsing import job_from
+from inid.cli.plan_table import print_comparison, print_gain, print_plan
+from inid.jobs import plan_job
+from inid.jobs import values as check
+from inid.report import PlanSummary
+
+__all__ = ["COMPARE", "PLAN"]
+
+
+def plan(values: Values) -> None:
+    """Show the plan, and keep it in a file when asked to."""
+    console = Console(values)
+    out = check.path("--out", values.get("out"))
+    if out is not None:
+        check_writable("--out", out)
+    made = _planned(console, values)
+    if out is not None:
+        write_whole(out, json.dumps(made.noise.to_dict(), indent=2) + "\n")
+    console.document({"command": "plan"} | made.to_dict())
+    print_plan(console, made)
+    console.line()
+    print_gain(console, made)
+    if out is not None:
+        console.line(f"The plan is in {out}; inid verify {out} proves it again.")
+
+
+def compare(values: Values) -> None:
+    """Show every way to keep the promise."""
+    console = Console(values)
+    made = _planned(console, values)
+    console.document({"command": "compare"} | made.to_dict())
+    print_comparison(console, made)
+
+
+def _planned(console: Console, values: Values) -> PlanSummary:
+    job = job_from(values, leaving_out=["out"])
+    with console.working("Planning"):
+        return plan_job(job, flag_name).summary
+
+
+_QUESTION = (*STATED, *PROMISE, *NOISE)
+
+PLAN = Command(
+    "plan",
+    plan,
+    # A flag only: in a file that is shared with inid release, `out` is where the results go.
+    (
+        *_QUESTION,
+        Option("out", "FILE", "Keep the plan in this JSON file, for inid verify.", in_file=False),
+        *COMMON,
+    ),
+    """Show the least noise that keeps a promise.
+
+    Nothing is spent: of a table only the names and types of its columns are read. The plan can be kept in a file and
+    proved again with inid verify.
+    """,
+    """
+  inid plan --sensitivity 1,3,40 --labels age,visits,income --epsilon 1 --delta 1e-6
+  inid plan --sensitivity 1,3,40 --tolerance 10,20,500 --rho 0.1 --mechanism gaussian --out plan.json
+  inid plan people.csv --bounds age=0:100,income=0:500000 --mean age,income --rows 1000 --epsilon 1 --delta 1e-6
+  inid plan people.csv --bounds age=0:100 --mean age --person user_id --max-rows 5 --mu 0.3 --json
+""",
+)
+
+COMPARE = Command(
+    "compare",
+    compare,
+    (*_QUESTION, *COMMON),
+    """Show the error of every way to keep it.
+
+    Optimal, i.i.d. and equal split (spr), with Gaussian and with Laplace noise, under one promise.
+    """,
+    """
+  inid compare --sensitivity 1,3,40 --epsilon 1 --delta 1e-6
+  inid compare people.csv --bounds age=0:100,income=0:500000 --sum age,income --epsilon 1 --tolerance age=1,income=900
+""",
+)

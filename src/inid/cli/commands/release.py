@@ -1,0 +1,144 @@
+"""`inid release`: check the files, charge the ledger, publish, and never lose what was paid for."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import typer
+
+from inid.cli.commands.base import Command, Values
+from inid.cli.console import Console
+from inid.cli.estimate_table import as_csv, print_estimates
+from inid.cli.exit_codes import CommandError, ExitCode, outcome
+from inid.cli.files import check_apart, check_writable, write_whole
+from inid.cli.options import COMMON, LEDGER_NAME, NOISE, PROMISE, TABLE, Option, flag_name
+from inid.cli.parsing import job_from
+from inid.cli.plan_table import print_gain
+from inid.errors import ArgumentError, BudgetError
+from inid.jobs import Job, ReleasedJob, TableQuestion, plan_job, release_job
+from inid.jobs.ledgers import is_file
+from inid.report import page
+
+__all__ = ["RELEASE", "run_job"]
+
+_MOST_LINES = 60
+
+
+def release(values: Values) -> None:
+    """Publish statistics of a table."""
+    if values.get("table") is None:
+        raise ArgumentError("a table is missing: name a CSV or Parquet file.")
+    run_job(Console(values), job_from(values))
+
+
+def run_job(console: Console, job: Job, title: str | None = None) -> ReleasedJob:
+    """Check everything, charge, draw, write.
+
+    Raises:
+        CommandError: The ledger refuses (nothing was released), or a file could not be written.
+    """
+    outputs = job.outputs
+    if console.quiet and not console.json and outputs.out is None and outputs.record is None:
+        raise ArgumentError("a quiet release would be paid for and lost: pass --out or --record, or leave out --quiet.")
+    _check_files(job)
+    with console.working("Planning"):
+        planned = plan_job(job, flag_name)
+    try:
+        with console.working("Summing and adding noise"):
+            released = release_job(planned, title=title, note=console.note, named=flag_name)
+    except BudgetError as error:
+        raise CommandError(str(error), ExitCode.REFUSED) from None
+    _deliver(console, released)
+    return released
+
+
+def _check_files(job: Job) -> None:
+    """Make sure that every file can be written, and that none is meant twice or is the table itself.
+
+    Raises:
+        CommandError: One cannot, or two are the same; nothing was charged yet.
+    """
+    address, outputs = job.ledger.ledger, job.outputs
+    named: dict[str, Path | None] = {"--out": outputs.out, "--report": outputs.report, "--record": outputs.record}
+    named["--ledger"] = Path(address) if address is not None and is_file(address) else None
+    table = Path(job.question.table) if isinstance(job.question, TableQuestion) else None
+    check_apart({"TABLE": table, **named})
+    for name, path in named.items():
+        if path is not None:
+            check_writable(name, path)
+
+
+def _deliver(console: Console, released: ReleasedJob) -> None:
+    """Write and print what was released. The numbers are paid for: whatever fails, they get out.
+
+    Raises:
+        CommandError: A file could not be written; the numbers were printed instead.
+    """
+    outputs = released.planned.job.outputs
+    files: list[tuple[str, Path | None, Callable[[], str]]] = [
+        ("estimates", outputs.out, lambda: as_csv(released.estimates)),
+        ("record", outputs.record, released.record_text),
+        ("report", outputs.report, lambda: page(released.report())),
+    ]
+    failed: list[str] = []
+    for _, path, content in files:
+        if path is None:
+            continue
+        try:
+            write_whole(path, content())
+        except Exception as error:  # noqa: BLE001 - nothing may keep the numbers from being printed below
+            failed.append(f"{path} could not be written: {outcome(error)[0]}")
+    console.document(released.record)
+    if failed:
+        if not console.json:
+            typer.echo(as_csv(released.estimates), nl=False)
+        raise CommandError(
+            f"{' '.join(failed)} The charge stands; the results are on the standard output.", ExitCode.FILES
+        )
+    # All of them where no file holds them.
+    most = _MOST_LINES if outputs.out or outputs.record else None
+    print_estimates(console, released.estimates, released.result.level, most=most)
+    if released.may_be_full:
+        console.note(
+            "A released count may be at the limit on the table's rows, at which sums and counts stop: if the table has "
+            "more rows than --table-max-rows says, these numbers are wrong."
+        )
+    console.line()
+    print_gain(console, released.planned.summary)
+    for what, path, _ in files:
+        if path is not None:
+            console.line(f"The {what} went to {path}.")
+    if outputs.record is not None:
+        console.line(f"Digest of the record, to publish with it: {released.record['digest']}")
+
+
+RELEASE = Command(
+    "release",
+    release,
+    (
+        *TABLE,
+        *PROMISE,
+        *NOISE,
+        Option("ledger", "FILE", "Charge this ledger (a file or a postgresql:// address)."),
+        LEDGER_NAME,
+        Option("unit", "WORD", "With --person: what the ledger calls a person (default: the column)."),
+        Option("label", "TEXT", "A note for the ledger's history."),
+        Option("level", "P", "The probability of the intervals (default: 0.95)."),
+        Option("out", "FILE", "Write the estimates to this CSV file."),
+        Option("report", "FILE", "Write a page about the release to this HTML file."),
+        Option("record", "FILE", "Write everything to this JSON file, for inid verify."),
+        *COMMON,
+    ),
+    """Publish statistics of a table.
+
+    The ledger is charged first, then the noise is added and the results are written. Whether the files can be written
+    is checked before the charge. A ledger that does not exist is made with this promise as its total.
+    """,
+    """
+  inid release people.csv --bounds age=0:100 --count --mean age --epsilon 1 --ledger age.db
+  inid release people.csv --bounds age=0:100,income=0:500000 --mean age,income --by sex=F,M \\
+    --epsilon 1 --delta 1e-6 --tolerance age=1,income=500 --ledger budget.db --out result.csv --report report.html
+  inid release people.csv --histogram sex=F,M --histogram age=0,20,40,60,80,100 --bounds age=0:100 \\
+    --epsilon 0.5 --ledger histograms.db --json
+  inid release --config release.toml
+""",
+)

@@ -1,0 +1,120 @@
+"""`inid verify`: prove again what a plan, a release record or a ledger promises."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from inid.accounting import CompositionProof, verify_record
+from inid.cli.commands.base import Command, Values
+from inid.cli.console import Console
+from inid.cli.options import COMMON, LEDGER_NAME, argument
+from inid.errors import ArgumentError, RecordError
+from inid.jobs import values as check
+from inid.jobs.ledgers import is_file, open_existing
+from inid.planning import Certificate, NoisePlan
+from inid.tables import verify_result
+
+__all__ = ["VERIFY"]
+
+_SQLITE = b"SQLite format 3\x00"
+_PROVED = {
+    "plan": "The noise of this plan keeps its promise.",
+    "release": "Its noise keeps the promise, its plan covers the question, and every estimate and interval is the one "
+    "that its noisy sums give. It cannot prove that the noise was random, whose sums they are, or that a ledger was "
+    "charged; compare the digest with the one that was published.",
+    "noisy values": "The noise of this release keeps its promise. The record holds noisy values only, and cannot prove "
+    "that they were not changed.",
+}
+
+
+def verify(values: Values) -> None:
+    """Prove what is in a file again, from its own numbers; exit 4 when the proof fails."""
+    console = Console(values)
+    address = check.word("FILE", values.get("file"))
+    if address is None:
+        raise ArgumentError("a file is missing: name a plan, a release record or a ledger.")
+    name = check.word("--name", values.get("name")) or "default"
+    if not is_file(address):
+        return _ledger(console, address, name)
+    path = Path(address)
+    if not path.exists():
+        raise ArgumentError(f"there is no file {path}.")
+    content = path.read_bytes()
+    if content.startswith(_SQLITE):
+        return _ledger(console, address, name)
+    try:
+        kind, certificate, digest = _proved(path, content)
+    except RecursionError:
+        raise RecordError(f"{path} is neither a plan nor a record: it is nested too deeply.") from None
+    document = {"command": "verify", "kind": kind, "verified": True, "certificate": certificate.to_dict()}
+    console.document(document | ({"digest": digest} if digest else {}))
+    console.line(f"The {kind} in {path} holds.")
+    console.line(_PROVED[kind])
+    if digest:
+        console.line(f"digest: {digest}")
+    console.lines(str(certificate))
+    return None
+
+
+def _proved(path: Path, content: bytes) -> tuple[str, Certificate | CompositionProof, str | None]:
+    """What kind of record it is, its proof made anew, and its digest.
+
+    Raises:
+        RecordError: It is no record, or was changed.
+        GuaranteeError: It breaks its promise.
+    """
+    try:
+        record: Any = json.loads(content)
+    except ValueError:
+        raise RecordError(f"{path} is neither JSON nor a ledger.") from None
+    if not isinstance(record, dict) or not {"plan", "release"} & record.keys():
+        return "plan", NoisePlan.from_dict(record).verify(), None
+    if "question" in record or "results" in record or "release" in record:
+        if not {"question", "digest"} <= record.keys():
+            raise RecordError(
+                f"the estimates in {path} cannot be checked: it lacks the question or the digest. It was written by an "
+                "earlier version, or cut."
+            )
+        return "release", verify_result(record), str(record["digest"])
+    return ("noisy values" if "values" in record else "plan"), verify_record(record), None
+
+
+def _ledger(console: Console, address: str, name: str) -> None:
+    with open_existing(address, name) as ledger:
+        records = ledger.history()
+        proofs = [verify_record(record) for record in records]
+        shown = str(ledger)
+    console.document(
+        {
+            "command": "verify",
+            "kind": "ledger",
+            "verified": True,
+            "charges": [
+                {"id": record.id, "label": record.label, "certificate": proof.to_dict()}
+                for record, proof in zip(records, proofs, strict=True)
+            ],
+        }
+    )
+    count = "1 charge, its" if len(records) == 1 else f"{len(records)} charges, their"
+    console.line(f"The ledger holds: {count} chain unbroken, every plan proved again.")
+    console.lines(shown)
+
+
+VERIFY = Command(
+    "verify",
+    verify,
+    (
+        argument("file", "FILE", "A plan or a release record (JSON), or a ledger: a file or a postgresql:// address."),
+        LEDGER_NAME,
+        *COMMON,
+    ),
+    """Prove a plan, a record or a ledger again.
+
+    Everything is derived anew from the stored numbers themselves: the promise from the noise, and for a release every
+    estimate and interval from its noisy sums. Exit code 4 says that the proof failed.
+    """,
+    """
+  inid verify plan.json
+  inid verify budget.db
+""",
+)

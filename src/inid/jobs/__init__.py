@@ -1,0 +1,32 @@
+"""A release as configuration: read, checked, planned, released. The command and other front ends share it.
+
+Start reading in `job` (the configuration) and `questions` (what is asked). `planning` and `releasing` do the work, with
+`ledgers` for the budget; `export` writes a job as TOML, as a shell command and as a Python script.
+
+>>> from inid.jobs import Job, plan_job
+>>> job = Job.from_dict({"sensitivity": [1, 3, 40], "epsilon": 1, "delta": 1e-6})
+>>> plan_job(job).summary.noise.dimension
+3
+"""
+
+from inid.jobs.job import KEYS, Job, LedgerChoice, NoiseChoice, Outputs, read_budget, read_toml
+from inid.jobs.planning import PlannedJob, accuracy_of_job, plan_job
+from inid.jobs.questions import StatedQuestion, TableQuestion
+from inid.jobs.releasing import ReleasedJob, release_job
+
+__all__ = [
+    "KEYS",
+    "Job",
+    "LedgerChoice",
+    "NoiseChoice",
+    "Outputs",
+    "PlannedJob",
+    "ReleasedJob",
+    "StatedQuestion",
+    "TableQuestion",
+    "accuracy_of_job",
+    "plan_job",
+    "read_budget",
+    "read_toml",
+    "release_job",
+]

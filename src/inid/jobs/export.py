@@ -1,0 +1,217 @@
+"""The same job as a TOML file, a shell command and a Python script."""
+
+import json
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from inid.jobs.flag_syntax import syntax_of, written
+from inid.jobs.job import Job
+from inid.jobs.ledgers import is_file
+from inid.jobs.questions import COLUMN_STATISTICS, StatedQuestion, TableQuestion
+from inid.promises import Budget
+
+__all__ = ["job_as_command", "job_as_python", "job_as_toml"]
+
+
+def job_as_toml(job: Job) -> str:
+    """The job as a file for `inid release --config`.
+
+    >>> print(job_as_toml(Job.from_dict({"table": "a.csv", "bounds": {"age": [0, 100]}, "mean": ["age"], "mu": 0.3})))
+    table = "a.csv"
+    mean = ["age"]
+    mu = 0.3
+    <BLANKLINE>
+    [bounds]
+    age = [0, 100]
+    <BLANKLINE>
+    """
+    content = job.to_dict()
+    flat = [f"{key} = {_toml(value)}" for key, value in content.items() if not isinstance(value, Mapping)]
+    for key, value in content.items():
+        if isinstance(value, Mapping):
+            flat += ["", f"[{key}]", *(f"{_toml_key(name)} = {_toml(entry)}" for name, entry in value.items())]
+    return "\n".join(flat) + "\n"
+
+
+def job_as_command(job: Job) -> str:
+    """The job as one line for a shell: `inid release`, or `inid plan` where no table is named.
+
+    Raises:
+        ArgumentError: A name cannot be written in a flag.
+    """
+    content = job.to_dict()
+    command = "plan" if isinstance(job.question, StatedQuestion) else "release"
+    words = ["inid", command, *([content.pop("table")] if "table" in content else [])]
+    for key, value in content.items():
+        flag = f"--{key.replace('_', '-')}"
+        if value is True:
+            words.append(flag)
+        elif isinstance(value, (Mapping, list)):
+            words += [flag, written(flag, _shorter(value), syntax_of(key))]
+        else:
+            words += [flag, str(_short(value))]
+    return shlex.join(words)
+
+
+def job_as_python(job: Job) -> str:
+    """The job as a Python script."""
+    return _stated_script(job, job.question) if isinstance(job.question, StatedQuestion) else _table_script(job)
+
+
+def _stated_script(job: Job, question: StatedQuestion) -> str:
+    arguments = {
+        "l1": _number(question.l1),
+        "l2": _number(question.l2),
+        "labels": list(question.labels),
+        "neighbours": question.neighbours,
+    }
+    lines = ["import inid", ""]
+    lines += [f"sensitivity = {_call('inid.Sensitivity.box', [_short_list(question.sensitivity)], arguments)}"]
+    tolerance = job.noise.tolerance
+    order = question.names
+    weights = job.noise.weights
+    per_number = {"tolerance": _in_order(tolerance, order), "weights": _in_order(weights, order)}
+    lines += [f"plan = {_call('inid.plan', ['sensitivity', _promise(job.budget)], _noise(job) | per_number)}"]
+    return "\n".join([*lines, "print(plan)", ""])
+
+
+def _table_script(job: Job) -> str:
+    question = job.question
+    if not isinstance(question, TableQuestion):
+        raise TypeError("a question without a table has a script of its own")
+    person = {"max_rows": question.max_rows, "order_by": list(question.order_by)}
+    facts = {
+        "bounds": {name: tuple(map(_short, ends)) for name, ends in question.bounds.items()},
+        "unit": _Code(_call("tables.Person", [repr(question.person)], person)) if question.person else None,
+        "neighbours": question.neighbours,
+        "missing": {name: _short(value) for name, value in question.missing.items()},
+        "rows": question.rows,
+        "max_rows": question.table_max_rows,
+    }
+    asked: dict[str, Any] = {"count": question.count or None}
+    asked |= {kind: list(getattr(question, kind)) for kind in COLUMN_STATISTICS}
+    asked |= {name: {c: _short_list(v) for c, v in getattr(question, name).items()} for name in ("histogram", "by")}
+    noise = _noise(job) | {"tolerance": job.noise.tolerance, "weights": job.noise.weights}
+    level = None if job.outputs.level is None else float(job.outputs.level)
+    label = job.ledger.label
+    lines = [
+        f"table = {_call('tables.Table', [repr(question.table)], facts)}",
+        f"query = {_call('table.query', [], asked)}",
+    ]
+    planned = f"plan = {_call('query.plan', ['promise'], noise)}"
+    if job.ledger.ledger is None:
+        lines += [f"promise = {_promise(job.budget)}", planned, "print(plan)", ""]
+        lines += [f"result = {_call('query.release', ['plan'], {'level': level, 'label': label})}"]
+    else:
+        released = _call("query.release", ["plan"], {"ledger": _Code("ledger"), "level": level, "label": label})
+        lines += [
+            *_opened(job, question),
+            *(f"    {line}" for line in (planned, "print(plan)", f"result = {released}")),
+        ]
+    return "\n".join([*_imports(job), "", *lines, "", *_written_results(job), ""])
+
+
+def _imports(job: Job) -> list[str]:
+    outputs, address = job.outputs, job.ledger.ledger
+    lines = ["import json"] if outputs.record else []
+    if outputs.record or (address is not None and is_file(address) and job.ledger.part is None):
+        lines.append("from pathlib import Path")
+    lines += [""] if lines else []
+    lines += ["import pyarrow.csv", ""] if outputs.out else []
+    return [*lines, "import inid", "from inid import tables"]
+
+
+def _opened(job: Job, question: TableQuestion) -> list[str]:
+    """Opening the ledger; one in a file is made with the promise as its total when the file does not exist."""
+    choice, address = job.ledger, job.ledger.ledger or ""
+    settings: dict[str, Any] = {"name": choice.name, "neighbours": question.neighbours}
+    settings |= {"unit": choice.unit or question.person}
+    if choice.part is not None:
+        opened = _call("inid.Ledger.open", [repr(address)], settings)
+        return [f"with {opened} as ledger:", f"    promise = ledger.part({choice.part!r})"]
+    lines = [f"promise = {_promise(job.budget)}"]
+    if is_file(address):
+        lines.append(f"new = not Path({address!r}).exists()  # a new ledger gets this promise as its total")
+        settings = {"total": _Code("promise if new else None")} | settings
+    return [*lines, f"with {_call('inid.Ledger.open', [repr(address)], settings)} as ledger:"]
+
+
+def _written_results(job: Job) -> list[str]:
+    outputs = job.outputs
+    lines = ["print(result.frame)"]
+    if outputs.out:
+        lines.append(f"pyarrow.csv.write_csv(result.frame, {outputs.out.as_posix()!r})")
+    if outputs.report:
+        lines.append(f"result.report({outputs.report.as_posix()!r})")
+    if outputs.record:
+        lines.append(f"Path({outputs.record.as_posix()!r}).write_text(json.dumps(result.to_dict(), indent=2))")
+    return lines
+
+
+class _Code(str):
+    """Text that is code already, and not a string to be quoted."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _call(function: str, positional: list[Any], named: Mapping[str, Any]) -> str:
+    """A call; named arguments that state nothing are left out."""
+    stated = {name: value for name, value in named.items() if value is not None and value not in ([], {}, ())}
+    parts = [str(value) for value in positional] + [f"{name}={value!r}" for name, value in stated.items()]
+    return f"{function}({', '.join(parts)})"
+
+
+def _promise(budget: Budget | None) -> str:
+    if budget is None:
+        return "...  # state a promise here, such as inid.PureDP(epsilon=1)"
+    numbers = ", ".join(f"{name}={_short(value)!r}" for name, value in budget.to_dict().items() if name != "kind")
+    return f"inid.{budget.kind}({numbers})"
+
+
+def _noise(job: Job) -> dict[str, Any]:
+    return {name: value if isinstance(value, str) else _number(value) for name, value in job.noise.arguments().items()}
+
+
+def _in_order(values: Any, labels: list[str]) -> list[Any] | None:
+    if values is None:
+        return None
+    return [_short(values[name]) for name in labels] if isinstance(values, Mapping) else _short_list(values)
+
+
+def _short(value: Any) -> Any:
+    """A float that is a whole number as an integer: 100, not 100.0."""
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else value
+
+
+def _number(value: Any) -> Any:
+    return None if value is None else _short(float(value))
+
+
+def _short_list(values: Any) -> list[Any]:
+    return [_short(value) for value in values]
+
+
+def _shorter(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _shorter(entry) for name, entry in value.items()}
+    return _short_list(value) if isinstance(value, list) else _short(value)
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        # JSON's escapes are TOML's, except that TOML escapes DEL as well.
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, list):
+        return f"[{', '.join(_toml(entry) for entry in value)}]"
+    return repr(_short(value))
+
+
+def _toml_key(name: str) -> str:
+    bare = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
+    return name if bare else _toml(name)

@@ -1,0 +1,187 @@
+"""The text of a flag: lists with commas, `name=value` for named entries. Read into plain values, and written from them.
+
+Names that hold a comma or an equals sign cannot be written so; a TOML file can hold them.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from inid.arguments import shown
+from inid.errors import ArgumentError
+
+__all__ = ["cells", "intervals", "keys", "named_numbers", "names", "same", "syntax_of", "written"]
+
+_T = TypeVar("_T")
+
+_WHOLE = re.compile(r"-?(?:0|[1-9]\d*)")
+_DECIMAL = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+_QUOTED = re.compile(r"""^(['"])(.*)\1$""", re.DOTALL)
+
+
+def same(_flag: str, text: str) -> str:
+    """One value, as it is written."""
+    return text
+
+
+def names(_flag: str, text: str) -> list[str]:
+    """A list of names or numbers.
+
+    >>> names("--mean", "age, income,")
+    ['age', 'income']
+    """
+    return [entry.strip() for entry in text.split(",") if entry.strip()]
+
+
+def named_numbers(flag: str, text: str) -> dict[str, str] | list[str]:
+    """Numbers by name, `age=1,income=500`, or one after the other, `1,500`.
+
+    >>> named_numbers("--tolerance", "mean(age)=1,income=500"), named_numbers("--tolerance", "1,500")
+    ({'mean(age)': '1', 'income': '500'}, ['1', '500'])
+    """
+    if "=" not in text:
+        return names(flag, text)
+    found: dict[str, str] = {}
+    for entry in names(flag, text):
+        key, equals, value = entry.rpartition("=")
+        if not (equals and key):
+            raise _wrong(flag, entry, "write each entry as name=number, for example age=1,income=500")
+        _store(flag, found, key, value)
+    return found
+
+
+def intervals(flag: str, text: str) -> dict[str, list[str]]:
+    """Lower and upper limits by column.
+
+    >>> intervals("--bounds", "age=0:100,change=-5:5")
+    {'age': ['0', '100'], 'change': ['-5', '5']}
+    """
+    found: dict[str, list[str]] = {}
+    for entry in names(flag, text):
+        key, _, value = entry.rpartition("=")
+        ends = value.split(":")
+        if not key or len(ends) != 2:
+            raise _wrong(flag, entry, "write each entry as column=lower:upper, for example age=0:100")
+        _store(flag, found, key, ends)
+    return found
+
+
+def keys(flag: str, text: str) -> dict[str, list[Any]]:
+    """Lists of public keys by column.
+
+    An entry with an equals sign starts a column and the entries after it continue that column. Keys are whole numbers
+    if all keys of the column look like it, else texts; in quotes they are texts.
+
+    >>> keys("--by", "sex=F,M,year=2020,2021"), keys("--by", 'code="1","2"'), keys("--by", "size=1,XL")
+    ({'sex': ['F', 'M'], 'year': [2020, 2021]}, {'code': ['1', '2']}, {'size': ['1', 'XL']})
+    """
+    found = _lists(flag, text, "write column=key,key, for example sex=F,M")
+    return {column: _typed(entries, _WHOLE, int) for column, entries in found.items()}
+
+
+def cells(flag: str, text: str) -> dict[str, list[Any]]:
+    """Edges of bins (numbers) or categories (texts) by column, written as `keys` are.
+
+    >>> cells("--histogram", "age=0,17.5,100,sex=F,M")
+    {'age': [0.0, 17.5, 100.0], 'sex': ['F', 'M']}
+    """
+    found = _lists(flag, text, "write column=edge,edge or column=category,category, for example age=0,20,40")
+    return {column: _typed(entries, _DECIMAL, float) for column, entries in found.items()}
+
+
+_SYNTAX: dict[str, Callable[[str, str], Any]] = {
+    "bounds": intervals,
+    "histogram": cells,
+    "missing": cells,
+    "by": keys,
+    "tolerance": named_numbers,
+    "weights": named_numbers,
+} | dict.fromkeys(("sum", "mean", "variance", "std", "covariance", "order_by", "labels", "sensitivity"), names)
+
+
+def syntax_of(key: str) -> Callable[[str, str], Any]:
+    """How the flag of a key is read."""
+    return _SYNTAX.get(key, same)
+
+
+def written(flag: str, value: Any, syntax: Callable[[str, str], Any]) -> str:
+    """A plain value as the text of a flag of this syntax.
+
+    Raises:
+        ArgumentError: The text would be read as something else: a name holds a comma, say.
+
+    >>> written("--bounds", {"age": [0, 100]}, intervals), written("--by", {"code": ["1", "2"]}, keys)
+    ('age=0:100', "code='1','2'")
+    """
+    if isinstance(value, Mapping):
+        separator = ":" if syntax is intervals else ","
+        text = ",".join(f"{name}={separator.join(_entries(entry))}" for name, entry in value.items())
+    else:
+        text = ",".join(_entries(value, quoted=False))
+    try:
+        read = _comparable(syntax(flag, text), syntax)
+    except (ArgumentError, ValueError):
+        read = None
+    if read != _comparable(value, syntax):
+        raise ArgumentError(
+            f"{flag} cannot be written on a command line, because a name in it holds a comma, an equals sign or a "
+            "quote: write the job as TOML."
+        )
+    return text
+
+
+def _entries(value: Any, *, quoted: bool = True) -> list[str]:
+    """The entries of a list; among keys, texts that look like numbers are put in quotes."""
+    listed = value if _is_list(value) else [value]
+    texts = [str(entry) for entry in listed]
+    numeric = all(_DECIMAL.fullmatch(text) for text in texts)
+    if quoted and numeric and all(isinstance(entry, str) for entry in listed):
+        return [f"'{text}'" for text in texts]
+    return texts
+
+
+def _comparable(value: Any, syntax: Callable[[str, str], Any]) -> Any:
+    """Equal for values that mean the same: numbers are floats or texts, one entry is a list of one."""
+    if isinstance(value, Mapping):
+        return [(name, _comparable(entry, syntax)) for name, entry in value.items()]
+    listed = value if _is_list(value) else [value]
+    if syntax in (intervals, named_numbers):
+        return [float(entry) for entry in listed]
+    if syntax is names:
+        return [str(entry) for entry in listed]
+    return [(type(entry) in (str, bool), entry) for entry in listed]
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str)
+
+
+def _lists(flag: str, text: str, cure: str) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    column = ""
+    for entry in names(flag, text):
+        before, equals, after = entry.partition("=")
+        if equals:
+            column = before
+            _store(flag, found, column, [])
+        if not column:
+            raise _wrong(flag, text, cure)
+        found[column].append(after if equals else entry)
+    return found
+
+
+def _typed(entries: list[str], pattern: re.Pattern[str], kind: Callable[[str], _T]) -> list[_T] | list[str]:
+    """Numbers if every entry looks like one, else texts, without their quotes."""
+    if all(pattern.fullmatch(entry) for entry in entries):
+        return [kind(entry) for entry in entries]
+    return [_QUOTED.sub(r"\2", entry) for entry in entries]
+
+
+def _store(flag: str, found: dict[str, _T], key: str, value: _T) -> None:
+    if key in found:
+        raise ArgumentError(f"{flag} names {shown(key)} twice: give each name once.")
+    found[key] = value
+
+
+def _wrong(flag: str, value: str, cure: str) -> ArgumentError:
+    return ArgumentError(f"{flag} does not fit, got {shown(value)}: {cure}.")

@@ -1,0 +1,157 @@
+"""Planning a job: everything that can be known before anything is spent."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from inid.errors import ArgumentError
+from inid.jobs.job import PROMISE_KEYS, Job
+from inid.jobs.questions import Naming, StatedQuestion
+from inid.planning import AccuracyPlan, plan, plan_for_accuracy
+from inid.promises import Budget
+from inid.report import PlanSummary, summarize_plan
+from inid.tables import Query, TablePlan
+from inid.tables.report_inputs import summarize_table_plan
+from inid.tables.statistics import read_tolerances, slopes
+
+__all__ = ["PlannedJob", "accuracy_of_job", "missing_promise", "plan_job", "promise_of"]
+
+_NOMINAL = 1000  # rows assumed when no guess is stated, as in inid.tables
+
+
+@dataclass(frozen=True)
+class PlannedJob:
+    """A job and its plan.
+
+    Attributes:
+        job: The configuration.
+        budget: The promise.
+        summary: The plan, line by line.
+        query: The question, on its table; None for stated sensitivities.
+        plan: The plan of the query; None for stated sensitivities.
+    """
+
+    job: Job
+    budget: Budget
+    summary: PlanSummary
+    query: Query | None = None
+    plan: TablePlan | None = None
+
+
+def promise_of(job: Job, named: Naming = str) -> Budget:
+    """The promise of a job, which may be a part of its ledger.
+
+    Raises:
+        ArgumentError: None is stated.
+    """
+    if job.budget is not None:
+        return job.budget
+    raise missing_promise(named)
+
+
+def missing_promise(named: Naming) -> ArgumentError:
+    """The error when no promise is stated."""
+    epsilon, delta, mu, rho = (named(key) for key in PROMISE_KEYS)
+    return ArgumentError(
+        f"a promise is missing: pass {epsilon} 1 (pure), {epsilon} 1 {delta} 1e-6, {mu} 0.3 or {rho} 0.1."
+    )
+
+
+def plan_job(job: Job, named: Naming = str) -> PlannedJob:
+    """Plan a job. Of a table only the names and types of its columns are read.
+
+    Args:
+        job: The configuration.
+        named: How errors name a key.
+
+    Raises:
+        ArgumentError: No promise is stated, or the question does not fit the table.
+        BudgetError: The mechanism cannot keep the promise.
+        EngineError: The table cannot be read.
+
+    >>> made = plan_job(Job.from_dict({"sensitivity": [1, 3, 40], "labels": ["a", "b", "c"], "epsilon": 1}))
+    >>> made.summary.noise.mechanism, [line.label for line in made.summary.lines]
+    ('laplace', ['a', 'b', 'c'])
+    """
+    budget = promise_of(job, named)
+    noise, question = job.noise, job.question
+    if isinstance(question, StatedQuestion):
+        tolerance = _in_order(named("tolerance"), noise.tolerance, question.names)
+        weights = _in_order(named("weights"), noise.weights, question.names)
+        made = plan(question.box(), budget, tolerance=tolerance, weights=weights, **noise.arguments())
+        return PlannedJob(job, budget, summarize_plan(made, question.names, tolerance, noise.mechanism or "auto"))
+    query = question.open(named)
+    table_plan = query.plan(
+        budget,
+        tolerance=_by_name(named("tolerance"), noise.tolerance),
+        weights=_by_name(named("weights"), noise.weights),
+        **noise.arguments(),
+    )
+    return PlannedJob(job, budget, summarize_table_plan(table_plan), query, table_plan)
+
+
+def accuracy_of_job(
+    job: Job, failure: float, delta: float | None, named: Naming = str
+) -> tuple[AccuracyPlan, list[str]]:
+    """The least budget found that reaches the tolerances of a job, and the names of its noisy numbers.
+
+    Raises:
+        ArgumentError: No tolerance is stated, or the question does not fit the table.
+    """
+    wanted, question = job.noise.tolerance, job.question
+    if wanted is None:
+        raise ArgumentError(
+            f"a tolerance is missing: pass {named('tolerance')} age=1,income=500, the largest acceptable errors."
+        )
+    if isinstance(question, StatedQuestion):
+        tolerance = _in_order(named("tolerance"), wanted, question.names) or []
+        return plan_for_accuracy(question.box(), tolerance, failure=failure, delta=delta), question.names
+    query = question.open(named)
+    limits = _by_name(named("tolerance"), wanted)
+    return _table_accuracy(query, limits, failure, delta), list(query.labels)
+
+
+def _table_accuracy(
+    query: Query, tolerance: dict[str, float] | None, failure: float, delta: float | None
+) -> AccuracyPlan:
+    """The least budget found with which every statistic is within its tolerance.
+
+    A statistic made of m sums is within its tolerance t when each sum i is within t / (m J_i), J_i the statistic's
+    slope; each sum then may fail with probability failure / m (a union bound). Exact where m = 1; first-order and a
+    little more careful than necessary for ratios.
+    """
+    layout = query.layout
+    rows = (query.table.rows or _NOMINAL) / len(query.cells)
+    columns = list(dict.fromkeys([*layout.values, *query.question.histogram]))
+    wanted = read_tolerances(layout, tolerance, None, columns, rows)
+    limits = [math.inf] * len(layout.items)
+    most = 1
+    for statistic, limit in zip(layout.statistics, wanted, strict=True):
+        moves = slopes(statistic, layout, rows)
+        most = max(most, len(moves))
+        for item, slope in moves.items():
+            limits[item] = min(limits[item], limit / (len(moves) * slope) if slope else math.inf)
+    answers = [
+        plan_for_accuracy(sensitivity, limits, failure=failure / most, delta=delta)
+        for sensitivity in query.all_sensitivities([1 / limit for limit in limits])
+    ]
+    return min(answers, key=lambda answer: float(answer.plan.budget.to_dict()["epsilon"]))
+
+
+def _in_order(name: str, values: Any, labels: list[str]) -> list[float] | None:
+    """One number per label, in their order; entries by name must name every label."""
+    if values is None or not isinstance(values, Mapping):
+        return None if values is None else list(values)
+    unknown = [entry for entry in values if entry not in labels]
+    absent = [entry for entry in labels if entry not in values]
+    if unknown or absent:
+        wrong = f"{unknown[0]!r} is no label" if unknown else f"{absent[0]!r} is missing"
+        raise ArgumentError(f"{name}: {wrong}: give one number for each of {', '.join(labels[:20])}.")
+    return [values[label] for label in labels]
+
+
+def _by_name(name: str, values: Any) -> dict[str, float] | None:
+    if values is None or isinstance(values, Mapping):
+        return None if values is None else dict(values)
+    raise ArgumentError(f"{name} of a table is given by name, for example {name} age=1,income=500.")

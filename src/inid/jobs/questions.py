@@ -1,0 +1,199 @@
+"""What a job asks: statistics of a table, or noise for numbers whose sensitivities are stated."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from inid.errors import ArgumentError
+from inid.jobs import values as check
+from inid.sets import Sensitivity
+from inid.tables import Person, Query, Table
+
+__all__ = ["COLUMN_STATISTICS", "Naming", "StatedQuestion", "TableQuestion", "read_question"]
+
+Naming = Callable[[str], str]  # how an error names a key: "max_rows" in a file, "--max-rows" on a command line
+
+COLUMN_STATISTICS = ("sum", "mean", "variance", "std", "covariance")
+_RELATIONS = ("add_remove", "replace")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableQuestion:
+    """Statistics of a table. The fields are the keys of a job file.
+
+    Attributes:
+        table: The path of a CSV or Parquet file.
+        bounds: Public limits by column.
+        count: Whether the number of rows is asked for.
+        sum: Columns to add up; `mean`, `variance`, `std` and `covariance` likewise.
+        histogram: Public edges or categories by column.
+        by: Public keys by column.
+        missing: Public fill values by column.
+        rows: A public guess at the number of rows, for planning and display only.
+        table_max_rows: A public upper limit on the rows of the table.
+        person: The column that identifies people; None when a row is the unit.
+        max_rows: How many rows of one person count.
+        order_by: Which rows of a person come first.
+        neighbours: The neighbouring relation.
+    """
+
+    table: str
+    bounds: Mapping[str, tuple[float, float]]
+    count: bool = False
+    sum: tuple[str, ...] = ()
+    mean: tuple[str, ...] = ()
+    variance: tuple[str, ...] = ()
+    std: tuple[str, ...] = ()
+    covariance: tuple[str, ...] = ()
+    histogram: Mapping[str, tuple[check.Key, ...]]
+    by: Mapping[str, tuple[check.Key, ...]]
+    missing: Mapping[str, float | str]
+    rows: int | None = None
+    table_max_rows: int | None = None
+    person: str | None = None
+    max_rows: int | None = None
+    order_by: tuple[str, ...] = ()
+    neighbours: str | None = None
+
+    @classmethod
+    def read(cls, values: Mapping[str, Any], named: Naming) -> "TableQuestion":
+        """Check every value of the question.
+
+        Raises:
+            ArgumentError: A value is malformed, or values do not go together.
+        """
+        readers: dict[str, Callable[[str, object], Any]] = {
+            "table": check.word,
+            "bounds": check.intervals_by_column,
+            "count": check.switch,
+            "histogram": check.cells_by_column,
+            "by": check.keys_by_column,
+            "missing": check.fills_by_column,
+            "rows": check.whole,
+            "table_max_rows": check.whole,
+            "person": check.word,
+            "max_rows": check.whole,
+            "neighbours": lambda name, value: check.choice_or_none(name, value, _RELATIONS),
+        }
+        readers |= dict.fromkeys((*COLUMN_STATISTICS, "order_by"), check.names)
+        read = {key: reader(named(key), values.get(key)) for key, reader in readers.items()}
+        made = cls(**read)
+        limits, order, person = named("max_rows"), named("order_by"), named("person")
+        if made.person is None and (made.max_rows is not None or made.order_by):
+            raise ArgumentError(f"{limits} and {order} go with {person}: name the column that identifies people.")
+        if made.person is not None and made.max_rows is None:
+            raise ArgumentError(
+                f"{person} needs {limits}: state how many rows of one person count, for example {limits} 5."
+            )
+        return made
+
+    @property
+    def source(self) -> str:
+        """The name of the table's file."""
+        return Path(self.table).name
+
+    @property
+    def unit(self) -> str:
+        """The privacy unit in a ledger's words: "row", or the name of the person column."""
+        return self.person or "row"
+
+    def open(self, named: Naming = str) -> Query:
+        """The query, on the table. Reads the names and types of its columns, and no value.
+
+        Raises:
+            ArgumentError: A column is unknown or of another type than asked.
+            EngineError: The file cannot be read.
+        """
+        person = None
+        if self.person is not None and self.max_rows is not None:
+            person = Person(self.person, max_rows=self.max_rows, order_by=self.order_by or None)
+        limit = {} if self.table_max_rows is None else {"max_rows": self.table_max_rows}
+        table = Table(
+            self.table,
+            bounds=dict(self.bounds),
+            unit=person or "row",
+            neighbours=self.neighbours or "add_remove",
+            missing=dict(self.missing) or "omit",
+            rows=self.rows,
+            **limit,  # type: ignore[arg-type, unused-ignore]
+        )
+        asked = {kind: getattr(self, kind) for kind in COLUMN_STATISTICS}
+        for kind, columns in asked.items():
+            table.source.require(named(kind), list(columns))
+            for column in columns:
+                if column not in self.bounds:
+                    raise ArgumentError(
+                        f"{named(kind)} needs public limits for {column!r}: add {named('bounds')} "
+                        f"{column}=LOWER:UPPER, from what is known without looking at the table."
+                    )
+        return table.query(count=self.count, histogram=dict(self.histogram), by=dict(self.by), **asked)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatedQuestion:
+    """Numbers whose sensitivities are stated, without a table.
+
+    Attributes:
+        sensitivity: How far one person moves each number.
+        labels: A name for each number; empty for none.
+        l1: A cap on the sum of all changes.
+        l2: A cap on the root of the sum of squared changes.
+        neighbours: The neighbouring relation.
+    """
+
+    sensitivity: tuple[float, ...]
+    labels: tuple[str, ...] = ()
+    l1: check.Number | None = None
+    l2: check.Number | None = None
+    neighbours: str | None = None
+
+    @classmethod
+    def read(cls, values: Mapping[str, Any], named: Naming) -> "StatedQuestion":
+        """Check every value of the question.
+
+        Raises:
+            ArgumentError: A value is malformed.
+        """
+        return cls(
+            sensitivity=check.numbers(named("sensitivity"), values.get("sensitivity")),
+            labels=check.names(named("labels"), values.get("labels")),
+            l1=check.number(named("l1"), values.get("l1")),
+            l2=check.number(named("l2"), values.get("l2")),
+            neighbours=check.choice_or_none(named("neighbours"), values.get("neighbours"), (*_RELATIONS, "zero_out")),
+        )
+
+    @property
+    def names(self) -> list[str]:
+        """The label of each number, else its position."""
+        return list(self.labels) or [str(at) for at in range(len(self.sensitivity))]
+
+    def box(self) -> Sensitivity:
+        """The sensitivity set."""
+        return Sensitivity.box(
+            self.sensitivity,
+            l1=self.l1,  # type: ignore[arg-type]
+            l2=self.l2,  # type: ignore[arg-type]
+            labels=list(self.labels) or None,
+            neighbours=self.neighbours or "add_remove",  # type: ignore[arg-type, unused-ignore]
+        )
+
+
+def read_question(values: Mapping[str, Any], named: Naming) -> TableQuestion | StatedQuestion:
+    """The question of a job; values of the other kind of question are refused.
+
+    Raises:
+        ArgumentError: It is about neither or both, or a value is malformed.
+    """
+    table, sensitivity = named("table"), named("sensitivity")
+    if (values.get("table") is None) == (values.get("sensitivity") is None):
+        raise ArgumentError(f"a question is missing: name a {table}, or pass {sensitivity} 1,3,40, and not both.")
+    own, other, wanted = (
+        (TableQuestion, StatedQuestion, sensitivity)
+        if values.get("sensitivity") is None
+        else (StatedQuestion, TableQuestion, f"a {table}")
+    )
+    for key in {field.name for field in fields(other)} - {field.name for field in fields(own)}:
+        if values.get(key) is not None:
+            raise ArgumentError(f"{named(key)} goes with {wanted} only: leave it out here.")
+    return own.read(values, named)

@@ -1,0 +1,177 @@
+"""Releasing a planned job: open the ledger, charge, publish; and the record of it."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from inid.accounting import Ledger
+from inid.errors import ArgumentError, BudgetError, InidError
+from inid.jobs.ledgers import ledger_place, open_or_create
+from inid.jobs.planning import PlannedJob
+from inid.jobs.questions import Naming, TableQuestion
+from inid.report import Estimate, LedgerState, ReportInputs
+from inid.tables import EngineError, Query, Result, TablePlan
+from inid.tables.report_inputs import as_estimates, report_inputs
+from inid.tables.results import record_digest
+
+__all__ = ["ReleasedJob", "release_job"]
+
+_SURE = 1 - 1e-9
+
+
+@dataclass(frozen=True)
+class ReleasedJob:
+    """A release that is paid for.
+
+    Attributes:
+        planned: The job and its plan.
+        result: What may be published.
+        ledger: The ledger after the charge; None when none was charged, or when it cannot be read just now.
+        created: Whether the ledger was made for this release.
+        title: The heading of the report.
+        plan_record: The plan's part of the record, made before the charge, so that only writing can fail after it.
+    """
+
+    planned: PlannedJob
+    result: Result
+    ledger: LedgerState | None
+    created: bool
+    title: str
+    plan_record: dict[str, Any]
+
+    @cached_property
+    def estimates(self) -> tuple[Estimate, ...]:
+        """The published numbers."""
+        return as_estimates(self.result.rows)
+
+    @property
+    def may_be_full(self) -> bool:
+        """Whether a released count may be at the limit on the table's rows, for all that its noise says."""
+        question = self.result.question
+        _, upper = self.result.release.interval(_SURE)
+        counts = [label.startswith("count") for label in question.labels]
+        return bool((upper[counts] >= question.max_rows).any())
+
+    @cached_property
+    def record(self) -> dict[str, Any]:
+        """A JSON-safe record of everything, with a digest; `inid verify` checks it."""
+        release = self.result.release
+        content = {
+            "command": "release",
+            "time": release.time.isoformat(),
+            "label": release.label,
+            "private": release.private,
+            "level": self.result.level,
+            "question": self.result.question.to_dict(),
+            "results": [row.to_dict() for row in self.estimates],
+            "values": release.values.tolist(),
+            "ledger": None if self.ledger is None else self.ledger.to_dict(),
+            "ledger_created": self.created,
+        } | self.plan_record
+        return content | {"digest": record_digest(content)}
+
+    def record_text(self) -> str:
+        """The record as JSON text."""
+        return json.dumps(self.record, indent=2, allow_nan=False) + "\n"
+
+    def report(self) -> ReportInputs:
+        """What the HTML report shows."""
+        question = self.planned.job.question
+        return report_inputs(
+            self.result,
+            title=self.title,
+            source=question.source if isinstance(question, TableQuestion) else "",
+            ledger=self.ledger,
+            summary=self.planned.summary,
+            digest=self.record["digest"],
+        )
+
+
+def release_job(
+    planned: PlannedJob, *, title: str | None = None, note: Callable[[str], None] = lambda _: None, named: Naming = str
+) -> ReleasedJob:
+    """Charge the ledger of a job, then look at the table and add the noise.
+
+    Args:
+        planned: A job with a table, planned.
+        title: The heading of the report.
+        note: Called with sentences worth knowing, such as that a ledger was made.
+        named: How errors name a key.
+
+    Raises:
+        ArgumentError: The job has no table, or its ledger counts something else; nothing was charged.
+        BudgetError: The ledger refuses; nothing was released.
+        EngineError: The engine failed after the charge, which stands.
+    """
+    job, query, plan = planned.job, planned.query, planned.plan
+    if query is None or plan is None or not isinstance(job.question, TableQuestion):
+        raise ArgumentError(f"a table is missing: name a CSV or Parquet file as {named('table')}.")
+    unit = _unit(planned, named)
+    heading = title or f"Private statistics of {job.question.source}"
+    record = planned.summary.to_dict()
+    with _charged_ledger(planned, query.table.neighbours, unit, note, named) as (ledger, created):
+        result = _publish(planned, query, plan, ledger)
+        state = None if ledger is None else _state(ledger)
+    return ReleasedJob(planned, result, state, created, heading, record)
+
+
+def _unit(planned: PlannedJob, named: Naming) -> str:
+    """What the ledger counts.
+
+    Raises:
+        ArgumentError: Rows are stated where people are protected, or the other way round.
+    """
+    question, stated = planned.job.question, planned.job.ledger.unit
+    person = question.person if isinstance(question, TableQuestion) else None
+    unit = stated or person or "row"
+    if unit != "row" and person is None:
+        raise ArgumentError(f"{named('unit')} goes with {named('person')}: without it the unit is a row.")
+    if unit == "row" and person is not None:
+        raise ArgumentError(
+            f"{named('person')} protects people, which a ledger of rows does not count: say {named('unit')} person, "
+            "for example."
+        )
+    return unit
+
+
+@contextmanager
+def _charged_ledger(
+    planned: PlannedJob, neighbours: str, unit: str, note: Callable[[str], None], named: Naming
+) -> Iterator[tuple[Ledger | None, bool]]:
+    """The ledger to charge, and whether it was made just now; no ledger without an address."""
+    choice = planned.job.ledger
+    if choice.ledger is None:
+        note(f"No {named('ledger')}: this release is charged to nobody, so keep count of it yourself.")
+        yield None, False
+        return
+    name = choice.name or "default"
+    ledger, new = open_or_create(choice.ledger, name, planned.budget, neighbours=neighbours, unit=unit)
+    with ledger:
+        if new:
+            place = ledger_place(choice.ledger)
+            note(f'The ledger "{name}" in {place} did not exist: it was made with {planned.budget} as its total.')
+        elif LedgerState.of(ledger).closed:
+            raise BudgetError(
+                f"the ledger takes no more charges: its whole promise, {ledger.total}, was spent on charge 1. Charge "
+                f"another ledger, by its file or {named('name')}."
+            )
+        yield ledger, new
+
+
+def _publish(planned: PlannedJob, query: Query, plan: TablePlan, ledger: Ledger | None) -> Result:
+    level, label = planned.job.outputs.level, planned.job.ledger.label or ""
+    try:
+        return query.release(plan, ledger=ledger, label=label, level=0.95 if level is None else float(level))
+    except EngineError as error:
+        charged = "" if ledger is None else " The charge stands: it is made before anybody looks."
+        raise EngineError(f"{error}{charged}") from None
+
+
+def _state(ledger: Ledger) -> LedgerState | None:
+    try:
+        return LedgerState.of(ledger)
+    except InidError:  # the release is paid for: that the ledger cannot be read just now must not lose it
+        return None

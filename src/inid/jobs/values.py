@@ -1,0 +1,229 @@
+"""Checking single values of a configuration: plain data in, typed values out, errors that name the key.
+
+A number is an integer, a decimal or the text of one: forms and flags hold texts, TOML holds numbers. It is kept as the
+decimal that was written, because a promise is that decimal.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import TypeGuard
+
+from inid.arguments import shown
+from inid.errors import ArgumentError
+
+__all__ = [
+    "Key",
+    "Number",
+    "cells_by_column",
+    "choice_or_none",
+    "fills_by_column",
+    "intervals_by_column",
+    "keys_by_column",
+    "names",
+    "number",
+    "numbers",
+    "numbers_by_name",
+    "path",
+    "positive",
+    "probability",
+    "switch",
+    "whole",
+    "word",
+]
+
+Key = str | int | float | bool
+Number = int | Decimal
+
+
+def word(name: str, value: object) -> str | None:
+    """A single text, or None when it was not given."""
+    if value is None:
+        return None
+    if not isinstance(value, str) or not value:
+        raise _wrong(name, value, "pass one word")
+    return value
+
+
+def path(name: str, value: object) -> Path | None:
+    """A file's path, or None when it was not given."""
+    text = word(name, str(value) if isinstance(value, Path) else value)
+    return None if text is None else Path(text)
+
+
+def switch(name: str, value: object) -> bool:
+    """Yes or no; not given is no."""
+    if value is None or isinstance(value, bool):
+        return bool(value)
+    raise _wrong(name, value, "write true or false")
+
+
+def choice_or_none(name: str, value: object, known: Sequence[str]) -> str | None:
+    """One of a few words, or None when it was not given."""
+    text = word(name, value)
+    if text is not None and text not in known:
+        raise _wrong(name, value, f"pass one of {', '.join(known)}")
+    return text
+
+
+def names(name: str, value: object) -> tuple[str, ...]:
+    """A list of names; empty when it was not given."""
+    if value is None:
+        return ()
+    if not _is_list(value) or not all(isinstance(entry, str) and entry for entry in value):
+        raise _wrong(name, value, "pass a list of names, for example age,income")
+    return tuple(str(entry) for entry in value)
+
+
+def number(
+    name: str, value: object, wanted: str = "a number such as 1 or 1e-6", fits: Callable[[Decimal], bool] | None = None
+) -> Number | None:
+    """One number exactly as it was written, or None when it was not given.
+
+    Args:
+        name: The key.
+        value: What the user wrote.
+        wanted: What it should be, in words.
+        fits: Which numbers these are; all by default.
+
+    >>> number("epsilon", "0.1"), number("epsilon", 0.1), number("epsilon", 1)
+    (Decimal('0.1'), Decimal('0.1'), 1)
+    """
+    if value is None:
+        return None
+    found: Number | None = None
+    if isinstance(value, (int, Decimal)) and not isinstance(value, bool):
+        found = value
+    elif isinstance(value, (str, float)):
+        with suppress(InvalidOperation):
+            found = Decimal(value if isinstance(value, str) else repr(value))
+    if found is None or not Decimal(found).is_finite() or not (fits is None or fits(Decimal(found))):
+        raise _wrong(name, value, f"pass {wanted}")
+    return found
+
+
+def positive(name: str, value: object, example: str) -> Number | None:
+    """One number above 0, or None when it was not given."""
+    return number(name, value, f"a number above 0, such as {example}", lambda x: x > 0)
+
+
+def probability(name: str, value: object, example: str) -> Number | None:
+    """One number between 0 and 1, or None when it was not given.
+
+    A text so near 1 that it would be 1 as a float is refused as well.
+    """
+    wanted = f"a probability between 0 and 1, such as {example}"
+    return number(name, value, wanted, lambda x: 0 < x < 1 and float(x) < 1)
+
+
+def whole(name: str, value: object) -> int | None:
+    """How many rows: one whole number, or None when it was not given."""
+    found = number(name, value, "a whole number from 1 to 2^40", lambda x: 1 <= x <= 2**40 and x == int(x))
+    return None if found is None else int(found)
+
+
+def numbers(name: str, value: object) -> tuple[float, ...]:
+    """A list of numbers; empty when it was not given."""
+    if value is None:
+        return ()
+    return tuple(_float(name, entry) for entry in (value if _is_list(value) else [value]))
+
+
+def numbers_by_name(name: str, value: object) -> dict[str, float] | tuple[float, ...] | None:
+    """Numbers by name, or one after the other; None when not given.
+
+    >>> numbers_by_name("tolerance", {"age": 1, "income": "500"}), numbers_by_name("tolerance", [1, 500])
+    ({'age': 1.0, 'income': 500.0}, (1.0, 500.0))
+    """
+    if value is None:
+        return None
+    if isinstance(value, Mapping):
+        return {_name(name, key): _float(f"{name} of {key}", entry) for key, entry in value.items()}
+    return numbers(name, value)
+
+
+def fills_by_column(name: str, value: object) -> dict[str, float | str]:
+    """One fill value by column, a number or a category; empty when not given.
+
+    >>> fills_by_column("missing", {"age": 40, "sex": "F"})
+    {'age': 40.0, 'sex': 'F'}
+    """
+    found: dict[str, float | str] = {}
+    for column, entries in cells_by_column(name, value, "give one value per column, for example age=40").items():
+        if len(entries) != 1:
+            raise _wrong(f"{name} of {column}", list(entries), "give one value per column, for example age=40")
+        found[column] = entries[0] if isinstance(entries[0], str) else float(entries[0])
+    return found
+
+
+def intervals_by_column(name: str, value: object) -> dict[str, tuple[float, float]]:
+    """Lower and upper limits by column; empty when not given.
+
+    >>> intervals_by_column("bounds", {"age": [0, 100]})
+    {'age': (0.0, 100.0)}
+    """
+    cure = "give each column a lower and an upper limit, for example age=0:100"
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise _wrong(name, value, cure)
+    found: dict[str, tuple[float, float]] = {}
+    for key, ends in value.items():
+        if not (_is_list(ends) and len(ends) == 2):
+            raise _wrong(f"{name} of {key}", ends, cure)
+        low, high = (_float(f"{name} of {key}", end) for end in ends)
+        if not low < high:
+            raise _wrong(f"{name} of {key}", list(ends), "the lower limit comes first and is the smaller one")
+        found[_name(name, key)] = (low, high)
+    return found
+
+
+def keys_by_column(name: str, value: object) -> dict[str, tuple[Key, ...]]:
+    """Lists of public keys by column; empty when not given.
+
+    >>> keys_by_column("by", {"sex": ["F", "M"], "year": [2020, 2021]})
+    {'sex': ('F', 'M'), 'year': (2020, 2021)}
+    """
+    return cells_by_column(name, value, "give each column a list of its keys, for example sex=F,M")
+
+
+def cells_by_column(
+    name: str, value: object, cure: str = "give each column edges or categories, for example age=0,20,40"
+) -> dict[str, tuple[Key, ...]]:
+    """Edges of bins (numbers), categories or keys (texts, whole numbers, booleans) by column; empty when not given."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise _wrong(name, value, cure)
+    found: dict[str, tuple[Key, ...]] = {}
+    for column, entries in value.items():
+        listed = entries if _is_list(entries) else [entries]
+        read = [float(e) if isinstance(e, Decimal) else e for e in listed if isinstance(e, (str, int, float, Decimal))]
+        if not read or len(read) < len(listed):
+            raise _wrong(f"{name} of {column}", entries, cure)
+        found[_name(name, column)] = tuple(read)
+    return found
+
+
+def _is_list(value: object) -> TypeGuard[Sequence[object]]:
+    return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
+
+
+def _name(name: str, key: object) -> str:
+    if not isinstance(key, str) or not key:
+        raise _wrong(name, key, "key its entries by names that are not empty")
+    return key
+
+
+def _float(name: str, value: object) -> float:
+    found = number(name, value)
+    if found is None or not math.isfinite(float(found)):
+        raise _wrong(name, value, "pass a number such as 1 or 0.5")
+    return float(found)
+
+
+def _wrong(name: str, value: object, cure: str) -> ArgumentError:
+    got = str(value) if isinstance(value, Decimal) else shown(value)
+    return ArgumentError(f"{name} does not fit, got {got}: {cure}.")

@@ -1,0 +1,135 @@
+"""The estimates as HTML: rows with intervals, cross tables for two keys, bars for counts and histograms."""
+
+from collections.abc import Sequence
+from html import escape
+from itertools import groupby, product
+
+from inid.report.charts import Axis, axis_over, bar_with_interval, whisker
+from inid.report.inputs import Estimate, EstimateBlock
+from inid.report.number_text import rounded_interval
+
+__all__ = ["estimates_section"]
+
+_MOST_ROWS = 300  # rows shown of one table; the rest is in the files
+_MOST_ACROSS = 8  # columns of a cross table
+_NAMES = {
+    "count": "Number of rows",
+    "sum": "Sum",
+    "mean": "Mean",
+    "variance": "Variance",
+    "std": "Standard deviation",
+    "covariance": "Covariance",
+    "histogram": "Number of rows",
+}
+
+
+def estimates_section(blocks: Sequence[EstimateBlock], level: float) -> str:
+    """The section of the page with all released numbers."""
+    note = (
+        f'<p class="note">Each number comes with a range that holds the exact value of the (clipped) table with '
+        f"probability {100 * level:.4g} %. The range covers the noise that was added for privacy, not the sampling "
+        "error of the data.</p>"
+    )
+    parts = []
+    for plain, members in groupby(blocks, key=lambda block: not block.dimensions):
+        listed = list(members)
+        parts += [_plain_table(listed)] if plain else [_grouped(block) for block in listed]
+    return f"<h2>Estimates</h2>\n{note}\n" + "\n".join(parts)
+
+
+def block_title(block: EstimateBlock) -> str:
+    """What a block shows, in words.
+
+    >>> block_title(EstimateBlock("mean", "age", (), ()))
+    'Mean of age'
+    """
+    name = _NAMES.get(block.statistic, block.statistic)
+    columns = " and ".join(dict.fromkeys(block.column.split(",")))
+    counted = block.statistic in ("count", "histogram") or not block.column
+    subject = name if counted else f"{name} of {columns}"
+    by = " and ".join(dimension.name for dimension in block.dimensions)
+    return f"{subject} by {by}" if by else subject
+
+
+def _plain_table(blocks: Sequence[EstimateBlock]) -> str:
+    """Statistics without groups, one row each."""
+    body = "".join(_row([block_title(block)], block.estimates[0], _axis(block)) for block in blocks[:_MOST_ROWS])
+    return _table(["statistic"], body, len(blocks))
+
+
+def _grouped(block: EstimateBlock) -> str:
+    heading = f"<h3>{escape(block_title(block))}</h3>\n"
+    smaller = min(len(dimension.levels) for dimension in block.dimensions)
+    if len(block.dimensions) == 2 and smaller <= _MOST_ACROSS:
+        return heading + _cross_table(block)
+    cells = product(*(dimension.levels for dimension in block.dimensions))
+    axis, counted = _axis(block), block.statistic in ("count", "histogram")
+    rows = list(zip(cells, block.estimates, strict=True))[:_MOST_ROWS]
+    body = "".join(_row(cell, estimate, axis, counted=counted) for cell, estimate in rows)
+    return heading + _table([dimension.name for dimension in block.dimensions], body, len(block.estimates))
+
+
+def _table(words: Sequence[str], body: str, rows: int) -> str:
+    heading = "".join(f"<th>{escape(word)}</th>" for word in words)
+    more = f'\n<p class="note">And {rows - _MOST_ROWS} more in the result file.</p>' if rows > _MOST_ROWS else ""
+    return (
+        f'<div class="wide"><table><thead><tr>{heading}<th class="n">estimate</th><th class="n">range</th>'
+        f'<th class="picture spare"></th></tr></thead><tbody>{body}</tbody></table></div>{more}'
+    )
+
+
+def _row(words: Sequence[str], row: Estimate, axis: Axis, *, counted: bool = False) -> str:
+    named = "".join(f'<td class="name">{escape(word)}</td>' for word in words)
+    low, value, high = row.lower, row.estimate, row.upper
+    if low is None or value is None or high is None:
+        return f'<tr>{named}<td class="n">-</td><td class="n">-</td><td class="picture spare"></td></tr>'
+    draw = bar_with_interval if counted else whisker
+    middle, left, right = rounded_interval(value, low, high)
+    return (
+        f'<tr>{named}<td class="n">{escape(middle)}</td><td class="n">{escape(left)} to {escape(right)}</td>'
+        f'<td class="picture spare">{draw(axis, low, value, high, _said(row))}</td></tr>'
+    )
+
+
+def _cross_table(block: EstimateBlock) -> str:
+    """Two keys: the longer one down, the shorter one across; each cell an estimate and its range."""
+    first, second = block.dimensions
+    width = len(second.levels)
+    turned = len(first.levels) < width
+    down, across = (second, first) if turned else (first, second)
+    heading = "".join(f'<th class="n" scope="col">{escape(level)}</th>' for level in across.levels)
+    body = ""
+    for at, level in enumerate(down.levels[:_MOST_ROWS]):
+        places = [k * width + at if turned else at * width + k for k in range(len(across.levels))]
+        cells = "".join(_cross_cell(block.estimates[place]) for place in places)
+        body += f'<tr><th scope="row">{escape(level)}</th>{cells}</tr>'
+    rows = len(down.levels)
+    more = f'\n<p class="note">And {rows - _MOST_ROWS} more rows in the result file.</p>' if rows > _MOST_ROWS else ""
+    return (
+        f'<div class="wide"><table class="cross"><thead><tr><th>{escape(down.name)}</th>'
+        f'<th class="n" colspan="{len(across.levels)}">{escape(across.name)}</th></tr>'
+        f"<tr><th></th>{heading}</tr></thead><tbody>{body}</tbody></table></div>{more}"
+    )
+
+
+def _cross_cell(row: Estimate) -> str:
+    if row.estimate is None:
+        return '<td class="n">-</td>'
+    middle, left, right = rounded_interval(row.estimate, row.lower, row.upper)
+    return (
+        f'<td class="n" title="{escape(_said(row))}">{escape(middle)}'
+        f'<span class="range">{escape(left)} to {escape(right)}</span></td>'
+    )
+
+
+def _axis(block: EstimateBlock) -> Axis:
+    """Means lie over the column's public bounds, everything else over the range of its own intervals and 0."""
+    if block.statistic == "mean" and block.bounds is not None:
+        return Axis(*block.bounds)
+    ends = [value for row in block.estimates for value in (row.lower, row.upper) if value is not None]
+    return axis_over([0.0, *ends])
+
+
+def _said(row: Estimate) -> str:
+    name = " ".join(word for word in (row.statistic, row.column, row.groups) if word)
+    return f"{name}: {row.estimate:.6g}, between {row.lower:.6g} and {row.upper:.6g}"

@@ -1,0 +1,172 @@
+"""Report inputs: plain values that hold everything the page shows. Public facts and released numbers only."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from inid.promises import Budget
+from inid.report.plan_summary import PlanSummary
+
+if TYPE_CHECKING:
+    from inid.accounting import Ledger
+
+__all__ = ["ColumnFacts", "Dimension", "Estimate", "EstimateBlock", "LedgerState", "ReportInputs"]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """One published number, its interval for the noise, and the scale of the noise.
+
+    Attributes:
+        statistic: For example "mean".
+        column: The column, or two separated by a comma; empty for a count.
+        groups: The cell, for example "sex=F"; empty when there is only one.
+        estimate: The private answer; None where it does not exist.
+        lower: The lower end of the interval.
+        upper: The upper end.
+        scale: The scale of one noise with the standard deviation of the noise in the estimate.
+    """
+
+    statistic: str
+    column: str
+    groups: str
+    estimate: float | None
+    lower: float | None
+    upper: float | None
+    scale: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-safe dictionary."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """One key that estimates are grouped by, and the names of its public values."""
+
+    name: str
+    levels: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class EstimateBlock:
+    """One statistic in all its groups.
+
+    Attributes:
+        statistic: For example "mean".
+        column: The column, or two separated by a comma; empty for a count.
+        dimensions: What it is grouped by; for a histogram the last one is its cells.
+        estimates: One per combination of levels, the last dimension running fastest.
+        bounds: The public bounds of the column, over which means are drawn.
+    """
+
+    statistic: str
+    column: str
+    dimensions: tuple[Dimension, ...]
+    estimates: tuple[Estimate, ...]
+    bounds: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class ColumnFacts:
+    """The public facts of one column, in words."""
+
+    name: str
+    statistics: str
+    bounds: str
+    missing: str
+
+
+@dataclass(frozen=True)
+class LedgerState:
+    """What a ledger holds at one moment, as plain values.
+
+    Attributes:
+        total: The promise that all its charges together keep.
+        rule: Its composition rule.
+        neighbours: Its neighbouring relation.
+        unit: What one neighbour differs in.
+        charges: How many charges it has taken.
+        spent: What is spent, exactly, by currency.
+        left: What is left, exactly, by currency.
+        lines: (currency, spent, left) as decimals in print; a dash where a currency cannot count.
+    """
+
+    total: Budget
+    rule: str
+    neighbours: str
+    unit: str
+    charges: int
+    spent: Mapping[str, Any]
+    left: Mapping[str, Any]
+    lines: tuple[tuple[str, str, str], ...]
+
+    @classmethod
+    def of(cls, ledger: "Ledger") -> "LedgerState":
+        """The state of a ledger now.
+
+        >>> import inid
+        >>> LedgerState.of(inid.Ledger(total=inid.PureDP(epsilon=1.0))).lines
+        (('epsilon', '0', '1'),)
+        """
+        spent, left = ledger.spent(), ledger.remaining()
+        lines = tuple((name, used, rest) for (name, used), (_, rest) in zip(spent.lines(), left.lines(), strict=True))
+        return cls(
+            ledger.total,
+            ledger.rule,
+            ledger.neighbours,
+            ledger.unit,
+            len(ledger.history()),
+            spent.to_dict(),
+            left.to_dict(),
+            lines,
+        )
+
+    @property
+    def closed(self) -> bool:
+        """Whether one charge took the whole promise, so that no currency counts what is left."""
+        return all(used == "-" for _, used, _ in self.lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-safe dictionary."""
+        return {
+            "total": self.total.to_dict(),
+            "rule": self.rule,
+            "neighbours": self.neighbours,
+            "unit": self.unit,
+            "charges": self.charges,
+            "spent": dict(self.spent),
+            "left": dict(self.left),
+            "lines": [{"currency": name, "spent": used, "left": rest} for name, used, rest in self.lines],
+        }
+
+
+@dataclass(frozen=True)
+class ReportInputs:
+    """Everything that the page shows.
+
+    Attributes:
+        title: The heading.
+        plan: The plan beside its baselines.
+        unit: Who is protected, in words, for example "one row".
+        question: Term and description of each public fact of the question.
+        columns: The public facts of each column.
+        blocks: What was released, statistic by statistic; empty for a plan that was not released.
+        level: The probability of the intervals.
+        time: When the release was made; None for a plan.
+        private: False when the noise was drawn by a test's source.
+        ledger: The ledger after the charge, or None when no ledger was charged.
+        digest: The digest of the release's record, or None.
+    """
+
+    title: str
+    plan: PlanSummary
+    unit: str = "one person's contribution"
+    question: Sequence[tuple[str, str]] = ()
+    columns: Sequence[ColumnFacts] = ()
+    blocks: Sequence[EstimateBlock] = ()
+    level: float = 0.95
+    time: str | None = None
+    private: bool = True
+    ledger: LedgerState | None = None
+    digest: str | None = None

@@ -1,0 +1,165 @@
+"""A plan line by line, beside what i.i.d. noise and an equal split of the same promise would give."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from inid.arguments import Floats
+from inid.planning import Comparison, NoisePlan, plan
+from inid.report.number_text import plain_ratio
+
+__all__ = ["BASELINES", "PlanLine", "PlanSummary", "summarize_plan"]
+
+BASELINES = ("iid", "spr")
+_NO_GAIN = 1.001  # a gain below 0.1 % is called none, as in the remark
+
+
+@dataclass(frozen=True)
+class PlanLine:
+    """One statistic, or one number of stated sensitivity, and its noise.
+
+    Attributes:
+        label: Its name.
+        share: The part of the promise that it takes.
+        deviation: The standard deviation of its noise.
+        tolerance: The acceptable error that was stated for it, if any.
+        baselines: The standard deviation under "iid" and "spr".
+        sensitivity: How far one person moves it, for a stated number.
+        scale: The scale of its noise, for a stated number.
+    """
+
+    label: str
+    share: float
+    deviation: float
+    tolerance: float | None
+    baselines: dict[str, float]
+    sensitivity: float | None = None
+    scale: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-safe dictionary."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class PlanSummary:
+    """A plan, line by line, beside its baselines.
+
+    Attributes:
+        noise: The plan of all noisy numbers.
+        lines: One per statistic, or per stated number.
+        comparison: The error of every mechanism and allocation under the same promise.
+        gains: The expected error under "iid" and "spr", as a ratio to the plan's.
+        remark: A sentence when a baseline is already optimal.
+        rows: The rows assumed, for a table.
+        guessed: Whether these rows are nominal, because no guess was stated.
+    """
+
+    noise: NoisePlan
+    lines: tuple[PlanLine, ...]
+    comparison: Comparison
+    gains: dict[str, float]
+    remark: str | None
+    rows: int | None = None
+    guessed: bool = False
+
+    @property
+    def error_name(self) -> str:
+        """The error that the plan minimizes."""
+        return "squared error" if self.noise.order == 2 else f"error of order {self.noise.order:g}"
+
+    @property
+    def gain(self) -> str | None:
+        """A sentence about the baselines; None when neither is worse."""
+        if not max(self.gains.values()) > _NO_GAIN:
+            return None
+        unit = " in units of the tolerances" if any(line.tolerance is not None for line in self.lines) else ""
+        iid, spr = (plain_ratio(self.gains[name]) for name in BASELINES)
+        return f"An equal split would have {spr} times the expected {self.error_name}{unit}, i.i.d. noise {iid} times."
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-safe dictionary; `inid plan`, `compare` and `release` print these keys under --json."""
+        rows = [
+            {
+                "mechanism": row.mechanism,
+                "allocation": row.allocation,
+                "error": row.error,
+                "decibel": row.decibel,
+                "ratio": row.ratio,
+            }
+            for row in self.comparison
+        ]
+        return {
+            "plan": self.noise.to_dict(),
+            "certificate": self.noise.certificate.to_dict(),
+            "lines": [line.to_dict() for line in self.lines],
+            "comparison": rows,
+            "gains": self.gains,
+            "remark": self.remark,
+            "rows": self.rows,
+        }
+
+
+def summarize_plan(
+    noise: NoisePlan,
+    labels: Sequence[str] | None = None,
+    tolerance: Sequence[float] | None = None,
+    mechanism: str = "auto",
+) -> PlanSummary:
+    """A plan for stated sensitivities beside the best i.i.d. noise and the best equal split of the same promise.
+
+    Args:
+        noise: The plan.
+        labels: One name per number; the sensitivity's own by default, else their positions.
+        tolerance: The acceptable error of each number, if any was stated.
+        mechanism: What the baselines may choose from.
+
+    >>> import inid
+    >>> p = inid.plan(inid.Sensitivity.box([1.0, 40.0], labels=["age", "income"]), inid.PureDP(epsilon=1.0))
+    >>> [(line.label, round(line.share, 3)) for line in summarize_plan(p).lines]
+    [('age', 0.079), ('income', 0.921)]
+    """
+    own = noise.sensitivity.labels
+    names = labels or (own if own and len(own) == noise.dimension else [str(at) for at in range(noise.dimension)])
+    others = {
+        name: plan(
+            noise.sensitivity,
+            noise.budget,
+            mechanism=mechanism,  # type: ignore[arg-type, unused-ignore]
+            allocation=name,  # type: ignore[arg-type, unused-ignore]
+            weights=noise.weights,
+            order=noise.order,
+        )
+        for name in BASELINES
+    }
+    baselines = {name: _deviations(other) for name, other in others.items()}
+    columns = zip(names, noise.shares, _deviations(noise), noise.sensitivity.profile, noise.scales, strict=True)
+    lines = tuple(
+        PlanLine(
+            label,
+            float(share),
+            float(deviation),
+            None if tolerance is None else tolerance[at],
+            {name: float(values[at]) for name, values in baselines.items()},
+            float(moved),
+            float(scale),
+        )
+        for at, (label, share, deviation, moved, scale) in enumerate(columns)
+    )
+    gains = {name: _ratio(other, noise) for name, other in others.items()}
+    comparison = noise.compare()
+    return PlanSummary(noise, lines, comparison, gains, comparison.remark)
+
+
+def _deviations(noise: NoisePlan) -> Floats:
+    factor = np.sqrt(2.0) if noise.mechanism == "laplace" else 1.0
+    return np.asarray(factor * noise.scales)
+
+
+def _ratio(other: NoisePlan, noise: NoisePlan) -> float:
+    # The logarithms are equal also where both errors are 0, for numbers of zero sensitivity.
+    return (
+        1.0 if other.log2_error == noise.log2_error else float(2.0 ** min(other.log2_error - noise.log2_error, 1023.0))
+    )

@@ -1,0 +1,175 @@
+"""From a question, its plan and its answers to what the report shows."""
+
+import math
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from inid.report import (
+    ColumnFacts,
+    Dimension,
+    Estimate,
+    EstimateBlock,
+    LedgerState,
+    PlanLine,
+    PlanSummary,
+    ReportInputs,
+)
+from inid.report.number_text import plain_number
+from inid.tables.facts import Bins, Categories
+from inid.tables.plans import TablePlan
+from inid.tables.question import COLUMN_STATISTICS, Question
+from inid.tables.results import Result, Row
+
+__all__ = ["as_estimates", "report_inputs", "summarize_table_plan"]
+
+_USUAL_LIMIT = 2**32  # the limit on rows when nobody states one: not worth a line
+_RELATIONS = {
+    "add_remove": "with or without any one of them",
+    "replace": "with any one of them replaced by another",
+    "zero_out": "with any one of them left blank",
+}
+
+
+def summarize_table_plan(made: TablePlan) -> PlanSummary:
+    """The plan of a table, one line per statistic."""
+    lines = tuple(
+        PlanLine(
+            label=entry.label,
+            share=entry.share,
+            deviation=entry.error,
+            tolerance=entry.tolerance,
+            baselines={"iid": entry.iid, "spr": entry.spr},
+        )
+        for entry in made.statistics
+    )
+    gains = {name: made.gain(name) for name in ("iid", "spr")}
+    return PlanSummary(made.noise, lines, made.compare(), gains, made.remark, made.rows, not made.stated)
+
+
+def as_estimates(rows: Iterable[Row]) -> tuple[Estimate, ...]:
+    """Answers as plain values; a number that is not finite becomes None."""
+    return tuple(
+        Estimate(row.statistic, row.column, row.groups, *map(_finite, (row.estimate, row.lower, row.upper, row.scale)))
+        for row in rows
+    )
+
+
+def report_inputs(
+    result: Result,
+    *,
+    title: str,
+    source: str = "",
+    ledger: LedgerState | None = None,
+    summary: PlanSummary | None = None,
+    digest: str | None = None,
+) -> ReportInputs:
+    """Everything that the report of a result shows.
+
+    Args:
+        result: The result.
+        title: The heading of the page.
+        source: The name of the table, if it has one.
+        ledger: The ledger after the charge.
+        summary: The plan's summary, where it was made before.
+        digest: The digest of the record that is kept, if one is.
+    """
+    question = result.question
+    return ReportInputs(
+        title=title,
+        plan=summary or summarize_table_plan(result.plan),
+        unit=_unit(question),
+        question=_facts(question, source),
+        columns=_columns(question),
+        blocks=_blocks(question, as_estimates(result.rows)),
+        level=result.level,
+        time=result.release.time.strftime("%Y-%m-%d %H:%M:%S UTC"),
+        private=result.private,
+        ledger=ledger,
+        digest=digest,
+    )
+
+
+def _blocks(question: Question, estimates: Sequence[Estimate]) -> list[EstimateBlock]:
+    """The answers statistic by statistic, in the order in which they are released."""
+    groups = tuple(Dimension(name, tuple(map(_key, keys))) for name, keys in question.by.items())
+    blocks, start = [], 0
+    for statistic in question.layout.statistics:
+        dimensions = groups
+        if statistic.kind == "histogram":
+            name = statistic.columns[0]
+            dimensions = (*groups, Dimension(name, _cell_names(question.histogram[name])))
+        stop = start + math.prod(len(dimension.levels) for dimension in dimensions)
+        bounds = question.bounds.get(statistic.columns[0]) if len(statistic.columns) == 1 else None
+        column = ",".join(statistic.columns)
+        blocks.append(EstimateBlock(statistic.kind, column, dimensions, tuple(estimates[start:stop]), bounds))
+        start = stop
+    return blocks
+
+
+def _facts(question: Question, source: str) -> list[tuple[str, str]]:
+    """Term and description of every public fact of the question."""
+    kinds = ["count"] if question.count else []
+    kinds += [f"{kind} of {_counted(len(names), 'column')}" for kind, names in question.columns.items() if names]
+    kinds += [f"histogram of {_counted(len(question.histogram), 'column')}"] if question.histogram else []
+    rows, limit = question.rows, question.max_rows
+    terms = [
+        ("table", source),
+        ("statistics", ", ".join(kinds)),
+        ("groups", "; ".join(f"{name}: {_listed(keys)}" for name, keys in question.by.items())),
+        ("protected", f"{_unit(question)}: results are about equally likely {_RELATIONS[question.neighbours]}"),
+        ("rows assumed", "" if rows is None else f"{rows:,}, a public guess for planning"),
+        ("rows at most", "" if limit == _USUAL_LIMIT else f"{limit:,}, stated in advance"),
+    ]
+    return [(term, text) for term, text in terms if text]
+
+
+def _columns(question: Question) -> list[ColumnFacts]:
+    """For each column that is asked about: its statistics, its bounds, and what a missing value becomes."""
+    found = []
+    asked = {kind: question.columns.get(kind, ()) for kind in COLUMN_STATISTICS}
+    for name in dict.fromkeys([*(name for names in asked.values() for name in names), *question.histogram]):
+        kinds = [kind for kind, names in asked.items() if name in names]
+        if name in question.histogram:
+            kinds.append(f"histogram over {', '.join(_cell_names(question.histogram[name]))}")
+        low, high = question.bounds.get(name, (None, None))
+        limits = "" if low is None or high is None else f"{plain_number(low)} to {plain_number(high)}"
+        filled = f"count as {_listed([question.missing[name]])}" if name in question.missing else "left out"
+        found.append(ColumnFacts(name, ", ".join(kinds), limits, filled))
+    return found
+
+
+def _unit(question: Question) -> str:
+    person = question.person
+    if person is None:
+        return "one row"
+    rows = "one row" if person.max_rows == 1 else f"up to {person.max_rows:,} rows"
+    return f"one person ({rows} with the same {person.column})"
+
+
+def _cell_names(cells: Bins | Categories) -> tuple[str, ...]:
+    """The cells of a histogram in words.
+
+    >>> _cell_names(Bins((0.0, 20.0, 65.0)))
+    ('0 to under 20', '20 to 65')
+    """
+    if isinstance(cells, Categories):
+        return tuple(map(_key, cells.values))
+    pairs = [(plain_number(low, 12), plain_number(high, 12)) for low, high in pairwise(cells.edges)]
+    under = [f"{low} to under {high}" for low, high in pairs[:-1]]
+    return (*under, f"{pairs[-1][0]} to {pairs[-1][1]}")
+
+
+def _key(key: object) -> str:
+    return ("yes" if key else "no") if isinstance(key, bool) else str(key)
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _listed(values: Sequence[object]) -> str:
+    return ", ".join(plain_number(value) if isinstance(value, float) else _key(value) for value in values)

@@ -1,0 +1,90 @@
+"""Checking a stored result again: that its answers follow from its noisy sums, and those from a plan that covers them.
+
+What a record can prove: its plan keeps its promise, the plan's set covers the question, every estimate and interval is
+the one that its noisy sums give, and nothing was changed since its digest was made. What it cannot prove: that the
+noise was drawn at random, that the sums are those of the table, and that the release was charged; whoever changes a
+record can also make its digest anew, so compare the digest with the one that was published with the release.
+"""
+
+import datetime as dt
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from inid.accounting import verify_record
+from inid.errors import GuaranteeError, RecordError
+from inid.planning import Certificate, NoisePlan
+from inid.releasing import Release
+from inid.tables.question import Question
+from inid.tables.results import Row, record_digest
+
+__all__ = ["verify_result"]
+
+_SLACK = 1e-9  # quantiles differ in their last digits between versions of SciPy
+
+
+def verify_result(record: Mapping[str, Any]) -> Certificate:
+    """Check a result again from its record alone: `Result.to_dict()`, or what `inid release --record` wrote.
+
+    Returns:
+        The certificate, proved anew from the plan's own numbers.
+
+    Raises:
+        RecordError: The record does not parse, was changed since its digest was made, or holds an answer that its noisy
+            sums do not give.
+        GuaranteeError: The plan in it does not keep its promise or is not for its question, or the noise was not real.
+
+    >>> import inid, pandas
+    >>> t = inid.tables.Table(pandas.DataFrame({"age": [31.0, 44.0]}), bounds={"age": (0, 100)})
+    >>> q = t.query(mean=["age"])
+    >>> record = q.release(q.plan(inid.PureDP(epsilon=1.0))).to_dict()
+    >>> verify_result(record).promise
+    'PureDP(epsilon=1.0)'
+    """
+    try:
+        stored = record["digest"]
+        made = record_digest(record)
+        question, level = Question.from_dict(record["question"]), float(record["level"])
+        released: Mapping[str, Any] = record.get("release", record)
+        rows = record["results"] if "results" in record else record["rows"]
+        values = np.array([float(value) for value in released["values"]])
+        plan = NoisePlan.from_dict(released["plan"])
+        verify_record(dict(released))
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise RecordError("the record of the result does not parse: it is not whole, or was changed.") from None
+    if stored != made:
+        raise RecordError("the record was changed after it was made: its digest is that of another content.")
+    if not (0 < level < 1 and values.shape == (plan.dimension,) and np.isfinite(values).all()):
+        raise RecordError("the record does not hold one finite noisy sum for each coordinate of its plan.")
+    if not question.is_covered_by(plan):
+        raise GuaranteeError("the plan in the record was made for another question: it does not cover these sums.")
+    release = Release(values, plan, plan.certificate, True, "", dt.datetime.now(dt.UTC))
+    _compare(rows, question.answers(release, level))
+    return plan.certificate
+
+
+def _compare(stored: Any, made: tuple[Row, ...]) -> None:
+    if not (isinstance(stored, list) and len(stored) == len(made)):
+        raise RecordError("the record does not hold the answers to its question.")
+    for at, (row, answer) in enumerate(zip(stored, made, strict=True), start=1):
+        if not (isinstance(row, Mapping) and _is_same(row, answer)):
+            raise RecordError(f"answer {at} of the record is not the one that its noisy sums give: it was changed.")
+
+
+def _is_same(row: Mapping[str, Any], answer: Row) -> bool:
+    if any(row.get(name) != getattr(answer, name) for name in ("statistic", "column", "groups")):
+        return False
+    slack = _SLACK * max(abs(answer.upper - answer.lower), abs(answer.scale))
+    return all(
+        _is_near(row.get(name), float(getattr(answer, name)), slack) for name in ("estimate", "lower", "upper", "scale")
+    )
+
+
+def _is_near(kept: object, wanted: float, slack: float) -> bool:
+    if kept is None:  # a number that is not finite is stored as none
+        return not math.isfinite(wanted)
+    if isinstance(kept, bool) or not isinstance(kept, (int, float)):
+        return False
+    return math.isclose(kept, wanted, rel_tol=_SLACK, abs_tol=slack)

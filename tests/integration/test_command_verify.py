@@ -1,0 +1,31 @@
+"""`inid verify`: what it proves, what it refuses, and what it says it cannot prove."""
+
+import json
+import shutil
+
+from command_line import QUESTION, folder, run
+
+__all__ = ["folder"]
+
+
+def test_verify_proves_and_refuses(folder):
+    assert run("plan --sensitivity 1,3 --epsilon 1 --out plan.json").exit_code == 0
+    assert run("verify plan.json").exit_code == 0
+    record = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
+    record["scales"][0] *= 0.5
+    (folder / "broken.json").write_text(json.dumps(record), encoding="utf-8")
+    broken = run("verify broken.json")
+    assert broken.exit_code == 4
+    assert "do not keep" in broken.stderr
+    assert run(f"release {QUESTION} --epsilon 1 --ledger b.db --record record.json").exit_code == 0
+    told = json.loads(run("verify record.json --json").stdout)
+    assert (told["kind"], told["verified"]) == ("release", True)
+    changed = json.loads((folder / "record.json").read_text(encoding="utf-8"))
+    changed["certificate"]["promise"] = "PureDP(epsilon=0.1)"
+    (folder / "changed.json").write_text(json.dumps(changed), encoding="utf-8")
+    assert run("verify changed.json").exit_code == 4
+    assert json.loads(run("verify b.db --json").stdout)["kind"] == "ledger"
+    assert run("verify people.csv").exit_code == 4
+    assert run(f"release {QUESTION} --epsilon 1 --ledger people.csv").exit_code == 2
+    shutil.copy("plan.json", "not-a-ledger.db")
+    assert run(f"release {QUESTION} --epsilon 1 --ledger not-a-ledger.db").exit_code == 4

@@ -1,0 +1,174 @@
+"""A job: one value from flags, files and forms; errors name the key; the same job in three other forms."""
+
+import json
+import shlex
+import subprocess
+import sys
+import tomllib
+
+import pytest
+
+import inid
+from inid.cli.app import COMMANDS
+from inid.cli.parsing import job_from, read_values
+from inid.errors import ArgumentError
+from inid.jobs import Job, plan_job, read_budget, read_toml, release_job
+from inid.report import page
+
+TABLE = {
+    "table": "people.csv",
+    "bounds": {"age": [0, 100], "income": [0, 500_000]},
+    "count": True,
+    "mean": ["age", "income"],
+    "histogram": {"age": [0, 50, 100], "sex": ["F", "M"]},
+    "by": {"sex": ["F", "M"]},
+    "missing": {"age": 40, "income": 0},
+    "rows": 400,
+    "epsilon": 1,
+    "delta": 1e-6,
+    "tolerance": {"age": 1, "mean(income)": 500},
+    "mechanism": "gaussian",
+    "order": 2,
+    "label": "a note",
+    "level": 0.9,
+    "ledger": "budget.db",
+    "out": "result.csv",
+    "record": "record.json",
+}
+PEOPLE = {"person": "user_id", "max_rows": 2, "order_by": ["income"], "neighbours": "replace", "unit": "people"}
+STATED = {
+    "sensitivity": [1, 3, 40],
+    "labels": ["a", "b", "c"],
+    "l2": 40.5,
+    "rho": 0.1,
+    "tolerance": {"a": 1, "b": 2, "c": 3},
+}
+JOBS = [TABLE, TABLE | PEOPLE, STATED, {"sensitivity": [1.5], "mu": 0.3, "weights": [2], "neighbours": "replace"}]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = [f"u{at // 2},{20 + at % 60},{1000 * (at % 90)},{'FM'[at % 3 == 0]}" for at in range(400)]
+    (tmp_path / "people.csv").write_text("user_id,age,income,sex\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    return tmp_path
+
+
+def flags(line):
+    """The values that a command line states, read as the command reads them."""
+    words = shlex.split(line)
+    command = next(command for command in COMMANDS if command.name == words[1])
+    found, at = {}, 2
+    if not words[2].startswith("--"):
+        found["table"], at = words[2], 3
+    while at < len(words):
+        option = next(option for option in command.options if option.flag == words[at])
+        if option.kind == "switch":
+            found[option.key], at = True, at + 1
+        else:
+            found[option.key], at = [words[at + 1]] if option.kind == "list" else words[at + 1], at + 2
+    return read_values(command.options, found)
+
+
+@pytest.mark.parametrize("values", JOBS)
+def test_the_same_job_comes_back_from_a_dictionary_a_file_and_a_command(values, tmp_path):
+    job = Job.from_dict(values)
+    assert Job.from_dict(json.loads(json.dumps(job.to_dict()))) == job
+    path = tmp_path / "job.toml"
+    path.write_text(job.to_toml(), encoding="utf-8")
+    assert Job.from_dict(read_toml(path)) == job
+    assert job_from(flags(job.to_command())) == job
+
+
+def test_odd_names_survive_toml_and_are_refused_on_a_command_line():
+    odd = 'a "b", c=\\ é\n\x7f[x]'
+    job = Job.from_dict({"table": odd, "bounds": {odd: [0, 1]}, "mean": [odd], "by": {odd: [odd, "1"]}, "epsilon": 1})
+    assert Job.from_dict(tomllib.loads(job.to_toml())) == job
+    with pytest.raises(ArgumentError, match="TOML"):
+        job.to_command()
+
+
+@pytest.mark.parametrize("values", [TABLE | {"report": "report.html"}, TABLE | PEOPLE, STATED])
+def test_the_script_runs_and_makes_the_same_plan(folder, values):
+    job = Job.from_dict(values)
+    made = plan_job(job)
+    result = subprocess.run([sys.executable, "-c", job.to_python()], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, job.to_python() + result.stderr
+    shown = str(made.plan or made.summary.noise)
+    assert shown in result.stdout
+    if "table" in values:
+        record = json.loads((folder / "record.json").read_text(encoding="utf-8"))
+        assert inid.NoisePlan.from_dict(record["release"]["plan"]).scales == pytest.approx(
+            made.plan.noise.scales, rel=0
+        )
+        inid.tables.verify_result(record)
+        with inid.Ledger.open("budget.db") as ledger:
+            assert [entry.label for entry in ledger.history()] == ["a note"]
+            assert ledger.unit == values.get("unit", "row")
+    assert (folder / "report.html").exists() == ("report" in values)
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"colour": 1}, "colour"),
+        ({"epsilon": -1}, "epsilon"),
+        ({"delta": 2}, "delta"),
+        ({"mu": 1}, "epsilon, delta, mu"),
+        ({"mean": "age"}, "mean"),
+        ({"bounds": {"age": [5, 1]}}, "bounds of age"),
+        ({"mechanism": "uniform"}, "mechanism"),
+        ({"allocation": "best"}, "allocation"),
+        ({"order": 0.5}, "order"),
+        ({"neighbours": "siblings"}, "neighbours"),
+        ({"person": "user_id"}, "max_rows"),
+        ({"max_rows": 3}, "person"),
+        ({"level": 1}, "level"),
+        ({"rows": 0}, "rows"),
+        ({"sensitivity": [1]}, "not both"),
+        ({"labels": ["a"]}, "labels"),
+        ({"table": None}, "table"),
+        ({"part": "1/3"}, "part"),
+        ({"out": 5}, "out"),
+        ({"ledger": ["a"]}, "ledger"),
+    ],
+)
+def test_errors_name_the_key(change, word):
+    with pytest.raises(ArgumentError, match=word):
+        Job.from_dict(TABLE | change)
+
+
+def test_only_one_promise_can_be_made():
+    assert str(read_budget({"epsilon": "1", "delta": "1e-6"})) == "ApproxDP(epsilon=1.0, delta=1e-06)"
+    assert read_budget({}) is None
+    for wrong in ({"delta": "1e-6"}, {"mu": "1", "rho": "1"}, {"epsilon": "1", "delta": "1e-6", "mu": "1"}):
+        with pytest.raises(ArgumentError, match="one promise"):
+            read_budget(wrong)
+
+
+def test_a_job_without_a_promise_is_not_planned():
+    with pytest.raises(ArgumentError, match="a promise is missing: pass epsilon 1"):
+        plan_job(Job.from_dict({"sensitivity": [1]}))
+
+
+def test_a_released_job_holds_a_record_that_proves_itself_and_a_report(folder):
+    notes = []
+    released = release_job(plan_job(Job.from_dict(TABLE)), note=notes.append)
+    assert released.created
+    assert "did not exist" in notes[0]
+    assert inid.tables.verify_result(released.record).promise == "ApproxDP(epsilon=1.0, delta=1e-06)"
+    assert released.record["digest"] in page(released.report())
+    assert not released.may_be_full
+    assert released.ledger.charges == 1
+    with pytest.raises(inid.BudgetError):
+        release_job(plan_job(Job.from_dict(TABLE)))
+
+
+def test_a_file_that_does_not_parse_is_named(tmp_path):
+    path = tmp_path / "job.toml"
+    for content in (b"= broken", b"\xff\xfe", b"a = " + b"[" * 100_000):
+        path.write_bytes(content)
+        with pytest.raises(ArgumentError, match=r"job\.toml"):
+            read_toml(path)
+    with pytest.raises(ArgumentError, match="no file"):
+        read_toml(tmp_path / "absent.toml")

@@ -1,0 +1,138 @@
+"""The report: estimates first, numbers where they belong, nothing unescaped, nothing from elsewhere."""
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import inid
+from html_outline import outline
+from inid.report import (
+    ColumnFacts,
+    Dimension,
+    Estimate,
+    EstimateBlock,
+    LedgerState,
+    ReportInputs,
+    page,
+    summarize_plan,
+)
+
+
+def block(statistic="mean", name="age", *levels):
+    """One estimate per combination of levels, numbered in the order of release."""
+    dimensions = tuple(
+        Dimension(f"{name}{at}", tuple(f"{name}{at}{k}" for k in range(n))) for at, n in enumerate(levels)
+    )
+    count = 1
+    for n in levels:
+        count *= n
+    estimates = tuple(Estimate(statistic, name, name, 41.25 + k, 40.5 + k, 42.0 + k, 0.3) for k in range(count))
+    return EstimateBlock(statistic, name, dimensions, estimates, (0.0, 100.0))
+
+
+def inputs(name="age", *, ledger=True, private=True, budget=None, tolerance=(1.0, 2.0), blocks=None):
+    promise = budget or inid.GaussianDP(0.5)
+    s = inid.Sensitivity.box([1.0, 40.0], labels=[f"1{name}", f"2{name}"])
+    made = inid.plan(s, promise, tolerance=tolerance)
+    book = inid.Ledger(total=promise)
+    book.charge(made)
+    nothing = Estimate("std", name, name, None, None, None, None)
+    return ReportInputs(
+        title=name,
+        plan=summarize_plan(made, [f"1{name}", f"2{name}"], tolerance),
+        unit=name,
+        question=[(name, name)],
+        columns=[ColumnFacts(name, name, name, name)],
+        blocks=[block("mean", name), EstimateBlock("std", name, (), (nothing,))] if blocks is None else blocks,
+        time="2026-01-01 00:00:00 UTC",
+        private=private,
+        ledger=LedgerState.of(book) if ledger else None,
+        digest=name,
+    )
+
+
+def test_the_page_is_well_formed_and_holds_everything():
+    given_inputs = inputs()
+    found = outline(page(given_inputs))
+    words = ("Estimates", "What is promised", "What it cost", "What was asked", "Technical part", "Certificate")
+    for word in (*words, "41.25", "40.50 to 42.00", "95 %"):
+        assert word in found.text
+    assert given_inputs.plan.noise.sensitivity.fingerprint in found.text
+    assert found.tags >= {"svg", "circle", "table"}
+
+
+def test_estimates_come_first_and_the_technical_part_last():
+    text = outline(page(inputs())).text
+    places = [
+        text.index(word)
+        for word in ("Estimates", "What is promised", "What was asked", "Technical part", "Certificate")
+    ]
+    assert places == sorted(places)
+
+
+def test_two_keys_make_a_cross_table_with_the_shorter_one_across():
+    text = page(inputs(blocks=[block("mean", "k", 2, 5)]))
+    table = re.search(r'<table class="cross">.*?</table>', text, re.DOTALL).group(0)
+    rows = re.findall(r"<tr>(.*?)</tr>", table)
+    assert re.findall(r'<th class="n" scope="col">(.*?)</th>', rows[1]) == ["k00", "k01"]
+    # Released in the order (0, 0), (0, 1), ...: the third row of the table holds numbers 2 and 7.
+    assert re.findall(r'scope="row">(.*?)</th>', rows[4]) == ["k12"]
+    assert [float(cell) for cell in re.findall(r'">([\d.]+)<span', rows[4])] == [43.25, 48.25]
+    outline(text)
+
+
+def test_one_key_and_three_keys_make_rows_and_histograms_bars():
+    one = page(inputs(blocks=[block("histogram", "k", 3)]))
+    assert one.count('class="bar count"') == 3
+    assert "Number of rows by k0" in one
+    three = page(inputs(blocks=[block("mean", "k", 2, 2, 2)]))
+    assert 'class="cross"' not in three
+    assert three.count('<td class="name">k00</td>') == 4
+    assert 'class="cross"' not in page(inputs(blocks=[block("mean", "k", 20, 20)]))
+
+
+def test_the_page_needs_nothing_from_elsewhere():
+    text = page(inputs())
+    assert "://" not in text
+    assert "@import" not in text
+    assert re.findall(r"url\(", text) == []
+    assert "script" not in outline(text).tags
+
+
+@settings(max_examples=30)
+@given(st.text(alphabet="<>&\"'/=ab \u00e9", min_size=1, max_size=30))
+def test_no_name_becomes_markup(name):
+    usual, odd = (
+        outline(page(inputs(n, blocks=[block("mean", n), block("mean", n, 2, 2), block("histogram", n, 2)])))
+        for n in ("age", name)
+    )
+    assert odd.tags == usual.tags
+    assert odd.attributes == usual.attributes
+    assert name in odd.text
+
+
+def test_without_a_ledger_or_without_privacy_the_page_warns():
+    text = page(inputs(ledger=False, private=False))
+    assert "nobody keeps count" in text
+    assert "Not private" in text
+    assert "Not private" not in page(inputs())
+
+
+def test_a_plan_has_a_page_too():
+    text = outline(page(ReportInputs("Two numbers", inputs().plan))).text
+    assert "nothing was released" in text
+    assert "Estimates" not in text
+
+
+def test_a_ledger_that_still_has_room_is_shown_in_its_currencies():
+    assert "<td>epsilon</td>" in page(inputs(budget=inid.PureDP(1)))
+    assert "the whole promise" in page(inputs(budget=inid.ApproxDP(1, 1e-6)))
+
+
+@pytest.mark.parametrize("budget", [inid.PureDP(1), inid.ApproxDP(1, 1e-6), inid.GaussianDP(0.3), inid.ZCDP(0.1)])
+def test_no_python_is_shown(budget):
+    text = outline(page(inputs(budget=budget))).text
+    for code in (f"{budget.kind}(", "epsilon=", "4,294,967,296", "True", "None"):
+        assert code not in text

@@ -1,0 +1,41 @@
+"""The promise in plain words: the rate it quotes is a true bound, and it names no symbol."""
+
+import numpy as np
+import pytest
+from scipy.special import ndtr, ndtri
+
+import inid
+from inid.report.promise_text import detection_rate, promise_in_words, promise_symbols
+
+
+def test_the_rate_of_detection_is_reached_by_the_best_test_against_laplace_noise():
+    """Laplace noise of scale 1/epsilon on one number: the likelihood-ratio test at level 5 % is a threshold."""
+    for epsilon in (0.1, 1.0, 2.0):
+        # P(X > t) = 5 % for Laplace(0, 1/epsilon), t > 0; the power against a shift by 1 (t > 1) is e^epsilon times it.
+        t = np.log(0.5 / 0.05) / epsilon
+        power = 0.5 * np.exp(-epsilon * (t - 1)) if t > 1 else 1 - 0.5 * np.exp(epsilon * (t - 1))
+        assert detection_rate(inid.PureDP(epsilon)) >= power * (1 - 1e-12)
+        if t > 1:
+            assert detection_rate(inid.PureDP(epsilon)) == pytest.approx(power)
+
+
+def test_a_gaussian_release_cannot_be_detected_better_than_its_promises_say():
+    mu = 0.5
+    power = float(ndtr(ndtri(0.05) + mu))
+    assert detection_rate(inid.GaussianDP(mu)) == pytest.approx(power)
+    assert detection_rate(inid.ZCDP(mu**2 / 2)) >= power
+    for delta in (1e-9, 1e-6, 1e-3):
+        assert detection_rate(inid.GaussianDP(mu).to_approx(delta)) >= power
+
+
+def test_large_promises_are_certain_and_small_ones_tell_nothing():
+    assert detection_rate(inid.PureDP(1e6)) == 1
+    assert detection_rate(inid.PureDP(1e-9)) == pytest.approx(0.05)
+    assert "100.000 %" in promise_in_words(inid.PureDP(50), "one row", "replace")
+
+
+def test_no_python_in_the_words():
+    for budget in (inid.PureDP(1), inid.ApproxDP(1, 1e-6), inid.GaussianDP(0.3), inid.ZCDP(0.1)):
+        words = promise_in_words(budget, "one row", "add_remove") + promise_symbols(budget)
+        assert "(" not in words
+        assert "1.0" not in words
