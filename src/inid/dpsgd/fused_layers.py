@@ -16,7 +16,7 @@ from inid.dpsgd.fused_positions import Lookups, Positions
 from inid.dpsgd.fused_rounding import UNIT, accumulated, argument_rounding, chunked, rounded_product
 from inid.dpsgd.gradient_rows import Dense, Rows
 
-__all__ = ["fused_rows", "typical_loss"]
+__all__ = ["fused_rows", "stored", "typical_loss"]
 
 _FEW = 2**22  # entries of all rows together that are always written down
 _KINDS = (torch.bfloat16, torch.float32, torch.float64)  # float16 would overflow where a factor is large
@@ -51,6 +51,16 @@ def fused_rows(
         made = {"weight": Positions(back.mT, inputs, lambda met: _windows(layer, met))}
         return made if layer.bias is None else {**made, "bias": _added(back, 2)}
     return None
+
+
+def stored(inputs: Tensor, output: Tensor) -> Tensor:
+    """A layer's input as it is to be kept for the backward: under autocast, in the type in which the layer met it.
+
+    >>> stored(torch.ones(2), torch.ones(2, dtype=torch.bfloat16)).dtype
+    torch.bfloat16
+    """
+    narrower = inputs.is_floating_point() and output.dtype in {torch.bfloat16, torch.float16}
+    return inputs.to(output.dtype) if narrower else inputs
 
 
 def _pays(gradients: Tensor, met: int, *, kept: bool) -> bool:

@@ -25,7 +25,7 @@ from torch.utils import _pytree as pytree
 
 from inid.dpsgd.calls import Call
 from inid.dpsgd.clipped_sums import GroupRows, Rule, Sums
-from inid.dpsgd.fused_layers import fused_rows
+from inid.dpsgd.fused_layers import fused_rows, stored
 from inid.dpsgd.fused_positions import put_together
 from inid.dpsgd.gradient_rows import Dense, Rows
 from inid.dpsgd.layers import Formula, formula_of, has_batch
@@ -220,7 +220,7 @@ class Recorder:
                 )
             finally:
                 self._quiet = False
-        inputs = self._check_rows(unit, args, kwargs, turn).detach()
+        inputs = stored(self._check_rows(unit, args, kwargs, turn).detach(), output)
         if not output.requires_grad:
             # Nothing before this layer is trained: the chain of gradients starts here.
             output = _started(output)
