@@ -26,7 +26,7 @@ from inid.errors import (
     RecordError,
 )
 from inid.planning import AccuracyPlan, Certificate, Comparison, NoisePlan, plan, plan_for_accuracy
-from inid.promises import ZCDP, ApproxDP, Budget, GaussianDP, PureDP
+from inid.promises import ZCDP, ApproxDP, Budget, GaussianDP, PureDP, RenyiDP
 from inid.releasing import Release, release
 from inid.sets import Sensitivity, disparity, gini, majorizes, mse_reduction
 
@@ -55,6 +55,7 @@ __all__ = [
     "RangeError",
     "RecordError",
     "Release",
+    "RenyiDP",
     "Sensitivity",
     "__version__",
     "compose",

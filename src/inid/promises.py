@@ -1,4 +1,4 @@
-"""The promise: PureDP, ApproxDP, GaussianDP, ZCDP, and every valid step from one to another.
+"""The promise: PureDP, ApproxDP, GaussianDP, ZCDP, RenyiDP, and every valid step from one to another.
 
 A budget's number is the decimal that the user wrote, `Decimal(repr(x))`. Checks compare against that decimal exactly.
 """
@@ -10,14 +10,25 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
-from inid.arguments import decimal_float, shown
+from inid.arguments import decimal_float, integer, shown
+from inid.curves.renyi import LARGEST_ORDER, renyi_laplace
 from inid.errors import ArgumentError, BudgetError, RangeError, RecordError
 from inid.mechanisms import MechanismName, gaussian, laplace
+from inid.numbers.decimals import decimal_up, sqrt_down
 from inid.numbers.rational_sums import float_down, root_up
-from inid.numbers.safe_search import decimal_fraction
+from inid.numbers.safe_search import decimal_fraction, last_float
 
-__all__ = ["ZCDP", "ApproxDP", "Budget", "GaussianDP", "PureDP", "budget_from_dict", "decimal_up"]
+__all__ = [
+    "ZCDP",
+    "ApproxDP",
+    "Budget",
+    "GaussianDP",
+    "PureDP",
+    "RenyiDP",
+    "budget_from_dict",
+]
 
+_WIDE = 500
 _EPSILON_CURE = "pass a positive privacy budget, for example epsilon=1.0"
 _DELTA_CURE = "pass a small probability such as delta=1e-6, or promise PureDP for delta = 0"
 
@@ -223,7 +234,7 @@ class ZCDP(Budget):
 
     @property
     def gaussian_mu(self) -> float:
-        return _sqrt_down(2 * decimal_fraction(self.rho))
+        return sqrt_down(2 * decimal_fraction(self.rho))
 
     @property
     def laplace_epsilon(self) -> float:
@@ -241,7 +252,55 @@ class ZCDP(Budget):
         return self
 
 
-_KINDS: dict[str, type[Budget]] = {kind.kind: kind for kind in (PureDP, ApproxDP, GaussianDP, ZCDP)}
+@dataclass(frozen=True)
+class RenyiDP(Budget):
+    """Renyi differential privacy of one whole order (Mironov 2017): the divergence of that order is at most a number.
+
+    What a part of a ledger promises when it is counted in Renyi divergences: at one order they add up, whatever the
+    noise and however later releases depend on earlier ones.
+
+    >>> RenyiDP(order=9, divergence=0.5).to_approx(delta=1e-6).epsilon < 1.9
+    True
+    """
+
+    order: int
+    divergence: float
+    kind: ClassVar[str] = "RenyiDP"
+
+    def __post_init__(self) -> None:
+        order = integer("order", self.order, least=2, cure="pass a whole Renyi order, for example order=8")
+        object.__setattr__(self, "order", order)
+        cure = "pass a positive divergence, for example divergence=0.5"
+        _store(self, divergence=decimal_float("divergence", self.divergence, above=0, cure=cure))
+
+    @property
+    def gaussian_mu(self) -> float:
+        return sqrt_down(2 * decimal_fraction(self.divergence) / self.order)
+
+    @property
+    def laplace_epsilon(self) -> float:
+        # (k e - log 2) / k <= R_a(e) <= a e^2 / 2 with k = a - 1: the guess is near the root at both ends.
+        limit = self.divergence
+        guess = max(math.sqrt(2 * limit / self.order), limit)
+        return last_float(lambda e: e <= 0 or self.admits("laplace", Fraction(e)), guess)
+
+    def admits(self, mechanism: MechanismName, spent: Fraction) -> bool:
+        limit = decimal_fraction(self.divergence)
+        if mechanism == "gaussian":
+            return self.order * spent / 2 <= limit
+        # Among all ratios with one sum a single one has the largest divergence (E5).
+        if min(spent, self.order * spent**2 / 2) <= limit:
+            return True
+        # Divergences above _WIDE are near e itself, and too large to be worth an exponential of theirs.
+        return self.order <= LARGEST_ORDER and spent <= 2 * _WIDE and renyi_laplace(self.order, spent) <= limit
+
+    def to_approx(self, delta: float) -> "ApproxDP":
+        delta = _delta(delta)
+        value, size = _renyi_epsilon(self.divergence, float(self.order - 1), delta)
+        return ApproxDP(max(value + 2.0**-48 * size, 0.0), delta)
+
+
+_KINDS: dict[str, type[Budget]] = {kind.kind: kind for kind in (PureDP, ApproxDP, GaussianDP, ZCDP, RenyiDP)}
 
 
 def budget_from_dict(record: object) -> Budget:
@@ -277,29 +336,13 @@ def _store(budget: Budget, **numbers: float) -> None:
         object.__setattr__(budget, name, value)
 
 
-def _sqrt_down(value: Fraction) -> float:
-    """The largest float whose square is at most the value."""
-    guess = (
-        math.sqrt(value)
-        if Fraction(1, 2**1000) < value < 2**1000
-        else 2.0**500 * math.sqrt(value / Fraction(2) ** 1000)
-    )
-    while Fraction(guess) ** 2 > value:
-        guess = math.nextafter(guess, 0.0)
-    return guess
+def _renyi_epsilon(divergence: float, less: float, delta: float) -> tuple[float, float]:
+    """The epsilon that a divergence of order a = 1 + less implies, and the size of its terms.
 
-
-def decimal_up(value: Fraction, name: str) -> float:
-    """The least float whose printed decimal is at least the value."""
-    try:
-        guess = value.numerator / value.denominator
-    except OverflowError:
-        guess = math.inf
-    while guess < math.inf and decimal_fraction(guess) < value:
-        guess = math.nextafter(guess, math.inf)
-    if not 0 < guess < math.inf:
-        raise RangeError(f"{name} would not be a positive float: state a promise within the range of the floats.")
-    return guess
+    R + log(1 - 1/a) - (log delta + log a)/(a - 1): Proposition 12 of Canonne, Kamath and Steinke (2020).
+    """
+    terms = (divergence, -math.log1p(1 / less), -(math.log(delta) + math.log1p(less)) / less)
+    return math.fsum(terms), math.fsum(map(abs, terms))
 
 
 def _zcdp_epsilon(rho: float, delta: float) -> float:
@@ -311,8 +354,7 @@ def _zcdp_epsilon(rho: float, delta: float) -> float:
 
     def at(t: float) -> tuple[float, float]:  # t = log(a - 1)
         less = math.exp(t)
-        terms = (rho * (1 + less), -math.log1p(math.exp(-t)), -(math.log(delta) + math.log1p(less)) / less)
-        return math.fsum(terms), math.fsum(map(abs, terms))
+        return _renyi_epsilon(rho * (1 + less), less, delta)
 
     low, high = -30.0, 700.0
     for _ in range(200):

@@ -38,7 +38,7 @@ from inid.mechanisms.laplace import laplace_within_gaussian
 from inid.numbers.enclosures import enclose, exp, log
 from inid.numbers.safe_search import decimal_fraction
 from inid.planning import NoisePlan
-from inid.promises import ZCDP, GaussianDP, PureDP
+from inid.promises import ZCDP, GaussianDP, PureDP, RenyiDP
 
 __all__ = ["costs", "laplace_mu_squared", "leaves", "loss_costs", "sampled"]
 
@@ -70,6 +70,8 @@ def costs(
         found["mu_squared"] = decimal_fraction(budget.mu) ** 2
     elif isinstance(budget, ZCDP):
         found["rho"] = decimal_fraction(budget.rho)
+    elif isinstance(budget, RenyiDP) and budget.order == order:
+        found["renyi"] = decimal_fraction(budget.divergence)
     wanted = tuple(currencies)
     missing = [currency for currency in wanted if currency not in found]
     if missing:

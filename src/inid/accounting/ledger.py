@@ -8,17 +8,20 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
-from inid.accounting.amounts import Amounts, Spending, added, amounts_from_text
+from inid.accounting.amounts import Amounts, Currency, Spending, added, amounts_from_text
 from inid.accounting.charges import Charge, covered
 from inid.accounting.composition import Composition
 from inid.accounting.history import History, is_lease, lease_text
+from inid.accounting.parts import PartsTable, part_of, parts_table, read_part
 from inid.accounting.records import Receipt, Record, Row, make_row
+from inid.accounting.refusals import relation_cure, what_fits
 from inid.accounting.rules import Terms, accepts
 from inid.accounting.settings import Settings, read_word
 from inid.accounting.stores import MemoryStore, Store, Transaction
@@ -183,6 +186,11 @@ class Ledger:
         return self._settings.unit
 
     @property
+    def currency(self) -> Currency | None:
+        """The currency in which parts are counted: the stated one, or the only one there is; None when neither is."""
+        return self._settings.counted
+
+    @property
     def persistent(self) -> bool:
         """Whether the ledger outlives this process."""
         return self._store.persistent
@@ -265,6 +273,49 @@ class Ledger:
             BudgetError: The charge is not one of this ledger's that has steps.
         """
         return self._charge_with_steps(self._read(), receipt)[1]
+
+    def part(self, part: str | Fraction | Decimal | float) -> Budget:
+        """A promise that costs at most a part of this ledger: parts that add up to 1 always fit.
+
+        Counted in the currency that was stated when the ledger was made: a part of epsilon is a `PureDP`, of mu^2 a
+        `GaussianDP`, of rho a `ZCDP`, of Renyi divergences a `RenyiDP`. Other charges to the same ledger take room from
+        the parts that were not charged yet.
+
+        Args:
+            part: "1/3", "0.25" or 0.25, for example.
+
+        Raises:
+            ArgumentError: Not above 0 and at most 1.
+            BudgetError: The ledger was made without a currency; the message shows what a part buys in each.
+
+        >>> import inid
+        >>> ledger = Ledger(total=inid.ApproxDP(epsilon=3.0, delta=1e-6), currency="epsilon")
+        >>> ledger.part("1/3")
+        PureDP(epsilon=1.0)
+        >>> s = inid.Sensitivity.box([1.0, 3.0])
+        >>> [ledger.charge(inid.plan(s, ledger.part("1/3"))).id for _ in range(3)]
+        [1, 2, 3]
+        """
+        share = read_part(part)
+        if self._settings.counted is None:
+            raise BudgetError(
+                "this ledger was made without a currency in which parts are counted, and that never changes: make "
+                f"another by name=..., with currency=... (--currency), as suits.\n{self.parts_table(part)}"
+            )
+        return part_of(self._terms, self._settings.counted, share)
+
+    def parts_table(self, part: str | Fraction | Decimal | float = "1/3") -> PartsTable:
+        """What a part of this ledger buys in each of its currencies, counted or not; prints as a table.
+
+        >>> import inid
+        >>> print(Ledger(total=inid.ApproxDP(epsilon=3.0, delta=1e-6)).parts_table("1/3"))
+        What 1/3 of ApproxDP(epsilon=3.0, delta=1e-06) buys, by the currency it is counted in:
+          currency  promise                                Laplace epsilon  Gaussian mu  std of 1 count  each of 100
+          epsilon   PureDP(epsilon=1)                                    1            -           1.414        141.4
+          mu^2      GaussianDP(mu=0.363643)                         0.3116       0.3636            2.75         27.5
+          renyi     RenyiDP(order=9, divergence=0.526285)           0.6058        0.342           2.335        29.24
+        """
+        return parts_table(self.total, self._terms, read_part(part))
 
     def can_afford(self, plan: NoisePlan | Composition) -> bool:
         """Whether `charge` would accept this now. Changes nothing; another process may still be faster.
@@ -428,7 +479,7 @@ class Ledger:
         if not covered(self.neighbours, charge.neighbours):
             raise BudgetError(
                 f'the plan is for neighbours="{charge.neighbours}", the ledger counts "{self.neighbours}", '
-                f"and the two do not add up: {_cure(self.neighbours, charge.neighbours)}."
+                f"and the two do not add up: {relation_cure(self.neighbours, charge.neighbours)}."
             )
         return charge
 
@@ -454,9 +505,10 @@ class Ledger:
                 "Open another ledger by name=... for other people's data."
             )
         cost, left = self._spending(price), self._left(seen)
+        fits = what_fits(self._terms, dict(left.amounts), self._settings.counted, charge)
         raise BudgetError(
             f"the budget has no room for this charge: it costs {cost}; left is {left} of {self.total} "
-            f"after {_times(seen)}. Plan with a smaller promise or more noise; a total cannot grow."
+            f"after {_times(seen)}. {fits} A total cannot grow."
         )
 
     def _spending(self, amounts: Amounts) -> Spending:
@@ -474,16 +526,6 @@ class Ledger:
             raise self._damaged(f"charge {row.number} does not parse") from None
         cost = self._spending(amounts_from_text(row.cost, self._terms.currencies))
         return Record(row.number, row.time, row.label, plan, certificate, cost, digest=row.digest)
-
-
-def _cure(ledger: Neighbours, charged: Neighbours) -> str:
-    """What to do about a relation that a ledger does not take."""
-    if (ledger, charged) == ("add_remove", "zero_out"):
-        return (
-            'a ledger made with neighbours="zero_out" takes both; here, state the sensitivity for "add_remove", '
-            "where the number of people is secret"
-        )
-    return f'plan with neighbours="{ledger}" (of the sensitivity, the estimator, the table or the training)'
 
 
 def _times(seen: History) -> str:

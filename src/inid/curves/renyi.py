@@ -41,11 +41,11 @@ from inid.errors import ArgumentError
 from inid.numbers.enclosures import enclose, exp, log, log_two
 from inid.numbers.rounding import UNIT, above
 
-__all__ = ["renyi", "renyi_laplace", "renyi_subsampled_gaussian", "renyi_subsampled_laplace"]
+__all__ = ["LARGEST_ORDER", "renyi", "renyi_laplace", "renyi_subsampled_gaussian", "renyi_subsampled_laplace"]
 
 _BITS = 256  # of a term, relative to itself, and of a logarithm, absolutely
 _ANSWER_BITS = 128
-_LARGEST_ORDER = 1 << 14
+LARGEST_ORDER = 1 << 14
 
 
 @np.errstate(under="ignore")
@@ -243,8 +243,8 @@ def _rate(rate: Fraction | float) -> Fraction:
 
 def _whole(order: int) -> int:
     found = arguments.integer("order", order, least=2, cure="pass a whole Renyi order, for example order=8")
-    if not found <= _LARGEST_ORDER:
+    if not found <= LARGEST_ORDER:
         raise ArgumentError(
-            f"order must be at most {_LARGEST_ORDER}, got {found}: smaller orders are what accounts need."
+            f"order must be at most {LARGEST_ORDER}, got {found}: smaller orders are what accounts need."
         )
     return found

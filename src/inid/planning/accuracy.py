@@ -13,10 +13,11 @@ from inid.errors import ArgumentError, GuaranteeError, RangeError
 from inid.mechanisms import GAUSSIAN, LAPLACE, Mechanism
 from inid.mechanisms.gaussian import epsilon_of
 from inid.mechanisms.laplace import least_epsilon
+from inid.numbers.decimals import decimal_up
 from inid.numbers.rational_sums import root_up
 from inid.planning.curve import epsilon_of_delta
 from inid.planning.noise_plan import NoisePlan
-from inid.promises import ApproxDP, Budget, PureDP, decimal_up
+from inid.promises import ApproxDP, Budget, PureDP
 from inid.sets import Cells, Sensitivity
 
 __all__ = ["AccuracyPlan", "plan_for_accuracy"]

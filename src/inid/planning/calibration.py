@@ -13,7 +13,8 @@ from inid.mechanisms import GAUSSIAN, LAPLACE, Mechanism
 from inid.numbers.rational_sums import RATIONAL_TERMS, float_up
 from inid.planning.certificate import Certificate, certify
 from inid.planning.curve import shrink_factor
-from inid.promises import ApproxDP, Budget
+from inid.planning.renyi_room import shrink_under_renyi
+from inid.promises import ApproxDP, Budget, RenyiDP
 from inid.sets import Cells, Sensitivity
 
 __all__ = ["calibrated", "proved"]
@@ -68,6 +69,9 @@ def calibrated(
     shrink = 1.0
     if follow_curve and mechanism is LAPLACE and isinstance(budget, ApproxDP) and least > 0:
         shrink = _shrunk(sensitivity, budget, scales, cells)
+        scales *= shrink
+    elif mechanism is LAPLACE and isinstance(budget, RenyiDP) and least > 0:
+        shrink = shrink_under_renyi(sensitivity, budget, scales, cells)
         scales *= shrink
     if not (least * shrink >= sys.float_info.min and float(scales.max()) < math.inf):
         raise RangeError(f"a scale would not be a normal floating-point number: {_RANGE_CURE}.")

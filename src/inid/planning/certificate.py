@@ -1,5 +1,6 @@
 """The proof that a plan keeps its promise, re-derived from the plan's own floats."""
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -10,7 +11,8 @@ from inid.mechanisms import LAPLACE, Mechanism, MechanismName
 from inid.numbers.rational_sums import arithmetic_used, float_up
 from inid.numbers.safe_search import decimal_fraction
 from inid.planning.curve import laplace_delta
-from inid.promises import ApproxDP, Budget
+from inid.planning.renyi_room import laplace_divergence
+from inid.promises import ApproxDP, Budget, RenyiDP
 from inid.sets import Cells, Sensitivity
 
 __all__ = ["Certificate", "certify"]
@@ -81,6 +83,11 @@ def certify(
         statement = f"the certified privacy curve, {reached!r} at epsilon, is at most delta"
         arithmetic = "the curve of the plan's own ratios, rounded up, with every error term added"
         kept = Fraction(reached) <= decimal_fraction(budget.delta)
+    if not kept and mechanism is LAPLACE and isinstance(budget, RenyiDP):
+        divergence = laplace_divergence(sensitivity, scales, cells, budget.order)
+        statement = f"the Renyi divergence of the ratios, {divergence!r}, is at most the divergence promised"
+        arithmetic = "the divergence of the plan's own ratios, rounded up, with every error term added"
+        kept = divergence < math.inf and Fraction(divergence) <= decimal_fraction(budget.divergence)
     if not kept:
         raise GuaranteeError(
             f"the scales do not keep {budget}. They spend {float_up(spent)!r}; it does not hold that {statement}. "
@@ -102,12 +109,14 @@ def _statement(budget: Budget, mechanism: MechanismName) -> str:
         "ApproxDP": "sup over the set of sum d_i^2 / sigma_i^2 <= mu^2, where mu has phi_epsilon(mu) <= delta",
         "GaussianDP": "sup over the set of sum d_i^2 / sigma_i^2 <= mu^2",
         "ZCDP": "sup over the set of sum d_i^2 / sigma_i^2 <= 2 rho",
+        "RenyiDP": "order / 2 times sup over the set of sum d_i^2 / sigma_i^2 <= divergence",
     }
     laplace = {
         "PureDP": "sup over the set of sum |d_i| / beta_i <= epsilon",
         "ApproxDP": "sup over the set of sum |d_i| / beta_i <= epsilon - 2 log(1 - delta)",
         "GaussianDP": "e = sup over the set of sum |d_i| / beta_i has 2 Q(mu/2) <= exp(-e/2)",
         "ZCDP": "sup over the set of sum |d_i| / beta_i <= sqrt(2 rho)",
+        "RenyiDP": "one ratio of e = sup over the set of sum |d_i| / beta_i has at most this Renyi divergence",
     }
     return (gaussian if mechanism == "gaussian" else laplace)[budget.kind]
 

@@ -1,0 +1,132 @@
+"""Parts of a ledger: promises that cost at most a stated part of its limit, in one currency stated when it was made.
+
+    currency     a part p of the limit L is the promise
+    epsilon      PureDP(epsilon = p L)
+    mu_squared   GaussianDP(mu = sqrt(p L))
+    rho          ZCDP(rho = p L)
+    renyi        RenyiDP(order, divergence = p L)
+
+each rounded down to a decimal, and in the currency of its own promise a plan costs the decimal that was promised. So
+parts that add up to 1 cost at most L together, and fit, whatever mechanisms they use.
+"""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from inid.accounting.amounts import Currency
+from inid.accounting.rules import Terms
+from inid.arguments import shown
+from inid.errors import ArgumentError, BudgetError
+from inid.numbers.decimals import decimal_down, decimal_root_down
+from inid.planning.plan import plan
+from inid.promises import ZCDP, Budget, GaussianDP, PureDP, RenyiDP
+from inid.sets import Sensitivity
+
+__all__ = ["PartsTable", "part_of", "parts_table", "read_part"]
+
+_MANY = 100
+_WORDS = {"epsilon": "epsilon", "mu_squared": "mu^2", "rho": "rho", "renyi": "renyi"}
+
+
+@dataclass(frozen=True)
+class PartsTable:
+    """What one part of a ledger buys in each of the currencies it could be counted in; prints as a table.
+
+    Attributes:
+        part: The part, "1/3" for example.
+        total: The promise of the ledger.
+        rows: One dictionary per currency: its name for `currency=`, the promise, the largest epsilon of Laplace noise
+            on one number, the mu of Gaussian noise, and the standard deviation of the noise on one count and on each of
+            a hundred counts, all of which one person can change by 1.
+    """
+
+    part: str
+    total: str
+    rows: tuple[dict[str, Any], ...]
+
+    def __str__(self) -> str:
+        head = ("currency", "promise", "Laplace epsilon", "Gaussian mu", "std of 1 count", f"each of {_MANY}")
+        body = [
+            (row["currency"], row["promise"], *(_digits(row[name]) for name in ("epsilon", "mu", "one", "many")))
+            for row in self.rows
+        ]
+        widths = [max(len(line[i]) for line in (head, *body)) for i in range(len(head))]
+        lines = [
+            "  ".join(w.ljust(n) if i < 2 else w.rjust(n) for i, (w, n) in enumerate(zip(line, widths, strict=True)))
+            for line in (head, *body)
+        ]
+        return "\n  ".join([f"What {self.part} of {self.total} buys, by the currency it is counted in:", *lines])
+
+
+def read_part(part: str | Fraction | Decimal | float) -> Fraction:
+    """A part such as "1/3", "0.25" or 0.25 as a rational; a float is the decimal that it prints as.
+
+    Raises:
+        ArgumentError: It is not above 0 and at most 1.
+
+    >>> read_part("1/3"), read_part(0.25)
+    (Fraction(1, 3), Fraction(1, 4))
+    """
+    cure = 'pass a part such as "1/3" or 0.25'
+    try:
+        share = Fraction(repr(part)) if type(part) is float else Fraction(part)
+    except (ValueError, TypeError, ZeroDivisionError, OverflowError):
+        raise ArgumentError(f"part must be a number, got {shown(part)}: {cure}.") from None
+    if isinstance(part, bool) or not 0 < share <= 1:
+        raise ArgumentError(f"part must be above 0 and at most 1, got {shown(part)}: {cure}.")
+    return share
+
+
+def part_of(terms: Terms, currency: Currency, share: Fraction) -> Budget:
+    """The promise that costs at most this share of the limit in a currency.
+
+    Raises:
+        BudgetError: The ledger has nothing to share in this currency.
+    """
+    amount = share * dict(terms.limits)[currency]
+    number = decimal_root_down(amount) if currency == "mu_squared" else decimal_down(amount)
+    if not number > 0:
+        raise BudgetError(
+            f"a part {share} of this ledger is nothing in the currency {_WORDS[currency]}: "
+            "make a ledger with a larger total, or with another currency=..."
+        )
+    if currency == "epsilon":
+        return PureDP(number)
+    if currency == "mu_squared":
+        return GaussianDP(number)
+    return ZCDP(number) if currency == "rho" else RenyiDP(int(terms.order or 0), number)
+
+
+def parts_table(total: Budget, terms: Terms, share: Fraction) -> PartsTable:
+    """What a part buys in each of the ledger's currencies; those in which it is nothing are left out."""
+    rows = []
+    for currency in terms.currencies:
+        if currency == "renyi" and terms.order is not None and terms.order.denominator != 1:
+            continue
+        try:
+            promise = part_of(terms, currency, share)
+        except BudgetError:
+            continue
+        one, many = (plan(Sensitivity.box([1.0], counts=[n]), promise) for n in (1, _MANY))
+        rows.append(
+            {
+                "currency": _WORDS[currency],
+                "promise": _promise(promise),
+                "epsilon": promise.laplace_epsilon,
+                "mu": None if isinstance(promise, PureDP) else promise.gaussian_mu,
+                "one": one.mse**0.5,
+                "many": (many.mse / _MANY) ** 0.5,
+            }
+        )
+    return PartsTable(str(share), str(total), tuple(rows))
+
+
+def _promise(promise: Budget) -> str:
+    numbers = promise.to_dict()
+    return f"{promise.kind}({', '.join(f'{k}={v:.6g}' for k, v in numbers.items() if k != 'kind')})"
+
+
+def _digits(number: float | None) -> str:
+    return "-" if number is None else f"{number:.4g}"

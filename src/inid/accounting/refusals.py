@@ -1,0 +1,109 @@
+"""Why a charge is refused, and what would fit instead: the largest promises, the largest part, and how to pass them."""
+
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+
+from inid.accounting.amounts import Amounts, Currency
+from inid.accounting.charges import Charge
+from inid.accounting.composition import Composition
+from inid.accounting.rules import Terms
+from inid.curves import Subsampled
+from inid.numbers.decimals import decimal_down, decimal_root_down
+from inid.promises import GaussianDP, RenyiDP
+from inid.sets import Neighbours
+
+__all__ = ["largest_epsilon", "largest_mu", "largest_part", "relation_cure", "what_fits"]
+
+_DIGITS = 4
+
+
+def what_fits(terms: Terms, left: Amounts, counted: Currency | None, charge: Charge | None = None) -> str:
+    """One sentence: what the ledger still has room for, as Python and as options of the command.
+
+    Args:
+        terms: The limits.
+        left: What is left of each, None where a currency cannot bound what was charged.
+        counted: The currency in which parts are counted, if there is one.
+        charge: What was refused; for steps on samples, how many of them would fit is said too.
+    """
+    found = []
+    epsilon, mu = largest_epsilon(terms, left), largest_mu(terms, left)
+    if epsilon:
+        found.append(f"inid.PureDP(epsilon={epsilon}) (--epsilon {epsilon}, without --delta)")
+    if mu:
+        found.append(f"inid.GaussianDP(mu={mu}) (--mu {mu})")
+    part = largest_part(terms, left, counted)
+    if part:
+        found.append(f'ledger.part("{part}") (--part {part})')
+    steps = _fewer_steps(left, charge)
+    if steps:
+        found.append(f"{steps} of these steps")
+    return f"What still fits: {', or '.join(found)}." if found else "Nothing fits any more."
+
+
+def largest_epsilon(terms: Terms, left: Amounts) -> float:
+    """The largest epsilon, to 4 digits, of a PureDP plan that some rule still accepts; 0 when there is none.
+
+    Laplace noise on one number is the worst case of an epsilon in every currency.
+    """
+    best = left.get("epsilon") or Fraction(0)
+    mu_squared, rho, renyi = (left.get(name) for name in ("mu_squared", "rho", "renyi"))
+    mu = decimal_root_down(mu_squared) if mu_squared else 0.0
+    if mu:
+        best = max(best, Fraction(GaussianDP(mu).laplace_epsilon))
+    if rho:
+        best = max(best, Fraction(decimal_root_down(2 * rho)), rho)  # an epsilon costs min(epsilon^2 / 2, epsilon)
+    if renyi and terms.order is not None and decimal_down(renyi):
+        # At an order between two whole ones the divergence is at most that of the larger.
+        best = max(best, Fraction(RenyiDP(max(math.ceil(terms.order), 2), decimal_down(renyi)).laplace_epsilon))
+    return _rounded_down(best)
+
+
+def largest_mu(terms: Terms, left: Amounts) -> float:
+    """The largest mu, to 4 digits, of a GaussianDP plan that some rule still accepts; 0 when there is none."""
+    squares = [left.get("mu_squared"), 2 * rho if (rho := left.get("rho")) else None]
+    renyi = left.get("renyi")
+    if renyi and terms.order is not None:
+        squares.append(2 * renyi / terms.order)
+    best = max((square for square in squares if square is not None), default=Fraction(0))
+    return _rounded_down(Fraction(decimal_root_down(best))) if best > 0 else 0.0
+
+
+def largest_part(terms: Terms, left: Amounts, counted: Currency | None) -> str:
+    """The largest part, to 4 decimals, that still fits in the currency of parts; "" when there is none."""
+    rest = None if counted is None else left.get(counted)
+    limits: Mapping[Currency, Fraction] = dict(terms.limits)
+    if counted is None or not rest:
+        return ""
+    steps = math.floor(rest / limits[counted] * 10**_DIGITS)
+    return f"{steps / 10**_DIGITS:g}" if steps else ""
+
+
+def relation_cure(ledger: Neighbours, charged: Neighbours) -> str:
+    """What to do about a charge whose relation the ledger does not take."""
+    if (ledger, charged) == ("add_remove", "zero_out"):
+        return (
+            'a ledger made with neighbours="zero_out" takes both; here, plan with neighbours="add_remove", '
+            "where the number of people is secret"
+        )
+    return f'plan with neighbours="{ledger}" (of the sensitivity, the estimator, the table or the training)'
+
+
+def _fewer_steps(left: Amounts, charge: Charge | None) -> int:
+    """How many steps of a refused run would fit; 0 where that is none, or not known."""
+    what = None if charge is None else charge.what
+    if charge is None or not isinstance(what, Composition) or not isinstance(what.loss, Subsampled):
+        return 0
+    pairs = [(left.get(currency), price) for currency, price in charge.price.items()]
+    # Costs are sums over equal steps, rounded up once: one step less than the quotient leaves room for that.
+    counts = [math.ceil(rest / price * what.loss.steps) - 1 for rest, price in pairs if rest and price]
+    return max([0, *(min(count, what.loss.steps - 1) for count in counts)])
+
+
+def _rounded_down(value: Fraction) -> float:
+    if value <= 0:
+        return 0.0
+    places = _DIGITS - 1 - math.floor(math.log10(value))
+    scale = Fraction(10) ** places
+    return decimal_down(Fraction(math.floor(value * scale)) / scale)

@@ -1,0 +1,71 @@
+"""Floats that stand for the decimals they print as, rounded to a stated side of a rational or of its root."""
+
+import math
+from fractions import Fraction
+
+from inid.errors import RangeError
+from inid.numbers.rational_sums import float_down
+from inid.numbers.safe_search import decimal_fraction
+
+__all__ = ["decimal_down", "decimal_root_down", "decimal_up", "sqrt_down"]
+
+
+def sqrt_down(value: Fraction) -> float:
+    """The largest float whose square is at most the value.
+
+    >>> sqrt_down(Fraction(1, 4)), sqrt_down(Fraction(2)) ** 2 <= 2
+    (0.5, True)
+    """
+    shift = (
+        0
+        if Fraction(1, 2**900) < value < 2**900
+        else (value.numerator.bit_length() - value.denominator.bit_length()) // 2
+    )
+    guess = math.ldexp(math.sqrt(value / Fraction(4) ** shift), shift)
+    while Fraction(guess) ** 2 > value:
+        guess = math.nextafter(guess, 0.0)
+    return guess
+
+
+def decimal_up(value: Fraction, name: str) -> float:
+    """The least float whose printed decimal is at least the value.
+
+    Raises:
+        RangeError: There is none that is positive and finite; `name` says in the message what it would have been.
+
+    >>> decimal_up(Fraction(1, 10), "epsilon"), decimal_up(Fraction(1, 3), "epsilon")
+    (0.1, 0.33333333333333337)
+    """
+    try:
+        guess = value.numerator / value.denominator
+    except OverflowError:
+        guess = math.inf
+    while guess < math.inf and decimal_fraction(guess) < value:
+        guess = math.nextafter(guess, math.inf)
+    if not 0 < guess < math.inf:
+        raise RangeError(f"{name} would not be a positive float: state a promise within the range of the floats.")
+    return guess
+
+
+def decimal_down(value: Fraction) -> float:
+    """The largest float whose printed decimal is at most the value.
+
+    >>> decimal_down(Fraction(1, 10)), decimal_down(Fraction(1, 3))
+    (0.1, 0.3333333333333333)
+    """
+    guess = math.nextafter(float_down(value), math.inf)
+    while decimal_fraction(guess) > value:
+        guess = math.nextafter(guess, 0.0)
+    return guess
+
+
+def decimal_root_down(value: Fraction) -> float:
+    """The largest float whose printed decimal, squared, is at most the value.
+
+    >>> decimal_root_down(Fraction(1, 100))
+    0.1
+    """
+    guess = math.nextafter(sqrt_down(value), math.inf)
+    while decimal_fraction(guess) ** 2 > value:
+        guess = math.nextafter(guess, 0.0)
+    return guess
