@@ -22,6 +22,16 @@ def test_the_file_says_the_same_as_flags(folder):
     assert not (folder / "result.csv").exists()
 
 
+def test_a_plan_can_be_drawn_before_anything_is_spent(folder):
+    assert run("plan --config release.toml --report plan.html --out plan.json").exit_code == 0
+    text = (folder / "plan.html").read_text(encoding="utf-8")
+    assert "nothing was released" in text
+    assert "mean(income)" in text
+    assert not (folder / "survey.db").exists()
+    assert not (folder / "report.html").exists()
+    assert run("plan --config release.toml --report plan.json --out plan.json").exit_code == 2
+
+
 @pytest.mark.parametrize(
     ("text", "word"),
     [("colour = 1", "colour"), ("= broken", "TOML"), ("epsilon = [1, 2]\nsensitivity = [1]", "--epsilon")],

@@ -5,7 +5,7 @@
 """
 
 from inid.report.inputs import ColumnFacts, Dimension, Estimate, EstimateBlock, LedgerState, ReportInputs
-from inid.report.page import page
+from inid.report.page import page, report_plan
 from inid.report.plan_summary import PlanLine, PlanSummary, summarize_plan
 
 __all__ = [
@@ -18,5 +18,6 @@ __all__ = [
     "PlanSummary",
     "ReportInputs",
     "page",
+    "report_plan",
     "summarize_plan",
 ]

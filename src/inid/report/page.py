@@ -1,16 +1,19 @@
 """The page itself: estimates first, the promise in plain words, what was asked and what it cost; then the proof."""
 
 from html import escape
+from pathlib import Path
 
 from inid._version import __version__
+from inid.planning import NoisePlan
 from inid.report.estimate_tables import estimates_section
 from inid.report.inputs import ReportInputs
 from inid.report.number_text import plain_ratio
+from inid.report.plan_summary import summarize_plan
 from inid.report.promise_text import promise_in_words, promise_name, promise_symbols
 from inid.report.style import STYLE
 from inid.report.technical_part import definition_list, technical_part
 
-__all__ = ["page"]
+__all__ = ["page", "report_plan"]
 
 
 def page(inputs: ReportInputs) -> str:
@@ -32,6 +35,22 @@ def page(inputs: ReportInputs) -> str:
         f'<link rel="icon" href="data:,">\n<title>{escape(inputs.title)}</title>\n<style>{STYLE}</style>\n</head>\n'
         f"<body>\n<main>\n{body}\n<footer>Made by inid {escape(__version__)}.</footer>\n</main>\n</body>\n</html>\n"
     )
+
+
+def report_plan(plan: NoisePlan, path: str | Path, *, title: str = "A plan for private numbers") -> None:
+    """Write a page about a plan, before anything is spent.
+
+    Args:
+        plan: A plan from `inid.plan`.
+        path: Where the page goes; a file that is there is replaced.
+        title: Its heading.
+
+    >>> import inid, tempfile
+    >>> p = inid.plan(inid.Sensitivity.box([1.0, 40.0], labels=["age", "income"]), inid.PureDP(epsilon=1.0))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     report_plan(p, Path(folder, "plan.html"))
+    """
+    Path(path).write_text(page(ReportInputs(title, summarize_plan(plan))), encoding="utf-8")
 
 
 def _head(inputs: ReportInputs) -> str:

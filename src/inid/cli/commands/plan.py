@@ -4,13 +4,13 @@ import json
 
 from inid.cli.commands.base import Command, Values
 from inid.cli.console import Console
-from inid.cli.files import check_writable, write_whole
+from inid.cli.files import check_apart, check_writable, write_whole
 from inid.cli.options import COMMON, NOISE, PROMISE, STATED, Option, flag_name
 from inid.cli.parsing import job_from
 from inid.cli.plan_table import print_comparison, print_gain, print_plan
 from inid.jobs import plan_job
 from inid.jobs import values as check
-from inid.report import PlanSummary
+from inid.report import PlanSummary, ReportInputs, page
 
 __all__ = ["COMPARE", "PLAN"]
 
@@ -21,9 +21,15 @@ def plan(values: Values) -> None:
     out = check.path("--out", values.get("out"))
     if out is not None:
         check_writable("--out", out)
+    report = check.path("--report", values.get("report"))
+    check_apart({"--out": out, "--report": report})
+    if report is not None:
+        check_writable("--report", report)
     made = _planned(console, values)
     if out is not None:
         write_whole(out, json.dumps(made.noise.to_dict(), indent=2) + "\n")
+    if report is not None:
+        write_whole(report, page(ReportInputs("A plan for private numbers", made)))
     console.document({"command": "plan"} | made.to_dict())
     print_plan(console, made)
     console.line()
@@ -41,7 +47,7 @@ def compare(values: Values) -> None:
 
 
 def _planned(console: Console, values: Values) -> PlanSummary:
-    job = job_from(values, leaving_out=["out"])
+    job = job_from(values, leaving_out=["out", "report"])
     with console.working("Planning"):
         return plan_job(job, flag_name).summary
 
@@ -51,10 +57,11 @@ _QUESTION = (*STATED, *PROMISE, *NOISE)
 PLAN = Command(
     "plan",
     plan,
-    # A flag only: in a file that is shared with inid release, `out` is where the results go.
+    # Flags only: in a file that is shared with inid release, they say where its results go.
     (
         *_QUESTION,
         Option("out", "FILE", "Keep the plan in this JSON file, for inid verify.", in_file=False),
+        Option("report", "FILE", "Write a page about the plan to this HTML file.", in_file=False),
         *COMMON,
     ),
     """Show the least noise that keeps a promise.
