@@ -93,6 +93,42 @@ def test_a_total_made_beforehand_serves_several_releases(folder):
     assert (shown["charges"], shown["left"]["epsilon"]) == (2, "1/5")
 
 
+def test_thirds_of_a_ledger_always_fit(folder):
+    made = run("ledger create thirds.db --epsilon 3 --delta 1e-6 --currency epsilon")
+    assert "What 1/3 of" in made.stdout
+    line = f"release {QUESTION} --ledger thirds.db --part 1/3"
+    planned = json.loads(run(f"plan {QUESTION} --ledger thirds.db --part 1/3 --json").stdout)
+    assert planned["plan"]["budget"] == {"kind": "PureDP", "epsilon": 1.0}
+    assert sqlite_charges("thirds.db") == 0
+    assert [run(line).exit_code for _ in range(4)] == [0, 0, 0, 3]
+    assert sqlite_charges("thirds.db") == 3
+
+
+def test_a_part_needs_a_ledger_with_a_currency_and_no_other_promise(folder):
+    assert run("ledger create plain.db --epsilon 3 --delta 1e-6").exit_code == 0
+    refused = run(f"release {QUESTION} --ledger plain.db --part 1/3")
+    assert refused.exit_code == 2
+    assert "--currency" in refused.stderr
+    assert "RenyiDP" in refused.stderr
+    assert "\\n" not in refused.stderr
+    for wrong in ("--part 1/3", "--ledger plain.db --part 1/3 --epsilon 1", "--ledger plain.db --part 4/3"):
+        result = run(f"release {QUESTION} {wrong}")
+        assert result.exit_code == 2
+        assert "--part" in result.stderr
+    absent = run(f"release {QUESTION} --ledger absent.db --part 1/3")
+    assert absent.exit_code == 2
+    assert not (folder / "absent.db").exists()
+
+
+def test_a_release_takes_the_relation_of_its_ledger_unless_it_states_another(folder):
+    assert run("ledger create replace.db --epsilon 2 --neighbours replace").exit_code == 0
+    line = f"release {QUESTION} --epsilon 1 --ledger replace.db --json"
+    assert json.loads(run(line).stdout)["plan"]["sensitivity"]["neighbours"] == "replace"
+    assert run(f"{line} --neighbours add_remove").exit_code == 2
+    assert run("ledger create zero.db --epsilon 2 --neighbours zero_out").exit_code == 0
+    assert run(f"release {QUESTION} --epsilon 1 --ledger zero.db").exit_code == 0
+
+
 @pytest.mark.parametrize(
     ("files", "code"),
     [

@@ -76,7 +76,8 @@ def _add(place: typer.Typer, command: Command) -> None:
             if os.environ.get("INID_TRACEBACK") == "1" or isinstance(error, (typer.Exit, typer.Abort)):
                 raise
             sentence, code = outcome(error)
-            typer.echo(f"inid: {one_line(sentence)}", err=True)
+            # A refusal may end with a table; within its lines nothing can break a line.
+            typer.echo("inid: " + "\n".join(one_line(line) for line in sentence.split("\n")), err=True)
             raise typer.Exit(code) from None
         except KeyboardInterrupt:
             typer.echo("inid: stopped; a charge that was made stays made (see inid ledger history).", err=True)

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import typer
 
-__all__ = ["COMMON", "LEDGER_NAME", "NOISE", "PROMISE", "STATED", "TABLE", "Option", "argument", "flag_name"]
+__all__ = ["COMMON", "LEDGER_NAME", "NOISE", "PART", "PROMISE", "STATED", "TABLE", "Option", "argument", "flag_name"]
 
 
 @dataclass(frozen=True)
@@ -121,5 +121,7 @@ NOISE = (
     Option("weights", "NAME=X,...", "What a unit of error costs, instead of --tolerance.", "list"),
     Option("order", "P", "The order of the error that is minimized: 2 (the default), 1, ..."),
 )
+
+PART = Option("part", "P", "A part of the ledger, such as 1/3, instead of a promise in numbers.")
 
 LEDGER_NAME = Option("name", "NAME", "A database holds any number of ledgers; this one (default: default).")

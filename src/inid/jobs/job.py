@@ -84,7 +84,8 @@ class LedgerChoice:
     @classmethod
     def read(cls, values: Mapping[str, Any], named: Naming) -> "LedgerChoice":
         """Check every value."""
-        return cls(**{field.name: check.word(named(field.name), values.get(field.name)) for field in fields(cls)})
+        words = {key: check.word(named(key), values.get(key)) for key in ("ledger", "name", "unit", "label")}
+        return cls(**words, part=check.fraction(named("part"), values.get("part")))
 
 
 @dataclass(frozen=True, kw_only=True)

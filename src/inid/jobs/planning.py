@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from inid.errors import ArgumentError
 from inid.jobs.job import PROMISE_KEYS, Job
+from inid.jobs.ledgers import open_existing, stored_settings
 from inid.jobs.questions import Naming, StatedQuestion
 from inid.planning import AccuracyPlan, plan, plan_for_accuracy
 from inid.promises import Budget
@@ -43,10 +44,14 @@ def promise_of(job: Job, named: Naming = str) -> Budget:
     """The promise of a job, which may be a part of its ledger.
 
     Raises:
-        ArgumentError: None is stated.
+        ArgumentError: None is stated, or there is no such ledger.
+        BudgetError: The ledger was made without a currency in which parts are counted.
     """
     if job.budget is not None:
         return job.budget
+    if job.ledger.part is not None and job.ledger.ledger is not None:
+        with open_existing(job.ledger.ledger, job.ledger.name or "default") as ledger:
+            return ledger.part(job.ledger.part)
     raise missing_promise(named)
 
 
@@ -54,7 +59,8 @@ def missing_promise(named: Naming) -> ArgumentError:
     """The error when no promise is stated."""
     epsilon, delta, mu, rho = (named(key) for key in PROMISE_KEYS)
     return ArgumentError(
-        f"a promise is missing: pass {epsilon} 1 (pure), {epsilon} 1 {delta} 1e-6, {mu} 0.3 or {rho} 0.1."
+        f"a promise is missing: pass {epsilon} 1 (pure), {epsilon} 1 {delta} 1e-6, {mu} 0.3 or {rho} 0.1, or "
+        f"{named('part')} 1/3 of a {named('ledger')}."
     )
 
 
@@ -74,6 +80,7 @@ def plan_job(job: Job, named: Naming = str) -> PlannedJob:
     >>> made.summary.noise.mechanism, [line.label for line in made.summary.lines]
     ('laplace', ['a', 'b', 'c'])
     """
+    job = _with_relation_of_ledger(job)
     budget = promise_of(job, named)
     noise, question = job.noise, job.question
     if isinstance(question, StatedQuestion):
@@ -89,6 +96,17 @@ def plan_job(job: Job, named: Naming = str) -> PlannedJob:
         **noise.arguments(),
     )
     return PlannedJob(job, budget, summarize_table_plan(table_plan), query, table_plan)
+
+
+def _with_relation_of_ledger(job: Job) -> Job:
+    """A table without a stated neighbouring relation takes that of the ledger that it will be charged to."""
+    question, address = job.question, job.ledger.ledger
+    if isinstance(question, StatedQuestion) or question.neighbours is not None or address is None:
+        return job
+    settings = stored_settings(address, job.ledger.name or "default")
+    if settings is None or settings.neighbours != "replace":
+        return job  # add_remove is the usual one, and a zero_out ledger takes it too
+    return replace(job, question=replace(question, neighbours="replace"))
 
 
 def accuracy_of_job(

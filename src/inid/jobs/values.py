@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal, InvalidOperation
+from fractions import Fraction
 from pathlib import Path
 from typing import TypeGuard
 
@@ -20,6 +21,7 @@ __all__ = [
     "cells_by_column",
     "choice_or_none",
     "fills_by_column",
+    "fraction",
     "intervals_by_column",
     "keys_by_column",
     "names",
@@ -116,6 +118,21 @@ def probability(name: str, value: object, example: str) -> Number | None:
     """
     wanted = f"a probability between 0 and 1, such as {example}"
     return number(name, value, wanted, lambda x: 0 < x < 1 and float(x) < 1)
+
+
+def fraction(name: str, value: object) -> str | None:
+    """A part of a whole as it was written, "1/3" or 0.25, or None when it was not given.
+
+    >>> fraction("part", "1/3"), fraction("part", Decimal("0.25"))
+    ('1/3', '0.25')
+    """
+    if value is None:
+        return None
+    text = value if isinstance(value, str) else str(number(name, value))
+    with suppress(ValueError, ZeroDivisionError):
+        if 0 < Fraction(text) <= 1:
+            return text
+    raise _wrong(name, value, "pass a part above 0 and at most 1, such as 1/3")
 
 
 def whole(name: str, value: object) -> int | None:

@@ -14,6 +14,7 @@ _NAMES = {
     "ApproxDP": "(ε, δ)-differential privacy",
     "GaussianDP": "Gaussian differential privacy",
     "ZCDP": "zero-concentrated differential privacy",
+    "RenyiDP": "Rényi differential privacy",
 }
 _FALSE_ALARMS = 0.05
 _DELTAS = [10.0**power for power in range(-9, -1)]

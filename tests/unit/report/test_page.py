@@ -36,8 +36,11 @@ def inputs(name="age", *, ledger=True, private=True, budget=None, tolerance=(1.0
     promise = budget or inid.GaussianDP(0.5)
     s = inid.Sensitivity.box([1.0, 40.0], labels=[f"1{name}", f"2{name}"])
     made = inid.plan(s, promise, tolerance=tolerance)
-    book = inid.Ledger(total=promise)
-    book.charge(made)
+    state = None
+    if ledger:
+        book = inid.Ledger(total=promise)
+        book.charge(made)
+        state = LedgerState.of(book)
     nothing = Estimate("std", name, name, None, None, None, None)
     return ReportInputs(
         title=name,
@@ -48,7 +51,7 @@ def inputs(name="age", *, ledger=True, private=True, budget=None, tolerance=(1.0
         blocks=[block("mean", name), EstimateBlock("std", name, (), (nothing,))] if blocks is None else blocks,
         time="2026-01-01 00:00:00 UTC",
         private=private,
-        ledger=LedgerState.of(book) if ledger else None,
+        ledger=state,
         digest=name,
     )
 
@@ -131,8 +134,10 @@ def test_a_ledger_that_still_has_room_is_shown_in_its_currencies():
     assert "the whole promise" in page(inputs(budget=inid.ApproxDP(1, 1e-6)))
 
 
-@pytest.mark.parametrize("budget", [inid.PureDP(1), inid.ApproxDP(1, 1e-6), inid.GaussianDP(0.3), inid.ZCDP(0.1)])
+@pytest.mark.parametrize(
+    "budget", [inid.PureDP(1), inid.ApproxDP(1, 1e-6), inid.GaussianDP(0.3), inid.ZCDP(0.1), inid.RenyiDP(9, 0.5)]
+)
 def test_no_python_is_shown(budget):
-    text = outline(page(inputs(budget=budget))).text
+    text = outline(page(inputs(budget=budget, ledger=budget.kind != "RenyiDP"))).text
     for code in (f"{budget.kind}(", "epsilon=", "4,294,967,296", "True", "None"):
         assert code not in text

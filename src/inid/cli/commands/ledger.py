@@ -40,9 +40,14 @@ def create(values: Values) -> None:
         rule=check.word("--rule", values.get("rule")) or "auto",  # type: ignore[arg-type, unused-ignore]
         neighbours=check.choice_or_none("--neighbours", values.get("neighbours"), _RELATIONS) or "add_remove",  # type: ignore[arg-type, unused-ignore]
         unit=check.word("--unit", values.get("unit")) or "row",
+        currency=check.word("--currency", values.get("currency")),
     ) as ledger:
-        console.document({"command": "ledger create", "ledger": LedgerState.of(ledger).to_dict()})
+        parts = ledger.parts_table("1/3")
+        document = {"command": "ledger create", "ledger": LedgerState.of(ledger).to_dict(), "thirds": list(parts.rows)}
+        console.document(document)
         console.lines(str(ledger))
+        console.line()
+        console.lines(str(parts))
 
 
 def show(values: Values) -> None:
@@ -94,6 +99,7 @@ CREATE = Command(
         LEDGER_NAME,
         Option("rule", "RULE", "auto (the default), or gaussian: nearly all releases are Gaussian."),
         Option("neighbours", "RELATION", "add_remove (the default), replace or zero_out."),
+        Option("currency", "WORD", "What --part counts: epsilon, mu^2 or renyi; it is stated now or never."),
         Option("unit", "WORD", "What one neighbour differs in (default: row)."),
         *COMMON,
     ),
@@ -102,7 +108,7 @@ CREATE = Command(
     The total is the promise that all its releases together keep. It never changes.
     """,
     """
-  inid ledger create year.db --epsilon 3 --delta 1e-6
+  inid ledger create year.db --epsilon 3 --delta 1e-6 --currency renyi
   inid ledger create year.db --name survey --mu 0.5 --unit user_id
 """,
 )

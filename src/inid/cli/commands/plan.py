@@ -5,7 +5,7 @@ import json
 from inid.cli.commands.base import Command, Values
 from inid.cli.console import Console
 from inid.cli.files import check_apart, check_writable, write_whole
-from inid.cli.options import COMMON, NOISE, PROMISE, STATED, Option, flag_name
+from inid.cli.options import COMMON, LEDGER_NAME, NOISE, PART, PROMISE, STATED, Option, flag_name
 from inid.cli.parsing import job_from
 from inid.cli.plan_table import print_comparison, print_gain, print_plan
 from inid.jobs import plan_job
@@ -52,7 +52,14 @@ def _planned(console: Console, values: Values) -> PlanSummary:
         return plan_job(job, flag_name).summary
 
 
-_QUESTION = (*STATED, *PROMISE, *NOISE)
+_QUESTION = (
+    *STATED,
+    *PROMISE,
+    PART,
+    *NOISE,
+    Option("ledger", "FILE", "Plan for this ledger: --part of it, or its neighbours. Nothing is charged."),
+    LEDGER_NAME,
+)
 
 PLAN = Command(
     "plan",

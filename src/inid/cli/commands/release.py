@@ -10,7 +10,7 @@ from inid.cli.console import Console
 from inid.cli.estimate_table import as_csv, print_estimates
 from inid.cli.exit_codes import CommandError, ExitCode, outcome
 from inid.cli.files import check_apart, check_writable, write_whole
-from inid.cli.options import COMMON, LEDGER_NAME, NOISE, PROMISE, TABLE, Option, flag_name
+from inid.cli.options import COMMON, LEDGER_NAME, NOISE, PART, PROMISE, TABLE, Option, flag_name
 from inid.cli.parsing import job_from
 from inid.cli.plan_table import print_gain
 from inid.errors import ArgumentError, BudgetError
@@ -117,6 +117,7 @@ RELEASE = Command(
     (
         *TABLE,
         *PROMISE,
+        PART,
         *NOISE,
         Option("ledger", "FILE", "Charge this ledger (a file or a postgresql:// address)."),
         LEDGER_NAME,
@@ -140,5 +141,7 @@ RELEASE = Command(
   inid release people.csv --histogram sex=F,M --histogram age=0,20,40,60,80,100 --bounds age=0:100 \\
     --epsilon 0.5 --ledger histograms.db --json
   inid release --config release.toml
+  inid ledger create thirds.db --epsilon 3 --delta 1e-6 --currency epsilon
+  inid release people.csv --bounds age=0:100 --mean age --ledger thirds.db --part 1/3
 """,
 )
