@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from inid.dpsgd.fused_rounding import chunked, floor_of
-from inid.dpsgd.fused_triton import fold_kernel, gram_kernel
+from inid.dpsgd.fused_triton import bound_kernel, fold_kernel, gram_kernel
 
 __all__ = ["CHUNK", "foldable", "folded", "gram", "usable"]
 
@@ -16,6 +16,7 @@ CHUNK = 256  # columns that one accumulator takes
 _TILE, _STEP = 64, 64
 _MOST_PROGRAMS = 65535  # along the second axis of a launch
 _FOLDED = 4096  # entries that one program scales
+_EXAMPLES = 32  # whose bounds one program puts together
 
 
 def usable(inputs: Tensor, gradients: Tensor) -> bool:
@@ -24,8 +25,8 @@ def usable(inputs: Tensor, gradients: Tensor) -> bool:
     return gram_kernel is not None and inputs.is_cuda and known and 0 < len(inputs) <= _MOST_PROGRAMS
 
 
-def gram(inputs: Tensor, gradients: Tensor, most: float = 2.0**60) -> tuple[Tensor, Tensor]:
-    """The sum of (a_t . a_s) (g_t . g_s) over positions, and S, for every example, in float64.
+def gram(inputs: Tensor, gradients: Tensor, most: float) -> tuple[Tensor, Tensor]:
+    """An upper bound on the squared norm, and S, for every example, in float64: what `fused_norms.gram_bound` gives.
 
     A length is taken from the computed dot product of a vector with itself, which is off by a relative x (see
     `fused_rounding.chunked`): |v| <= sqrt(computed) (1 + x) + what underflows, for which there is the floor.
@@ -40,7 +41,8 @@ def gram(inputs: Tensor, gradients: Tensor, most: float = 2.0**60) -> tuple[Tens
     tiles = -(-positions // _TILE)
     pairs = tiles * (tiles + 1) // 2
     out = torch.empty(2, count, pairs, dtype=torch.float64, device=inputs.device)
-    slacks = [1 + chunked(each.shape[2], CHUNK, between=2.0**-24) for each in (inputs, gradients)]
+    x, y = (chunked(each.shape[2], CHUNK, between=2.0**-24) for each in (inputs, gradients))
+    kappa = (1 + x) * (1 + y) * (1 + positions**2 * 2.0**-52) - 1
     gram_kernel[(pairs, count)](
         inputs,
         gradients,
@@ -48,9 +50,10 @@ def gram(inputs: Tensor, gradients: Tensor, most: float = 2.0**60) -> tuple[Tens
         positions,
         size,
         gradients.shape[2],
-        *slacks,
-        floor_of(inputs),
-        floor_of(gradients),
+        _up(1 + x),
+        _up(1 + y),
+        _up(floor_of(inputs)),
+        _up(floor_of(gradients)),
         most,
         TILE=_TILE,
         STEP=_STEP,
@@ -58,8 +61,14 @@ def gram(inputs: Tensor, gradients: Tensor, most: float = 2.0**60) -> tuple[Tens
         num_warps=4,
         num_stages=2,
     )
-    total = out.sum(2)
-    return total[0], total[1] * (1 + 2.0**-30)
+    made = torch.empty(2, count, dtype=torch.float64, device=inputs.device)
+    bound_kernel[(-(-count // _EXAMPLES),)](out, made, count, pairs, _up(kappa), 1 + 2.0**-20, TILE=_EXAMPLES)
+    return made[0], made[1]
+
+
+def _up(number: float) -> float:
+    """A number that is still not below the one given when a kernel gets it as a float32, as all are."""
+    return number * (1 + 2.0**-22)
 
 
 def foldable(vectors: Tensor) -> bool:

@@ -19,6 +19,7 @@ from inid.dpsgd.gradient_rows import Dense, Rows
 __all__ = ["fused_rows", "stored", "typical_loss"]
 
 _FEW = 2**22  # entries of all rows together that are always written down
+_MANY = 2**27  # and that never are, since they would be the most that a step holds
 _KINDS = (torch.bfloat16, torch.float32, torch.float64)  # float16 would overflow where a factor is large
 
 
@@ -67,7 +68,7 @@ def _pays(gradients: Tensor, met: int, *, kept: bool) -> bool:
     count, positions, made = gradients.shape
     # Rows that stay until the norm of all layers is known add up; those of one layer are dropped at once.
     most = positions * (met + made) // (4 if kept else 1)
-    return count * met * made > _FEW and met * made > most
+    return count * met * made > _FEW and (met * made > most or count * met * made > _MANY)
 
 
 def _added(gradients: Tensor, over: int) -> Dense:

@@ -108,12 +108,10 @@ def gram_bound(inputs: Tensor, gradients: Tensor) -> tuple[Tensor, Tensor]:
         inputs, gradients = inputs.double(), gradients.double()
     positions, last = inputs.shape[1], (inputs.shape[2], gradients.shape[2])
     if fused_kernels.usable(inputs, gradients):
-        total, whole = fused_kernels.gram(inputs, gradients)
-        x, y = (chunked(size, fused_kernels.CHUNK, between=2.0**-24) for size in last)
-    else:
-        whole = absolute_sum(inputs, gradients)
-        total = (_dots(inputs) * _dots(gradients)).sum((1, 2))
-        x, y = (chunked(size, CHUNKS[inputs.dtype], inputs.dtype) for size in last)
+        return fused_kernels.gram(inputs, gradients, MOST_LENGTH)
+    whole = absolute_sum(inputs, gradients)
+    total = (_dots(inputs) * _dots(gradients)).sum((1, 2))
+    x, y = (chunked(size, CHUNKS[inputs.dtype], inputs.dtype) for size in last)
     kappa = (1 + x) * (1 + y) * (1 + positions**2 * 2.0**-52) - 1
     return _up(total.clamp_min(0.0), kappa, whole), whole
 

@@ -26,13 +26,13 @@ class Measured(NamedTuple):
 
     Attributes:
         square: An upper bound on the squared norm, without what the direct product may have lost.
-        lost: What the direct product may have lost of the norm (gamma S).
+        lost: What the direct product may have lost of the norm (gamma S); None for nothing.
         rounding: What rounding can add to the norm of a contribution, relative to its factor (u S).
         whole: S.
     """
 
     square: Tensor
-    lost: Tensor
+    lost: Tensor | None
     rounding: Tensor
     whole: Tensor
 
@@ -55,7 +55,8 @@ class _Bounded(ABC):
 
     def allowances(self) -> Tensor:
         """Per example what is to be added to the norm for rounding."""
-        return self.measured.lost + self.measured.rounding
+        found = self.measured
+        return found.rounding if found.lost is None else found.lost + found.rounding
 
 
 class Positions(_Bounded):
@@ -90,7 +91,7 @@ class Positions(_Bounded):
         kind, arguments = gradients.dtype, argument_rounding(gradients.dtype)
         if count * (met + made) < met * made and not arguments:
             square, whole = gram_bound(inputs, gradients)
-            lost = torch.zeros_like(whole)  # not zero times S, which may be infinite
+            lost = None  # not zero times S, which may be infinite
         else:
             square, whole, gamma = direct_bound(inputs, gradients)
             lost = gamma * whole
@@ -142,7 +143,7 @@ class Lookups(_Bounded):
         kind = torch.float64 if self.gradients.dtype == torch.float64 else torch.float32
         unit = UNIT[self.gradients.dtype] * (1 + 2.0**-10)
         u = rounded_product(unit, 0.0, accumulated(self.tokens.shape[1], kind))
-        return Measured(square, torch.zeros_like(whole), u * whole, whole)
+        return Measured(square, None, u * whole, whole)
 
     def combined(self, factors: Tensor) -> Tensor:
         """The sum of factors[i] * row i, flat."""
@@ -177,7 +178,9 @@ class Tied(_Bounded):
 
     def _measure(self) -> Measured:
         (first, _, coarse, whole), layer = self.table.measured, self.layer.measured
-        second = (layer.square.sqrt() + layer.lost).square_() * (1 + 2.0**-40)
+        second = layer.square
+        if layer.lost is not None:
+            second = (second.sqrt() + layer.lost).square_() * (1 + 2.0**-40)
         tied = tied_bound(
             self.table.tokens,
             self.table.gradients,
@@ -188,7 +191,7 @@ class Tied(_Bounded):
         # The two sums are rounded apart, and added: one more rounding of what is at most S long.
         unit = max(UNIT[each.gradients.dtype] for each in (self.table, self.layer))
         rounding = (coarse + layer.rounding) * (1 + 2.0**-20) + (whole + layer.whole) * min(unit, UNIT[torch.float32])
-        return Measured(tied, torch.zeros_like(whole), rounding, whole + layer.whole)
+        return Measured(tied, None, rounding, whole + layer.whole)
 
     def combined(self, factors: Tensor) -> Tensor:
         """The sum of factors[i] * row i, flat."""

@@ -9,9 +9,10 @@ try:
 except ImportError:
     triton = None
 
-__all__ = ["fold_kernel", "gram_kernel"]
+__all__ = ["bound_kernel", "fold_kernel", "gram_kernel"]
 
 gram_kernel: Any = None
+bound_kernel: Any = None
 fold_kernel: Any = None
 
 if triton is not None:
@@ -80,6 +81,22 @@ if triton is not None:
         place = example * tl.num_programs(0) + pair
         tl.store(out + place, square)
         tl.store(out + tl.num_programs(1).to(tl.int64) * tl.num_programs(0) + place, whole)
+
+    @triton.jit
+    def bound_kernel(parts, out, count, pairs, kappa, slack, TILE: tl.constexpr):
+        """The sums of `gram_kernel` over pairs of tiles, and the bound that follows, for a tile of examples."""
+        example = tl.program_id(0) * TILE + tl.arange(0, TILE)
+        known = example < count
+        square = tl.zeros((TILE,), dtype=tl.float64)
+        whole = tl.zeros((TILE,), dtype=tl.float64)
+        for pair in range(pairs):
+            square += tl.load(parts + example * pairs + pair, mask=known, other=0.0)
+            whole += tl.load(parts + (count + example) * pairs + pair, mask=known, other=0.0)
+        whole = whole * slack
+        bound = (tl.where(square > 0.0, square, 0.0) + kappa * whole * whole) * slack
+        usable = (whole < float("inf")) & (square < float("inf")) & (bound < float("inf"))
+        tl.store(out + example, tl.where(usable, bound, float("inf")), mask=known)
+        tl.store(out + count + example, tl.where(usable, whole, float("inf")), mask=known)
 
     @triton.jit
     def fold_kernel(

@@ -28,16 +28,15 @@ def made(shape, *, cancel):
 def test_norms_are_within_the_bounds(shape, cancel):
     a, g = made(shape, cancel=cancel)
     assert fused_kernels.usable(a, g)
-    square, whole = fused_kernels.gram(a, g)
+    square, whole = fused_kernels.gram(a, g, 2.0**60)
     true = torch.stack([(back.double().T @ met.double()).square().sum() for met, back in zip(a, g, strict=True)])
     exact = (a.double().norm(dim=2) * g.double().norm(dim=2)).sum(1)
     x, y = (chunked(size, fused_kernels.CHUNK, between=2.0**-24) for size in shape[2:])
-    assert bool(((square - true).abs() <= (x + y + x * y) * exact.square()).all())
+    assert bool((square >= true).all())
+    assert bool((square - true <= 2.01 * (x + y + x * y) * exact.square()).all())
     assert bool((whole >= exact).all())
     assert bool((whole <= absolute_sum(a, g) * 1.001).all())
-    bound, _ = gram_bound(a, g)
     twin, _ = gram_bound(a.cpu(), g.cpu())
-    assert bool((bound >= true).all())
     assert bool((twin.cuda() >= true).all())
 
 
