@@ -30,6 +30,7 @@ rows = st.fixed_dictionaries(
 )
 bounds = st.sampled_from([(0.0, 10.0), (-3.0, 4.0), (2.0, 2.25), (-1e-3, 7.7)])
 many = st.lists(rows, max_size=4)
+BOTH = {"place": tables.Categories([1, 3]), "x": [0, 5]}  # columns in two roles: categories or bins, and numbers
 
 
 @st.composite
@@ -39,17 +40,17 @@ def questions(draw):
     limit = draw(st.integers(1, 3))
     order = draw(st.sampled_from([None, "when", ["when", "place"]]))
     fill = draw(st.sampled_from(["omit", {"x": 3}, {"x": 3, "y": 1e9}, {"x": -2.5, "y": 1, "kind": "b"}]))
-    stated = {"x": draw(bounds), "y": draw(bounds)}
+    stated = {"x": draw(bounds), "y": draw(bounds), "place": (0, 2)}
     relation = draw(st.sampled_from(["add_remove", "replace"]))
     max_rows = draw(st.sampled_from([2**32, 2**32, 10, 2**40]))
     asked = {
         "count": draw(st.booleans()),
         "sum": draw(st.sampled_from([[], ["x"], ["x", "y"]])),
-        "mean": draw(st.sampled_from([[], ["y"], ["x", "y"]])),
+        "mean": draw(st.sampled_from([[], ["y"], ["x", "y"], ["x", "place"]])),
         "variance": draw(st.sampled_from([[], ["x"]])),
         "std": draw(st.sampled_from([[], ["y"]])),
         "covariance": draw(st.sampled_from([[], ["x", "y"]])),
-        "histogram": draw(st.sampled_from([{}, {"x": [0, 2.5, 5]}, {"kind": ["a", "b"], "y": [0, 1]}])),
+        "histogram": draw(st.sampled_from([{}, {"x": [0, 2.5, 5]}, {"kind": ["a", "b"], "y": [0, 1]}, BOTH])),
         "by": draw(st.sampled_from([{}, {}, {"kind": ["b", "a", "none"]}, {"place": [1, 2], "kind": ["a", "b"]}])),
     }
     if not any(asked[name] for name in asked if name != "by"):

@@ -94,5 +94,10 @@ def product_item(first: str, second: str, grids: tuple[Grid, Grid], present: tup
 
 
 def histogram_item(column: str, cells: Bins | Categories, present: tuple[str, ...]) -> Item:
-    """How many rows lie in each public cell; rows in none are not counted."""
+    """How many rows lie in each public cell; rows in none are not counted.
+
+    Bins need their number to be present, like the number's count and sum. Categories need nothing: a missing word is
+    one more value that lies in no cell. That differs where a column is read both ways: the text "refused" is a category
+    that moves between cells, and no number.
+    """
     return Item("histogram", (column,), present, 1, 1, 1.0, cells=cells)

@@ -119,12 +119,20 @@ def _shared_rows(
 ) -> Sensitivity:
     """The ellipsoid of rows that the items of one scope share.
 
-    Statement. Items fall into scopes: those that need the same columns to be present. Replace one row by another.
-    Either both rows count in a scope, in one cell: then an item moves by at most most - least (a histogram by one in
-    two of its bins, a count not at all). Or one of them does not count: then it moves by at most c in one cell. Or they
-    count in two cells: by at most c in each. So with A the squared l2 norms of the items' changes in the first case and
-    B those in the others, sum over items of w |d|^2 is at most h = sum over scopes of max(w.A, w.B), for any w >= 0;
-    and m rows move the root of that sum, a norm, at most m times as far. That is the ellipsoid with radii m sqrt(h/w).
+    Statement. A scope is a list of columns that must be present as numbers (perhaps none), and the items that need
+    exactly these. A row counts in a scope when it lies in some group and has these numbers; to the items of a scope in
+    which it does not count it adds 0. Replace one row by another. In each scope one of two things happens.
+
+    1. Both rows count, in the same group. Then an item moves by at most most - least (so a count does not move), and a
+       histogram by at most 1 in each of two cells.
+    2. Anything else: each row adds at most c to one cell of an item, or nothing. Without groups there are only the
+       two rows of which at most one counts: at most c in one cell. With groups they may lie in two: at most c in each.
+
+    So with A and B the squared l2 norms that items can move by in the two cases, the sum over items of w |d|^2 is at
+    most h = sum over scopes of max(w.A, w.B), for any w >= 0. Scopes are added up, so nothing is assumed about which
+    case happens in one scope when the other happens in another: a column may be a number, a category and a key at once.
+    A person's m rows move the root of that sum, a norm, at most m times as far. That is the ellipsoid with radii
+    m sqrt(h/w).
 
     The best w (E1 for p = 2, with n coordinates per item): in each scope u = t A + (1 - t) B with the t that maximises
     sum of alpha sqrt(n u), a concave function of one variable, and w = alpha sqrt(n / u).

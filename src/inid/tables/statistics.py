@@ -113,7 +113,7 @@ def lay_out(
     for at, first in enumerate(matrix):
         statistics += [made("covariance", first, second, scope=present(*matrix)) for second in matrix[at:]]
     for name, cells in histogram.items():
-        place = items.place(histogram_item(name, cells, present(name)))
+        place = items.place(histogram_item(name, cells, present(name) if isinstance(cells, Bins) else ()))
         statistics.append(Statistic("histogram", (name,), histogram=place))
     return Layout(tuple(statistics), tuple(items.found), values, factors)
 
