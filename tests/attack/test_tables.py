@@ -1,5 +1,6 @@
 """Tables that try to break the promise: values, types, names and keys chosen by somebody who wants to be seen."""
 
+import datetime as dt
 import decimal
 import math
 
@@ -101,13 +102,53 @@ def test_what_one_object_of_a_pandas_column_is_changes_nothing_for_the_others(od
     assert groups[0].exact_sums().tolist()[0] == 2
 
 
-def test_objects_are_no_numbers_whatever_they_are():
-    messages = set()
-    for values in (["a"], [decimal.Decimal(1)], [1, "a"], [None]):
-        with pytest.raises(inid.ArgumentError) as error:
-            tables.Table(pd.DataFrame({"x": pd.Series(values, dtype=object)}), bounds=BOUNDS)
-        messages.add(str(error.value))
-    assert len(messages) == 1
+@pytest.mark.parametrize(
+    ("odd", "moved"),
+    [("a", [0, 0]), (True, [1, -4]), (2**70, [1, 5]), (decimal.Decimal("2.5"), [1, -2.5])]
+    + [(odd, [0, 0]) for odd in (None, math.nan, "7", b"7", (1,), decimal.Decimal("sNaN"), object())],
+    ids=lambda value: type(value).__name__,
+)
+@pytest.mark.parametrize("values", [[1.0, 3.0], [1, 3], [True, False], [None, None]], ids=str)
+def test_one_object_of_a_pandas_column_is_read_on_its_own(values, odd, moved):
+    """One text, boolean or large number makes objects of a column; what others add must not change."""
+
+    def sums(rows):
+        query = tables.Table(pd.DataFrame({"x": rows}), bounds=BOUNDS).query(mean=["x"])
+        return query.exact_sums() * query.units
+
+    assert (sums([*values, odd]) - sums(values)).tolist() == moved
+
+
+@pytest.mark.parametrize("odd", ["b", 2.5, True, None, math.nan, 2**70, dt.date(2020, 1, 1)], ids=repr)
+@pytest.mark.parametrize("keys", [["1", "True", "nan", "b", "2020-01-01"], [1, 2], [True, False]], ids=repr)
+@pytest.mark.parametrize("values", [[1, 2, 1], [1.0, 2.0], [True, False], [None], [math.nan], ["b", "1"], []], ids=repr)
+def test_no_row_of_a_pandas_column_decides_what_is_refused_or_how_others_are_read(values, keys, odd):
+    def counts(rows):
+        table = tables.Table(pd.DataFrame({"k": pd.Series(rows) if rows else []}), bounds={})
+        listed = tables.Categories(keys)
+        return np.concatenate(
+            [table.query(count=True, by={"k": keys}).exact_sums(), table.query(histogram={"k": listed}).exact_sums()]
+        )
+
+    before, after = counts(values), counts([*values, odd])
+    assert (after - before).tolist() in [
+        [int(key == at) for key in range(len(keys))] * 2 for at in range(-1, len(keys))
+    ]
+
+
+def test_whole_numbers_beyond_every_float_are_held_to_the_bounds():
+    data = pd.DataFrame({"x": pd.Series([10**5000, -(10**5000), 1], dtype=object)})
+    query = tables.Table(data, bounds=BOUNDS).query(mean=["x"])
+    assert (query.exact_sums() * query.units).tolist() == [3, -4]
+
+
+def test_mixed_orders_of_objects_are_by_size_then_by_letters():
+    """A text beside numbers leaves the order of the numbers as it was."""
+    unit = tables.Person("u", max_rows=1, order_by="o")
+    for extra in ([], [(2, "a", 1.0)], [(2, None, 1.0)], [(2, decimal.Decimal("1.5"), 1.0)]):
+        rows = [(1, 9, 7.0), (1, 10, 3.0), *extra]
+        query = tables.Table(pd.DataFrame(rows, columns=["u", "o", "x"]), bounds=BOUNDS, unit=unit).query(sum=["x"])
+        assert (query.exact_sums() * query.units)[-1] == 2 + (1 - 5) * len(extra)
 
 
 def test_one_missing_key_does_not_change_what_pandas_columns_are_refused():

@@ -12,10 +12,10 @@ import pytest
 
 import inid
 from inid import tables
-from inid.tables import sql
-from inid.tables.expressions import _arranged
-from inid.tables.guards import guarded
+from inid.tables.engines import duckdb_settings as sql
+from inid.tables.engines.guarded import guarded
 from inid.tables.items import count_item
+from inid.tables.sums import _arranged
 from needs import needs
 
 BOUNDS = {"x": (0, 10)}
@@ -327,7 +327,7 @@ def test_a_panic_is_an_engines_failure_and_an_interrupt_is_not(monkeypatch, capf
     assert len(ledger.history()) == 1
     capfd.readouterr()  # Rust has its say on the error stream
     for stop in (KeyboardInterrupt, SystemExit, GeneratorExit):
-        monkeypatch.setattr("inid.tables.expressions._query", lambda *_, stop=stop: (_ for _ in ()).throw(stop))
+        monkeypatch.setattr("inid.tables.sums._query", lambda *_, stop=stop: (_ for _ in ()).throw(stop))
         with pytest.raises(stop):
             query.exact_sums()
 

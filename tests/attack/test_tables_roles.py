@@ -1,7 +1,7 @@
 """A column of a CSV file may be a number, a category and a key at once: every pair of rows, in rationals."""
 
 from fractions import Fraction
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def queries(tmp_path, asked, texts=TEXTS, **facts):
 def spent(s, change, sizes):
     """The largest squared share of the set's limits that a change takes, in rationals; 1 is what was promised."""
     starts = [0, *np.cumsum(sizes).tolist()]
-    parts = [change[a:b] for a, b in zip(starts, starts[1:], strict=False)]
+    parts = [change[a:b] for a, b in pairwise(starts)]
     limits = [Fraction(float(limit)) for limit in s.limits]
     if s.kind == "box":
         norms = [max(map(abs, part)) ** 2 for part in parts]

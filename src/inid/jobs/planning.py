@@ -1,6 +1,5 @@
 """Planning a job: everything that can be known before anything is spent."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,11 +13,8 @@ from inid.promises import Budget
 from inid.report import PlanSummary, summarize_plan
 from inid.tables import Query, TablePlan
 from inid.tables.report_inputs import summarize_table_plan
-from inid.tables.statistics import read_tolerances, slopes
 
 __all__ = ["PlannedJob", "accuracy_of_job", "missing_promise", "plan_job", "promise_of"]
-
-_NOMINAL = 1000  # rows assumed when no guess is stated, as in inid.tables
 
 
 @dataclass(frozen=True)
@@ -126,35 +122,9 @@ def accuracy_of_job(
         tolerance = _in_order(named("tolerance"), wanted, question.names) or []
         return plan_for_accuracy(question.box(), tolerance, failure=failure, delta=delta), question.names
     query = question.open(named)
-    limits = _by_name(named("tolerance"), wanted)
-    return _table_accuracy(query, limits, failure, delta), list(query.labels)
-
-
-def _table_accuracy(
-    query: Query, tolerance: dict[str, float] | None, failure: float, delta: float | None
-) -> AccuracyPlan:
-    """The least budget found with which every statistic is within its tolerance.
-
-    A statistic made of m sums is within its tolerance t when each sum i is within t / (m J_i), J_i the statistic's
-    slope; each sum then may fail with probability failure / m (a union bound). Exact where m = 1; first-order and a
-    little more careful than necessary for ratios.
-    """
-    layout = query.layout
-    rows = (query.table.rows or _NOMINAL) / len(query.cells)
-    columns = list(dict.fromkeys([*layout.values, *query.question.histogram]))
-    wanted = read_tolerances(layout, tolerance, None, columns, rows)
-    limits = [math.inf] * len(layout.items)
-    most = 1
-    for statistic, limit in zip(layout.statistics, wanted, strict=True):
-        moves = slopes(statistic, layout, rows)
-        most = max(most, len(moves))
-        for item, slope in moves.items():
-            limits[item] = min(limits[item], limit / (len(moves) * slope) if slope else math.inf)
-    answers = [
-        plan_for_accuracy(sensitivity, limits, failure=failure / most, delta=delta)
-        for sensitivity in query.all_sensitivities([1 / limit for limit in limits])
-    ]
-    return min(answers, key=lambda answer: float(answer.plan.budget.to_dict()["epsilon"]))
+    made = query.plan_for_accuracy(_by_name(named("tolerance"), wanted), failure=failure, delta=delta)
+    noise = tuple(option.noise for option in made.alternatives)
+    return AccuracyPlan(made.plan.noise, noise, made.reason), list(query.labels)
 
 
 def _in_order(name: str, values: Any, labels: list[str]) -> list[float] | None:

@@ -113,7 +113,7 @@ class TableQuestion:
             self.table,
             bounds=dict(self.bounds),
             unit=person or "row",
-            neighbours=self.neighbours or "add_remove",
+            neighbours=self.neighbours or "add_remove",  # type: ignore[arg-type]
             missing=dict(self.missing) or "omit",
             rows=self.rows,
             **limit,  # type: ignore[arg-type, unused-ignore]
@@ -127,7 +127,7 @@ class TableQuestion:
                         f"{named(kind)} needs public limits for {column!r}: add {named('bounds')} "
                         f"{column}=LOWER:UPPER, from what is known without looking at the table."
                     )
-        return table.query(count=self.count, histogram=dict(self.histogram), by=dict(self.by), **asked)
+        return table.query(count=self.count, histogram=dict(self.histogram), by=dict(self.by), **asked)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ from inid.jobs.questions import Naming, TableQuestion
 from inid.report import Estimate, LedgerState, ReportInputs
 from inid.tables import EngineError, Query, Result, TablePlan
 from inid.tables.report_inputs import as_estimates, report_inputs
-from inid.tables.results import record_digest
+from inid.tables.result import record_digest
 
 __all__ = ["ReleasedJob", "release_job"]
 
@@ -112,7 +112,7 @@ def release_job(
     unit = _unit(planned, named)
     heading = title or f"Private statistics of {job.question.source}"
     record = planned.summary.to_dict()
-    with _charged_ledger(planned, query.table.neighbours, unit, note, named) as (ledger, created):
+    with _charged_ledger(planned, query.table.relation, unit, note, named) as (ledger, created):
         result = _publish(planned, query, plan, ledger)
         state = None if ledger is None else _state(ledger)
     return ReleasedJob(planned, result, state, created, heading, record)

@@ -1,8 +1,9 @@
 """Private tables: counts, sums, means, variances, covariances and histograms of any engine's frame, many at once.
 
 Start reading in `table` (the public facts) and `query` (what is asked). `items` lists the sums that are released and
-`sensitivities` how far one person can move them; `grids` and `expressions` turn them into integer columns that every
-engine sums alike; `plans` spends a promise on them and `estimates` turns noisy sums into answers with intervals.
+`sensitivity` how far one person can move them; `sums` turns them into integer columns that every engine sums alike;
+`plan` spends a promise on them and `estimates` turns noisy sums into answers with intervals. What an engine does in its
+own way stands in its file of `engines`.
 
 >>> import inid, pandas
 >>> from inid import tables
@@ -16,10 +17,10 @@ engine sums alike; `plans` spends a promise on them and `estimates` turns noisy 
 
 from inid.tables.engines import EngineError
 from inid.tables.facts import Categories, Person
-from inid.tables.plans import StatisticPlan, TablePlan
+from inid.tables.plan import StatisticPlan, TableAccuracy, TablePlan
 from inid.tables.query import Query
 from inid.tables.question import Question
-from inid.tables.results import Result, Row
+from inid.tables.result import Result, Row
 from inid.tables.table import Table
 from inid.tables.verification import verify_result
 
@@ -33,6 +34,7 @@ __all__ = [
     "Row",
     "StatisticPlan",
     "Table",
+    "TableAccuracy",
     "TablePlan",
     "verify_result",
 ]

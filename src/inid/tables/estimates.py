@@ -19,6 +19,8 @@ __all__ = ["Estimate", "estimate"]
 
 Pair = tuple[Floats, Floats]
 
+_SLIVER = 0.01  # of the failure probability, for a count that says no more than how far a sum can have been rounded
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -30,9 +32,9 @@ class Estimate:
     scale: Floats
 
 
-def estimate(layout: Layout, release: Release, cells: int, level: float) -> list[Estimate]:
+def estimate(layout: Layout, release: Release, cells: int, level: float, max_rows: int) -> list[Estimate]:
     """Each statistic of the layout, cell by cell (for histograms bin by bin within each cell)."""
-    noisy = _Noisy(layout, release, cells, level)
+    noisy = _Noisy(layout, release, cells, level, max_rows)
     made: dict[str, Callable[[Statistic], Estimate]] = {
         "count": lambda s: noisy.plain(_placed(s.count)),
         "histogram": lambda s: noisy.plain(_placed(s.histogram)),
@@ -48,8 +50,8 @@ def estimate(layout: Layout, release: Release, cells: int, level: float) -> list
 class _Noisy:
     """The released sums, item by item, with intervals at any division of the failure probability."""
 
-    def __init__(self, layout: Layout, release: Release, cells: int, level: float) -> None:
-        self.layout, self.release, self.level = layout, release, level
+    def __init__(self, layout: Layout, release: Release, cells: int, level: float, max_rows: int) -> None:
+        self.layout, self.release, self.level, self.max_rows = layout, release, level, max_rows
         ends = np.cumsum([len(item.names) * cells for item in layout.items])
         starts = [0, *ends[:-1].tolist()]
         self.slices = [slice(start, stop) for start, stop in zip(starts, ends.tolist(), strict=True)]
@@ -74,16 +76,34 @@ class _Noisy:
     def total(self, statistic: Statistic) -> Estimate:
         grid = self.layout.values[statistic.columns[0]]
         at, count = statistic.sums[0], statistic.count
-        among = (at,) if count is None else (at, count)
-        low, high = self.interval(at, among)
         if count is None:
-            return Estimate(self.value(at), low, high, self.scale(at))
+            return self._centred(at, grid.step / 2)
+        among = (at, count)
+        low, high = self.interval(at, among)
         number, (fewest, most) = self.value(count), self.interval(count, among)
         ends = np.sort([grid.middle * fewest, grid.middle * most], axis=0)
         rounding = np.maximum(most, 0) * grid.step / 2
         value = self.value(at) + grid.middle * number
         scale = np.hypot(self.scale(at), grid.middle * self.scale(count))
         return Estimate(value, low + ends[0] - rounding, high + ends[1] + rounding, scale)
+
+    def _centred(self, at: int, rounding: float) -> Estimate:
+        """A sum that needs no count, since the middle of its bounds is 0; but every row may round by half a step.
+
+        How many rows there are is taken from a count that covers them, if one is released, with a sliver of the failure
+        probability; else it is the public limit.
+        """
+        scope, failure = set(self.layout.items[at].present), 1 - self.level
+        covering = [
+            place for place, item in enumerate(self.layout.items) if item.kind == "count" and set(item.present) <= scope
+        ]
+        if not covering:
+            low, high = (end[self.slices[at]] for end in self.release.interval(self.level))
+            most = np.full(low.shape, float(self.max_rows))
+        else:
+            low, high = (end[self.slices[at]] for end in self.release.interval(1 - failure * (1 - _SLIVER)))
+            most = np.clip(self.release.interval(1 - failure * _SLIVER)[1][self.slices[covering[0]]], 0, self.max_rows)
+        return Estimate(self.value(at), low - most * rounding, high + most * rounding, self.scale(at))
 
     def mean(self, statistic: Statistic) -> Estimate:
         grid = self.layout.values[statistic.columns[0]]

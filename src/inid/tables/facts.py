@@ -101,9 +101,11 @@ def read_columns(name: str, value: object, wanted: str) -> tuple[str, ...]:
         return ()
     if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
         raise ArgumentError(f"{name} must be {wanted}, got {shown(value)}: pass a list, for example ['age'].")
+    seen: set[str] = set()
     for at, word in enumerate(value):
-        if not (isinstance(word, str) and word and word not in value[:at]):
+        if not (isinstance(word, str) and word and word not in seen):
             raise ArgumentError(f"{name}[{at}] must be a column's name not used before, got {shown(word)}.")
+        seen.add(word)
     return tuple(value)
 
 
@@ -134,8 +136,9 @@ def read_keys(name: str, keys: object) -> tuple[Key, ...]:
     if isinstance(keys, (str, bytes, Mapping)) or not isinstance(keys, Sequence) or not len(keys):
         raise ArgumentError(f"{name} must be a list of public keys, got {shown(keys)}: {cure}.")
     kind = next((kind for kind in (str, bool, int) if isinstance(keys[0], kind)), None)
+    seen: set[Key] = set()
     for at, key in enumerate(keys):
-        if kind is None or type(key) is not kind or key in keys[:at]:
+        if kind is None or type(key) is not kind or key in seen:
             raise ArgumentError(f"{name}[{at}] must be a key of the first one's kind not used before: {cure}.")
         if isinstance(key, str) and not _is_plain(key):
             raise ArgumentError(
@@ -144,6 +147,7 @@ def read_keys(name: str, keys: object) -> tuple[Key, ...]:
         # Beyond 64 bits engines would compare keys as floats.
         if isinstance(key, int) and not -(2**63) <= key < 2**63:
             raise ArgumentError(f"{name}[{at}] must be a whole number of 64 bits, got {shown(key)}: use strings.")
+        seen.add(key)
     return tuple(keys)
 
 
@@ -180,6 +184,6 @@ def read_missing(missing: object) -> dict[str, object]:
             "for example missing={'age': 40}."
         )
     for column, value in missing.items():
-        if not isinstance(value, str):
+        if not isinstance(value, (str, bool)):
             real(f"missing[{column!r}]", value, cure="pass one public number, or a category of its histogram")
     return dict(missing)

@@ -1,7 +1,7 @@
 """A query: what is asked of a table, the sums it takes, and the release of them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -9,26 +9,25 @@ import numpy as np
 
 from inid.arguments import Floats, real, shown
 from inid.errors import ArgumentError
-from inid.noise import current_source
-from inid.noise.grids import check_scales
 from inid.promises import Budget
 from inid.releasing import release
-from inid.sets import Sensitivity, read_order
-from inid.tables.expressions import Integers, run_sums
+from inid.sets import Neighbours, Sensitivity, read_order
 from inid.tables.facts import Bins, Categories, Key, read_cells, read_columns, read_keys
-from inid.tables.plans import TablePlan, make_plan
+from inid.tables.plan import TableAccuracy, TablePlan, make_plan, plan_accuracy
 from inid.tables.question import Question
-from inid.tables.results import Result, Row
-from inid.tables.sensitivities import largest_sum
+from inid.tables.result import Result
+from inid.tables.sensitivity import largest_sum
 from inid.tables.statistics import Layout, read_tolerances
+from inid.tables.sums import Integers, Sums
 from inid.tables.table import Table
 
 if TYPE_CHECKING:
     from inid.accounting import Ledger
 
-__all__ = ["Query", "read_query"]
+__all__ = ["NOMINAL_ROWS", "Query", "read_query"]
 
-_NOMINAL = 1000  # rows assumed when the user states no guess
+NOMINAL_ROWS = 1000  # assumed when the user states no guess
+_HIGHEST_LEVEL = 1 - 1e-12  # what is left, divided among several sums, still tells a level from 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +85,7 @@ class Query:
         mechanism: str = "auto",
         allocation: str = "optimal",
         order: float = 2,
+        ledger: "Ledger | None" = None,
     ) -> TablePlan:
         """Plan the noise, before anything is spent; print the plan to see the expected error of each statistic.
 
@@ -98,6 +98,8 @@ class Query:
             allocation: "optimal", or the baselines "iid" and "spr".
             order: p: the plan makes the expected sum of (error / tolerance)^p small, 2 being the squared error. Each
                 noise of a statistic made of several counts on its own, which for 1 <= p < 2 is an upper bound.
+            ledger: The ledger to be charged. Nothing is charged yet: where the table states no relation, the ledger's
+                is planned for.
 
         Raises:
             ArgumentError: An argument is malformed.
@@ -119,21 +121,63 @@ class Query:
         <BLANKLINE>
         i.i.d. noise would have 5.78e+06 times the squared error, an equal split 1.15 times.
         """
-        table = self.table
-        rows = table.rows or _NOMINAL
-        columns = [*self.layout.values, *(item.columns[0] for item in self.layout.items if item.cells is not None)]
-        tolerances = read_tolerances(self.layout, tolerance, weights, columns, rows / len(self.cells))
+        query = self._under(ledger)
+        if query is not self:
+            noise = {"mechanism": mechanism, "allocation": allocation, "order": order}
+            return query.plan(budget, tolerance=tolerance, weights=weights, **noise)  # type: ignore[arg-type]
         return make_plan(
             self.layout,
             self.all_sensitivities,
             budget,
-            tolerances,
-            rows,
+            self._tolerances(tolerance, weights),
+            self.table.rows or NOMINAL_ROWS,
             len(self.cells),
-            stated=table.rows is not None,
+            stated=self.table.rows is not None,
             mechanism=mechanism,
             allocation=allocation,
             order=read_order(order),
+        )
+
+    def plan_for_accuracy(
+        self,
+        tolerance: Mapping[str, float] | None = None,
+        *,
+        failure: float = 0.05,
+        delta: float | None = None,
+        ledger: "Ledger | None" = None,
+    ) -> TableAccuracy:
+        """The least budget found with which every statistic is within its tolerance, each with probability 1 - failure.
+
+        A statistic made of m sums is within its tolerance t when each sum i is within t / (m J_i), J_i the statistic's
+        slope; each sum then may fail with probability failure / m (a union bound). Exact where m = 1; first-order and a
+        little more careful than necessary for ratios. The rounding of values to the grid is taken off the tolerance.
+
+        Args:
+            tolerance: As for `plan`.
+            failure: The probability, per statistic and cell, of exceeding it.
+            delta: The delta at which Gaussian and Laplace noise are compared; without one, Laplace noise under pure DP.
+            ledger: As for `plan`.
+
+        Raises:
+            ArgumentError: An argument is malformed, or a tolerance is below the rounding.
+
+        >>> import pandas
+        >>> t = Table(pandas.DataFrame({"age": [31, 44]}), bounds={"age": (0, 100)}, rows=1000)
+        >>> print(t.query(count=True).plan_for_accuracy({"count": 10}, failure=0.05).reason)
+        Laplace noise reaches it at epsilon = 0.299573; name a delta to consider Gaussian noise.
+        """
+        query = self._under(ledger)
+        if query is not self:
+            return query.plan_for_accuracy(tolerance, failure=failure, delta=delta)
+        return plan_accuracy(
+            self.layout,
+            self.all_sensitivities,
+            self._tolerances(tolerance, None),
+            self.table.rows or NOMINAL_ROWS,
+            len(self.cells),
+            stated=self.table.rows is not None,
+            failure=real("failure", failure, above=0, cure="pass a probability such as failure=0.05"),
+            delta=delta,
         )
 
     def release(
@@ -148,33 +192,32 @@ class Query:
             plan: A plan of this query.
             ledger: Where the cost is charged. Without one nobody keeps count.
             label: A name for the ledger's history.
-            level: The probability with which each interval holds the exact answer.
+            level: The probability with which each interval holds the exact answer, at most 1 - 1e-12.
 
         Raises:
             ArgumentError: The plan is of another query, the ledger counts rows where people are protected or the other
                 way round, or an argument is malformed; nothing was charged.
             GuaranteeError: The plan does not keep its promise; nothing was charged.
             BudgetError: The ledger refuses; the engine was not asked.
-            EngineError: The engine failed after the charge.
+            EngineError: The types of the table do not allow the query: nothing was charged, and the message says so.
+                Or the engine failed after the charge.
         """
         if not isinstance(plan, TablePlan):
             raise ArgumentError(f"plan must be a TablePlan, got {shown(plan)}: make one with query.plan(...).")
+        query = self._at(plan.noise.sensitivity.neighbours)
+        if query is not self:
+            return query.release(plan, ledger, label=label, level=level)
         if not self.question.is_covered_by(plan.noise):
             raise ArgumentError("plan was made for another query or other public facts: make one with query.plan(...).")
-        if not isinstance(label, str):
-            raise ArgumentError(f"label must be a string, got {shown(label)}.")
-        if not real("level", level, above=0, cure="pass a probability such as 0.95") < 1:
-            raise ArgumentError(f"level must be a probability below 1, got {shown(level)}: pass 0.95, say.")
-        if ledger is not None:
-            self._check_unit(ledger.unit)
-        plan.noise.certificate  # noqa: B018 - proved now, before anything is charged
-        check_scales(plan.noise.scales)
-        if ledger is not None:
-            ledger.charge(plan.noise, label=label, private=current_source().private)
-        noisy = release(self._values(), plan.noise, label=label)
-        rows = self.question.answers(noisy, level)
-        columns = {name: [getattr(row, name) for row in rows] for name in Row._fields}
-        return Result(self.table.source.answer(columns), rows, plan, noisy, level, self.question)
+        cure = "pass a probability such as 0.95"
+        if not real("level", level, above=0, cure=cure) <= _HIGHEST_LEVEL:
+            raise ArgumentError(f"level must be at most 1 - 1e-12, got {shown(level)}: {cure}.")
+        unit = getattr(ledger, "unit", None)
+        if isinstance(unit, str):  # what is no ledger is refused by `release`
+            self._check_unit(unit)
+        self._sums.check(self.table.source)
+        noisy = release(self._values, plan.noise, ledger, label=label)
+        return Result(self.question.answers(noisy, level), plan, noisy, level, self.question, self.table.source)
 
     def exact_sums(self) -> Integers:
         """The sums before noise, as integers in the order of `labels`. NOT PRIVATE: for curators and tests.
@@ -187,7 +230,25 @@ class Query:
         >>> q.exact_sums() * q.units        # two rows, 19 + 6 below the middle
         array([  2., -25.])
         """
-        return run_sums(self.table.source, self.layout, self.by, self.table.missing, self.table.person)
+        return self._sums.run(self.table.source)
+
+    @property
+    def _sums(self) -> Sums:
+        return Sums(self.layout, self.by, self.table.missing, self.table.person)
+
+    def _under(self, ledger: "Ledger | None") -> "Query":
+        """This query under the relation of a ledger, where the table states none."""
+        relation = getattr(ledger, "neighbours", None)
+        return self if relation is None else self._at(relation)
+
+    def _at(self, relation: Neighbours) -> "Query":
+        table = self.table.under(relation)
+        return self if table is self.table else Query(table, replace(self.question, neighbours=relation))
+
+    def _tolerances(self, tolerance: Mapping[str, float] | None, weights: Mapping[str, float] | None) -> list[float]:
+        layout, rows = self.layout, self.table.rows or NOMINAL_ROWS
+        columns = [*layout.values, *(item.columns[0] for item in layout.items if item.cells is not None)]
+        return read_tolerances(layout, tolerance, weights, columns, rows / len(self.cells))
 
     def _check_unit(self, unit: str) -> None:
         """Refuse a ledger that counts in rows where people are protected, or the other way round.
@@ -261,7 +322,7 @@ def read_query(
         bounds=table.bounds,
         missing=table.missing,
         person=table.person,
-        neighbours=table.neighbours,
+        neighbours=table.relation,
         rows=table.rows,
         max_rows=table.max_rows,
     )
@@ -274,8 +335,14 @@ def _check_fill(table: Table, asked: Mapping[str, Sequence[str]], cells: Mapping
     numbers = {column for columns in asked.values() for column in columns}
     numbers |= {column for column, values in cells.items() if isinstance(values, Bins)}
     for column, value in table.missing.items():
-        if column in numbers and isinstance(value, str):
+        if column in numbers and isinstance(value, (str, bool)):
             raise ArgumentError(f"missing[{column!r}] must be a number, since the query adds {column!r} up.")
         listed = cells.get(column)
-        if isinstance(listed, Categories) and value not in listed.values:
+        if isinstance(listed, Categories) and not _is_category(value, listed):
             raise ArgumentError(f"missing[{column!r}] must be one of the histogram's categories, got {shown(value)}.")
+
+
+def _is_category(value: object, listed: Categories) -> bool:
+    """Whether a fill value is one of the categories: Python takes True for 1, which engines do not."""
+    same = isinstance(value, (str, bool)) == isinstance(listed.values[0], (str, bool))
+    return same and value in listed.values

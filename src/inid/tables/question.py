@@ -28,8 +28,8 @@ from inid.tables.facts import (
     read_keys,
     read_missing,
 )
-from inid.tables.results import Row
-from inid.tables.sensitivities import candidate_sets, joint_sets
+from inid.tables.result import Row
+from inid.tables.sensitivity import candidate_sets, joint_sets
 from inid.tables.statistics import Layout, lay_out
 
 __all__ = ["COLUMN_STATISTICS", "Question"]
@@ -113,7 +113,7 @@ class Question:
     def answers(self, release: Release, level: float) -> tuple[Row, ...]:
         """The answers that noisy sums give, with intervals that hold the exact answers with this probability."""
         rows = []
-        found = estimate(self.layout, release, len(self.cells), level)
+        found = estimate(self.layout, release, len(self.cells), level, self.max_rows)
         for statistic, made in zip(self.layout.statistics, found, strict=True):
             at = statistic.histogram
             names = ("",) if at is None else self.layout.items[at].names

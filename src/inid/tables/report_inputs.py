@@ -16,9 +16,9 @@ from inid.report import (
 )
 from inid.report.number_text import plain_number
 from inid.tables.facts import Bins, Categories
-from inid.tables.plans import TablePlan
+from inid.tables.plan import TablePlan
 from inid.tables.question import COLUMN_STATISTICS, Question
-from inid.tables.results import Result, Row
+from inid.tables.result import Result, Row
 
 __all__ = ["as_estimates", "report_inputs", "summarize_table_plan"]
 

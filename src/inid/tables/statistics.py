@@ -11,7 +11,7 @@ from inid.fixed_point import Grid, largest_unit
 from inid.tables.facts import Bins, Categories
 from inid.tables.items import Item, count_item, histogram_item, product_item, sum_item
 
-__all__ = ["Layout", "Statistic", "lay_out", "read_tolerances", "slopes"]
+__all__ = ["Layout", "Statistic", "lay_out", "read_tolerances", "rounding", "slopes"]
 
 Kind = Literal["count", "sum", "mean", "variance", "std", "covariance", "histogram"]
 
@@ -60,12 +60,10 @@ class _Items:
     """Collects items, each once, and says where each stands."""
 
     def __init__(self) -> None:
-        self.found: list[Item] = []
+        self.found: dict[Item, int] = {}
 
     def place(self, item: Item) -> int:
-        if item not in self.found:
-            self.found.append(item)
-        return self.found.index(item)
+        return self.found.setdefault(item, len(self.found))
 
 
 def lay_out(
@@ -154,6 +152,18 @@ def slopes(statistic: Statistic, layout: Layout, rows: float) -> dict[int, float
     if statistic.count is not None:
         found[statistic.count] = share / rows
     return found
+
+
+def rounding(statistic: Statistic, layout: Layout, rows: float) -> float:
+    """How far the grid's rounding of each value may move the answer, with `rows` rows in a cell."""
+    kind = statistic.kind
+    if kind in ("count", "histogram"):
+        return 0.0
+    if kind in ("sum", "mean"):
+        return layout.values[statistic.columns[0]].step / 2 * (rows if kind == "sum" else 1.0)
+    one, two = (layout.factors[name] for name in (statistic.columns[0], statistic.columns[-1]))
+    moved = one.half * two.step + two.half * one.step
+    return moved / one.half if kind == "std" else moved
 
 
 def read_tolerances(

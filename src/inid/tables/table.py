@@ -1,14 +1,15 @@
 """A table and the public facts about it."""
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 from inid.arguments import choice, integer, shown
 from inid.errors import ArgumentError
 from inid.sets import Neighbours
-from inid.tables.engines import Source, open_source
-from inid.tables.facts import Bounds, Person, read_bounds, read_missing
+from inid.tables.engines import Engine, open_table
+from inid.tables.facts import Bounds, Categories, Key, Person, read_bounds, read_missing
 
 if TYPE_CHECKING:
     from inid.tables.query import Query
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 __all__ = ["Table"]
 
 _LARGEST = 2**40  # leaves 22 bits for each value
+_RELATIONS: tuple[Neighbours, ...] = ("add_remove", "replace", "zero_out")
+_PUBLIC_NUMBER = ("replace", "zero_out")  # the number of rows is released as it is: none may be left out
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -23,10 +26,13 @@ class Table:
     """A table inside its engine, with what is publicly known about it. Nothing is read from the values.
 
     Args:
-        data: A pandas, Polars (eager or lazy), PyArrow, DuckDB or Spark frame, or the path of a CSV or Parquet file.
+        data: A pandas, Polars (eager or lazy), PyArrow, DuckDB or Spark frame, a PyArrow dataset, or the path of a CSV
+            or Parquet file, or of several by a pattern ("people-*.csv"), whose columns are matched by name.
         bounds: (lower, upper) per column that statistics are asked of. Values outside are moved to the nearer bound.
         unit: "row", or a `Person`.
-        neighbours: "add_remove", or "replace" (the number of units is public).
+        neighbours: "add_remove"; "replace" (one unit's data change, and the number of units is public); "zero_out" (one
+            unit's rows become nothing, which adds 0 to every sum, and the number of rows is public); or None for the
+            relation of the ledger that a query is planned for, and "add_remove" without one.
         missing: "omit", or public fill values per column, such as {"age": 40}; other columns omit. NaN is missing;
             infinite values are moved to a bound.
         rows: A public guess of the number of rows, for planning and display only; a wrong one changes no answer.
@@ -46,10 +52,10 @@ class Table:
     ('count', 'count(age)', 'sum(age)')
     """
 
-    source: Source
+    source: Engine
     bounds: Mapping[str, Bounds]
     person: Person | None
-    neighbours: Neighbours
+    neighbours: Neighbours | None
     missing: Mapping[str, object]
     rows: int | None
     max_rows: int
@@ -58,17 +64,15 @@ class Table:
         self,
         data: object,
         *,
-        bounds: Mapping[str, Any],
+        bounds: Mapping[str, tuple[float, float]],
         unit: Literal["row"] | Person = "row",
-        neighbours: str = "add_remove",
-        missing: object = "omit",
+        neighbours: Neighbours | None = None,
+        missing: Literal["omit"] | Mapping[str, float | str | bool] = "omit",
         rows: int | None = None,
         max_rows: int = 2**32,
     ) -> None:
         read = read_bounds(bounds)
-        relation: Neighbours = (
-            "replace" if choice("neighbours", neighbours, ("add_remove", "replace")) == "replace" else "add_remove"
-        )
+        relation = None if neighbours is None else cast("Neighbours", choice("neighbours", neighbours, _RELATIONS))
         fill = read_missing(missing)
         guess = None if rows is None else integer("rows", rows, least=1, cure="pass a public guess, or leave it out")
         limit = integer("max_rows", max_rows, least=1, cure="pass a public limit, for example 2**32")
@@ -81,8 +85,9 @@ class Table:
             raise ArgumentError(
                 f"Person.max_rows must be at most the table's max_rows, got {person.max_rows}: lower it."
             )
-        # Under replacement the number of rows is released as it is: none may be left out.
-        source = open_source(data, every_row=relation == "replace")
+        source = open_table(data)
+        if relation in _PUBLIC_NUMBER:
+            source = source.counting_every_row()
         source.require_numbers("bounds", list(read))
         source.require("missing", list(fill))
         if person is not None:
@@ -91,6 +96,25 @@ class Table:
         facts |= {"missing": fill, "rows": guess, "max_rows": limit}
         for name, value in facts.items():
             object.__setattr__(self, name, value)
+
+    @property
+    def relation(self) -> Neighbours:
+        """The neighbouring relation, "add_remove" where none was stated."""
+        return self.neighbours or "add_remove"
+
+    def under(self, relation: Neighbours) -> "Table":
+        """The same table under a relation, where none was stated: that of a ledger.
+
+        Raises:
+            ArgumentError: The number of rows would be public, and a CSV file has blank lines.
+        """
+        if self.neighbours is not None or relation == self.relation:
+            return self
+        made = copy(self)
+        object.__setattr__(made, "neighbours", relation)
+        if relation in _PUBLIC_NUMBER:
+            object.__setattr__(made, "source", self.source.counting_every_row())
+        return made
 
     def query(
         self,
@@ -101,8 +125,8 @@ class Table:
         variance: Sequence[str] = (),
         std: Sequence[str] = (),
         covariance: Sequence[str] = (),
-        histogram: Mapping[str, Any] | None = None,
-        by: Mapping[str, Any] | None = None,
+        histogram: Mapping[str, Sequence[float | str] | Categories] | None = None,
+        by: Mapping[str, Sequence[Key]] | None = None,
     ) -> "Query":
         """Ask for statistics, any number together; they share sums and one promise. Nothing is computed yet.
 

@@ -18,7 +18,7 @@ from inid.errors import GuaranteeError, RecordError
 from inid.planning import Certificate, NoisePlan
 from inid.releasing import Release
 from inid.tables.question import Question
-from inid.tables.results import Row, record_digest
+from inid.tables.result import Row, record_digest
 
 __all__ = ["verify_result"]
 

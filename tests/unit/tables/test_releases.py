@@ -175,7 +175,7 @@ def test_a_ledger_for_people_refuses_a_table_of_rows():
 def test_a_refused_charge_asks_the_engine_nothing(monkeypatch):
     query = everything()
     ledger = inid.Ledger(total=inid.PureDP(0.1))
-    monkeypatch.setattr("inid.tables.query.run_sums", lambda *_: pytest.fail("the engine was asked"))
+    monkeypatch.setattr("inid.tables.sums.Sums.run", lambda *_: pytest.fail("the engine was asked"))
     with pytest.raises(inid.BudgetError):
         query.release(query.plan(BUDGET), ledger=ledger)
 
@@ -188,7 +188,7 @@ def test_the_charge_comes_before_the_engine_and_its_message_is_withheld(monkeypa
         assert len(ledger.history()) == 1
         raise OSError("row 17 holds a secret")
 
-    monkeypatch.setattr("inid.tables.expressions._query", broken)
+    monkeypatch.setattr("inid.tables.engines.pandas.Pandas.rows", broken)
     with pytest.raises(tables.EngineError, match="OSError") as error:
         query.release(query.plan(BUDGET), ledger=ledger)
     assert "secret" not in str(error.value)

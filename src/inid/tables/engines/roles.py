@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from inid.tables.guards import optional
+from inid.tables.engines.guarded import optional
 
 __all__ = ["Role", "is_text"]
 

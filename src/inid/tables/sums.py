@@ -1,6 +1,7 @@
 """From items to one query: integer columns first, then plain sums, the same on every engine."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise, product
 from typing import Any
 
@@ -8,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inid.fixed_point import Grid
-from inid.tables.engines import EngineError, Role, Source, guarded, optional
+from inid.tables.engines import Build, Engine, EngineError, Role, optional
 from inid.tables.facts import Bins, Categories, Key, Person
 from inid.tables.items import Item
 from inid.tables.statistics import Layout
 
-__all__ = ["Integers", "cell_names", "run_sums"]
+__all__ = ["Integers", "Sums", "cell_names"]
 
 Integers = NDArray[np.int64]
 
@@ -23,32 +24,55 @@ def cell_names(by: Mapping[str, Sequence[Key]]) -> list[tuple[tuple[str, Key], .
     return [tuple(zip(by, keys, strict=True)) for keys in product(*by.values())]
 
 
-def run_sums(
-    source: Source, layout: Layout, by: Mapping[str, Sequence[Key]], fill: Mapping[str, object], unit: Person | None
-) -> Integers:
-    """Execute the query: the exact integer sums, item by item, within an item cell by cell. Not private.
+@dataclass(frozen=True)
+class Sums:
+    """The one query of a release: the exact integer sums of a layout, item by item, within an item cell by cell.
 
-    Raises:
-        EngineError: The engine failed.
+    Attributes:
+        layout: The items.
+        by: The public keys of each column that groups.
+        fill: The public fill value of each column that has one.
+        unit: Whose rows are limited, or None.
     """
-    names = _Names(layout, by, unit, source)
-    columns = _Columns(names, layout, fill, source)
-    # Building is guarded too: pandas computes as it goes.
-    rows = guarded(lambda: source.rows(_query(source, names, columns, by, unit)), "run the query")
-    return _arranged(rows, layout.items, by, columns.shifts)
+
+    layout: Layout
+    by: Mapping[str, Sequence[Key]]
+    fill: Mapping[str, object]
+    unit: Person | None
+
+    def check(self, source: Engine) -> None:
+        """Let the engine refuse what types alone can refuse, without a look at the rows.
+
+        Raises:
+            EngineError: The engine cannot run this query.
+        """
+        source.check(self._build)
+
+    def run(self, source: Engine) -> Integers:
+        """Execute the query. Not private.
+
+        Raises:
+            EngineError: The engine failed.
+        """
+        return _arranged(source.run(self._build), self.layout.items, self.by, self._columns(source).shifts)
+
+    def _columns(self, source: Engine) -> "_Columns":
+        return _Columns(_Names(self.layout, self.by, self.unit, source), self.layout, self.fill, source)
+
+    @property
+    def _build(self) -> Build:
+        return lambda source: _query(source, self._columns(source), self.by, self.unit)
 
 
-def _query(
-    source: Source, names: "_Names", columns: "_Columns", by: Mapping[str, Sequence[Key]], unit: Person | None
-) -> Any:
+def _query(source: Engine, columns: "_Columns", by: Mapping[str, Sequence[Key]], unit: Person | None) -> Any:
     """The keys of each group, its number of rows, and its sums before their shifts."""
-    nw = optional("narwhals")
+    nw, names = optional("narwhals"), columns.names
     frame = source.columns(names.wanted).with_columns(one=nw.lit(1, dtype=nw.Int64))
     groups = list(names.keys.values())
     for column, name in names.keys.items():
         frame = frame.filter(nw.col(name).is_in(list(by[column])))
-    for stage in columns.stages:
-        frame = frame.with_columns(*stage)
+    if columns.prepared:
+        frame = frame.with_columns(*columns.prepared)
     sums = {f"sum_{at}": part for at, part in enumerate(columns.integers)}
     counted = {"one": nw.col("one")} | sums
     if not groups and unit is None:
@@ -66,7 +90,7 @@ def _query(
 class _Names:
     """The names inside the query: new ones throughout, so that no column of the table is mistaken for one of them."""
 
-    def __init__(self, layout: Layout, by: Mapping[str, Sequence[Key]], unit: Person | None, source: Source) -> None:
+    def __init__(self, layout: Layout, by: Mapping[str, Sequence[Key]], unit: Person | None, source: Engine) -> None:
         self.wanted: dict[str, tuple[str, Role]] = {}
         self.keys = {column: self._add("key", column, _role(keys)) for column, keys in by.items()}
         binned = {item.columns[0]: item.cells for item in layout.items if item.cells is not None}
@@ -90,7 +114,7 @@ class _Names:
                 column, role = self.wanted[name]
                 if role == "number" or source.is_float(column):
                     self.floats.append(name)
-        if not self.wanted:  # a frame without columns would have no rows to count
+        if not self.wanted:  # without a column there would be no rows to count
             self._add("any", next(iter(source.schema)), "raw")
 
     def _add(self, prefix: str, column: str, role: Role) -> str:
@@ -107,14 +131,16 @@ class _Columns:
     """What each row adds to each released sum, as expressions.
 
     Attributes:
-        stages: Columns to make first, one list after the other: what several sums use is computed once.
+        prepared: Columns to make first: what several sums use is computed once.
         integers: One expression per sum.
         shifts: What the integers of each sum have too much, in every row: taken off after summing.
     """
 
-    def __init__(self, names: _Names, layout: Layout, fill: Mapping[str, object], source: Source) -> None:
-        self._names, self._layout, self._fill, self._source = names, layout, fill, source
-        self.stages = [stage for stage in (self._words(), self._values(), self._factors()) if stage]
+    def __init__(self, names: _Names, layout: Layout, fill: Mapping[str, object], source: Engine) -> None:
+        self.names, self._layout, self._fill, self._source = names, layout, fill, source
+        scopes = dict.fromkeys(item.present for item in layout.items if len(item.present) > 1)
+        self._scopes = {scope: f"scope_{at}" for at, scope in enumerate(scopes)}
+        self.prepared = [*self._words(), *self._values(), *self._masks(), *self._factors()]
         parts = [part for item in layout.items for part in self._parts(item)]
         self.integers = [part for part, _ in parts]
         self.shifts = [shift for _, shift in parts]
@@ -122,23 +148,35 @@ class _Columns:
     def _words(self) -> list[Any]:
         """Categories without missing values, and people and orders without NaN, which engines sort differently."""
         nw, fill = optional("narwhals"), self._fill
-        known = {name: fill[column] for column, name in self._names.categories.items() if column in fill}
-        found = [nw.col(name).fill_null(usual).alias(name) for name, usual in known.items()]
-        return found + [nw.when(~nw.col(name).is_nan()).then(nw.col(name)).alias(name) for name in self._names.floats]
+        known = {name: fill[column] for column, name in self.names.categories.items() if column in fill}
+        roles = {name: {"str": str, "int": int, "bool": bool}[self.names.wanted[name][1]] for name in known}
+        found = [nw.col(name).fill_null(roles[name](usual)).alias(name) for name, usual in known.items()]
+        return found + [nw.when(~nw.col(name).is_nan()).then(nw.col(name)).alias(name) for name in self.names.floats]
 
     def _values(self) -> list[Any]:
         """The columns of bins without missing values."""
         binned = [item.columns[0] for item in self._layout.items if isinstance(item.cells, Bins)]
-        names = {column: self._names.numbers[column] for column in binned}
+        names = {column: self.names.numbers[column] for column in binned}
         return [
             self._source.present(name, column).fill_null(self._usual(column)).alias(f"{name}_value")
             for column, name in names.items()
         ]
 
+    def _masks(self) -> list[Any]:
+        """For each set of several columns that must be present together whether they are: once, for all its sums."""
+        nw = optional("narwhals")
+        return [
+            nw.all_horizontal(*(self._here(column) for column in scope), ignore_nulls=False).alias(name)
+            for scope, name in self._scopes.items()
+        ]
+
+    def _here(self, column: str) -> Any:
+        return ~self._source.present(self.names.numbers[column], column).is_null()
+
     def _factors(self) -> list[Any]:
         """The columns of products on their grids."""
         products = [item for item in self._layout.items if item.kind == "product"]
-        names = {column: self._names.numbers[column] for item in products for column in item.columns}
+        names = {column: self.names.numbers[column] for item in products for column in item.columns}
         grids = self._layout.factors
         return [
             (self._on_grid(column, grids[column]) - grids[column].below).alias(f"{name}_factor")
@@ -152,15 +190,13 @@ class _Columns:
 
     def _on_grid(self, column: str, grid: Grid) -> Any:
         """The column on a grid, before the shift."""
-        held = self._source.held(self._names.numbers[column], column, (grid.lower, grid.upper), self._usual(column))
+        held = self._source.held(self.names.numbers[column], column, (grid.lower, grid.upper), self._usual(column))
         return self._source.truncated(held * grid.factor - grid.offset)
 
     def _parts(self, item: Item) -> list[tuple[Any, int]]:
         """One expression and its shift per sum of the item."""
-        nw, numbers = optional("narwhals"), self._names.numbers
-        source = self._source
-        here = [~source.present(numbers[name], name).is_null() for name in item.present if name in numbers]
-        among = nw.all_horizontal(*here, ignore_nulls=False) if len(here) > 1 else here[0] if here else None
+        nw, numbers, scope = optional("narwhals"), self.names.numbers, item.present
+        among = None if not scope else self._here(scope[0]) if len(scope) == 1 else nw.col(self._scopes[scope])
         if item.cells is not None:
             return [(part.cast(nw.Int64), 0) for part in self._inside(item.columns[0], item.cells, among)]
         if item.kind == "count":
@@ -182,9 +218,9 @@ class _Columns:
         """For each cell of a histogram, whether the row lies in it."""
         nw = optional("narwhals")
         if isinstance(cells, Categories):
-            word = nw.col(self._names.categories[column])
+            word = nw.col(self.names.categories[column])
             return [word.is_in([key]).fill_null(False) for key in cells.values]
-        value, last = nw.col(f"{self._names.numbers[column]}_value"), cells.edges[-1]
+        value, last = nw.col(f"{self.names.numbers[column]}_value"), cells.edges[-1]
         inside = [
             (value >= low) & ((value <= high) if high == last else (value < high))
             for low, high in pairwise(cells.edges)

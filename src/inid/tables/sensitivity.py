@@ -3,7 +3,7 @@
 For one item (a sum whose rows add integers in [least, most], or nothing) let c = max(|least|, |most|) and
 w = max(most, 0) - min(least, 0). One person has m rows.
 
-| the item is | add_remove | replace |
+| the item is | add_remove, zero_out | replace |
 | --- | --- | --- |
 | one sum over all rows | m c | m w; most - least where every row adds and m = 1 is the unit |
 | spread over disjoint cells, l1 norm | m c | 2 m c |
@@ -15,9 +15,13 @@ norms are at most c. Replacing one changes either one cell, by at most w <= 2c, 
 most 2c, l2 at most max(w, sqrt(2) c). The triangle inequality gives the factor m; it is attained when all m rows
 coincide. Items are bounded one by one, which is exactly a box (single sums) or a set of groups (cells).
 
-Under add_remove nothing more is to be had: one row at the upper bounds of all columns moves every item by its bound at
-once. Under replace it cannot: a row that changes the count (it had no value, or another cell) moves its sums by c, not
-w; and no pair of rows moves all products of two columns by their widths. `joint_sets` bounds the items together.
+Under zero_out a row becomes nothing, which adds 0 to every sum: the bounds of add_remove. The number of rows, nothings
+included, is public: where the unit is a row and all rows count, the count does not move.
+
+Under add_remove and zero_out nothing more is to be had: one row at the upper bounds of all columns moves every item by
+its bound at once. Under replace it cannot: a row that changes the count (it had no value, or another cell) moves its
+sums by c, not w; and no pair of rows moves all products of two columns by their widths. `joint_sets` bounds the items
+together.
 
 Each touched cell may also move by the rounding of a large integer to a float, so that slack is added per touched cell.
 """
@@ -54,7 +58,7 @@ def candidate_sets(
     Args:
         items: What is released.
         cells: The number of cells that groups split the rows into; rows in none of them add nothing. 0: no groups.
-        neighbours: "add_remove" or "replace".
+        neighbours: The relation.
         rows: The rows of one person.
         whole_rows: The unit is a row, so that replacing one leaves the number of rows as it was.
         max_rows: The number of rows up to which sums are exact.
@@ -103,9 +107,9 @@ def joint_sets(
         weights: What a unit of error costs, one per item.
 
     Returns:
-        Nothing under add_remove, where the box and the groups are attained.
+        Nothing under add_remove and zero_out, where the box and the groups are attained.
     """
-    if neighbours == "add_remove":
+    if neighbours != "replace":
         return []
     items, alpha = layout.items, np.array(weights)
     if not (whole_rows and not cells and all(item.always for item in items)):
@@ -223,8 +227,9 @@ def _ellipsoid(items: tuple[Item, ...], radii: Floats, counts: Sequence[int] | N
 
 
 def _single(item: Item, neighbours: Neighbours, rows: int, whole_rows: bool, max_rows: int) -> float:
-    if neighbours == "add_remove":
-        units = rows * item.size
+    if neighbours != "replace":
+        public = neighbours == "zero_out" and whole_rows and item.always and item.kind == "count"
+        units = 0 if public else rows * item.size
     elif whole_rows and item.always:
         units = item.most - item.least
     else:
@@ -234,9 +239,9 @@ def _single(item: Item, neighbours: Neighbours, rows: int, whole_rows: bool, max
 
 
 def _spread(item: Item, norm: str, neighbours: Neighbours, rows: int, max_rows: int) -> float:
-    touched = rows if neighbours == "add_remove" else 2 * rows
+    touched = 2 * rows if neighbours == "replace" else rows
     slack = touched * conversion_slack(largest_sum(item, max_rows))
-    if neighbours == "add_remove":
+    if neighbours != "replace":
         return _value(rows * item.size + slack, item.step)
     if norm == "l1":
         return _value(2 * rows * item.size + slack, item.step)

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from inid.planning import Certificate, Comparison, NoisePlan, plan
+from inid.errors import ArgumentError
+from inid.planning import Certificate, Comparison, NoisePlan, plan, plan_for_accuracy
 from inid.planning.text import aligned
 from inid.promises import Budget
 from inid.sets import Sensitivity
-from inid.tables.statistics import Layout, slopes
+from inid.tables.statistics import Layout, rounding, slopes
 
-__all__ = ["StatisticPlan", "TablePlan", "make_plan"]
+__all__ = ["StatisticPlan", "TableAccuracy", "TablePlan", "make_plan", "plan_accuracy"]
 
 _NOTHING = 1.001  # a gain below 0.1 % is called none
 _ROWS = 40
@@ -153,6 +154,25 @@ class TablePlan:
         )
 
 
+@dataclass(frozen=True)
+class TableAccuracy:
+    """The cheapest plan with which every statistic is within its tolerance. Made by `Query.plan_for_accuracy`.
+
+    Attributes:
+        plan: The cheapest; its budget is what the accuracy costs.
+        alternatives: Every plan that was found, the cheapest first.
+        reason: One sentence.
+    """
+
+    plan: TablePlan
+    alternatives: tuple[TablePlan, ...]
+    reason: str
+
+    def __str__(self) -> str:
+        costs = "\n".join(f"  {p.mechanism:<8}  {p.budget}" for p in self.alternatives)
+        return f"{self.reason}\n{costs}"
+
+
 def make_plan(
     layout: Layout,
     sets: Callable[[Sequence[float]], Sequence[Sensitivity]],
@@ -173,27 +193,111 @@ def make_plan(
     p = 2, and for statistics made of one sum, that is exact; the noises of a ratio are symmetric and independent, so
     for p < 2 the sum of their E|J T|^p is at least E|sum of J T|^p.
     """
-    moves = [slopes(statistic, layout, rows / cells) for statistic in layout.statistics]
+    weighing = _weighing(layout, tolerances, rows / cells, order)
+    known = sets(weighing.weights)
+    noise, iid, spr = (
+        _best(known, budget, mechanism, kind, weighing.weights, order) for kind in (allocation, "iid", "spr")
+    )
+    return _described(layout, weighing, tolerances, rows, noise, iid, spr, stated=stated)
+
+
+def plan_accuracy(
+    layout: Layout,
+    sets: Callable[[Sequence[float]], Sequence[Sensitivity]],
+    tolerances: list[float],
+    rows: int,
+    cells: int,
+    *,
+    stated: bool,
+    failure: float,
+    delta: float | None,
+) -> TableAccuracy:
+    """The cheapest noise with which every statistic is within its tolerance; see `Query.plan_for_accuracy`."""
+    limits, most = [math.inf] * len(layout.items), 1
+    for statistic, limit in zip(layout.statistics, tolerances, strict=True):
+        left = limit - rounding(statistic, layout, rows / cells)
+        if not left > 0:
+            raise ArgumentError(
+                f"the tolerance of {statistic.label} must exceed the rounding of its values, got {limit:g}: widen it, "
+                "or state a smaller max_rows."
+            )
+        moves = {at: slope for at, slope in slopes(statistic, layout, rows / cells).items() if slope}
+        most = max(most, len(moves))
+        for at, slope in moves.items():
+            limits[at] = min(limits[at], left / (len(moves) * slope))
+    # A sum that moves no answer to first order may be as wrong as the others are together.
+    largest = max(limit for limit in limits if limit < math.inf)
+    limits = [limit if limit < math.inf else largest for limit in limits]
+    answers = [
+        plan_for_accuracy(s, limits, failure=failure / most, delta=delta) for s in sets([1 / at for at in limits])
+    ]
+    best = min(answers, key=lambda answer: float(answer.plan.budget.to_dict()["epsilon"]))
+    weighing = _weighing(layout, tolerances, rows / cells, 2.0)
+
+    def made(noise: NoisePlan) -> TablePlan:
+        baselines = (
+            _best([noise.sensitivity], noise.budget, "auto", kind, weighing.weights, 2.0) for kind in ("iid", "spr")
+        )
+        return _described(layout, weighing, tolerances, rows, noise, *baselines, stated=stated)
+
+    return TableAccuracy(made(best.plan), tuple(made(noise) for noise in best.alternatives), best.reason)
+
+
+@dataclass(frozen=True)
+class _Weighing:
+    """What each sum's error does to the statistics: slopes, their parts in each sum's weight, and the weights."""
+
+    moves: list[dict[int, float]]
+    parts: list[dict[int, float]]
+    powers: list[float]
+    weights: list[float]
+
+
+def _weighing(layout: Layout, tolerances: list[float], rows: float, order: float) -> _Weighing:
+    moves = [slopes(statistic, layout, rows) for statistic in layout.statistics]
     ratios = [{at: slope / limit for at, slope in move.items()} for move, limit in zip(moves, tolerances, strict=True)]
     # Relative to the largest, so that no power leaves the range of floats.
-    largest = [max(ratio.get(at, 0.0) for ratio in ratios) for at in range(len(layout.items))]
+    largest = [0.0] * len(layout.items)
+    for ratio in ratios:
+        for at, value in ratio.items():
+            largest[at] = max(largest[at], value)
     parts = [{at: (value / largest[at]) ** order for at, value in ratio.items()} for ratio in ratios]
-    powers = [math.fsum(part.get(at, 0.0) for part in parts) for at in range(len(layout.items))]
+    shares: list[list[float]] = [[] for _ in layout.items]
+    for part in parts:
+        for at, value in part.items():
+            shares[at].append(value)
+    powers = [math.fsum(share) for share in shares]
     weights = [most * power ** (1 / order) for most, power in zip(largest, powers, strict=True)]
-    known = sets(weights)
+    return _Weighing(moves, parts, powers, weights)
 
-    def best(kind: str) -> NoisePlan:
-        drafts = [_draft(s, budget, mechanism, kind, weights, order) for s in known]
-        return min(drafts, key=lambda draft: draft.log2_error)
 
-    noise, iid, spr = best(allocation), best("iid"), best("spr")
+def _best(
+    sets: Sequence[Sensitivity], budget: Budget, mechanism: str, kind: str, weights: list[float], order: float
+) -> NoisePlan:
+    """The plan with the set that gives the least error."""
+    drafts = [_draft(s, budget, mechanism, kind, weights, order) for s in sets]
+    return min(drafts, key=lambda draft: draft.log2_error)
+
+
+def _described(
+    layout: Layout,
+    weighing: _Weighing,
+    tolerances: list[float],
+    rows: int,
+    noise: NoisePlan,
+    iid: NoisePlan,
+    spr: NoisePlan,
+    *,
+    stated: bool,
+) -> TablePlan:
+    """What a plan of the sums means for each statistic."""
     # One row per item, so the size of an item's group multiplies its share.
     sizes = [1 if noise.cells.counts is None else int(noise.cells.counts[at]) for at in range(len(layout.items))]
     shares = [float(share) * size for share, size in zip(noise.row_shares, sizes, strict=True)]
     entries = []
-    for statistic, move, part, limit in zip(layout.statistics, moves, parts, tolerances, strict=True):
+    for statistic, move, part, limit in zip(layout.statistics, weighing.moves, weighing.parts, tolerances, strict=True):
         error, equal, split = (_error(made, move) for made in (noise, iid, spr))
-        share = math.fsum(shares[at] * value / powers[at] for at, value in part.items())
+        share = math.fsum(shares[at] * value / weighing.powers[at] for at, value in part.items())
         column = ",".join(statistic.columns)
         entries.append(StatisticPlan(statistic.kind, column, limit, error, equal, split, share))
     return TablePlan(noise, tuple(entries), rows, stated, iid, spr)

@@ -2,14 +2,16 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from inid.planning import Certificate
 from inid.releasing import Release
-from inid.tables.plans import TablePlan
+from inid.tables.engines import Engine
+from inid.tables.plan import TablePlan
 
 if TYPE_CHECKING:
     from inid.accounting import Ledger
@@ -46,21 +48,31 @@ class Result:
     """Private answers.
 
     Attributes:
-        frame: The answers as pandas, Polars or Spark frame, as the table was; as PyArrow table for PyArrow, DuckDB and
-            files.
-        rows: The same as a tuple of `Row`.
+        rows: One `Row` per answer.
         plan: The plan by which the noise was drawn.
         release: The noisy sums themselves; every answer is made of them.
         level: The probability with which each interval holds the exact answer.
         question: What was asked, with the public facts.
     """
 
-    frame: Any
     rows: tuple[Row, ...]
     plan: TablePlan
     release: Release
     level: float
     question: "Question"
+    source: Engine = field(repr=False)
+
+    @cached_property
+    def frame(self) -> Any:
+        """The answers as a pandas, Polars or Spark frame, as the table was; a PyArrow table for PyArrow, DuckDB, files.
+
+        Made when it is first asked for: an engine that fails here loses no answer, since `rows` holds the same.
+        """
+        return self.source.answer({name: [getattr(row, name) for row in self.rows] for name in Row._fields})
+
+    def to_frame(self) -> Any:
+        """The same as `frame`."""
+        return self.frame
 
     @property
     def certificate(self) -> Certificate:

@@ -1,0 +1,187 @@
+"""What the rest of `tables` asks of an engine; each engine answers in a file of its own.
+
+Only names and types of columns are looked at before the one query of a release; values never. (A CSV file has no types
+and no certain rows: `csv_files` states what is looked at there.)
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from inid.arguments import shown
+from inid.errors import ArgumentError
+from inid.tables.engines.guarded import guarded, optional
+from inid.tables.engines.roles import Role, is_text
+from inid.tables.facts import Bounds, Key
+
+__all__ = ["Build", "Engine", "schema_of"]
+
+Build = Callable[["Engine"], Any]  # a query as a narwhals frame, made for the engine that is passed
+
+
+class Engine(ABC):
+    """A table inside its engine.
+
+    Attributes:
+        schema: The type of each column, in narwhals' words.
+        text: The columns hold text: numbers are parsed where they are used.
+    """
+
+    text = False
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        if not schema:
+            raise ArgumentError("a table needs at least one column: a frame without columns has no rows to count.")
+        self.schema = schema
+
+    def __repr__(self) -> str:  # frames print their values, and types their categories
+        return f"{type(self).__name__}({len(self.schema)} columns)"
+
+    # What each engine does in its own way.
+
+    @abstractmethod
+    def columns(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
+        """A narwhals frame with exactly these columns, under new names, each typed for its role.
+
+        Args:
+            wanted: For each new name the column and what it is used for: "number" (a double), a key ("str", "int" of 64
+                bits, "bool"), a "person" or an "order" (texts are told apart, and sorted, by their letters), or "raw".
+        """
+
+    @abstractmethod
+    def rows(self, query: Any) -> list[tuple[Any, ...]]:
+        """Execute a query and return its rows as Python values."""
+
+    @abstractmethod
+    def answer(self, columns: Mapping[str, list[Any]]) -> Any:
+        """A small table as a frame of the user's own kind."""
+
+    @abstractmethod
+    def truncated(self, expression: Any) -> Any:
+        """Doubles that are not negative as whole numbers, without their fractions."""
+
+    def held(self, name: str, column: str, bounds: Bounds, usual: float) -> Any:
+        """The doubles of a column, moved into bounds; missing ones are replaced first, since engines clip NaN apart."""
+        value = optional("narwhals").col(name)
+        present = value.fill_nan(usual) if self.may_hold_nan(column) else value
+        return present.fill_null(usual).clip(*bounds)
+
+    def run(self, build: Build, what: str = "run the query") -> list[tuple[Any, ...]]:
+        """Make a query and execute it. Making it is guarded too: pandas computes as it goes.
+
+        Raises:
+            EngineError: The engine failed.
+        """
+        return guarded(lambda: self.rows(build(self)), what)
+
+    def check(self, build: Build) -> None:
+        """Make a query and have its types checked, without a look at the rows: before anything is charged.
+
+        Raises:
+            EngineError: The engine cannot run it, whatever the rows are.
+        """
+        guarded(lambda: build(self).collect_schema(), "prepare the query, so nothing was charged")
+
+    def counting_every_row(self) -> "Engine":
+        """The same table, for relations under which the number of rows is released as it is: none may be left out."""
+        return self
+
+    # What types say.
+
+    def is_float(self, column: str) -> bool:
+        """Whether the column, as it is, can hold NaN."""
+        return bool(self.schema[column].is_float())
+
+    def may_hold_nan(self, column: str) -> bool:
+        """Whether the column, read as a number, can hold NaN."""
+        return self.is_float(column)
+
+    def present(self, name: str, column: str) -> Any:
+        """The doubles of a column, called `name` in the query, with null for NaN: both are missing values."""
+        value = optional("narwhals").col(name)
+        return value.fill_nan(None) if self.may_hold_nan(column) else value
+
+    def _holds_numbers(self, column: str) -> bool:
+        kind = self.schema[column]
+        return bool(kind.is_numeric() or kind == optional("narwhals").Boolean)
+
+    def _holds_keys(self, column: str, key: type) -> bool:
+        kind = self.schema[column]
+        fits = {str: is_text(kind), bool: kind == optional("narwhals").Boolean, int: kind.is_integer()}
+        return bool(fits[key])
+
+    def _holds_single_values(self, column: str) -> bool:
+        kind = self.schema[column]
+        return not bool(kind.is_nested() or kind == optional("narwhals").Object)
+
+    def _hint(self) -> str:
+        return f"it has {', '.join(map(str, list(self.schema)[:12]))}"
+
+    # What is refused, from names and types alone.
+
+    def require(self, name: str, columns: Sequence[str]) -> None:
+        """Refuse unknown columns.
+
+        Raises:
+            ArgumentError: A column does not exist.
+        """
+        for column in columns:
+            if column not in self.schema:
+                raise ArgumentError(f"{name} names the column {shown(column)}, which the table lacks: {self._hint()}.")
+
+    def require_numbers(self, name: str, columns: Sequence[str]) -> None:
+        """Refuse columns whose type is not numeric.
+
+        Raises:
+            ArgumentError: A column is unknown or holds something else than numbers.
+        """
+        self.require(name, columns)
+        for column in columns:
+            if not self._holds_numbers(column):
+                what = _name(self.schema[column])
+                raise ArgumentError(f"{name} names {column!r}, which holds {what}, not numbers: cast the column first.")
+
+    def require_keys(self, name: str, column: str, keys: Sequence[Key]) -> None:
+        """Refuse keys of another kind than the column's.
+
+        Raises:
+            ArgumentError: The column is unknown, or its type cannot equal the keys.
+        """
+        self.require(name, [column])
+        if not self._holds_keys(column, type(keys[0])):
+            kinds = {str: "strings", bool: "booleans", int: "whole numbers"}[type(keys[0])]
+            raise ArgumentError(
+                f"{name} has keys that are {kinds}, but {column!r} holds {_name(self.schema[column])}: "
+                "cast one of the two."
+            )
+
+    def require_single(self, name: str, columns: Sequence[str]) -> None:
+        """Refuse columns of several values each, whose order engines decide by the types inside.
+
+        Raises:
+            ArgumentError: A column is unknown or holds lists, structs or the like.
+        """
+        self.require(name, columns)
+        for column in columns:
+            if not self._holds_single_values(column):
+                raise ArgumentError(
+                    f"{name} names {column!r}, which holds {_name(self.schema[column])}: "
+                    "make it a column of single values."
+                )
+
+
+def _name(kind: Any) -> str:
+    """What a type is called; some print their categories, which are values."""
+    return str(kind).partition("(")[0]
+
+
+def schema_of(frame: Any, names: Sequence[str]) -> dict[str, Any]:
+    """The types of a narwhals frame's columns, under the names by which the user knows them.
+
+    Raises:
+        ArgumentError: A name is used twice. (Some engines would take either column.)
+    """
+    if len(set(names)) != len(names):
+        raise ArgumentError("a table cannot be made of this frame: its columns need names, each column named once.")
+    kinds = guarded(lambda: list(frame.collect_schema().values()), "read the columns")
+    return dict(zip(names, kinds, strict=True))

@@ -1,0 +1,162 @@
+"""DuckDB: relations of the user's, files, and PyArrow's tables and datasets, which DuckDB reads without a copy.
+
+(Engines differ in what PyArrow's own kernels do at the edges; so they are not used.)
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+from inid.errors import ArgumentError
+from inid.tables.engines.base import Build, Engine, schema_of
+from inid.tables.engines.csv_files import CsvFiles, escaped, found_files, read_csv_files
+from inid.tables.engines.duckdb_columns import parsed, plain
+from inid.tables.engines.duckdb_settings import ONE_AT_A_TIME, connect, without_statistics
+from inid.tables.engines.guarded import guarded, optional
+from inid.tables.engines.roles import Role
+from inid.tables.engines.sql_engine import SqlEngine
+
+__all__ = ["DuckDB", "DuckDBCsv", "DuckDBRelation", "open_arrow", "open_path"]
+
+_READERS = {".parquet": "parquet", ".pq": "parquet", ".csv": ",", ".tsv": "\t"}
+_COMPRESSED = (".gz", ".zst")
+
+
+class DuckDB(SqlEngine):
+    """A relation on a connection of our own."""
+
+    def __init__(self, relation: Any, names: list[str] | None = None) -> None:
+        self._relation = relation
+        # A connection runs one statement at a time; a second thread's would end the first one's.
+        self._lock: Any = RLock()
+        super().__init__(schema_of(optional("narwhals").from_native(relation), names or list(relation.columns)))
+
+    def columns(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
+        parts = [f'{self._sql(column, role)} AS "{new}"' for new, (column, role) in wanted.items()]
+        return optional("narwhals").from_native(self._relation.project(", ".join(parts)))
+
+    def _sql(self, column: str, role: Role) -> str:
+        return plain(column, role, self.schema[column])
+
+    def may_hold_nan(self, column: str) -> bool:
+        return False  # made null where the column is read
+
+    def truncated(self, expression: Any) -> Any:
+        return expression.floor().cast(optional("narwhals").Int64)  # the cast rounds
+
+    def run(self, build: Build, what: str = "run the query") -> list[tuple[Any, ...]]:
+        with self._lock:
+            return super().run(build, what)
+
+    def check(self, build: Build) -> None:
+        with self._lock:
+            super().check(build)
+
+    def rows(self, query: Any) -> list[tuple[Any, ...]]:
+        return list(query.collect().iter_rows())
+
+    def answer(self, columns: Mapping[str, list[Any]]) -> Any:
+        return optional("pyarrow").table(dict(columns))
+
+
+class DuckDBRelation(DuckDB):
+    """A relation on a connection of the user's, with the user's settings.
+
+    Raises:
+        EngineError: The connection has settings under which no query is safe: known before anything is charged.
+    """
+
+    def __init__(self, relation: Any) -> None:
+        with ONE_AT_A_TIME:
+            guarded(lambda: self._try_settings(relation), "read the settings of its connection")
+            super().__init__(relation)
+        self._lock = ONE_AT_A_TIME  # several tables may share the connection
+
+    @staticmethod
+    def _try_settings(relation: Any) -> None:
+        with without_statistics(relation):
+            pass
+
+    def rows(self, query: Any) -> list[tuple[Any, ...]]:
+        with without_statistics(self._relation):
+            return super().rows(query)
+
+
+class DuckDBCsv(DuckDB):
+    """The texts of CSV files; numbers are parsed where they are used."""
+
+    text = True
+
+    def __init__(self, connection: Any, files: CsvFiles, *, every_row: bool = False) -> None:
+        self._connection, self._files = connection, files
+        relation = guarded(lambda: files.relation(connection, every_row=every_row), "read the file")
+        super().__init__(relation, list(files.names))
+
+    def counting_every_row(self) -> Engine:
+        if self._files.blank:
+            raise ArgumentError(
+                "the file has a blank line, which is no row, but the number of rows is to be public: remove blank "
+                "lines, or use Parquet."
+            )
+        return DuckDBCsv(self._connection.cursor(), self._files, every_row=True)
+
+    def _sql(self, column: str, role: Role) -> str:
+        return parsed(column, role)
+
+    def is_float(self, column: str) -> bool:
+        return False
+
+    def may_hold_nan(self, column: str) -> bool:
+        return True  # a text may say so
+
+    def _holds_numbers(self, column: str) -> bool:
+        return True
+
+    def _holds_keys(self, column: str, key: type) -> bool:
+        return True
+
+    def _hint(self) -> str:
+        return "look at its first line"  # without a header line the names would be somebody's values
+
+
+def open_arrow(data: Any) -> Engine:
+    """A PyArrow table, batch or dataset.
+
+    Raises:
+        ArgumentError: Something else of PyArrow's, such as a reader, which can be read only once.
+    """
+    arrow = optional("pyarrow")
+    if not isinstance(data, (arrow.Table, arrow.RecordBatch, optional("pyarrow.dataset").Dataset)):
+        raise ArgumentError(
+            f"a table cannot be made of PyArrow's {type(data).__name__}: pass a Table, a RecordBatch or a Dataset."
+        )
+    names = list(data.schema.names)
+    if not names:
+        raise ArgumentError("a table needs at least one column: a frame without columns has no rows to count.")
+    if len({name.casefold() for name in names}) != len(names):
+        raise ArgumentError(
+            "a table cannot be made of this data: its columns need names, each column named once, and not by upper or "
+            "lower case alone."
+        )
+    return DuckDB(guarded(lambda: connect().from_arrow(data), "read the table"), names)
+
+
+def open_path(path: str) -> Engine:
+    """A CSV or Parquet file, or several by a pattern such as "people-*.csv"; columns are matched by name.
+
+    Raises:
+        ArgumentError: There is no such file, its name does not say what it is, or a CSV file's rows are not certain.
+        EngineError: The file cannot be read.
+    """
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    ending = next((suffix for suffix in reversed(suffixes) if suffix not in _COMPRESSED), "")
+    if ending not in _READERS:
+        raise ArgumentError(f"the file {path!r} must be named .csv or .parquet, so that it is known how to read it.")
+    paths = found_files(path)
+    connection = guarded(connect, "start")
+    if _READERS[ending] != "parquet":
+        return DuckDBCsv(connection, read_csv_files(connection, paths, _READERS[ending]))
+    # Of several files the types of all decide: cast to the first one's, a single value might stop the query.
+    names = [escaped(name) for name in paths]
+    return DuckDB(guarded(lambda: connection.read_parquet(names, union_by_name=True), "read the file"))

@@ -1,0 +1,47 @@
+"""The columns of a DuckDB relation as SQL, each typed for its role."""
+
+from typing import Any
+
+from inid.tables.engines.roles import Role, is_text
+
+__all__ = ["parsed", "plain"]
+
+
+def plain(column: str, role: Role, kind: Any) -> str:
+    """SQL that reads a typed column for its role. Texts are compared letter by letter, whatever their collation.
+
+    Under a collation that takes "f" for "F" a group would be called by either, whichever row comes first.
+    """
+    name = _quoted(column)
+    if role == "str" or (role in ("person", "order") and is_text(kind)):
+        return f'CAST({name} AS VARCHAR) COLLATE "binary"'
+    if kind.is_float() and role in ("number", "person", "order"):
+        return f"CASE WHEN isnan({name}) THEN NULL ELSE CAST({name} AS DOUBLE) END"
+    if role == "int":  # a whole number beyond 64 bits equals no key
+        return f"TRY_CAST({name} AS BIGINT)"
+    return f"CAST({name} AS DOUBLE)" if role == "number" else name
+
+
+def parsed(column: str, role: Role) -> str:
+    """SQL that reads a column of text for its role; what does not parse is missing.
+
+    The trim is more than tidiness: DuckDB turns a bare TRY_CAST of a CSV column into the type of the column itself, and
+    then a value that does not parse stops the query.
+    """
+    name = _quoted(column)
+    text = f"trim({name})"
+    if role == "number":
+        words = f"CASE lower({text}) WHEN 'true' THEN 1.0 WHEN 'false' THEN 0.0 END"
+        return f"coalesce(TRY_CAST({text} AS DOUBLE), {words}::DOUBLE)"
+    if role == "int":
+        # The cast alone would round 1.7 to 2.
+        return f"CASE WHEN regexp_full_match({text}, '[+-]?[0-9]+([.]0*)?') THEN TRY_CAST({text} AS BIGINT) END"
+    if role == "bool":
+        return f"TRY_CAST({text} AS BOOLEAN)"
+    if role == "order":  # NaN is missing, as in a column of numbers
+        return f"CASE WHEN isnan(TRY_CAST({text} AS DOUBLE)) THEN NULL ELSE {name} END"
+    return name
+
+
+def _quoted(column: str) -> str:
+    return '"' + column.replace('"', '""') + '"'

@@ -1,0 +1,230 @@
+"""The columns of a pandas frame, each typed for its role: what a value becomes depends on that value alone.
+
+pandas has three families of types, and objects of any kind. They differ in what they do with large whole numbers, with
+-0.0 and with what is missing, and some of them stop at a single value: so what they could stumble over is read here.
+Whole numbers, floats, booleans and objects turn into one another by the values of a column, so they are read alike: a
+number equals whole-number keys only, a boolean only boolean ones, and anything else only string keys, by its text.
+Strings go to pandas as keys only: pandas compares strings only up to a NUL, unless some value is missing, so people and
+orders that are texts go as numbers.
+"""
+
+import datetime as dt
+import math
+from collections.abc import Callable, Hashable, Iterable
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Integral, Number, Real
+from typing import Any
+
+import numpy as np
+
+from inid.arguments import Floats
+from inid.tables.engines.guarded import optional
+from inid.tables.engines.roles import Role, is_text
+
+__all__ = ["typed"]
+
+_END = 2**63  # of the whole numbers that 64 bits hold
+_BOOLS = (bool, np.bool_)
+# What pandas would make a column of its own type of, were it not for some other value.
+_TYPED = (Number, np.generic, dt.datetime, dt.timedelta)
+
+
+def typed(values: Any, role: Role, kind: Any) -> Any:
+    """An array of the values of a series, for its role; what does not fit the role is missing.
+
+    Args:
+        values: A pandas series.
+        role: What it is used for.
+        kind: Its type as narwhals tells it; that of objects is ignored, since it is read from the values.
+    """
+    pandas = optional("pandas")
+    if values.dtype == object:
+        return _objects(values, role)
+    if role == "number":
+        return _numbers(values)
+    if isinstance(values.dtype, pandas.CategoricalDtype):
+        return _categories(values, role)
+    if kind == optional("narwhals").Boolean:
+        return _truths(values, role)
+    if kind.is_numeric() and role in ("str", "bool"):
+        return _nothing(len(values), role)
+    if kind.is_float() and role in ("person", "order"):
+        return _numbers(values)
+    if kind.is_float() and role == "int":
+        return _whole(_numbers(values))
+    if kind.is_integer() and role == "int":
+        return _integers(values, unsigned=kind.is_unsigned_integer())
+    arrow = isinstance(values.dtype, pandas.ArrowDtype)
+    if is_text(kind) and (arrow or getattr(values.dtype, "storage", None) == "python"):
+        return _strings(_words(values)) if role == "str" else _ranks(_words(values))
+    return values.array
+
+
+def _nothing(rows: int, role: Role) -> Any:
+    """A column of the role's type in which every value is missing."""
+    pandas = optional("pandas")
+    kind = {"str": pandas.StringDtype("python"), "bool": "boolean"}.get(role, "Int64")
+    return pandas.array([None] * rows, dtype=kind)
+
+
+def _truths(values: Any, role: Role) -> Any:
+    """Booleans of any family; as people and orders they are 0 and 1."""
+    if role in ("str", "int"):
+        return _nothing(len(values), role)
+    if role == "raw":
+        return values.array
+    missing = values.isna().to_numpy(dtype=bool)
+    truths = values.to_numpy(dtype=bool, na_value=False)
+    arrays = optional("pandas").arrays
+    return (
+        arrays.BooleanArray(truths, missing)
+        if role == "bool"
+        else arrays.IntegerArray(truths.astype(np.int64), missing)
+    )
+
+
+def _numbers(values: Any) -> Floats:
+    """Doubles, with NaN for what is missing."""
+    return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
+
+
+def _whole(values: Floats) -> Any:
+    """The doubles that are whole numbers of 64 bits."""
+    fits = (values >= -_END) & (values < _END) & (np.floor(values) == values)
+    return optional("pandas").arrays.IntegerArray(np.where(fits, values, 0.0).astype(np.int64), ~fits)
+
+
+def _integers(values: Any, *, unsigned: bool) -> Any:
+    """Whole numbers of 64 bits exactly: pandas may compare those without a sign with keys as doubles, or refuse."""
+    missing = values.isna().to_numpy(dtype=bool)
+    numbers = values.to_numpy(dtype=np.uint64 if unsigned else np.int64, na_value=0)
+    if unsigned:
+        missing |= numbers >= np.uint64(_END)
+        numbers = np.where(missing, np.uint64(0), numbers).astype(np.int64)
+    return optional("pandas").arrays.IntegerArray(numbers, missing)
+
+
+def _objects(values: Any, role: Role) -> Any:
+    """Objects have no type of their own: each is taken for what it is."""
+    pandas = optional("pandas")
+    if role == "number":
+        return np.array(_each(_double, values), dtype=np.float64)
+    if role == "str":
+        return _strings(_each(_key_text, values))
+    if role == "order":
+        return _ranks(_each(_place_in_order, values))
+    if role == "person":
+        return _places(values)
+    if role == "bool":
+        return pandas.array([bool(v) if isinstance(v, _BOOLS) else None for v in values], dtype="boolean")
+    if role == "int":
+        return pandas.array(_each(_whole_number, values), dtype="Int64")
+    return values.array
+
+
+def _each(read: Callable[[Any], Any], values: Iterable[Any]) -> list[Any]:
+    """What each value is read as; None for what cannot be read, whatever it raises."""
+    return [_attempt(read, value) for value in values]
+
+
+def _attempt(read: Callable[[Any], Any], value: Any) -> Any:
+    try:
+        return read(value)
+    except Exception:  # noqa: BLE001 - an object may raise anything, and one value must not stop the query
+        return None
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or value is optional("pandas").NA or (isinstance(value, (Real, Decimal)) and math.isnan(value))
+
+
+def _double(value: Any) -> float:
+    """A number or a boolean; anything else is missing."""
+    if _is_missing(value) or not _is_number(value):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:  # a whole number or a fraction beyond every float
+        return math.inf if value > 0 else -math.inf
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (Real, Decimal, *_BOOLS))
+
+
+def _whole_number(value: Any) -> int | None:
+    """A whole number of 64 bits, also one that is written as a float, as pandas does beside a missing value."""
+    if isinstance(value, _BOOLS) or not _is_number(value):
+        return None
+    whole: int = math.trunc(value)
+    return whole if whole == value and -_END <= whole < _END else None
+
+
+def _key_text(value: Any) -> str | None:
+    """The text of what is neither a number nor a boolean nor a time."""
+    if isinstance(value, (str, bytes)):
+        return _text(value)
+    return None if value is None or value is optional("pandas").NA or isinstance(value, _TYPED) else _text(value)
+
+
+def _exact(value: Any) -> int | float | Fraction:
+    """A number of a type that compares with the others exactly."""
+    if isinstance(value, (Integral, *_BOOLS)):
+        return int(value)
+    return Fraction(value) if isinstance(value, Decimal) and value.is_finite() else float(value)
+
+
+def _place_in_order(value: Any) -> tuple[int, Any] | None:
+    """Numbers by size, then everything else by its text."""
+    if _is_missing(value) or value is optional("pandas").NaT:
+        return None
+    if _is_number(value):
+        return (0, _exact(value))
+    word = _text(value)
+    return None if word is None else (1, word)
+
+
+def _categories(values: Any, role: Role) -> Any:
+    """Categories by their texts; as people by their positions, which tell apart what has the same text."""
+    codes = values.cat.codes.to_numpy(dtype=np.int64)
+    if role == "person":
+        return optional("pandas").arrays.IntegerArray(codes, codes < 0)
+    # The last one stands for what is missing, whose position is -1.
+    words = np.array([*map(_text, values.cat.categories), None], dtype=object)[codes].tolist()
+    return _ranks(words) if role == "order" else _strings(words)
+
+
+def _words(values: Any) -> list[str | None]:
+    """The text of each value; None for what has none."""
+    here = ~values.isna().to_numpy(dtype=bool)
+    return [_text(value) if known else None for value, known in zip(values, here, strict=True)]
+
+
+def _strings(words: list[str | None]) -> Any:
+    """Python's own strings: those of Arrow cannot hold every one."""
+    pandas = optional("pandas")
+    return pandas.array(words, dtype=pandas.StringDtype("python"))
+
+
+def _ranks(words: list[Any]) -> Any:
+    """The place of each text, or of each entry of an order, among all of them: equal for equal ones."""
+    places = {word: at for at, word in enumerate(sorted({word for word in words if word is not None}))}
+    return optional("pandas").array([None if word is None else places[word] for word in words], dtype="Int64")
+
+
+def _text(value: Any) -> str | None:
+    word: str | None = _attempt(lambda one: one.decode() if isinstance(one, bytes) else str(one), value)
+    return word
+
+
+def _places(values: Any) -> Any:
+    """People by equality: for each value the place of the first one that equals it; without a hash it is nobody."""
+    known: dict[Hashable, int] = {}
+    here = ~values.isna().to_numpy(dtype=bool)
+
+    def place(value: Any) -> int:
+        return known.setdefault((isinstance(value, _BOOLS), value), len(known))  # Python takes True for 1
+
+    places = [_attempt(place, value) if present else None for value, present in zip(values, here, strict=True)]
+    return optional("pandas").array(places, dtype="Int64")

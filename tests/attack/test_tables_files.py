@@ -1,0 +1,148 @@
+"""Files: one row of a file is one row of the table, or the file is refused; and it is the file that was named."""
+
+import csv
+import gzip
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+import inid
+from inid import tables
+from inid.tables.engines import csv_files
+
+BOUNDS = {"x": (0, 10)}
+
+
+def counted(path, **facts):
+    return tables.Table(path, bounds=BOUNDS, **facts).query(count=True, sum=["x"]).exact_sums().tolist()[0]
+
+
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace", "zero_out", None])
+@pytest.mark.parametrize("writer", ["pandas", "csv"])
+def test_a_carriage_return_that_programs_leave_unquoted_is_refused(tmp_path, writer, neighbours):
+    """It splits one row into many: one person would count four times."""
+    path = tmp_path / "people.csv"
+    rows = [("ann\r1\r2\r3", 1), ("bob", 2)]
+    if writer == "pandas":
+        pd.DataFrame(rows, columns=["k", "x"]).to_csv(path, index=False)
+    else:
+        with path.open("w", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows([("k", "x"), *rows])
+    if b'"ann' in path.read_bytes():
+        assert counted(path, neighbours=neighbours) == 2  # this version quotes it
+    path.write_bytes(path.read_bytes().replace(b'"', b""))
+    with pytest.raises(inid.ArgumentError, match="carriage return"):
+        tables.Table(path, bounds=BOUNDS, neighbours=neighbours)
+
+
+GOOD = {
+    "plain": (b"k,x\na,1\nb,2\n", 2),
+    "no end": (b"k,x\na,1\nb,2", 2),
+    "windows": (b"k,x\r\na,1\r\nb,2\r\n", 2),
+    "mixed": (b"k,x\r\na,1\nb,2\r\n", 2),
+    "mark": (b'\xef\xbb\xbf"k",x\r\na,1\nb,2\r\n', 2),
+    "quoted": (b'"k","x"\n"a","1"\n"b,\r\n\n\r""q""","2"\n', 2),
+    "empty values": (b'k,x\n"",\n,""\n"""",1\n', 3),
+    "one column": (b"x\n1\n\n2\n", 3),
+    "short rows": (b"k,x\na\nb,2,3\n", 2),
+}
+BAD = {
+    "return": b"k,x\na\rb,1\n",
+    "return at the end": b"k,x\na,1\r",
+    "old Mac": b"k,x\ra,1\r",
+    "inside": b'k,x\na"b,1\n',
+    "never closed": b'k,x\n"a,1\nb,2\n',
+    "not doubled": b'k,x\n"a"b",1\n',
+    "two stray ones": b'k,x\n"a,1\n"b,2\n',
+    "after a space": b'k,x\n "a",1\n',
+}
+
+
+@pytest.mark.parametrize("block", [1, 2, 3, 7, 1 << 22])
+@pytest.mark.parametrize("name", GOOD)
+def test_files_as_in_the_rfc_are_read_row_by_row(tmp_path, monkeypatch, name, block):
+    monkeypatch.setattr(csv_files, "_BLOCK", block) if block < 8 and name != "mark" else None
+    monkeypatch.setattr(csv_files, "_names", lambda *_: ("k", "x") if name != "one column" else ("x",))
+    content, rows = GOOD[name]
+    path = tmp_path / "people.csv"
+    path.write_bytes(content)
+    for neighbours in ("add_remove", "replace"):
+        assert counted(path, neighbours=neighbours) == rows
+    packed = tmp_path / "people.csv.gz"
+    packed.write_bytes(gzip.compress(content))
+    assert counted(packed) == counted(f"file://{path}") == rows
+
+
+@pytest.mark.parametrize("block", [1, 2, 3, 1 << 22])
+@pytest.mark.parametrize("name", BAD)
+def test_files_whose_rows_are_not_certain_are_refused(tmp_path, monkeypatch, name, block):
+    monkeypatch.setattr(csv_files, "_BLOCK", block)
+    monkeypatch.setattr(csv_files, "_names", lambda *_: ("k", "x"))
+    path = tmp_path / "people.csv"
+    path.write_bytes(BAD[name])
+    with pytest.raises(inid.ArgumentError, match="RFC 4180") as error:
+        tables.Table(path, bounds=BOUNDS)
+    assert "a,1" not in str(error.value)
+
+
+@pytest.mark.parametrize("content", [b"k,x\na,1\n\nb,2\n", b"k,x\r\na,1\r\n\r\nb,2\r\n", b"k,x\na,1\n\n"])
+def test_a_blank_line_is_refused_where_the_number_of_rows_is_public(tmp_path, content):
+    path = tmp_path / "people.csv"
+    path.write_bytes(content)
+    assert counted(path) == content.count(b",") - 1
+    for neighbours in ("replace", "zero_out"):
+        with pytest.raises(inid.ArgumentError, match="blank line"):
+            tables.Table(path, bounds=BOUNDS, neighbours=neighbours)
+    query = tables.Table(path, bounds=BOUNDS).query(count=True)
+    ledger = inid.Ledger(total=inid.PureDP(1.0), neighbours="replace")
+    with pytest.raises(inid.ArgumentError, match="blank line"):
+        query.plan(inid.PureDP(1.0), ledger=ledger)
+
+
+def test_the_file_that_is_named_is_the_file_that_is_read(tmp_path):
+    for name, rows in (("people[1]", 1), ("people1", 2), ("q*", 3), ("qq", 4), ("who?", 5), ("whom", 6)):
+        (tmp_path / f"{name}.csv").write_text("x\n" + "1\n" * rows)
+        pq.write_table(pa.table({"x": [1.0] * rows}), tmp_path / f"{name}.parquet")
+    for ending in ("csv", "parquet"):
+        assert counted(tmp_path / f"people[1].{ending}") == 1
+        assert counted(tmp_path / f"q*.{ending}") == 3
+        assert counted(tmp_path / f"who?.{ending}") == 5
+        assert counted(tmp_path / f"people*.{ending}") == 3
+        assert counted(tmp_path / f"who[m].{ending}") == 6
+        with pytest.raises(inid.ArgumentError, match="no file"):
+            tables.Table(tmp_path / f"nobody*.{ending}", bounds=BOUNDS)
+
+
+def test_columns_of_several_files_are_matched_by_name(tmp_path):
+    (tmp_path / "a.csv").write_text("x,k\n1,F\n2,M\n")
+    (tmp_path / "b.csv").write_text("k,x\nF,7\n")
+    (tmp_path / "c.csv").write_text("k,y\nF,7\n")
+    query = tables.Table(tmp_path / "*.csv", bounds=BOUNDS).query(count=True, sum=["x"], by={"k": ["F", "M"]})
+    assert (query.exact_sums() * query.units).tolist() == [3, 1, 2, 1, -2, -3]
+
+
+def test_datasets_are_read_and_what_can_be_read_only_once_is_refused(tmp_path):
+    table = pa.table({"x": [1.0, 2.0], "k": ["F", "M"]})
+    pq.write_table(table, tmp_path / "people.parquet")
+    data = ds.dataset(tmp_path)
+    query = tables.Table(data, bounds=BOUNDS).query(count=True, sum=["x"], by={"k": ["F"]})
+    assert query.exact_sums().tolist() == query.exact_sums().tolist()
+    assert (query.exact_sums() * query.units).tolist() == [1, 1, -4]
+    for other in (table.to_reader(), data.scanner(), table.schema, table.column("x")):
+        with pytest.raises(inid.ArgumentError, match="pass a"):
+            tables.Table(other, bounds=BOUNDS)
+
+
+def test_names_that_differ_in_case_alone_are_refused_by_duckdb_and_not_by_others(tmp_path):
+    columns = {"x": [1.0, 2.0], "X": [3.0, 4.0]}
+    with pytest.raises(inid.ArgumentError, match="case"):
+        tables.Table(pa.table(columns), bounds=BOUNDS)
+    (tmp_path / "people.csv").write_text("x,X\n1,2\n")
+    with pytest.raises(inid.ArgumentError, match="each once"):
+        tables.Table(tmp_path / "people.csv", bounds=BOUNDS)
+    query = tables.Table(pd.DataFrame(columns), bounds={"X": (0, 10)}).query(sum=["X"])
+    assert np.array_equal(query.exact_sums() * query.units, [2, -3])
