@@ -165,6 +165,23 @@ def test_a_disk_that_fills_up_after_the_charge_does_not_lose_the_numbers(folder,
     assert len(json.loads(again.stdout)["results"]) == 4
 
 
+def test_no_failure_after_the_charge_loses_the_numbers(folder, monkeypatch):
+    """A page or a record that cannot be made costs the page or the record, and nothing else."""
+
+    def fails(*_args):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(release_command, "page", fails)
+    result = run(f"release {QUESTION} --epsilon 1 --ledger b.db --out result.csv --report report.html")
+    assert result.exit_code == 5
+    assert len(list(csv.DictReader(result.stdout.splitlines()))) == 4
+    assert (folder / "result.csv").exists()
+    monkeypatch.setattr(release_command.ReleasedJob, "record", property(fails))
+    again = run(f"release {QUESTION} --epsilon 1 --ledger c.db --json")
+    assert again.exit_code == 5
+    assert len(list(csv.DictReader(again.stdout.splitlines()))) == 4
+
+
 def test_an_engine_that_fails_says_so_without_data_and_that_the_charge_stands(folder, monkeypatch):
     (folder / "odd.parquet").write_bytes(HIDDEN.encode())
     unread = run("release odd.parquet --bounds age=0:100 --mean age --epsilon 1 --ledger b.db")

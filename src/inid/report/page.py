@@ -68,7 +68,7 @@ def _head(inputs: ReportInputs) -> str:
     shown = "".join(f'<div class="fact"><b>{escape(big)}</b><span>{escape(small)}</span></div>' for big, small in cards)
     made = "A plan; nothing was released."
     if inputs.time:
-        made = f"Released {inputs.time}. Random noise was added to every number, so that nobody can be singled out."
+        made = f"Released {inputs.time}. Random noise protects the people in the table; what it promises stands below."
     return (
         f'<h1>{escape(inputs.title)}</h1>\n<p class="soft">{escape(made)}</p>\n{warning}'
         f'<div class="facts">{shown}</div>'

@@ -45,7 +45,7 @@ code { font-family: ui-monospace, "SF Mono", Menlo, Consolas, monospace; font-si
 .dot.spr, .bar.spr { fill: var(--spr); }
 i.plan { background: var(--plan); } i.iid { background: var(--iid); } i.spr { background: var(--spr); }
 .bar.other { fill: var(--line); } .bar.count { fill: var(--plan); opacity: .35; }
-.cross th[scope=row] { color: var(--ink); font-weight: 400; font-size: .875rem; }
+.cross th[scope=row] { vertical-align: top; color: var(--ink); font-weight: 400; font-size: .875rem; }
 .range { display: block; color: var(--soft); font-size: .75rem; }
 .promise { border-left: 4px solid var(--good); padding: .5rem .9rem; background: var(--panel); }
 h2.part { margin-top: 4rem; font-size: 1.3rem; }

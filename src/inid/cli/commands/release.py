@@ -1,7 +1,9 @@
 """`inid release`: check the files, charge the ledger, publish, and never lose what was paid for."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import typer
 
@@ -21,6 +23,7 @@ from inid.report import page
 __all__ = ["RELEASE", "run_job"]
 
 _MOST_LINES = 60
+_T = TypeVar("_T")
 
 
 def release(values: Values) -> None:
@@ -81,15 +84,12 @@ def _deliver(console: Console, released: ReleasedJob) -> None:
     ]
     failed: list[str] = []
     for _, path, content in files:
-        if path is None:
-            continue
-        try:
-            write_whole(path, content())
-        except Exception as error:  # noqa: BLE001 - nothing may keep the numbers from being printed below
-            failed.append(f"{path} could not be written: {outcome(error)[0]}")
-    console.document(released.record)
+        if path is not None:
+            failed += _failure(str(path), partial(write_whole, path), content)
+    unprinted = _failure("the record", console.document, lambda: released.record) if console.json else []
+    failed += unprinted
     if failed:
-        if not console.json:
+        if unprinted or not console.json:
             typer.echo(as_csv(released.estimates), nl=False)
         raise CommandError(
             f"{' '.join(failed)} The charge stands; the results are on the standard output.", ExitCode.FILES
@@ -109,6 +109,15 @@ def _deliver(console: Console, released: ReleasedJob) -> None:
             console.line(f"The {what} went to {path}.")
     if outputs.record is not None:
         console.line(f"Digest of the record, to publish with it: {released.record['digest']}")
+
+
+def _failure(what: str, write: Callable[[_T], None], content: Callable[[], _T]) -> list[str]:
+    """Make and write something; what went wrong in a sentence, if anything did, because nothing may lose the numbers."""
+    try:
+        write(content())
+    except Exception as error:  # noqa: BLE001 - whatever it was, the numbers are printed instead
+        return [f"{what} could not be written: {outcome(error)[0]}"]
+    return []
 
 
 RELEASE = Command(
