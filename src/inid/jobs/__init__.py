@@ -1,7 +1,7 @@
 """A release as configuration: read, checked, planned, released. The command and other front ends share it.
 
-Start reading in `job` (the configuration) and `questions` (what is asked). `planning` and `releasing` do the work, with
-`ledgers` for the budget; `export` writes a job as TOML, as a shell command and as a Python script.
+Start reading in `job` (the configuration) and `questions` (what is asked). `planned_job` and `released_job` do the
+work, with `ledgers` for the budget; `export` writes a job as TOML, as a shell command and as a Python script.
 
 >>> from inid.jobs import Job, plan_job
 >>> job = Job.from_dict({"sensitivity": [1, 3, 40], "epsilon": 1, "delta": 1e-6})
@@ -10,9 +10,9 @@ Start reading in `job` (the configuration) and `questions` (what is asked). `pla
 """
 
 from inid.jobs.job import KEYS, Job, LedgerChoice, NoiseChoice, Outputs, read_budget, read_toml
-from inid.jobs.planning import PlannedJob, accuracy_of_job, plan_job
+from inid.jobs.planned_job import PlannedJob, accuracy_of_job, plan_job
 from inid.jobs.questions import StatedQuestion, TableQuestion
-from inid.jobs.releasing import ReleasedJob, release_job
+from inid.jobs.released_job import ReleasedJob, release_job
 
 __all__ = [
     "KEYS",

@@ -63,8 +63,8 @@ def axis_over(values: Iterable[float], *, log: bool = False) -> Axis:
     low, high = min(known), max(known)
     if not log:
         return Axis(low, high) if high > low else Axis(low - 1.0, high + 1.0)
-    room = 10**0.08
-    low, high = low / room, high * room
+    margin = 10**0.08
+    low, high = low / margin, high * margin
     # At least one decade, so that two dots a hair apart look a hair apart, and there is a tick to read them by.
     if math.log10(high / low) < 1:
         middle = math.sqrt(low) * math.sqrt(high)
@@ -73,31 +73,35 @@ def axis_over(values: Iterable[float], *, log: bool = False) -> Axis:
 
 
 def dots(axis: Axis, marks: Sequence[tuple[str, float, str]], guide: float | None, name: str) -> str:
-    """Marks of several kinds on one line: (css class, value, what it says)."""
+    """Marks of several kinds on one line: (css class, value, its description)."""
     parts = [_grid(axis, guide), '<line class="rail" x1="2.5%" x2="97.5%" y1="9" y2="9"/>']
     for kind, value, _ in marks:
         parts.append(f'<circle class="dot {escape(kind)}" cx="{axis.at(value)}%" cy="9" r="4.5"/>')
-    said = f"{name}: " + ", ".join(words for *_, words in marks)
-    return _drawn("".join(parts), said)
+    description = f"{name}: " + ", ".join(words for *_, words in marks)
+    return _drawn("".join(parts), description)
 
 
-def bar(axis: Axis, value: float, kind: str, said: str) -> str:
+def bar(axis: Axis, value: float, kind: str, description: str) -> str:
     """A bar from the left end of the axis to a value."""
     width = round(axis.at(value) - _MARGIN, 3)
-    return _drawn(f'<rect class="bar {escape(kind)}" x="{_MARGIN}%" width="{width}%" y="4" height="10" rx="2"/>', said)
+    return _drawn(
+        f'<rect class="bar {escape(kind)}" x="{_MARGIN}%" width="{width}%" y="4" height="10" rx="2"/>', description
+    )
 
 
-def whisker(axis: Axis, low: float, value: float, high: float, said: str) -> str:
+def whisker(axis: Axis, low: float, value: float, high: float, description: str) -> str:
     """An estimate with its interval."""
     dot = f'<circle class="dot plan" cx="{axis.at(value)}%" cy="9" r="3.5"/>'
-    return _drawn(f'<line class="rail" x1="2.5%" x2="97.5%" y1="9" y2="9"/>{_interval(axis, low, high)}{dot}', said)
+    return _drawn(
+        f'<line class="rail" x1="2.5%" x2="97.5%" y1="9" y2="9"/>{_interval(axis, low, high)}{dot}', description
+    )
 
 
-def bar_with_interval(axis: Axis, low: float, value: float, high: float, said: str) -> str:
+def bar_with_interval(axis: Axis, low: float, value: float, high: float, description: str) -> str:
     """A count as a bar from 0, with its interval; a noisy count below 0 has a bar to the left of it."""
     left, right = sorted((axis.at(0.0), axis.at(value)))
     shape = f'<rect class="bar count" x="{left}%" width="{round(right - left, 3)}%" y="3" height="12" rx="1"/>'
-    return _drawn(shape + _interval(axis, low, high), said)
+    return _drawn(shape + _interval(axis, low, high), description)
 
 
 def _interval(axis: Axis, low: float, high: float) -> str:
@@ -139,6 +143,6 @@ def _grid(axis: Axis, guide: float | None) -> str:
     return "".join(lines)
 
 
-def _drawn(content: str, said: str) -> str:
-    title = escape(said)
+def _drawn(content: str, description: str) -> str:
+    title = escape(description)
     return f'<svg width="100%" height="{_HEIGHT}" role="img" aria-label="{title}"><title>{title}</title>{content}</svg>'

@@ -87,7 +87,7 @@ def _row(words: Sequence[str], row: Estimate, axis: Axis, *, counted: bool = Fal
     middle, left, right = rounded_interval(value, low, high)
     return (
         f'<tr>{named}<td class="n">{escape(middle)}</td><td class="n">{escape(left)} to {escape(right)}</td>'
-        f'<td class="picture spare">{draw(axis, low, value, high, _said(row))}</td></tr>'
+        f'<td class="picture spare">{draw(axis, low, value, high, _description(row))}</td></tr>'
     )
 
 
@@ -117,7 +117,7 @@ def _cross_cell(row: Estimate) -> str:
         return '<td class="n">-</td>'
     middle, left, right = rounded_interval(row.estimate, row.lower, row.upper)
     return (
-        f'<td class="n" title="{escape(_said(row))}">{escape(middle)}'
+        f'<td class="n" title="{escape(_description(row))}">{escape(middle)}'
         f'<span class="range">{escape(left)} to {escape(right)}</span></td>'
     )
 
@@ -130,6 +130,6 @@ def _axis(block: EstimateBlock) -> Axis:
     return axis_over([0.0, *ends])
 
 
-def _said(row: Estimate) -> str:
+def _description(row: Estimate) -> str:
     name = " ".join(word for word in (row.statistic, row.column, row.groups) if word)
     return f"{name}: {row.estimate:.6g}, between {row.lower:.6g} and {row.upper:.6g}"

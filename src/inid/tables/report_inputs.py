@@ -22,7 +22,7 @@ from inid.tables.result import Result, Row
 
 __all__ = ["as_estimates", "report_inputs", "summarize_table_plan"]
 
-_USUAL_LIMIT = 2**32  # the limit on rows when nobody states one: not worth a line
+_USUAL_LIMIT = 2**32  # the default limit on rows, which the report need not mention
 _RELATIONS = {
     "add_remove": "with or without any one of them",
     "replace": "with any one of them replaced by another",

@@ -11,7 +11,7 @@ from inid.errors import ArgumentError
 from inid.jobs import read_budget
 from inid.jobs import values as check
 from inid.jobs.ledgers import is_file, open_existing, stored_settings
-from inid.jobs.planning import missing_promise
+from inid.jobs.planned_job import missing_promise
 from inid.report import LedgerState
 
 __all__ = ["CREATE", "HISTORY", "SHOW"]

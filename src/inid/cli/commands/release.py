@@ -112,7 +112,7 @@ def _deliver(console: Console, released: ReleasedJob) -> None:
 
 
 def _failure(what: str, write: Callable[[_T], None], content: Callable[[], _T]) -> list[str]:
-    """Make and write something; what went wrong in a sentence, if anything did, because nothing may lose the numbers."""
+    """Make and write something; what went wrong, if anything did, because nothing may lose the numbers."""
     try:
         write(content())
     except Exception as error:  # noqa: BLE001 - whatever it was, the numbers are printed instead

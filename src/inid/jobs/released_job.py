@@ -10,7 +10,7 @@ from typing import Any
 from inid.accounting import Ledger
 from inid.errors import ArgumentError, BudgetError, InidError
 from inid.jobs.ledgers import ledger_place, open_or_create
-from inid.jobs.planning import PlannedJob
+from inid.jobs.planned_job import PlannedJob
 from inid.jobs.questions import Naming, TableQuestion
 from inid.report import Estimate, LedgerState, ReportInputs
 from inid.tables import EngineError, Query, Result, TablePlan
@@ -49,7 +49,7 @@ class ReleasedJob:
 
     @property
     def may_be_full(self) -> bool:
-        """Whether a released count may be at the limit on the table's rows, for all that its noise says."""
+        """Whether a released count may be at the limit on the table's rows, within the reach of its noise."""
         question = self.result.question
         _, upper = self.result.release.interval(_SURE)
         counts = [label.startswith("count") for label in question.labels]
@@ -144,7 +144,7 @@ def _charged_ledger(
     """The ledger to charge, and whether it was made just now; no ledger without an address."""
     choice = planned.job.ledger
     if choice.ledger is None:
-        note(f"No {named('ledger')}: this release is charged to nobody, so keep count of it yourself.")
+        note(f"No {named('ledger')}: no ledger is charged for this release, so keep count of it yourself.")
         yield None, False
         return
     name = choice.name or "default"
@@ -166,7 +166,7 @@ def _publish(planned: PlannedJob, query: Query, plan: TablePlan, ledger: Ledger 
     try:
         return query.release(plan, ledger=ledger, label=label, level=0.95 if level is None else float(level))
     except EngineError as error:
-        charged = "" if ledger is None else " The charge stands: it is made before anybody looks."
+        charged = "" if ledger is None else " The charge stands: it is made before the table is read."
         raise EngineError(f"{error}{charged}") from None
 
 
