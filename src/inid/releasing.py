@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy.special import ndtri
 
+from inid.accounting.words import read_word
 from inid.arguments import Floats, real, shown
 from inid.errors import ArgumentError
 from inid.noise import RandomSource, add_noise, current_source, effective_scales, grid
@@ -115,11 +116,12 @@ def charge(plan: NoisePlan, ledger: "Ledger | None", label: str) -> tuple[Certif
         The proof, and the source from which the noise of this charge must be drawn.
     """
     _check_plan(plan)
-    if not isinstance(label, str):
-        raise ArgumentError(f"label must be a string, got {shown(label)}: name the release in plain text.")
+    read_word("label", label, empty=True)
     if ledger is not None and (isinstance(ledger, type) or not callable(getattr(ledger, "charge", None))):
+        # Not the value: an address may hold a password.
         raise ArgumentError(
-            f"ledger must be an inid.Ledger, got {shown(ledger)}: open it with inid.Ledger.open(path, total=...)."
+            f"ledger must be an inid.Ledger, got a {type(ledger).__name__}: open it with "
+            "inid.Ledger.open(path, total=...) and pass what that returns."
         )
     certificate = plan.certificate
     check_scales(plan.row_scales)

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 import inid
 from inid.accounting import Ledger, verify_record
+from inid.accounting.databases import GRANTS
 from integration.ledger_children import small_plan
 
 TOTAL = inid.PureDP(epsilon=1.0)
@@ -312,7 +313,69 @@ def test_no_message_shows_the_password(server: Any) -> None:
     with pytest.raises(inid.BudgetError) as caught:
         Ledger.open(address, total=TOTAL)
     assert "sesame" not in str(caught.value)
-    assert "***" in str(caught.value)
+    assert "127.0.0.1/nowhere" in str(caught.value)
+
+
+@pytest.mark.parametrize("scheme", ["postgres", "postgresql", "POSTGRESQL", "postgresql+psycopg", "Postgres"])
+def test_other_spellings_of_the_scheme_open_the_same_ledger(server: Any, name: str, scheme: str) -> None:
+    rest = server.url.partition("://")[2].replace("tester@", "tester:s3same@") + "?password=open-s3same"
+    with Ledger.open(f"{scheme}://{rest}", total=TOTAL, name=name) as ledger:
+        ledger.charge(small_plan())
+        for text in (str(ledger), repr(ledger), repr(ledger._store), repr(ledger._store.address)):
+            assert "s3same" not in text
+        assert "127.0.0.1/postgres" in str(ledger)
+    with Ledger.open(server.url, name=name) as ledger:
+        assert len(ledger.history()) == 1
+        assert name in Ledger.names(server.url)
+
+
+def test_a_role_without_rights_gets_the_grants_that_cure_it(server: Any, name: str) -> None:
+    """What the message and docs/ledger.md say, run as it stands, is enough."""
+    Ledger.open(server.url, total=TOTAL, name=name).close()
+    owner = sa.create_engine(server.url, poolclass=sa.pool.NullPool)
+    with owner.begin() as connection:
+        connection.execute(sa.text("CREATE ROLE newcomer LOGIN"))
+        connection.execute(sa.text("REVOKE CREATE ON SCHEMA public FROM PUBLIC"))
+    address = server.url.replace("tester@", "newcomer@")
+    with pytest.raises(inid.BudgetError, match="lacks rights") as caught:
+        Ledger.open(address, name=name)
+    assert "backup" not in str(caught.value)
+    assert GRANTS in str(caught.value)
+    documents = Path(__file__).parents[2] / "docs" / "ledger.md"
+    statements = [line for line in documents.read_text().splitlines() if line.startswith("GRANT")]
+    assert " ".join(statements).replace("analyst", "role") == GRANTS
+    with owner.begin() as connection:
+        for statement in GRANTS.replace("role", "newcomer").split("; "):
+            connection.execute(sa.text(statement))
+    with Ledger.open(address, name=name) as ledger, Ledger.open(address, TOTAL, name=name + "2") as other:
+        assert ledger.charge(small_plan()).id == other.charge(small_plan()).id == 1
+
+
+def test_who_charged_is_recorded_unless_it_is_switched_off(address: str, name: str) -> None:
+    with Ledger.open(address, total=TOTAL, name=name) as ledger:
+        ledger.charge(small_plan(), label="means")
+    with Ledger.open(address, name=name, by="ann") as ledger:
+        ledger.charge(small_plan())
+    with Ledger.open(address, name=name, by="") as ledger:
+        ledger.charge(small_plan())
+        first, second, third = ledger.history()
+        assert first.by.count("@") >= 1
+        assert (second.by, third.by) == ("ann", "")
+        assert str(second).endswith(", by ann")
+        assert f"last: {third}" in str(ledger)
+        for record in (first, second, third):
+            assert verify_record(record.to_dict()) == small_plan().certificate
+
+
+def test_the_names_of_all_ledgers_are_shown(path: Path) -> None:
+    assert Ledger.names(path) == ()
+    assert not path.exists()
+    for word in ("census", "survey", "default"):
+        Ledger.open(path, total=TOTAL, name=word).close()
+    assert Ledger.names(path) == ("census", "default", "survey")
+    with Ledger.open(path, name="survey") as ledger:
+        assert str(ledger).startswith(f'0 % spent: ledger "survey" in {path}')
+        assert "other ledgers there: census, default" in str(ledger)
 
 
 def test_a_forked_process_cannot_spend_a_copy_of_a_ledger_in_memory() -> None:

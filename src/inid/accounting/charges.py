@@ -116,12 +116,13 @@ class Charge:
             return f"{self.what.mechanism} noise under {self.what.budget}"
         return _in_words(self.what.loss)
 
-    def texts(self) -> tuple[str, str]:
-        """The record of what is charged, and of its proof: one line of JSON each."""
+    def texts(self, by: str = "") -> tuple[str, str]:
+        """The record of what is charged, and of its proof with who charged it: one line of JSON each."""
+        name = {"by": by} if by else {}
         if isinstance(self.what, NoisePlan):
-            return _json(self.what.to_dict()), _json(self.what.certificate.to_dict())
+            return _json(self.what.to_dict()), _json(self.what.certificate.to_dict() | name)
         proof = _proof(self.what, tuple(self.price), self.order)
-        return _json(composition_to_dict(self.what)), _json(proof.to_dict())
+        return _json(composition_to_dict(self.what)), _json(proof.to_dict() | name)
 
 
 def covered(ledger: Neighbours, charged: Neighbours) -> bool:

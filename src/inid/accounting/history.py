@@ -13,11 +13,11 @@ from dataclasses import dataclass, field, replace
 
 from inid.accounting.amounts import Amounts, added, amounts_from_text, amounts_to_text
 from inid.accounting.charges import charged_steps
-from inid.accounting.records import Row, first_digest
+from inid.accounting.records import Receipt, Record, Row, first_digest
 from inid.accounting.rules import Terms
 from inid.accounting.stores import Head
-from inid.arguments import shown
-from inid.errors import RecordError
+from inid.arguments import integer, shown
+from inid.errors import BudgetError, RecordError
 
 __all__ = ["History", "Steps", "is_lease", "lease_text"]
 
@@ -85,6 +85,40 @@ class History:
         """The ledger's own row as it must be after this history."""
         return Head(settings, self.rows, amounts_to_text(self.sums), self.digest)
 
+    def steps_of(self, receipt: Receipt | Record | int) -> tuple[int, Steps]:
+        """The number of a charge that paid for steps, and their state.
+
+        Raises:
+            ArgumentError: Not a receipt, a record or a number.
+            BudgetError: There is no such charge here, or it has no steps.
+        """
+        given = receipt.id if isinstance(receipt, (Receipt, Record)) else receipt
+        number = integer("receipt", given, least=1, cure="pass what charge() returned, or the number of the charge")
+        state = self.steps.get(number)
+        if state is None:
+            raise BudgetError(
+                f"charge {number} of this ledger is not a composition with steps: charge one first, for example "
+                "ledger.charge(inid.subsample(plan, rate=0.01, steps=1000))."
+            )
+        if isinstance(receipt, (Receipt, Record)) and receipt.digest != state.digest:
+            raise BudgetError(f"the receipt is not of charge {number} of this ledger: pass the one it returned.")
+        return number, state
+
+    def next_steps(self, receipt: Receipt | Record | int, count: int) -> tuple[int, range]:
+        """The number of a charge and the numbers of its next steps.
+
+        Raises:
+            BudgetError: Fewer steps are left.
+        """
+        number, state = self.steps_of(receipt)
+        left = state.charged - state.leased
+        if count > left:
+            raise BudgetError(
+                f"charge {number} has {left} of its {state.charged} steps left, not {count}: steps that were leased "
+                "are spent. Lease fewer, or charge the ledger for more steps."
+            )
+        return number, range(state.leased, state.leased + count)
+
     def _leased(self, row: Row) -> dict[int, Steps]:
         lease = json.loads(row.plan)
         charge, first, count = lease["inid_lease"], lease["first"], lease["count"]
@@ -99,6 +133,6 @@ def is_lease(row: Row) -> bool:
     return row.plan.startswith(_LEASE)
 
 
-def lease_text(charge: int, first: int, count: int) -> str:
+def lease_text(charge: int, steps: range) -> str:
     """The record of a lease."""
-    return json.dumps({"inid_lease": charge, "first": first, "count": count})
+    return json.dumps({"inid_lease": charge, "first": steps.start, "count": len(steps)})

@@ -1,43 +1,33 @@
 """The ledger: a budget that several releases share, which cannot be spent twice and whose record cannot be lost.
 
-Charge first, then look: a charge has been committed before `charge` returns, so a crash loses budget, never privacy.
-What a plan costs is in `costs`, what a history may cost in `rules`, where it is kept in `stores` and `databases`.
+A charge is committed before `charge` returns. Costs: `costs`; rules: `rules`; what fits: `admission`; rows: `journal`.
 """
 
-import json
-import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from threading import Lock
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import Any, NoReturn, Self
 
-from inid.accounting.amounts import Amounts, Currency, Spending, added, amounts_from_text
-from inid.accounting.charges import Charge, covered
+from inid.accounting.admission import admitted, priced
+from inid.accounting.amounts import Amounts, Currency, Spending
 from inid.accounting.composition import Composition
-from inid.accounting.history import History, is_lease, lease_text
+from inid.accounting.history import History, lease_text
+from inid.accounting.journal import Journal
 from inid.accounting.parts import PartsTable, part_of, parts_table, read_part
-from inid.accounting.records import Receipt, Record, Row, make_row
-from inid.accounting.refusals import relation_cure, what_fits
-from inid.accounting.rules import Terms, accepts
-from inid.accounting.settings import Settings, read_word
-from inid.accounting.stores import MemoryStore, Store, Transaction
-from inid.arguments import integer, real, shown
-from inid.errors import ArgumentError, BudgetError, GuaranteeError, RecordError
+from inid.accounting.records import Receipt, Record
+from inid.accounting.rules import Terms
+from inid.accounting.settings import Settings
+from inid.accounting.stores import MemoryStore, Store, open_store
+from inid.accounting.summary import left_of, percent, spending, summary
+from inid.accounting.words import read_word, who
+from inid.arguments import integer
+from inid.errors import BudgetError, GuaranteeError
 from inid.planning import NoisePlan
 from inid.promises import Budget
 from inid.sets import Neighbours
 
-if TYPE_CHECKING:
-    from inid.accounting.databases import DatabaseStore
-
 __all__ = ["Ledger"]
-
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
-_POSTGRES = ("postgresql://", "postgresql+psycopg://")
 
 
 class Ledger:
@@ -68,7 +58,8 @@ class Ledger:
     >>> ledger.can_afford(p)
     False
     >>> print(ledger)
-    Ledger in memory: PureDP(epsilon=1.0), 2 charges, neighbours add_remove, unit row
+    80 % spent: ledger in memory
+      PureDP(epsilon=1.0), 2 charges, neighbours add_remove, unit row
       currency  spent  left  limit
       epsilon   0.8    0.2   1
     """
@@ -84,7 +75,7 @@ class Ledger:
         order: int | None = None,
     ) -> None:
         settings = Settings.make(total, rule, neighbours, unit, currency, order)
-        self._attach(MemoryStore(settings), settings.to_text(), "")
+        self._attach(MemoryStore(settings), settings.to_text(), name="", by="")
 
     @classmethod
     def open(
@@ -98,6 +89,7 @@ class Ledger:
         *,
         currency: str | None = None,
         order: int | None = None,
+        by: str | None = None,
         timeout: float = 30.0,
     ) -> Self:
         """Open the ledger of this name in a database, or make it.
@@ -111,6 +103,7 @@ class Ledger:
             unit: Likewise ("row" by default).
             currency: Likewise (none by default).
             order: Likewise (chosen by default).
+            by: Who charges, for the history: "user@host" of this process by default, "" to keep no record of it.
             timeout: How many seconds to wait for another process that is charging.
 
         Raises:
@@ -131,7 +124,7 @@ class Ledger:
         >>> folder.cleanup()
         """
         name = read_word("name", name)
-        wait = real("timeout", timeout, above=0, cure="pass the seconds to wait, for example timeout=30")
+        charged_by = who() if by is None else read_word("by", by, empty=True)
         wanted = None
         if total is not None:
             wanted = Settings.make(
@@ -142,28 +135,37 @@ class Ledger:
                 currency,
                 order,
             )
-        store = _database(url_or_path, name, wait)
+        store = open_store(url_or_path, name, timeout)
         stored = store.load()
         if stored is None:
             if wanted is None:
                 raise BudgetError(f'there is no ledger "{name}" in {store.where}: pass total=... to make it.')
             stored = store.create(wanted)
         self = cls.__new__(cls)
-        self._attach(store, stored, name)
+        self._attach(store, stored, name, charged_by)
         self._settings.require(
             store.where, total=total, rule=rule, neighbours=neighbours, unit=unit, currency=currency, order=order
         )
         return self
 
-    def _attach(self, store: Store, settings: str, name: str) -> None:
-        self._store = store
-        self._settings_text = settings
-        self._settings = Settings.from_text(settings)
+    @classmethod
+    def names(cls, url_or_path: str | Path, *, timeout: float = 30.0) -> tuple[str, ...]:
+        """The names of the ledgers in a file or a database, in order; none where there is no such file.
+
+        Raises:
+            ArgumentError: The address is malformed.
+            BudgetError, RecordError: The database cannot be reached, or is not one of ledgers.
+        """
+        store = open_store(url_or_path, "", timeout)
+        try:
+            return store.names()
+        finally:
+            store.close()
+
+    def _attach(self, store: Store, settings: str, name: str, by: str) -> None:
+        self._journal = Journal(store, settings)
         self._name = name
-        self._lock = Lock()
-        self._closed = False
-        self._seen = self._nothing_seen()
-        self._read()  # the whole stored history is checked before the ledger is handed out
+        self._by = by
 
     @property
     def total(self) -> Budget:
@@ -193,15 +195,14 @@ class Ledger:
     @property
     def persistent(self) -> bool:
         """Whether the ledger outlives this process."""
-        return self._store.persistent
+        return self._journal.store.persistent
 
     def charge(self, plan: NoisePlan | Composition, label: str = "", private: bool = True) -> Receipt:
         """Pay for one release of a plan, or for a composition; when this returns, the charge is committed.
 
         Args:
             plan: What will be released once. Its guarantee is proved before anything is charged. A composition, such as
-                `inid.subsample(plan, rate=0.01, steps=1000)`, is paid for as a whole; its steps are taken with
-                `lease_steps`. Stopping early is covered.
+                `inid.subsample(plan, rate=0.01, steps=1000)`, is paid for as a whole (see `lease_steps`).
             label: A note for the history.
             private: False for what is drawn under `inid.testing`'s unsafe contexts, which a lasting ledger refuses.
 
@@ -213,21 +214,22 @@ class Ledger:
             RecordError: The stored history is damaged. Nothing may be released.
         """
         text = read_word("label", label, empty=True)
-        charge = self._priced(plan)
+        charge = priced(self._settings, plan)
         if private is not True and self.persistent:
             raise BudgetError(
                 "a lasting ledger takes no charges for releases without real noise (private=False): "
                 "test with a ledger in memory, Ledger(total=...)."
             )
-        row, cost = self._append(lambda seen: (text, charge.texts(), self._fitting(seen, charge)))
-        return Receipt(row.number, row.time, row.label, self._spending(cost), charge.neighbours, row.digest)
+        row, cost = self._journal.append(
+            lambda seen: (text, charge.texts(self._by), admitted(self._settings, seen, charge))
+        )
+        return Receipt(row.number, row.time, row.label, spending(self._terms, cost), charge.neighbours, row.digest)
 
     def lease_steps(self, receipt: Receipt | Record | int, count: int) -> range:
         """Take the next steps of a composition that was charged; no step number is ever handed out twice.
 
-        A training run pays for all its steps first and leases their numbers before it takes them. Whoever goes back to
-        an earlier checkpoint and on from there takes new steps, and leases new numbers for them: what the charge paid
-        for cannot be exceeded, whatever crashes or is repeated. A step that was leased and not taken is lost.
+        A training run pays for all its steps first and leases their numbers before it takes them; whoever goes back to
+        a checkpoint and on from there leases new ones. A step that was leased and not taken is lost.
 
         Args:
             receipt: What `charge` returned, a line of `history()`, or the number of the charge.
@@ -249,21 +251,15 @@ class Ledger:
         (range(0, 60), range(60, 100))
         """
         wanted = integer("count", count, least=1, cure="pass how many steps to take")
-        taken: list[range] = []
+        taken = range(0)
 
         def lease(seen: History) -> tuple[str, tuple[str, str], Amounts]:
-            number, left = self._charge_with_steps(seen, receipt)
-            if wanted > left:
-                raise BudgetError(
-                    f"charge {number} has {left} of its {seen.steps[number].charged} steps left, not {wanted}: steps "
-                    "that were leased are spent. Lease fewer, or charge the ledger for more steps."
-                )
-            first = seen.steps[number].leased
-            taken.append(range(first, first + wanted))
-            return "", (lease_text(number, first, wanted), "{}"), self._terms.nothing
+            nonlocal taken
+            number, taken = seen.next_steps(receipt, wanted)
+            return "", (lease_text(number, taken), "{}"), self._terms.nothing
 
-        self._append(lease)
-        return taken[-1]
+        self._journal.append(lease)
+        return taken
 
     def steps_left(self, receipt: Receipt | Record | int) -> int:
         """How many steps of a charged composition can still be leased.
@@ -272,7 +268,8 @@ class Ledger:
             ArgumentError: Not a receipt.
             BudgetError: The charge is not one of this ledger's that has steps.
         """
-        return self._charge_with_steps(self._read(), receipt)[1]
+        _, state = self._journal.read().steps_of(receipt)
+        return state.charged - state.leased
 
     def part(self, part: str | Fraction | Decimal | float) -> Budget:
         """A promise that costs at most a part of this ledger: parts that add up to 1 always fit.
@@ -326,12 +323,12 @@ class Ledger:
             RecordError: The stored history is damaged.
         """
         try:
-            charge = self._priced(plan)
+            charge = priced(self._settings, plan)
         except (BudgetError, GuaranteeError):
             return False
-        seen = self._read()
+        seen = self._journal.read()
         try:
-            self._fitting(seen, charge)
+            admitted(self._settings, seen, charge)
         except BudgetError:
             return False
         return True
@@ -342,23 +339,23 @@ class Ledger:
         With an ApproxDP total this is deliberately not an (epsilon, delta): only the total is a guarantee, and a
         half-way conversion, chosen after seeing answers, is not.
         """
-        return self._spending(self._read().sums)
+        return spending(self._terms, self._journal.read().sums)
 
     def remaining(self) -> Spending:
         """What is left of each limit; a charge must fit one of them together with the whole history."""
-        return self._left(self._read())
+        return left_of(self._terms, self._journal.read().sums)
+
+    def percent_spent(self) -> int:
+        """How much is spent, in whole percent rounded up: in the currency of parts, else by the rule with most room."""
+        return percent(self._settings, self._journal.read())
 
     def history(self) -> tuple[Record, ...]:
         """Every charge, oldest first, read anew from the store and checked row by row."""
-        with self._lock, self._transaction(writes=False) as transaction:
-            self._caught_up(transaction, self._nothing_seen())
-            rows = transaction.rows(0)
-        return tuple(self._record(row) for row in rows if not is_lease(row))
+        return self._journal.records()
 
     def close(self) -> None:
         """Let go of the store; every later call on this object is an error. What is stored stays."""
-        self._closed = True
-        self._store.close()
+        self._journal.close()
 
     def __enter__(self) -> Self:
         return self
@@ -368,11 +365,10 @@ class Ledger:
     ) -> None:
         self.close()
 
-    def __copy__(self) -> Self:
+    def __deepcopy__(self, _memo: dict[int, Any] | None = None) -> Self:
         return self  # a copy of a budget would be a second budget
 
-    def __deepcopy__(self, _memo: dict[int, Any]) -> Self:
-        return self
+    __copy__ = __deepcopy__
 
     def __reduce__(self) -> NoReturn:
         raise BudgetError(
@@ -385,168 +381,20 @@ class Ledger:
         return f"<Ledger in {self._store.where}:{name} total={self.total}>"
 
     def __str__(self) -> str:
-        seen = self._read()
-        spent, left = self._spending(seen.sums), self._left(seen)
-        limit = Spending(self._terms.limits, self._terms.order, left=True)
-        table = [("currency", "spent", "left", "limit")]
-        table += [
-            (name, used, rest, most)
-            for (name, used), (_, rest), (_, most) in zip(spent.lines(), left.lines(), limit.lines(), strict=True)
-        ]
-        widths = [max(len(line[i]) for line in table) for i in range(4)]
-        body = [
-            "  ".join(word.ljust(width) for word, width in zip(line, widths, strict=True)).rstrip() for line in table
-        ]
-        named = f' "{self._name}"' if self._name else ""
-        title = (
-            f"Ledger{named} in {self._store.where}: {self.total}, {_times(seen)}, "
-            f"neighbours {self.neighbours}, unit {self.unit}"
-        )
-        return "\n  ".join([title, *body])
+        records, seen = self._journal.records(), self._journal.read()
+        others = tuple(name for name in self._store.names() if name != self._name)
+        place = f'"{self._name}" in {self._store.where}' if self._name else f"in {self._store.where}"
+        last = records[-1] if records and self.persistent else None
+        return summary(self._settings, seen, place, last=last, others=others)
+
+    @property
+    def _store(self) -> Store:
+        return self._journal.store
+
+    @property
+    def _settings(self) -> Settings:
+        return self._journal.settings
 
     @property
     def _terms(self) -> Terms:
         return self._settings.terms
-
-    def _nothing_seen(self) -> History:
-        return History.empty(self._settings_text, self._terms)
-
-    def _append(self, make: Callable[[History], tuple[str, tuple[str, str], Amounts]]) -> tuple[Row, Amounts]:
-        """Add the row whose label, texts and cost follow from the whole history, or raise and leave it as it was."""
-        with self._lock:
-            with self._transaction(writes=True) as transaction:
-                seen = self._caught_up(transaction, self._seen)
-                label, texts, cost = make(seen)
-                row = make_row(seen.rows + 1, label, texts, cost, seen.digest)
-                after = seen.after(row, self._terms)
-                transaction.append(row, after.head(self._settings_text))
-            self._seen = after  # only now: the transaction has committed
-        return row, cost
-
-    def _charge_with_steps(self, seen: History, receipt: Receipt | Record | int) -> tuple[int, int]:
-        """The number of a charge that has steps, and how many of them are left."""
-        given = receipt.id if isinstance(receipt, (Receipt, Record)) else receipt
-        number = integer("receipt", given, least=1, cure="pass what charge() returned, or the number of the charge")
-        state = seen.steps.get(number)
-        if state is None:
-            raise BudgetError(
-                f"charge {number} of this ledger is not a composition with steps: charge one first, for example "
-                "ledger.charge(inid.subsample(plan, rate=0.01, steps=1000))."
-            )
-        if isinstance(receipt, (Receipt, Record)) and receipt.digest != state.digest:
-            raise BudgetError(f"the receipt is not of charge {number} of this ledger: pass the one it returned.")
-        return number, state.charged - state.leased
-
-    def _read(self) -> History:
-        with self._lock:
-            with self._transaction(writes=False) as transaction:
-                self._seen = self._caught_up(transaction, self._seen)
-            return self._seen
-
-    @contextmanager
-    def _transaction(self, *, writes: bool) -> Iterator[Transaction]:
-        if self._closed:
-            raise BudgetError("the ledger is closed: open it again with Ledger.open(...), or make a new one.")
-        with self._store.transaction(writes=writes) as transaction:
-            yield transaction
-
-    def _caught_up(self, transaction: Transaction, seen: History) -> History:
-        """The history up to now: rows not seen before are chained, parsed and summed, then compared with the head.
-
-        Raises:
-            RecordError: A row is missing, changed or half written, or the stored sums are not the sums of the rows.
-        """
-        head = transaction.head()
-        if head.settings != self._settings_text:
-            raise self._damaged("its settings have changed")
-        try:
-            seen = seen.continued(transaction.rows(seen.rows), self._terms)
-        except RecordError as error:
-            raise self._damaged(str(error)) from None
-        if head != seen.head(self._settings_text):
-            raise self._damaged("its stored sums are not the sums of its charges")
-        return seen
-
-    def _damaged(self, what: str) -> RecordError:
-        return RecordError(
-            f"the ledger in {self._store.where} is damaged: {what}. Nothing may be released: "
-            "restore it from a backup that is not older than the last release."
-        )
-
-    def _priced(self, what: NoisePlan | Composition) -> Charge:
-        """What would be charged, proved, with its price in the ledger's currencies."""
-        charge = Charge.of(what, self._terms.currencies, self._terms.order)
-        if not covered(self.neighbours, charge.neighbours):
-            raise BudgetError(
-                f'the plan is for neighbours="{charge.neighbours}", the ledger counts "{self.neighbours}", '
-                f"and the two do not add up: {relation_cure(self.neighbours, charge.neighbours)}."
-            )
-        return charge
-
-    def _fitting(self, seen: History, charge: Charge) -> Amounts:
-        """The cost to record, if some rule accepts the whole history with this charge.
-
-        Raises:
-            BudgetError: No rule does.
-        """
-        price = charge.price
-        if accepts(self._terms, added(seen.sums, price)):
-            return price
-        if self._terms.whole and seen.charges == 0 and charge.promise == self.total:
-            return self._terms.everything
-        if all(amount is None for amount in price.values()):
-            raise BudgetError(
-                f"{charge.name} has no cost that a total of {self.total} can count: "
-                'plan with PureDP or mechanism="laplace", or keep a ledger with an ApproxDP, GaussianDP or ZCDP total.'
-            )
-        if seen.charges and all(amount is None for amount in seen.sums.values()):
-            raise BudgetError(
-                f"the ledger takes no more charges: its whole promise, {self.total}, was spent on charge 1. "
-                "Open another ledger by name=... for other people's data."
-            )
-        cost, left = self._spending(price), self._left(seen)
-        fits = what_fits(self._terms, dict(left.amounts), self._settings.counted, charge)
-        raise BudgetError(
-            f"the budget has no room for this charge: it costs {cost}; left is {left} of {self.total} "
-            f"after {_times(seen)}. {fits} A total cannot grow."
-        )
-
-    def _spending(self, amounts: Amounts) -> Spending:
-        return Spending(tuple((c, amounts[c]) for c in self._terms.currencies), self._terms.order)
-
-    def _left(self, seen: History) -> Spending:
-        pairs = ((currency, limit, seen.sums[currency]) for currency, limit in self._terms.limits)
-        rest = tuple((c, None if spent is None else max(limit - spent, Fraction(0))) for c, limit, spent in pairs)
-        return Spending(rest, self._terms.order, left=True)
-
-    def _record(self, row: Row) -> Record:
-        try:
-            plan, certificate = json.loads(row.plan), json.loads(row.certificate)
-        except ValueError:
-            raise self._damaged(f"charge {row.number} does not parse") from None
-        cost = self._spending(amounts_from_text(row.cost, self._terms.currencies))
-        return Record(row.number, row.time, row.label, plan, certificate, cost, digest=row.digest)
-
-
-def _times(seen: History) -> str:
-    return "1 charge" if seen.charges == 1 else f"{seen.charges} charges"
-
-
-def _database(address: object, name: str, timeout: float) -> "DatabaseStore":
-    """The store that an address names; imports SQLAlchemy."""
-    from inid.accounting.databases import PostgresStore, SqliteStore
-
-    if isinstance(address, str) and address.startswith(_POSTGRES):
-        return PostgresStore(address, name, timeout)
-    if isinstance(address, str) and address.startswith("sqlite:///"):
-        address = address.removeprefix("sqlite:///")
-    cure = "pass a file's path, or postgresql://user:password@host/database"
-    if not isinstance(address, (str, Path)) or (isinstance(address, str) and _SCHEME.match(address)):
-        scheme = str(address).split("://", maxsplit=1)[0] if isinstance(address, str) else shown(address)
-        raise ArgumentError(f"a ledger cannot be opened on {scheme}: {cure}.")
-    text = str(address)
-    if text in ("", ".", ":memory:") or "\x00" in text:
-        raise ArgumentError(
-            f"a ledger needs a file of its own, got {shown(text)}: {cure}; in memory, Ledger(total=...)."
-        )
-    return SqliteStore(Path(address), name, timeout)

@@ -6,12 +6,13 @@ from typing import Literal, Self, get_args
 
 from inid.accounting.amounts import Currency
 from inid.accounting.rules import Rule, Terms, make_terms, terms_from_dict
+from inid.accounting.words import read_word
 from inid.arguments import choice, shown
 from inid.errors import ArgumentError, BudgetError, RecordError
 from inid.promises import Budget, budget_from_dict
 from inid.sets import Neighbours
 
-__all__ = ["Settings", "read_currency", "read_word"]
+__all__ = ["Settings", "read_currency"]
 
 _FIELDS = ("total", "rule", "neighbours", "unit", "terms")
 _OPTIONAL = ("currency",)  # written only where it was stated, so that ledgers made before read as they are
@@ -132,20 +133,6 @@ def read_currency(value: object, terms: Terms) -> Currency:
         listed = ", ".join('"mu^2"' if name == "mu_squared" else f'"{name}"' for name in terms.currencies)
         raise ArgumentError(f"currency must be one of {listed} for this total, got {shown(value)}.")
     return known
-
-
-def read_word(name: str, value: object, *, empty: bool = False) -> str:
-    """A short text that every store can hold: no NUL, encodable, and not empty unless that is allowed.
-
-    Raises:
-        ArgumentError: It is anything else.
-    """
-    cure = "pass a plain string"
-    if not isinstance(value, str) or (not value and not empty):
-        raise ArgumentError(f"{name} must be a {'' if empty else 'non-empty '}string, got {shown(value)}: {cure}.")
-    if "\x00" in value or not value.encode(errors="replace").decode() == value:
-        raise ArgumentError(f"{name} must be text without NUL and unpaired surrogates, got {shown(value)}: {cure}.")
-    return str(value)
 
 
 def _relation(value: object) -> Neighbours:

@@ -8,14 +8,20 @@ import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
+from inid.accounting.addresses import read_address
 from inid.accounting.amounts import amounts_to_text
 from inid.accounting.records import Row, first_digest
 from inid.accounting.settings import Settings
+from inid.arguments import real
 from inid.errors import BudgetError
 
-__all__ = ["Head", "MemoryStore", "Store", "Transaction", "first_head"]
+if TYPE_CHECKING:
+    from inid.accounting.databases import DatabaseStore
+
+__all__ = ["Head", "MemoryStore", "Store", "Transaction", "first_head", "open_store"]
 
 
 @dataclass(frozen=True)
@@ -54,6 +60,9 @@ class Store(Protocol):
 
     def transaction(self, *, writes: bool) -> AbstractContextManager[Transaction]:
         """A transaction that commits when its block ends and leaves no trace when the block raises."""
+
+    def names(self) -> tuple[str, ...]:
+        """The names of all ledgers in this place."""
 
     def close(self) -> None:
         """Let go of whatever the store holds open."""
@@ -99,5 +108,23 @@ class MemoryStore:
         self._rows.append(row)
         self._head = head
 
+    def names(self) -> tuple[str, ...]:
+        """A ledger in memory has no name."""
+        return ()
+
     def close(self) -> None:
         """Nothing is held open."""
+
+
+def open_store(address: str | Path, name: str, timeout: float) -> "DatabaseStore":
+    """The store of a ledger in the database that an address names; imports SQLAlchemy.
+
+    Raises:
+        ArgumentError: The address or the timeout is malformed.
+        MissingExtraError: PostgreSQL is asked for without the extra `inid[postgres]`.
+    """
+    wait = real("timeout", timeout, above=0, cure="pass the seconds to wait, for example timeout=30")
+    read = read_address(address)
+    from inid.accounting.databases import PostgresStore, SqliteStore
+
+    return (PostgresStore if read.path is None else SqliteStore)(read, name, wait)

@@ -1,31 +1,15 @@
 """Finding, opening and making the ledger that a job charges."""
 
-import re
-from pathlib import Path
-
 from inid.accounting import Ledger
+from inid.accounting.addresses import is_file, place, read_address
 from inid.accounting.settings import Settings
+from inid.accounting.stores import open_store
 from inid.errors import ArgumentError
 from inid.promises import Budget
 
-__all__ = ["is_file", "ledger_place", "open_existing", "open_or_create", "stored_settings"]
+__all__ = ["is_file", "open_existing", "open_or_create", "stored_settings"]
 
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://")
 _WAIT = 30.0  # seconds for another process that is charging
-
-
-def is_file(address: str) -> bool:
-    """Whether an address names a file rather than a server.
-
-    >>> is_file("budget.db"), is_file("postgresql://db/x"), is_file("POSTGRES://ann:secret@db/x")
-    (True, False, False)
-    """
-    return address.startswith("sqlite:///") or not _SCHEME.match(address)
-
-
-def ledger_place(address: str) -> str:
-    """Where a ledger lives, for messages: a file's path, and of a server nothing that could hold a password."""
-    return address if is_file(address) else "the database"
 
 
 def stored_settings(address: str, name: str) -> Settings | None:
@@ -34,18 +18,14 @@ def stored_settings(address: str, name: str) -> Settings | None:
     Raises:
         ArgumentError: The address is a folder, or of a kind of database that ledgers do not use.
     """
-    from inid.accounting.databases import PostgresStore, SqliteStore
-
-    if is_file(address):
-        path = Path(address.removeprefix("sqlite:///"))
-        if path.is_dir():
-            raise ArgumentError(f"the ledger must be a file, and {path} is a folder.")
-        text = SqliteStore(path, name, _WAIT).load()
-    elif address.startswith(("postgresql://", "postgresql+psycopg://")):
-        text = PostgresStore(address, name, _WAIT).load()
-    else:
-        scheme = address.split("://", maxsplit=1)[0]
-        raise ArgumentError(f"a ledger cannot be opened on {scheme}: pass a file, or postgresql://user@host/database.")
+    path = read_address(address).path
+    if path is not None and path.is_dir():
+        raise ArgumentError(f"the ledger must be a file, and {path} is a folder.")
+    store = open_store(address, name, _WAIT)
+    try:
+        text = store.load()
+    finally:
+        store.close()
     return None if text is None else Settings.from_text(text)
 
 
@@ -56,7 +36,7 @@ def open_existing(address: str, name: str) -> Ledger:
         ArgumentError: There is none of this name.
     """
     if stored_settings(address, name) is None:
-        raise ArgumentError(f'there is no ledger "{name}" in {ledger_place(address)}: make it with inid ledger create.')
+        raise ArgumentError(f'there is no ledger "{name}" in {place(address)}: make it with inid ledger create.')
     return Ledger.open(address, name=name)
 
 

@@ -8,8 +8,9 @@ from functools import cached_property
 from typing import Any
 
 from inid.accounting import Ledger
+from inid.accounting.addresses import place
 from inid.errors import ArgumentError, BudgetError, InidError
-from inid.jobs.ledgers import ledger_place, open_or_create
+from inid.jobs.ledgers import open_or_create
 from inid.jobs.planned_job import PlannedJob
 from inid.jobs.questions import Naming, TableQuestion
 from inid.report import Estimate, LedgerState, ReportInputs
@@ -151,8 +152,8 @@ def _charged_ledger(
     ledger, new = open_or_create(choice.ledger, name, planned.budget, neighbours=neighbours, unit=unit)
     with ledger:
         if new:
-            place = ledger_place(choice.ledger)
-            note(f'The ledger "{name}" in {place} did not exist: it was made with {planned.budget} as its total.')
+            where = place(choice.ledger)
+            note(f'The ledger "{name}" in {where} did not exist: it was made with {planned.budget} as its total.')
         elif LedgerState.of(ledger).closed:
             raise BudgetError(
                 f"the ledger takes no more charges: its whole promise, {ledger.total}, was spent on charge 1. Charge "

@@ -54,11 +54,11 @@ def test_the_orders_of_new_ledgers_are_whole_and_sampling_makes_charges_cheaper(
 
 
 def test_a_ledger_with_another_order_refuses_steps_on_samples_and_names_the_cure() -> None:
-    text = Ledger(total=TOTAL)._settings_text
+    text = Settings.make(TOTAL).to_text()
     stored = json.loads(text)
     stored["terms"]["order"], stored["terms"]["limits"]["renyi"] = "1226289/131072", "1"  # as made by version 0.1.0
     old = Ledger(total=TOTAL)
-    old._attach(_old_store(json.dumps(stored, sort_keys=True)), json.dumps(stored, sort_keys=True), "")
+    old._attach(_old_store(json.dumps(stored, sort_keys=True)), json.dumps(stored, sort_keys=True), name="", by="")
     old.charge(inid.plan(BALL, inid.GaussianDP(0.1), mechanism="gaussian"))
     old.charge(inid.compose(inid.plan(BALL, inid.GaussianDP(0.1), mechanism="gaussian")))
     with pytest.raises(inid.BudgetError, match=r"order 9\.35.*whole orders only.*another ledger by name"):

@@ -1,0 +1,58 @@
+"""Whether a ledger takes a charge: its relation, and some rule that accepts the whole history with it."""
+
+from inid.accounting.amounts import Amounts, added
+from inid.accounting.charges import Charge, covered
+from inid.accounting.history import History
+from inid.accounting.refusals import relation_cure, what_fits
+from inid.accounting.rules import accepts
+from inid.accounting.settings import Settings
+from inid.accounting.summary import left_of, spending, times
+from inid.errors import BudgetError
+
+__all__ = ["admitted", "priced"]
+
+
+def priced(settings: Settings, what: object) -> Charge:
+    """What would be charged, proved, with its price in the ledger's currencies.
+
+    Raises:
+        ArgumentError: Neither a plan nor a composition.
+        GuaranteeError: The plan does not keep its own promise.
+        BudgetError: It is for a relation that the ledger does not take, or holds steps that its order cannot bound.
+    """
+    charge = Charge.of(what, settings.terms.currencies, settings.terms.order)
+    if not covered(settings.neighbours, charge.neighbours):
+        raise BudgetError(
+            f'the plan is for neighbours="{charge.neighbours}", the ledger counts "{settings.neighbours}", '
+            f"and the two do not add up: {relation_cure(settings.neighbours, charge.neighbours)}."
+        )
+    return charge
+
+
+def admitted(settings: Settings, seen: History, charge: Charge) -> Amounts:
+    """The cost to record, if some rule accepts the whole history with this charge.
+
+    Raises:
+        BudgetError: No rule does.
+    """
+    terms, price = settings.terms, charge.price
+    if accepts(terms, added(seen.sums, price)):
+        return price
+    if terms.whole and seen.charges == 0 and charge.promise == settings.total:
+        return terms.everything
+    if all(amount is None for amount in price.values()):
+        raise BudgetError(
+            f"{charge.name} has no cost that a total of {settings.total} can count: "
+            'plan with PureDP or mechanism="laplace", or keep a ledger with an ApproxDP, GaussianDP or ZCDP total.'
+        )
+    if seen.charges and all(amount is None for amount in seen.sums.values()):
+        raise BudgetError(
+            f"the ledger takes no more charges: its whole promise, {settings.total}, was spent on charge 1. "
+            "Open another ledger by name=... for other people's data."
+        )
+    left = left_of(terms, seen.sums)
+    fits = what_fits(terms, dict(left.amounts), settings.counted, charge)
+    raise BudgetError(
+        f"the budget has no room for this charge: it costs {spending(terms, price)}; left is {left} of "
+        f"{settings.total} after {times(seen)}. {fits} A total cannot grow."
+    )

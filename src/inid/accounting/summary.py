@@ -1,0 +1,75 @@
+"""A ledger as text: one plain number first, then the currencies, then who charged last and what else is there."""
+
+import math
+from fractions import Fraction
+
+from inid.accounting.amounts import Amounts, Currency, Spending
+from inid.accounting.history import History
+from inid.accounting.records import Record
+from inid.accounting.rules import Terms
+from inid.accounting.settings import Settings
+
+__all__ = ["left_of", "percent", "spending", "summary", "times"]
+
+_TINY = Fraction(1, 10**12)  # a sum of rounded parts is whole when no more than this is missing
+
+
+def summary(
+    settings: Settings, seen: History, place: str, *, last: Record | None = None, others: tuple[str, ...] = ()
+) -> str:
+    """The text of a ledger.
+
+    Args:
+        settings: Its settings.
+        seen: Its history.
+        place: Its name and place in words.
+        last: The last charge, if it is to be named.
+        others: The names of other ledgers in the same place.
+    """
+    terms = settings.terms
+    spent, left = spending(terms, seen.sums), left_of(terms, seen.sums)
+    limit = Spending(terms.limits, terms.order, left=True)
+    table = [("currency", "spent", "left", "limit")]
+    table += [
+        (name, used, rest, most)
+        for (name, used), (_, rest), (_, most) in zip(spent.lines(), left.lines(), limit.lines(), strict=True)
+    ]
+    widths = [max(len(line[i]) for line in table) for i in range(4)]
+    body = ["  ".join(word.ljust(width) for word, width in zip(line, widths, strict=True)).rstrip() for line in table]
+    counted = f", parts counted in {settings.currency}" if settings.currency else ""
+    facts = f"{settings.total}, {times(seen)}, neighbours {settings.neighbours}, unit {settings.unit}{counted}"
+    if last is not None:
+        body.append(f"last: {last}")
+    if others:
+        body.append(f"other ledgers there: {', '.join(others)}")
+    return "\n  ".join([f"{percent(settings, seen)} % spent: ledger {place}", facts, *body])
+
+
+def percent(settings: Settings, seen: History) -> int:
+    """How much is spent, in whole percent rounded up: in the currency of parts, else by the rule with the most room."""
+    limits: dict[Currency, Fraction] = dict(settings.terms.limits)
+    shares = {c: _share(amount, limits[c]) for c, amount in seen.sums.items() if amount is not None}
+    counted = settings.counted
+    share = shares[counted] if counted in shares else min(shares.values(), default=Fraction(1))
+    return min(math.ceil(100 * (share - _TINY)), 100)
+
+
+def spending(terms: Terms, amounts: Amounts) -> Spending:
+    """Amounts in the ledger's currencies."""
+    return Spending(tuple((c, amounts[c]) for c in terms.currencies), terms.order)
+
+
+def left_of(terms: Terms, sums: Amounts) -> Spending:
+    """What is left of each limit."""
+    pairs = ((currency, limit, sums[currency]) for currency, limit in terms.limits)
+    rest = tuple((c, None if spent is None else max(limit - spent, Fraction(0))) for c, limit, spent in pairs)
+    return Spending(rest, terms.order, left=True)
+
+
+def times(seen: History) -> str:
+    """How many charges there were, in words."""
+    return "1 charge" if seen.charges == 1 else f"{seen.charges} charges"
+
+
+def _share(amount: Fraction, limit: Fraction) -> Fraction:
+    return amount / limit if limit else Fraction(1 if amount else 0)
