@@ -149,7 +149,7 @@ def numbers(name: str, value: object) -> tuple[float, ...]:
 
 
 def numbers_by_name(name: str, value: object) -> dict[str, float] | tuple[float, ...] | None:
-    """Numbers by name, or one after the other; None when not given.
+    """Numbers by name, or one after the other; None when none is given.
 
     >>> numbers_by_name("tolerance", {"age": 1, "income": "500"}), numbers_by_name("tolerance", [1, 500])
     ({'age': 1.0, 'income': 500.0}, (1.0, 500.0))
@@ -157,8 +157,8 @@ def numbers_by_name(name: str, value: object) -> dict[str, float] | tuple[float,
     if value is None:
         return None
     if isinstance(value, Mapping):
-        return {_name(name, key): _float(f"{name} of {key}", entry) for key, entry in value.items()}
-    return numbers(name, value)
+        return {_name(name, key): _float(f"{name} of {key}", entry) for key, entry in value.items()} or None
+    return numbers(name, value) or None
 
 
 def fills_by_column(name: str, value: object) -> dict[str, float | str]:
@@ -218,7 +218,8 @@ def cells_by_column(
     for column, entries in value.items():
         listed = entries if _is_list(entries) else [entries]
         read = [float(e) if isinstance(e, Decimal) else e for e in listed if isinstance(e, (str, int, float, Decimal))]
-        if not read or len(read) < len(listed):
+        infinite = any(isinstance(e, float) and not math.isfinite(e) for e in read)
+        if not read or len(read) < len(listed) or infinite:
             raise _wrong(f"{name} of {column}", entries, cure)
         found[_name(name, column)] = tuple(read)
     return found
