@@ -126,7 +126,9 @@ def test_a_release_takes_the_relation_of_its_ledger_unless_it_states_another(fol
     assert json.loads(run(line).stdout)["plan"]["sensitivity"]["neighbours"] == "replace"
     assert run(f"{line} --neighbours add_remove").exit_code == 2
     assert run("ledger create zero.db --epsilon 2 --neighbours zero_out").exit_code == 0
-    assert run(f"release {QUESTION} --epsilon 1 --ledger zero.db").exit_code == 0
+    line = f"release {QUESTION} --epsilon 1 --ledger zero.db --json"
+    assert json.loads(run(line).stdout)["plan"]["sensitivity"]["neighbours"] == "zero_out"
+    assert run(f"{line} --neighbours add_remove").exit_code == 0
 
 
 @pytest.mark.parametrize(

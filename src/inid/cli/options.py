@@ -95,7 +95,7 @@ TABLE = (
     Option("person", "COL", "The column that identifies people; without it a row is the unit."),
     Option("max_rows", "N", "With --person: how many rows of one person count; the others are left out."),
     _columns("order_by", "With --person: which of their rows come first."),
-    Option("neighbours", "RELATION", "add_remove (the default) or replace."),
+    Option("neighbours", "RELATION", "add_remove, replace or zero_out (default: the ledger's, else add_remove)."),
 )
 
 STATED = (

@@ -99,11 +99,12 @@ def _table_script(job: Job) -> str:
         f"table = {_call('tables.Table', [repr(question.table)], facts)}",
         f"query = {_call('table.query', [], asked)}",
     ]
-    planned = f"plan = {_call('query.plan', ['promise'], noise)}"
     if job.ledger.ledger is None:
+        planned = f"plan = {_call('query.plan', ['promise'], noise)}"
         lines += [f"promise = {_promise(job.budget)}", planned, "print(plan)", ""]
         lines += [f"result = {_call('query.release', ['plan'], {'level': level, 'label': label})}"]
     else:
+        planned = f"plan = {_call('query.plan', ['promise'], noise | {'ledger': _Code('ledger')})}"
         released = _call("query.release", ["plan"], {"ledger": _Code("ledger"), "level": level, "label": label})
         lines += [
             *_opened(job, question),

@@ -100,9 +100,7 @@ def _with_relation_of_ledger(job: Job) -> Job:
     if isinstance(question, StatedQuestion) or question.neighbours is not None or address is None:
         return job
     settings = stored_settings(address, job.ledger.name or "default")
-    if settings is None or settings.neighbours != "replace":
-        return job  # add_remove is the usual one, and a zero_out ledger takes it too
-    return replace(job, question=replace(question, neighbours="replace"))
+    return job if settings is None else replace(job, question=replace(question, neighbours=settings.neighbours))
 
 
 def accuracy_of_job(

@@ -15,7 +15,7 @@ __all__ = ["COLUMN_STATISTICS", "Naming", "StatedQuestion", "TableQuestion", "re
 Naming = Callable[[str], str]  # how an error names a key: "max_rows" in a file, "--max-rows" on a command line
 
 COLUMN_STATISTICS = ("sum", "mean", "variance", "std", "covariance")
-_RELATIONS = ("add_remove", "replace")
+_RELATIONS = ("add_remove", "replace", "zero_out")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,7 +160,7 @@ class StatedQuestion:
             labels=check.names(named("labels"), values.get("labels")),
             l1=check.number(named("l1"), values.get("l1")),
             l2=check.number(named("l2"), values.get("l2")),
-            neighbours=check.choice_or_none(named("neighbours"), values.get("neighbours"), (*_RELATIONS, "zero_out")),
+            neighbours=check.choice_or_none(named("neighbours"), values.get("neighbours"), _RELATIONS),
         )
 
     @property

@@ -138,6 +138,20 @@ def test_errors_name_the_key(change, word):
         Job.from_dict(TABLE | change)
 
 
+def test_the_script_of_a_part_runs_under_the_relation_of_the_ledger(folder):
+    settings = {"total": inid.ApproxDP(3, 1e-6), "currency": "renyi", "neighbours": "replace"}
+    inid.Ledger.open("book.db", **settings).close()
+    job = Job.from_dict(
+        {"table": "people.csv", "count": True, "histogram": {"sex": ["F"]}, "ledger": "book.db", "part": "1/3"}
+    )
+    result = subprocess.run([sys.executable, "-c", job.to_python()], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, job.to_python() + result.stderr
+    assert "neighbours: replace" in result.stdout
+    released = release_job(plan_job(job))
+    assert released.ledger.charges == 2
+    assert released.result.question.neighbours == "replace"
+
+
 def test_only_one_promise_can_be_made():
     assert str(read_budget({"epsilon": "1", "delta": "1e-6"})) == "ApproxDP(epsilon=1.0, delta=1e-06)"
     assert read_budget({}) is None
