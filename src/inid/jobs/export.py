@@ -82,7 +82,8 @@ def _table_script(job: Job) -> str:
         raise TypeError("a question without a table has a script of its own")
     person = {"max_rows": question.max_rows, "order_by": list(question.order_by)}
     facts = {
-        "bounds": {name: tuple(map(_short, ends)) for name, ends in question.bounds.items()},
+        # Needed by a table even where no column is added up.
+        "bounds": _Code({name: tuple(map(_short, ends)) for name, ends in question.bounds.items()}),
         "unit": _Code(_call("tables.Person", [repr(question.person)], person)) if question.person else None,
         "neighbours": question.neighbours,
         "missing": {name: _short(value) for name, value in question.missing.items()},
