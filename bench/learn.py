@@ -111,13 +111,13 @@ def lasso() -> None:
     best = Lasso(alpha=1.0, fit_intercept=False, tol=1e-12, max_iter=10**6).fit(X, y).coef_
     least = lasso_objective(X, y, best)
     bounds, squares = one_sided(X, 99), (X**2).mean(axis=0)
-    common = {"alpha": 1.0, "budget": promise(len(X)), "bounds_y": TARGET}
+    common = {"alpha": 1.0, "budget": promise(len(X)), "bounds_y": TARGET, "fit_intercept": False}
 
     def fit(**more: object) -> float:
         return lasso_objective(X, y, learn.PrivateLasso(**(common | more)).fit(X, y).coef_) / least - 1
 
     head("LASSO on California, raw, epsilon = 1, delta = 1/N^2", "relative error, %")
-    for relation in ("add_remove", "replace"):
+    for relation in ("zero_out", "replace"):
         for allocation in ("optimal", "spr", "iid"):
             runs = 200 if allocation != "iid" else 20
             named = {"bounds_X": bounds, "neighbours": relation, "allocation": allocation}
@@ -130,6 +130,8 @@ def lasso() -> None:
             "bounds_X": (X.min(axis=0), X.max(axis=0)),
             "smoothness": squares,
             "clip": 10_000.0,
+            "passes": 50,
+            "units": "data",
             "neighbours": relation,
         }
         variants = {
@@ -147,15 +149,15 @@ def logistic() -> None:
     X, y = electricity()
     best = LogisticRegression(C=1.0, fit_intercept=False, tol=1e-12, max_iter=10_000).fit(X, y).coef_[0]
     least = logistic_objective(X, y, best)
-    common = {"alpha": 1 / len(X), "budget": promise(len(X)), "bounds_X": DAYS, "classes": (-1.0, 1.0), "clip": 7.0}
-    common["smoothness"] = (X**2).mean(axis=0) / 4
+    common = {"budget": promise(len(X)), "bounds_X": DAYS, "classes": (-1.0, 1.0), "clip": 7.0, "passes": 50}
+    common |= {"smoothness": (X**2).mean(axis=0) / 4, "units": "data", "fit_intercept": False}
 
     def fit(**more: object) -> float:
         model = learn.PrivateLogisticRegression(**(common | more)).fit(X, y)
         return logistic_objective(X, y, model.coef_[0]) / least - 1
 
     head("Logistic regression on Electricity, raw, epsilon = 1, delta = 1/N^2", "relative error, %")
-    for relation in ("add_remove", "replace"):
+    for relation in ("zero_out", "replace"):
         variants = {
             "SPR": {"allocation": "spr"},
             "curvature": {},
@@ -189,7 +191,9 @@ def pca() -> None:
 
             def score(more: dict[str, object] = more, epsilon: float = epsilon) -> float:
                 X, basis = spiked(rng)
-                model = learn.PrivatePCA(**({"n_components": 10, "budget": inid.ApproxDP(epsilon, 1e-6)} | more))
+                model = learn.PrivatePCA(
+                    **({"n_components": 10, "budget": inid.ApproxDP(epsilon, 1e-6), "center": False} | more)
+                )
                 return learn.subspace_recovery_error(model.fit(X).components_.T, basis)
 
             means[name] = scored(f"{name}, epsilon = {epsilon:g}", score, 50, 1.0)
@@ -221,12 +225,16 @@ def peers() -> None:
         return float(np.mean((model.predict(C) - y) ** 2)) / mse - 1
 
     def logit(budget: inid.Budget) -> float:
-        model = learn.PrivateLogisticRegression(1 / len(E), budget=budget, bounds_X=DAYS, clip=7.0, classes=(-1, 1))
-        model.set_params(smoothness=(E**2).mean(axis=0) / 4, passes=50 if isinstance(budget, inid.ApproxDP) else 20)
+        model = learn.PrivateLogisticRegression(budget=budget, bounds_X=DAYS, clip=7.0, classes=(-1, 1), units="data")
+        model.set_params(
+            fit_intercept=False,
+            smoothness=(E**2).mean(axis=0) / 4,
+            passes=50 if isinstance(budget, inid.ApproxDP) else 20,
+        )
         return logistic_objective(E, up, model.fit(E, up).coef_[0]) / loss - 1
 
     def components(budget: inid.Budget) -> float:
-        model = learn.PrivatePCA(10, budget=budget, mechanism="auto").fit(rows)
+        model = learn.PrivatePCA(10, budget=budget, center=False).fit(rows)
         return learn.subspace_recovery_error(model.components_.T, basis)
 
     print("\nBeside diffprivlib, epsilon = 1\n")
@@ -313,7 +321,7 @@ def descent_speed(rows: int, path: str, *, logit: bool) -> None:
     """One row: a private fit beside the same passes in plain NumPy, in turns, so that a busy machine slows both."""
     X = np.random.default_rng(0).uniform(-1, 1, size=(rows, 8))
     y, smoothness = X.sum(axis=1), np.full(8, 1 / 3)
-    common = {"budget": promise(rows), "bounds_X": (-1, 1), "passes": 50}
+    common = {"budget": promise(rows), "bounds_X": (-1, 1), "passes": 50, "units": "data", "fit_intercept": False}
     if logit:
         y, smoothness = (y > 0).astype(float), smoothness / 4
         model = learn.PrivateLogisticRegression(smoothness=smoothness, classes=(0, 1), **common)

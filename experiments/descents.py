@@ -74,17 +74,20 @@ class Problem:
             "bounds_X": (-self.bounds, self.bounds),
             "smoothness": self.smoothness,
             "neighbours": "replace",
+            "units": "data",
+            "fit_intercept": False,
         }
         if self.kind == "lasso":
             size = float(np.abs(self.y).max())
             common |= {"alpha": 1.0, "bounds_y": (-size, size), "solver": "coordinate_descent"}
             return self.error(learn.PrivateLasso(**(common | settings)).fit(self.X, self.y).coef_)
-        common |= {"alpha": 1 / len(self.X), "classes": (-1.0, 1.0)}
+        common |= {"C": 1.0, "classes": (-1.0, 1.0)}
         return self.error(learn.PrivateLogisticRegression(**(common | settings)).fit(self.X, self.y).coef_[0])
 
     def moments(self, **settings: Any) -> float:
         """The error of one release of second moments and an exact LASSO on them."""
         common: dict[str, Any] = {"alpha": 1.0, "budget": self.promise, "bounds_y": (0.0, float(self.y.max()))}
+        common["fit_intercept"] = False
         return self.error(learn.PrivateLasso(**(common | settings)).fit(self.X, self.y).coef_)
 
 

@@ -31,7 +31,9 @@ def run(study: Study) -> Outcome:
                             seed: int, bounds: object = bounds, relation: str = relation, allocation: str = allocation
                         ) -> float:
                             del seed
-                            return task.moments(bounds_X=bounds, neighbours=relation, allocation=allocation)
+                            # The records call "zero_out" by its former name.
+                            named = "zero_out" if relation == "add_remove" else relation
+                            return task.moments(bounds_X=bounds, neighbours=named, allocation=allocation)
 
                         key = {"what": "moments", "bounds": what, "neighbours": relation, "allocation": allocation}
                         found[what, relation, allocation] = Estimate.of(study.sample(runs, trial, **key))

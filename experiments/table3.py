@@ -84,7 +84,9 @@ def _methods(width: int, rank: int, epsilon: float, delta: float) -> Callable[[n
     tight = inid.plan(inid.Sensitivity.box(whole.reach), budgets["laplace"])
 
     def by_rows(data: np.ndarray, mechanism: str, allocation: str) -> np.ndarray:
-        model = learn.PrivatePCA(rank, budget=budgets[mechanism], mechanism=mechanism, allocation=allocation)
+        model = learn.PrivatePCA(
+            rank, budget=budgets[mechanism], mechanism=mechanism, allocation=allocation, center=False
+        )
         return model.fit(data).components_.T
 
     def all_of_them(data: np.ndarray) -> dict[str, np.ndarray]:

@@ -12,8 +12,8 @@ import pytest
 
 import inid
 from inid import learn
-from inid.learn import labels
-from inid.learn.labels import read_matches
+from inid.learn import inputs
+from inid.learn.inputs import read_labels, read_rows
 from inid.testing import unsafe_seed
 
 BUDGET = inid.ApproxDP(epsilon=1.0, delta=1e-6)
@@ -44,7 +44,7 @@ def matched(y, label=1, rows=ROWS):
     """What is read, for a user who has asked for every error and every warning there is."""
     with np.errstate(all="raise"), warnings.catch_warnings():
         warnings.simplefilter("error")
-        return read_matches(None, np.zeros((rows, 1)), y, label).tolist()
+        return read_labels(None, read_rows(np.zeros((rows, 1))), y).matches(label).tolist()
 
 
 def objects(entries):
@@ -151,6 +151,6 @@ def test_a_column_of_another_length_is_refused(y):
 
 
 def test_arrays_and_series_that_declare_a_type_are_compared_at_once():
-    with patch.object(labels, "_same", side_effect=AssertionError):
+    with patch.object(inputs, "_same", side_effect=AssertionError):
         for y in (np.ones(ROWS), np.ones(ROWS, int), np.full(ROWS, "1"), pd.Series(np.ones(ROWS, bool))):
             assert len(matched(y)) == ROWS

@@ -8,9 +8,9 @@ import pytest
 
 import inid
 from inid import learn
-from inid.fixed_point import fixed_columns
 from inid.learn import moments, second_moments, smoothness
 from inid.learn.moments import column_costs, typical_cost
+from inid.learn.units import Units
 
 BUDGETS = [inid.ApproxDP(epsilon=1.0, delta=1e-6), inid.PureDP(epsilon=1.0)]
 SIZES = [1e-100, 1e-60, 1.0, 1e60, 1e100]
@@ -31,14 +31,15 @@ def test_the_change_of_one_row_lies_in_the_planned_set_and_has_noise(weight, mea
     """Weights that push squares beyond the floats once gave radii of 0: exact sums, at no cost."""
     for size, other, budget in itertools.product(SIZES, WEIGHTS, BUDGETS):
         low, high = np.full(2, -size), np.full(2, size)
-        columns = fixed_columns(low, high, 20, centre=False)
+        units = Units.of(low, high, 10, centre=False, scale=False)
+        columns = units.grid
         np.testing.assert_array_equal(columns.size, columns.high)
         costs = column_costs([weight, other], columns.size)
-        constant = typical_cost(costs, columns.size) if mean else None
+        constant = typical_cost(costs, columns.size)
         try:
             plan = second_moments.plan_moments(
-                columns, budget, rows=10, costs=costs, constant=constant, neighbours="replace", mechanism="auto",
-                allocation="optimal",
+                units, budget, rows=10, costs=costs, constant=constant, mean=mean, neighbours="replace",
+                mechanism="auto", allocation="optimal",
             ).noise  # fmt: skip
         except inid.RangeError:  # of the planner: scales so far apart that floats do not hold them
             assert other != weight
@@ -46,14 +47,14 @@ def test_the_change_of_one_row_lies_in_the_planned_set_and_has_noise(weight, mea
         assert (plan.scales > 0).all()
         assert np.isfinite(plan.scales).all()
         i, j = np.triu_indices(2)
-        units = np.append(columns.size[i] * columns.size[j], columns.size if mean else [])
-        moved = relative_changes(low, high, mean) * (units / plan.sensitivity.limits)
+        sizes = np.append(columns.size[i] * columns.size[j], columns.size if mean else [])
+        moved = relative_changes(low, high, mean) * (sizes / plan.sensitivity.limits)
         reach = (moved**2).sum(axis=1) if plan.sensitivity.kind == "ellipsoid" else np.abs(moved).max(axis=1)
         assert reach.max() <= 1
         assert reach.max() > 0.1  # and the set is not absurdly large either
 
 
-@pytest.mark.parametrize("relation", ["add_remove", "replace"])
+@pytest.mark.parametrize("relation", ["zero_out", "add_remove", "replace"])
 @pytest.mark.parametrize("size", SIZES)
 def test_every_release_of_every_estimator_has_noise_or_is_refused(size, relation):
     """Fits as users make them; what the floats cannot hold may be refused by an error of ours, before any charge."""
@@ -72,7 +73,7 @@ def test_every_release_of_every_estimator_has_noise_or_is_refused(size, relation
             learn.PrivatePCA(row_norm=max(min(size, 0.9e50), 1.1e-50), mechanism="auto", **common).fit,
             lambda X, b=bounds, c=common: learn.estimate_smoothness(X, bounds=b, **c),
         ]
-        descent = {"bounds_X": bounds, "passes": 1, "classes": (0, 1), "fit_intercept": True} | common
+        descent = {"bounds_X": bounds, "passes": 1, "classes": (0, 1), "units": "data"} | common
         for constants, clip in (("bounds", 1.1e-50), ([weight, 1.0], 0.9e50), ([1e-200, 1e200], 1.1e-50)):
             model = learn.PrivateLogisticRegression(smoothness=constants, clip=clip, **descent)
             fits.append(lambda X, model=model: plans.append(model.fit(X, [0, 1]).plan_))

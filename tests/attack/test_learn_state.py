@@ -42,16 +42,26 @@ def estimators():
 
 
 @pytest.mark.parametrize(
-    ("of_table", "of_estimator"), [("add_remove", "add_remove"), ("add_remove", "replace"), ("replace", "add_remove")]
+    ("of_table", "of_estimator"), [("add_remove", "zero_out"), ("add_remove", "replace"), ("replace", "add_remove")]
 )
-def test_the_secret_row_count_of_a_table_is_not_published(of_table, of_estimator):
-    """The mean is a noisy sum over the exact number of rows, so the two together give it away."""
+def test_a_table_and_an_estimator_of_other_relations_do_not_mix(of_table, of_estimator):
     ledger = inid.Ledger(total=BUDGET, neighbours=of_estimator)
     table = Table(pd.DataFrame({"a": X[:, 0]}), bounds={"a": (0, 1)}, neighbours=of_table)
-    counted = patch("inid.learn.moments.row_count", side_effect=AssertionError("counted the rows"))
-    with counted, pytest.raises(inid.ArgumentError, match='neighbours="replace" to both'):
+    counted = patch("inid.learn.moment_sources.row_count", side_effect=AssertionError("counted the rows"))
+    with counted, pytest.raises(inid.ArgumentError, match="neighbours"):
         learn.PrivateMoments(BUDGET, neighbours=of_estimator).fit(table, ledger=ledger)
     assert len(ledger.history()) == 0
+
+
+def test_the_secret_row_count_of_a_table_is_not_published():
+    """A noisy sum over the exact number of rows would give it away: that is noisy too, and not counted first."""
+    table = Table(pd.DataFrame({"a": X[:, 0]}), bounds={"a": (0, 1)})
+    with patch("inid.learn.moment_sources.row_count", side_effect=AssertionError("counted the rows")):
+        model = learn.PrivateMoments(BUDGET).fit(table, ledger=inid.Ledger(total=BUDGET))
+    assert model.plan_.sensitivity.neighbours == "add_remove"
+    assert model.plan_.dimension == 3  # the square, the sum, the number of rows
+    assert (model.plan_.scales > 0).all()
+    assert model.release_.values[-1] != ROWS
 
 
 class Turning(np.ndarray):
@@ -87,7 +97,13 @@ def test_no_error_of_scipys_functions_depends_on_a_record(action):
     far = np.full((ROWS, 1), 0.5)
     far[0] = -1e6
     model = learn.PrivateLogisticRegression(
-        budget=inid.ApproxDP(50.0, 1e-6), bounds_X=(-1e6, 1), classes=(0, 1), passes=3, smoothness=[0.1], clip=1.0
+        budget=inid.ApproxDP(50.0, 1e-6),
+        bounds_X=(-1e6, 1),
+        classes=(0, 1),
+        passes=3,
+        smoothness=[0.1],
+        clip=1.0,
+        units="data",
     )
     with scipy.special.errstate(all=action), warnings.catch_warnings(), np.errstate(all="raise"):
         warnings.simplefilter("error")
@@ -129,7 +145,8 @@ def test_smoothness_drawn_by_a_test_source_says_so_since_an_array_cannot(context
         learn.estimate_smoothness(X, **ask)
     learn.estimate_smoothness(X, **ask)  # no warning, or it would be an error here
     with context():
-        assert not learn.PrivateLasso(smoothness=0.1, **DESCENT).fit(X, Y).private_  # which has a mark of its own
+        model = learn.PrivateLasso(smoothness=0.1, units="data", **DESCENT)
+        assert not model.fit(X, Y).private_  # which has a mark of its own
 
 
 def spending(call):
@@ -147,10 +164,9 @@ def test_a_search_in_other_processes_warns_in_this_one(jobs):
     """Where the fits happen nobody sees a warning; what is sent there is counted here."""
     model, grid = learn.PrivateRidge(**LASSO), {"alpha": [0.1, 0.2]}
     said = spending(lambda: GridSearchCV(model, grid, cv=3, n_jobs=jobs).fit(X, Y))
-    assert len(said) == 2 * 3 + 1 - 1  # all but the first
-    assert "7 times" in said[-1]
-    said = spending(lambda: GridSearchCV(clone(model), grid, cv=2, n_jobs=jobs, refit=False).fit(X, Y))
-    assert said
+    assert len(said) == 1
+    model = clone(learn.PrivateRidge(**LASSO))
+    assert spending(lambda: GridSearchCV(model, grid, cv=2, n_jobs=jobs, refit=False).fit(X, Y))
     assert spending(lambda: cross_val_score(learn.PrivateRidge(**LASSO), X, Y, cv=3, n_jobs=jobs))
 
 
@@ -168,10 +184,10 @@ def test_copies_count_as_fitted_once_and_only_among_clones():
     assert not spending(lambda: [pickle.dumps(alone) for _ in range(3)])
     family = [clone(alone) for _ in range(3)]
     assert not spending(lambda: (pickle.dumps(family[0]), copy.deepcopy(family[0]), family[0].fit(X, Y)))
-    assert "2 times" in spending(lambda: pickle.dumps(family[1]))[0]
-    assert "3 times" in spending(lambda: family[2].fit(X, Y))[0]
+    assert spending(lambda: pickle.dumps(family[1]))
+    assert not spending(lambda: family[2].fit(X, Y))  # said once
     assert not spending(lambda: pickle.dumps(family[2]))  # fitted: a result is stored, nothing is spent
-    assert not {"_fits", "_cloned", "_sent"} & vars(pickle.loads(pickle.dumps(family[2]))).keys()  # noqa: S301
+    assert not {"_family", "_counted"} & vars(pickle.loads(pickle.dumps(family[2]))).keys()  # noqa: S301
     with tempfile.TemporaryDirectory() as folder:  # a cache pickles what it then fits here
         pipeline = make_pipeline(learn.PrivatePCA(1, budget=BUDGET), learn.PrivateRidge(**LASSO), memory=folder)
         assert not spending(lambda: pipeline.fit(X, Y))

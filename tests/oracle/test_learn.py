@@ -13,7 +13,7 @@ from needs import needs
 
 HUGE = inid.GaussianDP(mu=1e9)
 ROWS = 3000
-RELATIONS = ["add_remove", "replace"]
+RELATIONS = ["zero_out", "add_remove", "replace"]
 
 
 def data(seed=0):
@@ -40,7 +40,7 @@ def test_linear_models_with_a_huge_budget_equal_scikit_learns(intercept, relatio
     common = bounds | {"budget": HUGE, "fit_intercept": intercept, "neighbours": relation}
     pairs = [
         (learn.PrivateLinearRegression(**common), LinearRegression(fit_intercept=intercept)),
-        (learn.PrivateRidge(0.3, **common), Ridge(alpha=0.3 * ROWS, fit_intercept=intercept)),
+        (learn.PrivateRidge(300.0, **common), Ridge(alpha=300.0, fit_intercept=intercept)),
         (learn.PrivateLasso(0.05, **common), Lasso(alpha=0.05, fit_intercept=intercept, tol=1e-10, max_iter=10**5)),
     ]
     for ours, theirs in pairs:
@@ -69,14 +69,17 @@ def test_pca_with_a_huge_budget_spans_scikit_learns_subspace(relation):
     rng = np.random.default_rng(2)
     X = rng.normal(size=(ROWS, 6)) * [3, 2, 1, 0.5, 0.2, 0.1] + 0.4
     common = {"budget": HUGE, "row_norm": 30.0, "neighbours": relation}
-    plain = learn.PrivatePCA(3, **common).fit(X)
+    plain = learn.PrivatePCA(3, center=False, **common).fit(X)
     svd = TruncatedSVD(3, algorithm="arpack").fit(X)
-    assert learn.subspace_recovery_error(plain.components_.T, svd.components_.T) < 1e-4
-    about_mean = learn.PrivatePCA(3, center=True, **common).fit(X)
+    near = 1e-3 if relation == "add_remove" else 1e-4  # a grid for a secret number of rows is coarser
+    assert learn.subspace_recovery_error(plain.components_.T, svd.components_.T) < near
+    about_mean = learn.PrivatePCA(3, **common).fit(X)
     pca = PCA(3).fit(X)
-    assert learn.subspace_recovery_error(about_mean.components_.T, pca.components_.T) < 1e-4
+    assert learn.subspace_recovery_error(about_mean.components_.T, pca.components_.T) < near
     np.testing.assert_allclose(about_mean.mean_, pca.mean_, atol=1e-3)
-    np.testing.assert_allclose(about_mean.explained_variance_, pca.explained_variance_, rtol=1e-3)
+    for name in ("explained_variance_", "explained_variance_ratio_", "singular_values_"):
+        np.testing.assert_allclose(getattr(about_mean, name), getattr(pca, name), rtol=1e-3)
+    assert about_mean.get_feature_names_out().tolist() == ["privatepca0", "privatepca1", "privatepca2"]
     np.testing.assert_allclose(
         np.abs(about_mean.transform(X)), np.abs(pca.transform(X)), atol=1e-2
     )  # the sign of a component is free
@@ -104,6 +107,8 @@ def test_descent_without_noise_is_the_lasso_on_california():
         passes=200,
         clip=1e9,
         smoothness=(X**2).mean(axis=0),
+        units="data",
+        fit_intercept=False,
     )
     with unsafe_no_noise():
         model.fit(X, y)
@@ -115,11 +120,11 @@ def test_descent_without_noise_is_logistic_regression_on_electricity():
     X, y = electricity()
     exact = LogisticRegression(C=1.0, fit_intercept=False, tol=1e-12, max_iter=10_000).fit(X, y).coef_[0]
     model = learn.PrivateLogisticRegression(
-        1 / len(X),
         budget=HUGE,
         bounds_X=(0, [1, 7, 1, 1, 1, 1, 1, 1]),
         passes=400,
-        clip=1e6,
+        units="data",
+        fit_intercept=False,
         smoothness=(X**2).mean(axis=0) / 4,
     )
     with unsafe_no_noise():
@@ -127,20 +132,20 @@ def test_descent_without_noise_is_logistic_regression_on_electricity():
     assert logistic_objective(X, y, model.coef_[0]) / logistic_objective(X, y, exact) - 1 < 1e-6
 
 
-@pytest.mark.parametrize("smoothness", ["bounds", [0.3, 0.3]])
+@pytest.mark.parametrize("smoothness", ["bounds", [0.3, 0.3], 0.1])
 def test_intercepts_of_a_descent_are_scikit_learns(smoothness):
     rng = np.random.default_rng(3)
     X = rng.uniform(-1, 1, size=(2000, 2))
     y = X @ [1.0, -2.0] + 0.7 + rng.normal(size=2000) * 0.1
-    common = {"budget": HUGE, "bounds_X": (-1, 1), "passes": 200, "clip": 1e3, "fit_intercept": True}
+    common = {"budget": HUGE, "bounds_X": (-1, 1), "passes": 200, "smoothness": smoothness}
     with unsafe_no_noise():
-        ours = learn.PrivateLasso(0.05, bounds_y=(-5, 5), solver="coordinate_descent", smoothness=smoothness, **common)
+        ours = learn.PrivateLasso(0.05, bounds_y=(-5, 5), solver="coordinate_descent", **common)
         ours.fit(X, y)
-        logit = learn.PrivateLogisticRegression(0.01, **common).fit(X, y > 0)
+        logit = learn.PrivateLogisticRegression(0.05, **common).fit(X, y > 0)
     theirs = Lasso(alpha=0.05, tol=1e-10).fit(X, y)
     np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-4)
     assert ours.intercept_ == pytest.approx(theirs.intercept_, abs=1e-4)
-    exact = LogisticRegression(C=1 / (0.01 * 2000), tol=1e-10).fit(X, y > 0)
+    exact = LogisticRegression(C=0.05, tol=1e-10).fit(X, y > 0)
     np.testing.assert_allclose(logit.coef_, exact.coef_, atol=1e-3)
     np.testing.assert_allclose(logit.intercept_, exact.intercept_, atol=1e-3)
     np.testing.assert_allclose(logit.predict_proba(X), exact.predict_proba(X), atol=1e-3)
@@ -156,6 +161,7 @@ def test_private_moments_beat_one_per_cent_on_california_at_epsilon_one():
         budget=inid.ApproxDP(epsilon=1.0, delta=2.35e-9),
         bounds_X=(np.minimum(ends, 0), np.maximum(ends, 0)),
         bounds_y=(0, 5.00001),
+        fit_intercept=False,
     )
     errors = [lasso_objective(X, y, model.fit(X, y).coef_) / lasso_objective(X, y, exact) - 1 for _ in range(20)]
     assert np.mean(errors) < 0.01

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 import inid
 from inid import learn
-from inid.fixed_point import fixed_columns
-from inid.learn import descent, moments, pca, second_moments, smoothness
-from inid.learn.gradients import (
+from inid.learn import coordinate_descent, moment_sources, pca, second_moments, smoothness
+from inid.learn.clipped_gradients import (
     FEATURE_BITS,
     Gradients,
     LogisticLoss,
@@ -21,11 +20,12 @@ from inid.learn.gradients import (
     short,
     whole_steps,
 )
+from inid.learn.units import Units
 
 BUDGET = inid.ApproxDP(epsilon=1.0, delta=1e-6)
 NASTY = [np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, -0.0, 1e300]
 ENTRIES = st.one_of(st.floats(-10, 10), st.floats(), st.sampled_from(NASTY))
-RELATIONS = st.sampled_from(["add_remove", "replace"])
+RELATIONS = st.sampled_from(["zero_out", "add_remove", "replace"])
 FEW = settings(max_examples=40, deadline=None)
 
 
@@ -59,17 +59,12 @@ def asked(fit, module):
     seen = []
 
     def release(values, plan, ledger=None, *, label=""):
-        seen.append((np.array(values), plan))
+        seen.append((np.array(values()), plan))
         return inid.release(values, plan, ledger, label=label)
 
     with patch.object(module, "release", release):
         fit()
     return seen
-
-
-def without(answer, X, at):
-    """What the answer is when a row counts for nothing: the sum over the others, on the same public grid."""
-    return answer(np.delete(X, at, axis=0))
 
 
 @FEW
@@ -85,21 +80,20 @@ def test_moments_move_by_at_most_the_planned_set(data, mean, center, relation):
     if relation == "replace":
         assert_inside(values - moved, plan.sensitivity)
     else:
-        # Under add_remove a row is replaced by zeros: its own share is what it moves.
-        columns = second_moments.exact_moments
-        seen = []
+        # A row becomes nothing, or is removed: its own share is what it moves, on the same public grid.
+        exact, seen = moment_sources.exact_moments, []
 
-        def exact(rows, mapping, *, mean):
-            seen.append(mapping)
-            return columns(rows, mapping, mean=mean)
+        def watched(rows, units, *, mean, count):
+            seen.append((units, count))
+            return exact(rows, units, mean=mean, count=count)
 
-        with patch.object(moments, "exact_moments", exact):
+        with patch.object(moment_sources, "exact_moments", watched):
             model.fit(X)
+        (units, count), *_ = seen
+        assert count == (relation == "add_remove")
         for at in range(len(X)):
-            assert_inside(columns(X[at : at + 1], seen[0], mean=mean), plan.sensitivity)
-            if len(X) > 1:
-                rest = without(lambda rows: columns(rows, seen[0], mean=mean), X, at)
-                assert_inside(values - rest, plan.sensitivity)
+            rest = exact(np.delete(X, at, axis=0), units, mean=mean, count=count)
+            assert_inside(values - rest, plan.sensitivity)
 
 
 @FEW
@@ -108,12 +102,12 @@ def test_both_sets_for_replacement_hold_every_change(data):
     """The box and the ellipsoid of E8, whichever the plan took."""
     bounds = data.draw(intervals(3))
     centre, mean = data.draw(st.booleans()), data.draw(st.booleans())
-    columns = moments.fixed_columns(*bounds, 20, centre=centre)
-    costs = np.array(data.draw(st.lists(st.floats(0.01, 100), min_size=3 + mean, max_size=3 + mean)))
+    units = Units.of(*bounds, 10, centre=centre, scale=data.draw(st.booleans()))
+    costs = np.array(data.draw(st.lists(st.floats(0.01, 100), min_size=4, max_size=4)))
     X, other = data.draw(neighbours(3))
-    difference = second_moments.exact_moments(X, columns, mean=mean)
-    difference -= second_moments.exact_moments(other, columns, mean=mean)
-    for one in second_moments.box_sets(columns, costs, "replace", mean=mean):
+    difference = second_moments.exact_moments(X, units, mean=mean)
+    difference -= second_moments.exact_moments(other, units, mean=mean)
+    for one in second_moments.moment_sets(units.grid, costs, "replace", mean=mean):
         assert_inside(difference, one)
 
 
@@ -128,9 +122,11 @@ def test_the_moments_of_pca_move_by_at_most_the_planned_set(data, relation, clip
         clipping="elementwise" if clipping == "elementwise" else "rows",
         center=clipping == "center",
     )
-    if relation == "add_remove":
+    if relation == "zero_out":
         other = X.copy()
-        other[0] = 0.0  # zeros are within every norm, and count for nothing
+        other[0] = 0.0  # about 0 and before any centring, zeros add nothing
+    elif relation == "add_remove":
+        other = X[1:]
     (values, plan), (moved, _) = asked(lambda: (model.fit(X), model.fit(other)), pca)
     assert_inside(values - moved, plan.sensitivity)
 
@@ -140,10 +136,12 @@ def test_the_moments_of_pca_move_by_at_most_the_planned_set(data, relation, clip
 def test_the_estimate_of_smoothness_moves_by_at_most_the_planned_set(data, relation):
     X, other = data.draw(neighbours(2))
     lower, upper = data.draw(intervals(2))
-    if relation == "add_remove":
+    if relation == "zero_out":
         lower, upper = np.minimum(lower, 0.0), np.maximum(upper, 0.0)
         other = X.copy()
         other[0] = 0.0
+    elif relation == "add_remove":
+        other = X[1:]
 
     def both():
         for rows in (X, other):
@@ -154,12 +152,13 @@ def test_the_estimate_of_smoothness_moves_by_at_most_the_planned_set(data, relat
 
 
 @FEW
-@given(st.data(), RELATIONS, st.sampled_from(["lasso", "logistic"]), st.booleans())
-def test_every_step_of_a_descent_moves_by_at_most_its_threshold(data, relation, kind, intercept):
+@given(st.data(), RELATIONS, st.sampled_from(["lasso", "logistic"]), st.booleans(), st.sampled_from(["data", "bounds"]))
+def test_every_step_of_a_descent_moves_by_at_most_its_threshold(data, relation, kind, intercept, units):
     """With the noisy answers held fixed, whatever the data: that is what adaptive composition conditions on."""
     X, other = data.draw(neighbours(3))
     answers = data.draw(st.lists(st.floats(-1e12, 1e12), min_size=8, max_size=8))
     common = {"budget": BUDGET, "bounds_X": (-5.0, 9.0), "passes": 2, "clip": 3.0, "neighbours": relation}
+    common |= {"units": units, "smoothness": "bounds"}
     if kind == "lasso":
         model = learn.PrivateLasso(solver="coordinate_descent", bounds_y=(-2, 3), fit_intercept=intercept, **common)
     else:
@@ -176,11 +175,11 @@ def test_every_step_of_a_descent_moves_by_at_most_its_threshold(data, relation, 
                 seen.append(value)
                 return next(script)
 
-        with patch.object(descent, "PreparedNoise", Scripted):
+        with patch.object(coordinate_descent, "PreparedNoise", Scripted):
             model.fit(rows[:, :3], rows[:, 0])
         exact.append(seen)
         assert np.isfinite(model.coef_).all()
-    reach = np.tile(model.plan_.sensitivity.limits, 2)
+    reach = np.tile(model.plan_.sensitivity.limits[: 3 + intercept], 2)
     difference = np.abs(np.subtract(*exact))
     if relation == "replace":
         assert (difference <= reach).all()
@@ -189,8 +188,8 @@ def test_every_step_of_a_descent_moves_by_at_most_its_threshold(data, relation, 
 
 
 def features(column, bound=1e6):
-    columns = fixed_columns(np.array([-bound]), np.array([bound]), FEATURE_BITS, centre=False)
-    return bounded_features(np.asarray(column, float)[:, None], columns, constant=False)
+    units = Units.of(np.array([-bound]), np.array([bound]), None, centre=False, scale=False, bits=FEATURE_BITS)
+    return bounded_features(np.asarray(column, float)[:, None], units, constant=False)
 
 
 @FEW
@@ -243,7 +242,7 @@ def test_sums_depend_neither_on_the_order_of_the_records_nor_on_the_path(loss):
     steps, bounds = whole_steps(np.array([0.5, 0.001]), len(y))
     moves = [short(move, 5.0) for move in rng.normal(size=30) * 10.0 ** rng.integers(-9, 2, 30)]
     seen = []
-    columns = fixed_columns(np.full(2, -5.0), np.full(2, 5.0), FEATURE_BITS, centre=False)
+    columns = Units.of(np.full(2, -5.0), np.full(2, 5.0), None, centre=False, scale=False, bits=FEATURE_BITS)
     plain = np.arange(len(y))
     for order, compiled in ((plain, False), (plain, True), (rng.permutation(plain), False), (np.roll(plain, 3), True)):
         rows = bounded_features(X[order], columns, constant=False)

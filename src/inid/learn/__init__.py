@@ -1,18 +1,18 @@
 """scikit-learn estimators under differential privacy.
 
 Two ways to learn. `moments` releases second moments once and solves exactly on the result (`PrivateMoments`, the linear
-models, `PrivatePCA`); `descent` releases one noisy gradient coordinate at a time (`PrivateLogisticRegression`,
-`PrivateLasso(solver="coordinate_descent")`). Start reading in `moments`, then `fixed_point` (why no rounding error and
-no malformed record can exceed the stated sensitivity).
+models, `PrivatePCA`); `coordinate_descent` releases one noisy gradient coordinate at a time
+(`PrivateLogisticRegression`, `PrivateLasso(solver="coordinate_descent")`). Start reading in `moments`, then `units` and
+`fixed_point` (why no rounding error and no malformed record can exceed the stated sensitivity).
 
-The number of rows is public: neighbours="add_remove" means that one row is replaced by zeros, "replace" that it is
-replaced by any other. (A `Table` means something else by "add_remove", under which estimators refuse it.) Bounds are
+Neighbours are those of the ledger or of the table, else "zero_out": one person's row becomes nothing, which adds 0 to
+every sum, and the number of rows is public. Under "add_remove" the number is secret, and released too. Bounds are
 required and never read from the data.
 
 >>> import inid, numpy as np
 >>> from inid import learn
 >>> X = np.linspace(0, 1, 2000).reshape(1000, 2)
->>> model = learn.PrivateRidge(0.1, budget=inid.ApproxDP(1.0, 1e-6), bounds_X=(0, 1), bounds_y=(0, 2))
+>>> model = learn.PrivateRidge(1.0, budget=inid.ApproxDP(1.0, 1e-6), bounds_X=(0, 1), bounds_y=(0, 2))
 >>> model.fit(X, X.sum(axis=1)).coef_.shape
 (2,)
 """
@@ -25,7 +25,8 @@ except ImportError:
     raise MissingExtraError("inid.learn needs scikit-learn: pip install 'inid[learn]'.") from None
 
 from inid.learn.base import RepeatedSpendingWarning
-from inid.learn.linear import PrivateLasso, PrivateLinearRegression, PrivateRidge
+from inid.learn.lasso import PrivateElasticNet, PrivateLasso
+from inid.learn.linear import PrivateLinearRegression, PrivateRidge
 from inid.learn.logistic import PrivateLogisticRegression
 from inid.learn.moments import PrivateMoments
 from inid.learn.pca import PrivatePCA, subspace_recovery_error
@@ -33,6 +34,7 @@ from inid.learn.smoothness import NotPrivateWarning, estimate_smoothness
 
 __all__ = [
     "NotPrivateWarning",
+    "PrivateElasticNet",
     "PrivateLasso",
     "PrivateLinearRegression",
     "PrivateLogisticRegression",

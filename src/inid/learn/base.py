@@ -1,32 +1,66 @@
-"""What the estimators share: scikit-learn's manners, and a warning when a search spends the budget again and again."""
+"""What the estimators share: scikit-learn's conventions, the neighbouring relation, a warning of repeated fits."""
 
 import warnings
 from typing import Any, Self
 
 from sklearn.base import BaseEstimator
 
-__all__ = ["PrivateEstimator", "RepeatedSpendingWarning"]
+from inid.accounting import Ledger
+from inid.arguments import choice
+from inid.sets import Neighbours
+
+__all__ = ["PrivateEstimator", "RepeatedSpendingWarning", "read_relation"]
+
+_RELATIONS: tuple[Neighbours, ...] = ("zero_out", "add_remove", "replace")
 
 
 class RepeatedSpendingWarning(UserWarning):
     """Several clones of one estimator were fitted without a ledger: each fit has spent the whole budget again."""
 
 
+def read_relation(neighbours: object, ledger: Ledger | None) -> Neighbours:
+    """The relation of a fit: the one given, else the ledger's, else "zero_out".
+
+    >>> read_relation(None, None), read_relation("replace", None)
+    ('zero_out', 'replace')
+    """
+    if neighbours is None:
+        neighbours = getattr(ledger, "neighbours", "zero_out")
+        neighbours = neighbours if isinstance(neighbours, str) else "zero_out"  # what is no ledger is refused later
+    word = choice("neighbours", neighbours, _RELATIONS)
+    return next(one for one in _RELATIONS if one == word)
+
+
+class _Family:
+    """Clones of one estimator, and how many fits they have made or will make in other processes."""
+
+    def __init__(self) -> None:
+        self.fits = 0
+
+    def count(self, name: str) -> None:
+        self.fits += 1
+        if self.fits == 2:
+            warnings.warn(
+                f"{name} and its clones are fitted repeatedly without a ledger: each fit spends its whole budget "
+                "again, and the scores of a search are not private. Pass ledger=... to fit to keep count.",
+                RepeatedSpendingWarning,
+                stacklevel=4,
+            )
+
+
 class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     """Base of the private estimators.
 
     There is no `random_state`: noise comes from the operating system and must not repeat. Clones of one estimator (as
-    made by `GridSearchCV` and `cross_val_score`) count their fits together, to warn of what a search costs; the count
-    is a courtesy, the account is the ledger's. A clone that is sent to another process counts as fitted: it will be,
-    where nobody here sees it.
+    made by `GridSearchCV` and `cross_val_score`) count their fits together, to warn once of what a search costs; the
+    account is the ledger's. An unfitted clone that is pickled counts as fitted: a search sends it to another process.
     """
 
     def __sklearn_clone__(self) -> Self:
         clone: Self = super().__sklearn_clone__()
-        if not hasattr(self, "_fits"):
-            self._fits = [0]
-        clone._fits = self._fits
-        self._cloned = True
+        family: _Family = getattr(self, "_family", None) or _Family()
+        self._family = family
+        clone._family = family
         return clone
 
     def __sklearn_tags__(self) -> Any:
@@ -37,40 +71,27 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
-        # A search sends what it has cloned from along with each clone, and a cache looks at a clone more than once.
-        if not (self._found() or getattr(self, "_cloned", False) or getattr(self, "_sent", False)):
-            self._sent = self._count(ledger=None, stacklevel=3)
-        return {name: value for name, value in state.items() if name not in ("_fits", "_cloned", "_sent")}
+        if not self._results() and not getattr(self, "_counted", False):
+            self._count_fit(None)
+            self._counted = True  # a cache pickles what it then fits here
+        return {name: value for name, value in state.items() if name not in ("_family", "_counted")}
 
-    def _forget(self) -> None:
+    def _start_fit(self) -> None:
         """Drop what an earlier fit found, so that nothing of it passes for a result of the next."""
-        for name in self._found():
+        for name in self._results():
             delattr(self, name)
 
-    def _found(self) -> list[str]:
+    def _end_fit(self, ledger: Ledger | None) -> None:
+        """Count a fit, unless it was counted when a copy was pickled."""
+        if not getattr(self, "_counted", False):
+            self._count_fit(ledger)
+        self._counted = False
+
+    def _results(self) -> list[str]:
         """The names of the results of a fit, by scikit-learn's convention."""
         return [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]
 
-    def _note_fit(self, ledger: object) -> None:
-        """Count a fit, unless it was counted when a copy was sent elsewhere: a cache may send one and fit here."""
-        if not getattr(self, "_sent", False):
-            self._count(ledger, stacklevel=4)
-        self._sent = False
-
-    def _count(self, ledger: object, *, stacklevel: int) -> bool:
-        """Warn, without a ledger, from the second fit among clones on; False if there are no clones to count with."""
-        fits = getattr(self, "_fits", None)
-        if fits is None:
-            return False
-        fits[0] += 1
-        if fits[0] > 1 and ledger is None:
-            warnings.warn(
-                f"{type(self).__name__} and its clones have now been fitted, or sent to other processes to be fitted, "
-                f"{fits[0]} times; each fit spends its whole budget again, so a search or a cross-validation spends it "
-                "once per fit. Pass ledger=... to fit to keep count, or tune on public data. (A ledger stays in its "
-                'process: leave n_jobs at 1, or use threads, with joblib.parallel_config(backend="threading").) Scores '
-                "computed from private data carry no noise: no promise covers them, nor the choice that they make.",
-                RepeatedSpendingWarning,
-                stacklevel=stacklevel,
-            )
-        return True
+    def _count_fit(self, ledger: Ledger | None) -> None:
+        family: _Family | None = getattr(self, "_family", None)
+        if family is not None and ledger is None:
+            family.count(type(self).__name__)

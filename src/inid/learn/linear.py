@@ -1,4 +1,4 @@
-"""Linear regression, ridge and LASSO: one release of second moments, then exact solving.
+"""Linear models from one release of second moments: least squares, ridge, and what the LASSO shares with them.
 
 Uncertainty: coefficients computed from noisy moments are biased towards 0 (noise in X^T X acts like a penalty, as do
 the bounds where they clip) and their error depends on the data, so no interval is given. `release_.interval()` holds
@@ -6,31 +6,58 @@ for the moments themselves; refitting on bootstrap samples would spend the budge
 """
 
 from abc import abstractmethod
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
-from sklearn.linear_model import Lasso
 from sklearn.utils.validation import check_is_fitted
 
 from inid.accounting import Ledger
-from inid.arguments import Floats, choice, real
-from inid.fixed_point import Columns, fixed_columns, product_bits
-from inid.learn.base import PrivateEstimator
-from inid.learn.descent import Descent
-from inid.learn.gradients import SquaredLoss
+from inid.arguments import Floats, real
+from inid.learn.base import PrivateEstimator, read_relation
+from inid.learn.bounds import Bounds, hold, read_bounds, read_budget
+from inid.learn.inputs import Matrix, read_matrix, read_target
+from inid.learn.moment_sources import MomentSource
 from inid.learn.moments import column_costs, euclidean, typical_cost
-from inid.learn.reading import read_bounds, read_budget, read_matrix, read_target
-from inid.learn.second_moments import MomentPlan, exact_moments, nearest_psd, plan_moments, release_moments
+from inid.learn.second_moments import MomentPlan, nearest_psd, plan_moments
+from inid.learn.table_moments import check_table
+from inid.learn.units import Units
 from inid.promises import Budget
+from inid.sets import Neighbours
+from inid.tables import Table
 
-__all__ = ["PrivateLasso", "PrivateLinearRegression", "PrivateRidge"]
-
-_TOLERANCE, _SWEEPS = 1e-10, 100_000
+__all__ = ["LinearModel", "Normal", "PrivateLinearRegression", "PrivateRidge", "least_squares"]
 
 
-class _LinearModel(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
-    """A linear model solved on noisy moments of (X, y).
+@dataclass(frozen=True)
+class Normal:
+    """The normal equations of one target, in public units: minimise w.G w / 2 - w.c, G and c being means over the rows.
+
+    A coefficient of the user's is w times `unit_y` / `unit_x`, column by column.
+
+    Attributes:
+        gram: G.
+        products: c.
+        square: The mean square of the target.
+        size: The largest size of each column, in its unit.
+        unit_x: The unit of each column.
+        unit_y: The unit of the target.
+        rows: The number of rows, as known.
+    """
+
+    gram: Floats
+    products: Floats
+    square: float
+    size: Floats
+    unit_x: Floats
+    unit_y: float
+    rows: float
+
+
+class LinearModel(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
+    """A linear model solved on noisy moments of (X, y), in units in which the bounds are -1 and 1.
 
     Without an intercept the moments are about 0. With one they are about the middle of the public bounds, the means are
     released too, and the model is solved on the covariance.
@@ -38,20 +65,22 @@ class _LinearModel(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        budget: object = None,
+        budget: Budget | None = None,
         *,
-        bounds_X: object = None,
-        bounds_y: object = None,
+        bounds_X: Bounds | None = None,
+        bounds_y: Bounds | None = None,
         fit_intercept: bool = True,
-        weights: object = "curvature",
-        neighbours: str = "add_remove",
-        mechanism: str = "auto",
-        allocation: str = "optimal",
+        clip_predictions: bool = True,
+        weights: Literal["frobenius", "curvature"] | ArrayLike = "curvature",
+        neighbours: Neighbours | None = None,
+        mechanism: Literal["auto", "gaussian", "laplace"] = "auto",
+        allocation: Literal["optimal", "spr", "iid"] = "optimal",
     ) -> None:
         self.budget = budget
         self.bounds_X = bounds_X
         self.bounds_y = bounds_y
         self.fit_intercept = fit_intercept
+        self.clip_predictions = clip_predictions
         self.weights = weights
         self.neighbours = neighbours
         self.mechanism = mechanism
@@ -61,57 +90,110 @@ class _LinearModel(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         """Fit the model.
 
         Args:
-            X: One row per person.
-            y: One target per person.
-            ledger: Where the cost is charged.
+            X: One row per person: an array, a data frame, or an `inid.tables.Table`, whose engine then does the sums.
+            y: One target per person, or several in columns; of a table, the name of its column.
+            ledger: Where the cost is charged, before the data are looked at.
 
         Raises:
             ArgumentError: A parameter, or the shape of X or y, is malformed.
             BudgetError: The ledger refuses.
         """
-        self._forget()
+        self._start_fit()
         self._penalty()  # a malformed one must not cost budget
-        data = read_matrix(self, X, reset=True)
-        self._learn(data, read_target(self, data, y), ledger)
-        self._note_fit(ledger)
+        if isinstance(X, Table):
+            self._learn_table(X, y, ledger)
+        else:
+            relation = read_relation(self.neighbours, ledger)
+            data = read_matrix(self, X, reset=True, empty=relation == "add_remove")
+            self._learn(data, read_target(self, data, y, several=self._takes_several()), relation, ledger)
+        self._end_fit(ledger)
         return self
 
     def predict(self, X: Any) -> Floats:
-        """X times the coefficients, plus the intercept."""
+        """X, held to its bounds as it was in the fit, times the coefficients, plus the intercept.
+
+        Predictions are held to `bounds_y`, unless `clip_predictions` is False.
+        """
         check_is_fitted(self)
-        return np.asarray(read_matrix(self, X, reset=False) @ self.coef_ + self.intercept_)
+        data = hold(read_matrix(self, X, reset=False).floats(), *self._held[0])
+        found = np.asarray(data @ self.coef_.T + self.intercept_)
+        if not self.clip_predictions:
+            return found
+        low, high = self._held[1]
+        return np.asarray(np.clip(found, low, high) if found.ndim == 2 else np.clip(found, low[0], high[0]))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True  # on the few hundred rows of scikit-learn's checks
+        tags.target_tags.multi_output = self._takes_several()
         return tags
 
-    def _learn(self, data: Floats, target: Floats, ledger: Ledger | None) -> None:
-        budget = read_budget(self.budget)
-        rows, width = data.shape
-        lower, upper = (
-            np.append(x, y)
-            for x, y in zip(
-                read_bounds("bounds_X", self.bounds_X, width), read_bounds("bounds_y", self.bounds_y, 1), strict=True
-            )
-        )
-        planned = self._plan(budget, lower, upper, rows)
-        columns = planned.columns
-        exact = exact_moments(np.column_stack([data, target]), columns, mean=planned.mean)
-        moments = release_moments(exact, planned, rows, ledger, type(self).__name__)
+    def _takes_several(self) -> bool:
+        """Whether y may have several columns."""
+        return True
+
+    def _learn(self, data: Matrix, target: Matrix, relation: Neighbours, ledger: Ledger | None) -> None:
+        bounds = self._read_bounds(data.shape[1], target.shape[1])
+        self._release(MomentSource.of_arrays(relation, data, target), *bounds, flat=target.flat, ledger=ledger)
+
+    def _learn_table(self, table: Table, target: str, ledger: Ledger | None) -> None:
+        names = [name for name in table.bounds if name != target]
+        check_table(table, self.bounds_X, [target])
+        (low_y,), (high_y,) = check_table(table, self.bounds_y, [target])
+        low, high = check_table(table, None, names)
+        self.n_features_in_, self.feature_names_in_ = len(names), np.asarray(names, dtype=object)
+        source = MomentSource.of_table(table, [*names, target], self.neighbours, ledger)
+        one, two = read_bounds("bounds", (low, high), len(names)), read_bounds("bounds", (low_y, high_y), 1)
+        self._release(source, one, two, flat=True, ledger=ledger)
+
+    def _read_bounds(self, width: int, outputs: int) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
+        names = getattr(self, "feature_names_in_", None)
+        return read_bounds("bounds_X", self.bounds_X, width, names), read_bounds("bounds_y", self.bounds_y, outputs)
+
+    def _release(
+        self,
+        source: MomentSource,
+        bounds_X: tuple[Floats, Floats],
+        bounds_y: tuple[Floats, Floats],
+        *,
+        flat: bool,
+        ledger: Ledger | None,
+    ) -> None:
+        """Plan, charge, release, solve."""
+        budget, outputs = read_budget(self.budget), len(bounds_y[0])
+        lower, upper = (np.append(x, y) for x, y in zip(bounds_X, bounds_y, strict=True))
+        planned = self._plan(budget, lower, upper, source)
+        moments = source.release(planned, ledger, type(self).__name__)
         self.plan_ = planned.noise
         self.release_, self.private_ = moments.release, moments.release.private
-        means = moments.first if self.fit_intercept else None
-        size = np.maximum(np.abs(lower), np.abs(upper)) if means is None else columns.size
+        self._held = bounds_X, bounds_y
+        units = planned.units
         with np.errstate(all="ignore"):  # whatever the caller has set, what was paid for must not be lost
-            about = moments.about(columns.centre if means is None else -means)
-            self.coef_ = self._solve(nearest_psd(about.second, size, about.spread), size)
-            self.intercept_ = 0.0
-            if means is not None:
-                means = columns.centre + means
-                self.intercept_ = float(means[-1] - means[:-1] @ self.coef_)
+            if self.fit_intercept and moments.first is not None:
+                size, about = units.size, moments.about(-moments.first)
+            else:
+                size, about = np.maximum(np.abs(lower), np.abs(upper)) / units.unit, moments
+                about = about.about(units.centre / units.unit)
+            matrix = nearest_psd(about.second, size, about.spread)
+            width = len(size) - outputs
+            found = [
+                self._solve(
+                    Normal(
+                        matrix[:width, :width], matrix[:width, at], float(matrix[at, at]), size[:width],
+                        units.unit[:width], float(units.unit[at]), moments.rows,
+                    )
+                )
+                * (units.unit[at] / units.unit[:width])
+                for at in range(width, width + outputs)
+            ]  # fmt: skip
+            self.coef_ = np.array(found[0] if flat else found)
+            self.intercept_: Any = 0.0 if flat else np.zeros(outputs)
+            if self.fit_intercept and moments.first is not None:
+                means = units.centre + units.unit * moments.first
+                constant = means[width:] - self.coef_.reshape(outputs, width) @ means[:width]
+                self.intercept_ = float(constant[0]) if flat else constant
 
-    def _plan(self, budget: Budget, lower: Floats, upper: Floats, rows: int) -> MomentPlan:
+    def _plan(self, budget: Budget, lower: Floats, upper: Floats, source: MomentSource) -> MomentPlan:
         """The plan for moments about the mean (with an intercept) or about 0.
 
         Moments about 0 can be had directly, or from moments about the middle of the bounds and the means: x x^T =
@@ -119,58 +201,62 @@ class _LinearModel(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         well: an error e in mean j adds m_i e to entry (i, j), so it costs c_j sqrt(2 sum_i (c_i m_i)^2). Both are
         public, and the better is taken.
         """
-        bits = product_bits(rows)
-        about_0 = fixed_columns(lower, upper, bits, centre=False)
-        about_middle = fixed_columns(lower, upper, bits, centre=True)
+        about_0 = Units.of(lower, upper, source.rows, centre=False, scale=True)
+        about_middle = Units.of(lower, upper, source.rows, centre=True, scale=True)
 
-        def made(columns: Columns, costs: Floats, constant: float | None) -> MomentPlan:
+        def made(units: Units, costs: Floats, constant: float, *, mean: bool) -> MomentPlan:
             return plan_moments(
-                columns,
+                units,
                 budget,
-                rows=rows,
-                costs=costs,
+                rows=source.rows,
+                costs=costs * units.unit,
                 constant=constant,
-                neighbours=self.neighbours,
+                mean=mean,
+                neighbours=source.relation,
                 mechanism=self.mechanism,
                 allocation=self.allocation,
             )
 
         if self.fit_intercept:
-            costs = column_costs(self.weights, about_middle.size)
-            return made(about_middle, costs, typical_cost(costs, about_middle.size))
-        costs = column_costs(self.weights, about_0.size)
+            costs = column_costs(self.weights, about_middle.unit)
+            return made(about_middle, costs, typical_cost(costs, about_middle.unit), mean=True)
+        costs = column_costs(self.weights, about_0.unit)
         middle = euclidean(costs * about_middle.centre)
+        direct = made(about_0, costs, typical_cost(costs, about_0.unit), mean=False)
         if not middle > 0:
-            return made(about_0, costs, None)
-        choices = [made(about_0, costs, None), made(about_middle, costs, middle)]
-        return min(choices, key=lambda one: one.noise.log2_error)
+            return direct
+        return min(direct, made(about_middle, costs, middle, mean=True), key=lambda one: one.noise.log2_error)
 
     def _penalty(self) -> float:
         return real("alpha", getattr(self, "alpha", 0.0), least=0, cure="pass the weight of the penalty")
 
     @abstractmethod
-    def _solve(self, matrix: Floats, size: Floats) -> Floats:
-        """The coefficients, from the moments of (X, y), y last, and the public size of each column."""
+    def _solve(self, normal: Normal) -> Floats:
+        """The coefficients of one target, in public units."""
 
 
-class PrivateLinearRegression(_LinearModel):
-    """Least squares under differential privacy: mean of (1/2)(x.w + b - y)^2.
+class PrivateLinearRegression(LinearModel):
+    """Least squares under differential privacy, as scikit-learn's LinearRegression: |y - X w - b|^2.
 
     Args:
         budget: The promise.
-        bounds_X: (lower, upper) of the columns, public; values outside are clipped, NaN counts as the middle.
+        bounds_X: (lower, upper) of the columns, public, or a pair for each column's name; values outside are clipped,
+            in `fit` and in `predict`, and NaN counts as the middle.
         bounds_y: (low, high) of the target, likewise.
         fit_intercept: Whether there is an intercept; its cost is part of the same release.
+        clip_predictions: Whether predictions are held to `bounds_y`.
         weights: What errors in the moments cost, as for `PrivateMoments`; the target is the last column.
-        neighbours: "add_remove" (a row replaced by zeros; the number of rows is public) or "replace".
+        neighbours: "zero_out" (one person's row becomes nothing, and the number of rows is public), "add_remove" (the
+            number is secret, and released as one more moment) or "replace"; None takes the ledger's or the table's
+            relation, else "zero_out".
         mechanism: "auto", "gaussian" or "laplace".
         allocation: "optimal", "spr" or "iid".
 
     Attributes:
-        coef_: One coefficient per column.
+        coef_: One coefficient per column; a row of them for each of several targets.
         intercept_: The intercept.
         plan_: The noise plan.
-        release_: The noisy moments, as published.
+        release_: The noisy moments, as published, in units in which the bounds are -1 and 1.
         private_: False when a test's source drew the noise.
 
     >>> import inid
@@ -182,23 +268,23 @@ class PrivateLinearRegression(_LinearModel):
     True
     """
 
-    def _solve(self, matrix: Floats, size: Floats) -> Floats:
-        return _solved(matrix, size, 0.0)
+    def _solve(self, normal: Normal) -> Floats:
+        return least_squares(normal, 0.0)
 
 
-class PrivateRidge(_LinearModel):
-    """Ridge regression under differential privacy: mean of (1/2)(x.w + b - y)^2, plus (alpha/2) ||w||_2^2.
-
-    `alpha` is scikit-learn's divided by the number of rows.
+class PrivateRidge(LinearModel):
+    """Ridge regression under differential privacy, as scikit-learn's Ridge: |y - X w - b|^2 + alpha |w|^2.
 
     Args:
         alpha: The weight of the penalty.
         budget: The promise.
-        bounds_X: (lower, upper) of the columns, public; values outside are clipped, NaN counts as the middle.
+        bounds_X: (lower, upper) of the columns, public, or a pair for each column's name; values outside are clipped,
+            in `fit` and in `predict`, and NaN counts as the middle.
         bounds_y: (low, high) of the target, likewise.
         fit_intercept: Whether there is an intercept (not penalised).
+        clip_predictions: Whether predictions are held to `bounds_y`.
         weights: What errors in the moments cost, as for `PrivateMoments`; the target is the last column.
-        neighbours: "add_remove" or "replace".
+        neighbours: "zero_out", "add_remove" or "replace"; None takes the ledger's relation, else "zero_out".
         mechanism: "auto", "gaussian" or "laplace".
         allocation: "optimal", "spr" or "iid".
 
@@ -206,7 +292,7 @@ class PrivateRidge(_LinearModel):
 
     >>> import inid
     >>> X = np.linspace(-1, 1, 10_000).reshape(10_000, 1)
-    >>> model = PrivateRidge(0.1, budget=inid.ApproxDP(5.0, 1e-6), bounds_X=(-1, 1), bounds_y=(-1, 1))
+    >>> model = PrivateRidge(1000.0, budget=inid.ApproxDP(5.0, 1e-6), bounds_X=(-1, 1), bounds_y=(-1, 1))
     >>> bool(0.6 < model.fit(X, X.ravel()).coef_[0] < 0.9)
     True
     """
@@ -215,20 +301,22 @@ class PrivateRidge(_LinearModel):
         self,
         alpha: float = 1.0,
         *,
-        budget: object = None,
-        bounds_X: object = None,
-        bounds_y: object = None,
+        budget: Budget | None = None,
+        bounds_X: Bounds | None = None,
+        bounds_y: Bounds | None = None,
         fit_intercept: bool = True,
-        weights: object = "curvature",
-        neighbours: str = "add_remove",
-        mechanism: str = "auto",
-        allocation: str = "optimal",
+        clip_predictions: bool = True,
+        weights: Literal["frobenius", "curvature"] | ArrayLike = "curvature",
+        neighbours: Neighbours | None = None,
+        mechanism: Literal["auto", "gaussian", "laplace"] = "auto",
+        allocation: Literal["optimal", "spr", "iid"] = "optimal",
     ) -> None:
         super().__init__(
             budget,
             bounds_X=bounds_X,
             bounds_y=bounds_y,
             fit_intercept=fit_intercept,
+            clip_predictions=clip_predictions,
             weights=weights,
             neighbours=neighbours,
             mechanism=mechanism,
@@ -236,113 +324,16 @@ class PrivateRidge(_LinearModel):
         )
         self.alpha = alpha
 
-    def _solve(self, matrix: Floats, size: Floats) -> Floats:
-        return _solved(matrix, size, self._penalty())
+    def _solve(self, normal: Normal) -> Floats:
+        # In public units the coefficient w stands for w unit_y / unit_x; the sum over the rows is N times the mean.
+        return least_squares(normal, self._penalty() / (normal.rows * normal.unit_x**2))
 
 
-class PrivateLasso(_LinearModel):
-    """The LASSO under differential privacy: mean of (1/2)(x.w + b - y)^2, plus alpha ||w||_1.
-
-    `solver="moments"` releases second moments once and solves exactly: no step size, no passes, and usually the more
-    accurate. `solver="coordinate_descent"` is the paper's Algorithm 2 (after Mangold et al. 2022), for many columns.
-
-    Args:
-        alpha: The weight of the penalty, as scikit-learn's.
-        budget: The promise.
-        bounds_X: (lower, upper) of the columns, public; values outside are clipped, NaN counts as the middle.
-        bounds_y: (low, high) of the target, likewise.
-        solver: "moments" or "coordinate_descent".
-        fit_intercept: Whether there is an intercept (not penalised).
-        weights: For moments as for `PrivateMoments`, the target being the last column; for coordinate descent
-            "curvature" or None (the paper's).
-        neighbours: "add_remove" or "replace".
-        mechanism: "auto", "gaussian" or "laplace"; with coordinate descent "auto" is Gaussian unless the promise is
-            pure.
-        allocation: "optimal", "spr" or "iid".
-        passes: Coordinate descent only, as are those below: how often every column is visited.
-        clip: C, the bound on the norm that per-record gradients are clipped to, column by column.
-        step: tau, the step size in units of 1/M_i.
-        smoothness: M_i, the mean square of each column: "bounds" (their largest), an array from public knowledge, or
-            the fraction of the budget to spend on estimating them.
-
-    Attributes:
-        coef_: One coefficient per column.
-        intercept_: The intercept.
-        plan_: The noise plan (of the whole descent, with that solver).
-        release_: The noisy moments, as published; moments only.
-        smoothness_: The constants used; coordinate descent only.
-        private_: False when a test's source drew the noise.
-
-    >>> import inid
-    >>> X = np.linspace(-1, 1, 10_000).reshape(10_000, 1)
-    >>> model = PrivateLasso(0.1, budget=inid.ApproxDP(5.0, 1e-6), bounds_X=(-1, 1), bounds_y=(-1, 1))
-    >>> bool(0.5 < model.fit(X, X.ravel()).coef_[0] < 0.9)
-    True
-    """
-
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        *,
-        budget: object = None,
-        bounds_X: object = None,
-        bounds_y: object = None,
-        solver: str = "moments",
-        fit_intercept: bool = False,
-        weights: object = "curvature",
-        neighbours: str = "add_remove",
-        mechanism: str = "auto",
-        allocation: str = "optimal",
-        passes: int = 50,
-        clip: float = 10.0,
-        step: float = 1.0,
-        smoothness: object = "bounds",
-    ) -> None:
-        super().__init__(
-            budget,
-            bounds_X=bounds_X,
-            bounds_y=bounds_y,
-            fit_intercept=fit_intercept,
-            weights=weights,
-            neighbours=neighbours,
-            mechanism=mechanism,
-            allocation=allocation,
-        )
-        self.alpha = alpha
-        self.solver = solver
-        self.passes = passes
-        self.clip = clip
-        self.step = step
-        self.smoothness = smoothness
-
-    def _learn(self, data: Floats, target: Floats, ledger: Ledger | None) -> None:
-        if choice("solver", self.solver, ("moments", "coordinate_descent")) == "moments":
-            super()._learn(data, target, ledger)
-            return
-        low, high = read_bounds("bounds_y", self.bounds_y, 1)
-        values = fixed_columns(low, high, product_bits(data.shape[0]), centre=False).values(target[:, None])[:, 0]
-        found = Descent.of(self, data.shape[1]).run(
-            data, SquaredLoss(values), l1=self._penalty(), l2=0.0, ledger=ledger
-        )
-        self.coef_, self.intercept_ = found.coefficients, found.intercept
-        self.plan_, self.smoothness_, self.private_ = found.plan, found.smoothness, found.private
-
-    def _solve(self, matrix: Floats, size: Floats) -> Floats:
-        alpha = self._penalty()
-        if alpha == 0:
-            return _solved(matrix, size, 0.0)
-        # A square root of the moments is a dataset of as many rows as columns that has these very moments.
-        values, vectors = np.linalg.eigh(matrix / np.outer(size, size))
-        rows = (vectors * np.sqrt(np.maximum(values, 0.0))).T * size
-        inner = Lasso(alpha=alpha / len(rows), fit_intercept=False, tol=_TOLERANCE, max_iter=_SWEEPS)
-        return np.asarray(inner.fit(rows[:, :-1], rows[:, -1]).coef_)
-
-
-def _solved(matrix: Floats, size: Floats, alpha: float) -> Floats:
-    """The minimiser of w.G w / 2 - w.c + alpha |w|^2 / 2; the shortest one where there are many.
+def least_squares(normal: Normal, penalty: Floats | float) -> Floats:
+    """The minimiser of w.G w / 2 - w.c + sum of penalty_i w_i^2 / 2; the shortest one where there are many.
 
     Solved in units in which every column has size 1, where G is best conditioned.
     """
-    gram, products, units = matrix[:-1, :-1], matrix[:-1, -1], size[:-1]
-    scaled = (gram + alpha * np.eye(len(units))) / np.outer(units, units)
-    return np.asarray(np.linalg.lstsq(scaled, products / units, rcond=None)[0] / units)
+    units = normal.size
+    scaled = (normal.gram + penalty * np.eye(len(units))) / np.outer(units, units)
+    return np.asarray(np.linalg.lstsq(scaled, normal.products / units, rcond=None)[0] / units)

@@ -1,8 +1,10 @@
 """PrivateLogisticRegression: l2-regularised logistic regression by private coordinate descent."""
 
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
@@ -10,68 +12,80 @@ from sklearn.utils.validation import check_is_fitted
 from inid.accounting import Ledger
 from inid.arguments import Floats, real, shown
 from inid.errors import ArgumentError
-from inid.learn.base import PrivateEstimator
-from inid.learn.descent import Descent
-from inid.learn.gradients import LogisticLoss
-from inid.learn.labels import matches, read_labels, read_matches
-from inid.learn.reading import read_matrix
+from inid.learn.base import PrivateEstimator, read_relation
+from inid.learn.bounds import Bounds, hold, read_bounds
+from inid.learn.clipped_gradients import LogisticLoss
+from inid.learn.coordinate_descent import Descent
+from inid.learn.inputs import Labels, read_labels, read_matrix
+from inid.promises import Budget
+from inid.sets import Neighbours
 
 __all__ = ["PrivateLogisticRegression"]
 
 
 class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
-    """Binary logistic regression under differential privacy: mean logistic loss, plus (alpha/2) ||w||_2^2.
+    """Logistic regression under differential privacy, as scikit-learn's: C times the sum of losses, plus |w|^2 / 2.
+
+    More than two classes are fitted one against the rest, in one plan: as many descents as classes, each a round of the
+    same sums.
 
     Args:
-        alpha: The weight of the penalty; scikit-learn's C is 1 / (alpha * number of rows).
+        C: The weight of the losses; a smaller one means a larger penalty.
         budget: The promise.
-        bounds_X: (lower, upper) of the columns, public; values outside are clipped, NaN counts as the middle.
-        classes: (negative, positive), the two labels; any other label counts as negative. Left out, the set of labels
-            that occur in y is treated as public, like the number of rows.
+        bounds_X: (lower, upper) of the columns, public, or a pair for each column's name; values outside are clipped,
+            in `fit` and in `predict`, and NaN counts as the middle.
+        classes: The labels, for two of them (negative, positive). Another label counts as none of them: as negative
+            where there are two. Left out, the set of labels that occur in y is treated as public.
         fit_intercept: Whether there is an intercept (not penalised).
-        passes: How often every column is visited.
-        clip: C, the bound on the norm that per-record gradients are clipped to, column by column.
+        passes: How often every column is visited; None chooses by the budget and the number of rows.
+        clip: C, the bound on the norm that per-record gradients are clipped to, column by column; with units="bounds"
+            never above the largest gradient that the bounds allow, which is the default.
         step: tau, the step size in units of 1/M_i.
         weights: "curvature", or None for the paper's improved DP-CD as printed.
-        smoothness: M_i, a quarter of the mean square of each column: "bounds" (their largest), an array from public
-            knowledge, or the fraction of the budget to spend on estimating them.
-        neighbours: "add_remove" (a row replaced by zeros; the number of rows is public) or "replace".
+        smoothness: M_i, a quarter of the mean square of each column: the fraction of the budget to spend on estimating
+            them (columns are then centred at their estimated means, too), "bounds" (their largest), or an array from
+            public knowledge.
+        units: "bounds": columns are scaled by their bounds, and `clip` and `smoothness` are in those units. "data":
+            everything is in the user's units, as in the paper.
+        neighbours: "zero_out" (one person's row becomes nothing, and the number of rows is public), "add_remove" (the
+            number is secret, and released too) or "replace"; None takes the ledger's relation, else "zero_out".
         mechanism: "auto" (Gaussian unless the promise is pure), "gaussian" or "laplace".
         allocation: "optimal", "spr" or "iid".
 
     Attributes:
-        coef_: One row of coefficients, as scikit-learn's.
-        intercept_: An array of one number.
-        classes_: The two labels.
+        coef_: One row of coefficients for two classes, else one for each class, as scikit-learn's.
+        intercept_: As many intercepts.
+        classes_: The labels.
         plan_: The noise plan of the whole descent.
         smoothness_: The constants used.
         private_: False when a test's source drew the noise.
 
     >>> import inid
     >>> X = np.linspace(-1, 1, 10_000).reshape(10_000, 1)
-    >>> model = PrivateLogisticRegression(budget=inid.ApproxDP(5.0, 1e-6), bounds_X=(-1, 1), classes=(0, 1), clip=1.0)
+    >>> model = PrivateLogisticRegression(budget=inid.ApproxDP(5.0, 1e-6), bounds_X=(-1, 1), classes=(0, 1))
     >>> bool(model.fit(X, (X.ravel() > 0).astype(int)).score(X, X.ravel() > 0) > 0.9)
     True
     """
 
     def __init__(
         self,
-        alpha: float = 1e-4,
+        C: float = 1.0,
         *,
-        budget: object = None,
-        bounds_X: object = None,
-        classes: object = None,
-        fit_intercept: bool = False,
-        passes: int = 50,
-        clip: float = 10.0,
+        budget: Budget | None = None,
+        bounds_X: Bounds | None = None,
+        classes: Sequence[Any] | None = None,
+        fit_intercept: bool = True,
+        passes: int | None = None,
+        clip: float | None = None,
         step: float = 1.0,
-        weights: object = "curvature",
-        smoothness: object = "bounds",
-        neighbours: str = "add_remove",
-        mechanism: str = "auto",
-        allocation: str = "optimal",
+        weights: Literal["curvature"] | None = "curvature",
+        smoothness: Literal["bounds"] | ArrayLike = 0.1,
+        units: Literal["bounds", "data"] = "bounds",
+        neighbours: Neighbours | None = None,
+        mechanism: Literal["auto", "gaussian", "laplace"] = "auto",
+        allocation: Literal["optimal", "spr", "iid"] = "optimal",
     ) -> None:
-        self.alpha = alpha
+        self.C = C
         self.budget = budget
         self.bounds_X = bounds_X
         self.classes = classes
@@ -81,13 +95,13 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
         self.step = step
         self.weights = weights
         self.smoothness = smoothness
+        self.units = units
         self.neighbours = neighbours
         self.mechanism = mechanism
         self.allocation = allocation
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
         tags.classifier_tags.poor_score = True  # on the few hundred rows of scikit-learn's checks
         return tags
 
@@ -96,53 +110,71 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
 
         Args:
             X: One row per person.
-            y: One of two labels per person, in one dimension; with `classes` each is read by itself.
+            y: One label per person, in one dimension; with `classes` each is read by itself.
             ledger: Where the cost is charged, before the data are looked at.
 
         Raises:
             ArgumentError: A parameter, or the shape of X or y, is malformed.
             BudgetError: The ledger refuses.
         """
-        self._forget()
-        alpha = real("alpha", self.alpha, least=0, cure="pass the weight of the penalty")
-        data = read_matrix(self, X, reset=True)
-        classes, positive = self._positive(data, y)
-        found = Descent.of(self, data.shape[1]).run(data, LogisticLoss(positive), l1=0.0, l2=alpha, ledger=ledger)
-        self._note_fit(ledger)
+        self._start_fit()
+        weight = real("C", self.C, above=0, cure="pass the weight of the losses")
+        relation = read_relation(self.neighbours, ledger)
+        data = read_matrix(self, X, reset=True, empty=relation == "add_remove")
+        labels = read_labels(self, data, y)
+        self._held = read_bounds("bounds_X", self.bounds_X, data.shape[1], getattr(self, "feature_names_in_", None))
+        descent = Descent.of(self, *self._held, relation)
+        classes = self._read_classes(labels)
+        wanted = classes if len(classes) > 2 else classes[1:]
+        found = descent.run(
+            data,
+            lambda: [LogisticLoss(labels.matches(one)) for one in wanted],
+            len(wanted),
+            curvature=LogisticLoss.curvature,
+            l1=0.0,
+            l2=1 / weight,
+            ledger=ledger,
+        )
+        self._end_fit(ledger)
         self.classes_ = classes
-        self.coef_, self.intercept_ = found.coefficients[None, :], np.array([found.intercept])
+        self.coef_, self.intercept_ = found.coefficients, found.intercepts
         self.plan_, self.smoothness_, self.private_ = found.plan, found.smoothness, found.private
         return self
 
     def decision_function(self, X: Any) -> Floats:
-        """The log-odds of the positive class."""
+        """The log-odds of the positive class, or of each class against the rest."""
         check_is_fitted(self)
-        return np.asarray(read_matrix(self, X, reset=False) @ self.coef_[0] + self.intercept_[0])
+        data = hold(read_matrix(self, X, reset=False).floats(), *self._held)
+        scores = np.asarray(data @ self.coef_.T + self.intercept_)
+        return np.asarray(scores[:, 0] if len(self.classes_) == 2 else scores)
 
     def predict_proba(self, X: Any) -> Floats:
-        """The probability of each of the two classes."""
-        positive = expit(self.decision_function(X))
-        return np.column_stack([1 - positive, positive])
+        """The probability of each class; with more than two, those of one against the rest, scaled to sum to 1."""
+        found = expit(self.decision_function(X))
+        if found.ndim == 1:
+            return np.column_stack([1 - found, found])
+        total = found.sum(axis=1, keepdims=True)
+        return np.asarray(np.where(total > 0, found / np.where(total > 0, total, 1.0), 1 / found.shape[1]))
 
     def predict(self, X: Any) -> Any:
-        """The more probable label."""
+        """The most probable label."""
         scores = self.decision_function(X)
-        return self.classes_[(scores > 0).astype(int)]
+        return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
 
-    def _positive(self, data: Floats, y: Any) -> tuple[Any, Floats]:
-        """(the two classes, 1 for each row of the positive class and 0 for any other)."""
+    def _read_classes(self, labels: Labels) -> Any:
+        """The classes: as given, or those that occur, which are then public."""
         if self.classes is not None:
             given = np.asarray(self.classes)
-            if given.shape != (2,) or given[0] == given[1]:
+            if given.ndim != 1 or len(given) < 2 or len({*given.tolist()}) < len(given):
                 raise ArgumentError(
-                    f"classes must be two different labels, got {shown(self.classes)}: pass (negative, positive)."
+                    f"classes must be two or more different labels, got {shown(self.classes)}: pass (negative, "
+                    "positive), or all of them."
                 )
-            return given, read_matches(self, data, y, given[1])
-        labels = read_labels(self, data, y)
-        found = np.unique(labels)
-        if len(found) != 2:
+            return given
+        found = labels.classes()
+        if len(found) < 2:
             raise ArgumentError(
-                "Only binary classification is supported: y must hold two classes, not one class or many; "
-                "pass classes=(negative, positive) for the labels to be public."
+                "y must hold two classes or more, not one class: pass classes=(negative, positive) for the labels to "
+                "be public."
             )
-        return found, matches(labels, found[1])
+        return found

@@ -1,19 +1,23 @@
 """PrivateMoments: the mean and the second-moment matrix of bounded columns, in one release."""
 
 import math
-from functools import partial
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from inid.accounting import Ledger
 from inid.arguments import Floats, choice
 from inid.errors import ArgumentError
-from inid.fixed_point import fixed_columns, product_bits
-from inid.learn.base import PrivateEstimator
-from inid.learn.engines import bounded_columns, row_count, table_moments
-from inid.learn.reading import read_bounds, read_budget, read_matrix, read_sizes
-from inid.learn.second_moments import exact_moments, nearest_psd, plan_moments, release_moments
+from inid.learn.base import PrivateEstimator, read_relation
+from inid.learn.bounds import Bounds, read_bounds, read_budget, read_sizes
+from inid.learn.inputs import read_matrix
+from inid.learn.moment_sources import MomentSource
+from inid.learn.second_moments import nearest_psd, plan_moments
+from inid.learn.table_moments import check_table
+from inid.learn.units import Units
+from inid.promises import Budget
+from inid.sets import Neighbours
 from inid.tables import Table
 
 __all__ = ["PrivateMoments", "column_costs", "euclidean", "typical_cost"]
@@ -23,7 +27,7 @@ class PrivateMoments(PrivateEstimator):
     """The mean and the second-moment matrix of bounded columns under differential privacy.
 
     One release of M(M+1)/2 products (and M sums with `mean`), whose sensitivity set is E8's; the matrix is then
-    projected to the positive semi-definite ones, which costs no privacy. The number of rows is public.
+    projected to the positive semi-definite ones, which costs no privacy.
 
     Args:
         budget: The promise.
@@ -35,7 +39,9 @@ class PrivateMoments(PrivateEstimator):
         weights: What errors cost: "frobenius" (every entry of the matrix alike), "curvature" (relative to the size of
             the columns, from the bounds), or the mean square of each column, public or paid for
             (`estimate_smoothness`).
-        neighbours: "add_remove" (a row replaced by zeros; the number of rows is public) or "replace".
+        neighbours: "zero_out" (one person's row becomes nothing, and the number of rows is public), "add_remove" (the
+            number is secret, and released as one more moment) or "replace"; None takes the ledger's or the table's
+            relation, else "zero_out".
         mechanism: "auto", "gaussian" or "laplace".
         allocation: "optimal", "spr" or "iid".
 
@@ -57,15 +63,15 @@ class PrivateMoments(PrivateEstimator):
 
     def __init__(
         self,
-        budget: object = None,
+        budget: Budget | None = None,
         *,
-        bounds: object = None,
+        bounds: Bounds | None = None,
         mean: bool = True,
         center: bool = True,
-        weights: object = "frobenius",
-        neighbours: str = "add_remove",
-        mechanism: str = "auto",
-        allocation: str = "optimal",
+        weights: Literal["frobenius", "curvature"] | ArrayLike = "frobenius",
+        neighbours: Neighbours | None = None,
+        mechanism: Literal["auto", "gaussian", "laplace"] = "auto",
+        allocation: Literal["optimal", "spr", "iid"] = "optimal",
     ) -> None:
         self.budget = budget
         self.bounds = bounds
@@ -80,50 +86,51 @@ class PrivateMoments(PrivateEstimator):
         """Release the moments of X.
 
         Args:
-            X: One row per person: an array, a data frame, or an `inid.tables.Table` for neighbours="replace", whose
-                engine (Spark included) then does the sums over the columns that the table states bounds for.
+            X: One row per person: an array, a data frame, or an `inid.tables.Table`, whose engine (Spark included) then
+                does the sums over the columns that the table states bounds for.
             y: Ignored.
-            ledger: Where the cost is charged.
+            ledger: Where the cost is charged, before the data are looked at.
 
         Raises:
             ArgumentError: A parameter or the shape of X is malformed.
             EngineError: The table's engine failed.
             BudgetError: The ledger refuses.
         """
-        self._forget()
+        self._start_fit()
         budget = read_budget(self.budget)
-        stated: object
         if isinstance(X, Table):
-            names, stated = bounded_columns(X, self.bounds, self.neighbours)
+            names = [*X.bounds]
+            stated: Bounds | None = check_table(X, self.bounds, names)
+            source = MomentSource.of_table(X, names, self.neighbours, ledger)
             self.n_features_in_, self.feature_names_in_ = len(names), np.asarray(names, dtype=object)
-            rows, answer = row_count(X), partial(table_moments, X)
         else:
-            data, stated = read_matrix(self, X, reset=True), self.bounds
-            rows, answer = len(data), partial(exact_moments, data)
-        lower, upper = read_bounds("bounds", stated, self.n_features_in_)
-        columns = fixed_columns(lower, upper, product_bits(rows), centre=bool(self.center))
-        costs = column_costs(self.weights, columns.size)
+            relation, stated = read_relation(self.neighbours, ledger), self.bounds
+            source = MomentSource.of_arrays(relation, read_matrix(self, X, reset=True, empty=relation == "add_remove"))
+        lower, upper = read_bounds("bounds", stated, self.n_features_in_, getattr(self, "feature_names_in_", None))
+        units = Units.of(lower, upper, source.rows, centre=bool(self.center), scale=False)
+        costs = column_costs(self.weights, units.size)
         planned = plan_moments(
-            columns,
+            units,
             budget,
-            rows=rows,
+            rows=source.rows,
             costs=costs,
-            constant=typical_cost(costs, columns.size) if self.mean else None,
-            neighbours=self.neighbours,
+            constant=typical_cost(costs, units.size),
+            mean=bool(self.mean),
+            neighbours=source.relation,
             mechanism=self.mechanism,
             allocation=self.allocation,
         )
-        moments = release_moments(answer(columns, mean=planned.mean), planned, rows, ledger, type(self).__name__)
-        self._note_fit(ledger)
-        self.center_ = columns.centre
+        moments = source.release(planned, ledger, type(self).__name__)
+        self._end_fit(ledger)
+        self.center_ = units.centre
         self.plan_ = planned.noise
         self.release_, self.private_ = moments.release, moments.release.private
         with np.errstate(all="ignore"):  # whatever the caller has set, what was paid for must not be lost
-            self.second_moment_ = nearest_psd(moments.second, columns.size, moments.spread)
+            self.second_moment_ = nearest_psd(moments.second, units.size, moments.spread)
             if moments.first is not None:
-                self.mean_ = columns.centre + moments.first
+                self.mean_ = units.centre + moments.first
                 about_mean = moments.about(-moments.first)
-                self.covariance_ = nearest_psd(about_mean.second, columns.size, about_mean.spread)
+                self.covariance_ = nearest_psd(about_mean.second, units.size, about_mean.spread)
         return self
 
 
@@ -143,7 +150,7 @@ def euclidean(vector: Floats) -> float:
         return most * float(np.linalg.norm(vector / most)) if most > 0 else 0.0
 
 
-def column_costs(weights: object, size: Floats) -> Floats:
+def column_costs(weights: ArrayLike | None, size: Floats) -> Floats:
     """c_i, of which the weight of an error in the product of columns i and j is c_i c_j.
 
     >>> column_costs("curvature", np.array([1.0, 4.0])).tolist()

@@ -6,23 +6,28 @@ destroys more than its smaller noise gains (docs/learn.md has the measurements).
 """
 
 import math
-from typing import Any, Self
+from collections.abc import Iterator
+from typing import Any, Literal, Self
 
 import numpy as np
-from sklearn.base import TransformerMixin
+from numpy.typing import ArrayLike
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from inid.accounting import Ledger
 from inid.arguments import Floats, choice, integer, real, shown
 from inid.errors import ArgumentError
 from inid.fixed_point import product_bits
-from inid.learn.base import PrivateEstimator
-from inid.learn.headroom import with_headroom
-from inid.learn.reading import read_budget, read_matrix
+from inid.learn.base import PrivateEstimator, read_relation
+from inid.learn.bounds import read_budget
+from inid.learn.inputs import read_matrix
+from inid.learn.noise_range import cover_answers
 from inid.learn.second_moments import symmetric
+from inid.learn.units import MOST_ROWS, exact_floats
 from inid.planning import plan
+from inid.promises import Budget
 from inid.releasing import release
-from inid.sets import Sensitivity
+from inid.sets import Neighbours, Sensitivity
 
 __all__ = ["PrivatePCA", "subspace_recovery_error"]
 
@@ -32,23 +37,27 @@ _FARTHEST = 1e100
 _CHUNK = 1 << 20
 
 
-class PrivatePCA(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
+class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]
     """Principal components under differential privacy, for rows clipped to a public norm.
 
     Args:
         n_components: How many components to keep; all when None.
         budget: The promise.
         row_norm: R, the l2 norm to which each row is clipped (by scaling it); NaN counts as 0.
-        mechanism: "gaussian", "laplace" or "auto".
+        mechanism: "auto", "gaussian" or "laplace".
         clipping: "rows" (E8), or "elementwise": the paper's clipping of the entries of x x^T, after that of the rows.
-        center: Release the mean too and use the covariance (as PCA does); by default the second moments about 0 (as
-            TruncatedSVD does). Not with clipping="elementwise".
-        neighbours: "add_remove" (a row replaced by zeros; the number of rows is public) or "replace".
+        center: Release the mean too and use the covariance, as PCA does; False uses the second moments about 0, as
+            TruncatedSVD does. Not with clipping="elementwise".
+        neighbours: "zero_out" (one person's row becomes nothing, and the number of rows is public), "add_remove" (the
+            number is secret, and released too) or "replace"; None takes the ledger's relation, else "zero_out".
         allocation: "optimal", "spr" or "iid" (Analyze Gauss of Dwork et al. 2014).
 
     Attributes:
         components_: One component per row, by decreasing variance.
-        explained_variance_: The eigenvalues of the noisy matrix, not below 0; divided by the number of rows.
+        explained_variance_: The eigenvalues of the noisy matrix, not below 0; divided by the number of rows less 1, as
+            PCA's (by the number of rows when moments are about 0).
+        explained_variance_ratio_: The same beside the sum of all of them.
+        singular_values_: The roots of the eigenvalues of the sum over the rows.
         mean_: What is subtracted before projecting: the noisy mean, or 0.
         plan_: The noise plan.
         release_: The noisy sums, as published.
@@ -65,13 +74,13 @@ class PrivatePCA(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
         self,
         n_components: int | None = None,
         *,
-        budget: object = None,
+        budget: Budget | None = None,
         row_norm: float = 1.0,
-        mechanism: str = "gaussian",
-        clipping: str = "rows",
-        center: bool = False,
-        neighbours: str = "add_remove",
-        allocation: str = "optimal",
+        mechanism: Literal["auto", "gaussian", "laplace"] = "auto",
+        clipping: Literal["rows", "elementwise"] = "rows",
+        center: bool = True,
+        neighbours: Neighbours | None = None,
+        allocation: Literal["optimal", "spr", "iid"] = "optimal",
     ) -> None:
         self.n_components = n_components
         self.budget = budget
@@ -94,52 +103,62 @@ class PrivatePCA(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
             ArgumentError: A parameter or the shape of X is malformed.
             BudgetError: The ledger refuses.
         """
-        self._forget()
+        self._start_fit()
         budget = read_budget(self.budget)
         norm = real("row_norm", self.row_norm, above=0, cure="pass the norm that rows are clipped to")
         if not 1e-50 < norm < 1e50:
             raise ArgumentError(f"row_norm must lie between 1e-50 and 1e50, got {shown(norm)}: use other units.")
         by_rows = choice("clipping", self.clipping, ("rows", "elementwise")) == "rows"
-        neighbours = choice("neighbours", self.neighbours, ("add_remove", "replace"))
-        center = bool(self.center)
+        relation = read_relation(self.neighbours, ledger)
+        secret, center = relation == "add_remove", bool(self.center)
         if center and not by_rows:
             raise ArgumentError('center=True is not defined for clipping="elementwise": use clipping="rows".')
-        data = read_matrix(self, X, reset=True)
-        rows, width = data.shape
+        data = read_matrix(self, X, reset=True, empty=secret)
+        width, most = data.shape[1], MOST_ROWS if secret else data.shape[0]
         kept = width if self.n_components is None else self.n_components
         kept = integer("n_components", kept, least=1, cure="pass how many components to keep, or None for all")
         if kept > width:
             raise ArgumentError(f"n_components must not exceed the number of columns, {width}: got {kept}.")
-        limits = _Limits(norm, width, rows)
+        limits = _Limits(norm, width, most)
         if by_rows:
-            answer, radii = limits.moments(data, center), limits.radii(center, neighbours)
-            sensitivity = Sensitivity.ellipsoid(radii, neighbours=neighbours)
+            sensitivity = Sensitivity.ellipsoid(limits.radii(center, relation), neighbours=relation)
         else:
-            answer, reach = limits.clipped_moments(data), limits.reach * (1 if neighbours == "add_remove" else 2)
-            sensitivity = Sensitivity.box(reach, neighbours=neighbours)
-        weights, products = limits.weights(center), width * (width + 1) // 2
+            reach = limits.reach * (2 if relation == "replace" else 1)
+            sensitivity = Sensitivity.box(np.append(reach, [1.0] * secret), neighbours=relation)
+        weights, products = limits.weights(center, secret), width * (width + 1) // 2
         noise = plan(sensitivity, budget, mechanism=self.mechanism, allocation=self.allocation, weights=weights)
-        noise = with_headroom(noise, rows * np.append(np.full(products, norm**2), [norm] * (width * center)))
+        largest = np.concatenate([np.full(products, norm**2), [norm] * (width * center), [1.0] * secret])
+        noise = cover_answers(noise, most * largest)
+
+        def answer() -> Floats:
+            values = data.floats()
+            exact = limits.moments(values, center) if by_rows else limits.clipped_moments(values)
+            return np.append(exact, [float(len(values))] * secret)
+
         made = release(answer, noise, ledger, label=type(self).__name__)
-        self._note_fit(ledger)
+        self._end_fit(ledger)
         self.plan_, self.release_, self.private_ = noise, made, made.private
+        rows = max(float(made.values[-1]), 2.0) if secret else float(data.shape[0])
         matrix = symmetric(made.values[:products] / rows, width)
-        self.mean_ = made.values[products:] / rows if center else np.zeros(width)
+        self.mean_ = made.values[products : products + width] / rows if center else np.zeros(width)
         values, vectors = np.linalg.eigh(matrix - np.outer(self.mean_, self.mean_))
+        values, total = np.maximum(values[::-1][:kept], 0.0), float(np.maximum(values, 0.0).sum())
         self.components_ = np.ascontiguousarray(vectors[:, ::-1][:, :kept].T)
-        self.explained_variance_ = np.maximum(values[::-1][:kept], 0.0)
-        self.n_components_ = kept
+        self.explained_variance_ = values * (rows / max(rows - 1, 1.0) if center else 1.0)
+        self.explained_variance_ratio_ = values / total if total > 0 else np.zeros(kept)
+        self.singular_values_ = np.sqrt(values * rows)
+        self.n_components_ = self._n_features_out = kept
         return self
 
     def transform(self, X: Any) -> Floats:
         """The coordinates of each row on the components."""
         check_is_fitted(self)
-        return np.asarray((read_matrix(self, X, reset=False) - self.mean_) @ self.components_.T)
+        return np.asarray((read_matrix(self, X, reset=False).floats() - self.mean_) @ self.components_.T)
 
-    def inverse_transform(self, X: Any) -> Floats:
+    def inverse_transform(self, X: ArrayLike) -> Floats:
         """Back to the space of the data."""
         check_is_fitted(self)
-        return np.asarray(X @ self.components_ + self.mean_)
+        return np.asarray(np.asarray(X) @ self.components_ + self.mean_)
 
 
 class _Limits:
@@ -150,33 +169,33 @@ class _Limits:
         self.step = math.ldexp(1.0, math.frexp(norm)[1] - product_bits(rows))
         self.i, self.j = np.triu_indices(width)
 
-    def weights(self, center: bool) -> Floats:
+    def weights(self, center: bool, count: bool) -> Floats:
         """What errors cost in Frobenius norm: an entry off the diagonal stands twice, a mean is multiplied by a mean.
+
+        The number of rows changes the size of the moments, which is at most R^2, and no direction.
 
         On an ellipsoid the optimal Gaussian noise is the same for any weights (E4).
         """
         products = np.where(self.i == self.j, 1.0, math.sqrt(2))
-        return np.append(products, np.full(self.width, self.norm)) if center else products
+        return np.concatenate([products, np.full(self.width * center, self.norm), np.full(int(count), self.norm**2)])
 
-    def radii(self, center: bool, neighbours: str) -> Floats:
+    def radii(self, center: bool, neighbours: Neighbours) -> Floats:
         """The ellipsoid of E8, with the sums of the columns when there is a mean.
 
         Statement: d = x x^T has sum_i d_ii^2 + 2 sum_(i<j) d_ij^2 = ||x||^4 <= R^4; for d = x x^T - y y^T the sum is
-        ||x||^4 + ||y||^4 - 2 (x.y)^2 <= 2 R^4. The sums move by at most R (2 R). Of two such sets, one for each part of
-        a vector, the ellipsoid with radii r / sqrt(w) and R / sqrt(1 - w) holds both for every w in (0, 1).
+        ||x||^4 + ||y||^4 - 2 (x.y)^2 <= 2 R^4. The sums move by at most R (2 R), the number of rows under add_remove by
+        1. Of such sets, one for each part of a vector, the ellipsoid with radii r_k / sqrt(w_k) holds all parts for any
+        positive weights w_k of sum 1.
 
-        w balances the squared errors: those of the products, R^4 M (M + 1) / 2 in Frobenius norm, and those that the
-        mean brings into mean mean^T, at most 2 R^4 M.
+        The weights balance the squared errors: those of the products, R^4 M (M + 1) / 2 in Frobenius norm, those that
+        the mean brings into mean mean^T, at most 2 R^4 M, and those of the number of rows, at most R^4.
         """
-        products = np.where(self.i == self.j, 1.0, math.sqrt(0.5)) * self.norm**2
-        if neighbours == "replace":
-            products = products * math.sqrt(2)
-        if not center:
-            return products * _UP
-        ours, theirs = math.sqrt(self.width * (self.width + 1) / 2), math.sqrt(2 * self.width)
-        share = ours / (ours + theirs)
-        sums = np.full(self.width, self.norm * (1 if neighbours == "add_remove" else 2))
-        return np.concatenate([products / math.sqrt(share), sums / math.sqrt(1 - share)]) * _UP
+        replaced, secret = neighbours == "replace", neighbours == "add_remove"
+        products = np.where(self.i == self.j, 1.0, math.sqrt(0.5)) * self.norm**2 * (math.sqrt(2) if replaced else 1.0)
+        sums = np.full(self.width * center, self.norm * (2 if replaced else 1))
+        errors = [math.sqrt(self.width * (self.width + 1) / 2), math.sqrt(2 * self.width) * center, 1.0 * secret]
+        parts = zip((products, sums, np.ones(int(secret))), errors, strict=True)
+        return np.concatenate([part / math.sqrt(error / sum(errors)) for part, error in parts if error > 0]) * _UP
 
     @property
     def reach(self) -> Floats:
@@ -186,36 +205,40 @@ class _Limits:
 
     def moments(self, data: Floats, center: bool) -> Floats:
         """The exact upper triangle of the sum of x x^T, and the exact sum of x."""
-        products, sums = np.zeros((self.width, self.width)), np.zeros(self.width)
+        products, sums = np.zeros((self.width, self.width), np.int64), np.zeros(self.width, np.int64)
         for whole in self._chunks(data, _CHUNK // self.width):
-            products += whole.T @ whole
-            sums += whole.sum(axis=0)
-        triangle = products[self.i, self.j] * self.step**2
-        return np.concatenate([triangle, sums * self.step]) if center else triangle
+            products += (whole.T @ whole).astype(np.int64)
+            sums += whole.sum(axis=0).astype(np.int64)
+        triangle = exact_floats(products[self.i, self.j]) * self.step**2
+        return np.concatenate([triangle, exact_floats(sums) * self.step]) if center else triangle
 
     def clipped_moments(self, data: Floats) -> Floats:
         """The exact sum of the clipped entries of each x x^T."""
-        reach, total = self.reach / self.step**2, np.zeros(len(self.i))
+        reach, total = self.reach / self.step**2, np.zeros(len(self.i), np.int64)
         for whole in self._chunks(data, _CHUNK // len(self.i)):
-            total += np.clip(whole[:, self.i] * whole[:, self.j], -reach, reach).sum(axis=0)
-        return total * self.step**2
+            total += np.clip(whole[:, self.i] * whole[:, self.j], -reach, reach).sum(axis=0).astype(np.int64)
+        return exact_floats(total) * self.step**2
 
-    def _chunks(self, data: Floats, rows: int) -> Any:
+    def _chunks(self, data: Floats, rows: int) -> Iterator[Floats]:
         size = max(rows, 1)
         return (self._whole(data[start : start + size]) for start in range(0, len(data), size))
 
     def _whole(self, rows: Floats) -> Floats:
-        """Rows of norm at most R as whole numbers of steps: rounding is towards 0, so no norm grows."""
+        """Rows of norm at most R as whole numbers of steps.
+
+        Rounding moves a row by at most sqrt(M) / 2 steps, so rows are shortened to R less that.
+        """
         with np.errstate(all="ignore"):  # whatever the caller has set, no error may depend on an entry
             held = np.array(rows)  # read once: the caller's memory may change between two looks
             held[np.isnan(held)] = 0.0
             np.clip(held, -_FARTHEST, _FARTHEST, out=held)
             lengths = np.sqrt(np.einsum("ij,ij->i", held, held))
-            shrink = np.minimum(1.0, self.norm * _DOWN / np.maximum(lengths, self.norm * _DOWN))
-            return np.asarray(np.trunc(held * (shrink / self.step)[:, None]))
+            most = max(self.norm * _DOWN - math.sqrt(self.width) / 2 * self.step, 0.0)
+            shrink = np.where(lengths > most, most / lengths, 1.0)
+            return np.asarray(np.rint(held * (shrink / self.step)[:, None]))
 
 
-def subspace_recovery_error(U_hat: object, U: object) -> float:
+def subspace_recovery_error(U_hat: ArrayLike, U: ArrayLike) -> float:
     """||(I - U_hat U_hat^T) U||_F / ||U||_F: 0 when the estimated subspace holds the true one, 1 when it is orthogonal.
 
     Args:

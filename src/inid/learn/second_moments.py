@@ -2,10 +2,12 @@
 
 The vector released holds the upper triangle of the sum of z z^T over the rows, row by row, z being the clipped, centred
 columns; with `mean` it continues with the sum of z. In the latter case z has one more entry, the constant 1, of which
-the product with itself is the number of rows and public.
+the product with itself is the number of rows: public under "zero_out" and "replace", and released as the last
+coordinate under "add_remove".
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,83 +16,114 @@ from numpy.typing import NDArray
 from inid.accounting import Ledger
 from inid.arguments import Floats
 from inid.fixed_point import Columns
-from inid.learn.headroom import with_headroom
+from inid.learn.noise_range import cover_answers
+from inid.learn.units import MOST_ROWS, Units, exact_floats
 from inid.planning import NoisePlan, plan
 from inid.promises import Budget
 from inid.releasing import Release, release
-from inid.sets import Sensitivity
+from inid.sets import Neighbours, Sensitivity
 from inid.sets.moments import replaced_products
 
-__all__ = ["MomentPlan", "Moments", "box_sets", "exact_moments", "nearest_psd", "plan_moments", "release_moments"]
+__all__ = [
+    "MomentPlan",
+    "Moments",
+    "exact_moments",
+    "moment_sets",
+    "nearest_psd",
+    "plan_moments",
+    "release_moments",
+    "symmetric",
+]
 
+_LEAST = 1e-300
 _UP = 1 + 2.0**-48  # more than the rounding of the few operations that make a radius
-_FLOOR = 1e-3
 
 
-def exact_moments(X: Floats, columns: Columns, *, mean: bool) -> Floats:
-    """The exact answer: products and sums of whole numbers below 2^53, in the units of the data."""
+def exact_moments(X: Floats, units: Units, *, mean: bool, count: bool = False) -> Floats:
+    """The exact answer: products, sums and the number of rows, in the units of z."""
     width = X.shape[1]
-    products, sums = np.zeros((width, width)), np.zeros(width)
-    for whole in columns.chunks(X):
-        products += whole.T @ whole
+    products, sums = np.zeros((width, width), np.int64), np.zeros(width, np.int64)
+    for whole in units.chunks(X):
+        products += (whole.T @ whole).astype(np.int64)  # below 2^53 in a chunk, so exact in whatever order BLAS adds
         if mean:
-            sums += whole.sum(axis=0)
-    products *= np.outer(columns.step, columns.step)
-    triangle = products[np.triu_indices(width)]
-    return np.concatenate([triangle, sums * columns.step]) if mean else triangle
+            sums += whole.sum(axis=0).astype(np.int64)
+    return in_units(products[np.triu_indices(width)], sums, len(X), units, mean=mean, count=count)
 
 
-def box_sets(columns: Columns, costs: Floats, neighbours: str, *, mean: bool) -> list[Sensitivity]:
+def in_units(
+    products: NDArray[np.int64], sums: NDArray[np.int64], rows: int, units: Units, *, mean: bool, count: bool
+) -> Floats:
+    """Sums of whole numbers as the vector released: products, sums, number of rows."""
+    step = units.grid.step
+    i, j = np.triu_indices(step.size)
+    parts = [exact_floats(products) * (step[i] * step[j])]
+    if mean:
+        parts.append(exact_floats(sums) * step)
+    if count:
+        parts.append(np.array([float(rows)]))
+    return np.concatenate(parts)
+
+
+def moment_sets(columns: Columns, costs: Floats, neighbours: Neighbours, *, mean: bool) -> list[Sensitivity]:
     """Sets that hold every change of the moments when one row changes; the plan takes the better.
 
     Statement (E8). Let B_i bound the size of column i (the constant column has B = 1).
 
-    * add_remove: one row z is replaced by zeros, so d_ij = z_i z_j: the box B_i B_j, which is attained.
+    * zero_out: one row z becomes nothing, which adds 0 to every sum (not a row of zeros, which would add -centre to the
+      sums), so d_ij = z_i z_j: the box B_i B_j, which is attained.
+    * add_remove: the same, and the number of rows, the product of the constant with itself, moves by 1.
     * replace: d_ij lies within the width of the range of z_i z_j, a box; and in the ellipsoid of `replaced_products`.
 
     Args:
-        columns: The mapping, whose ranges are exact.
-        costs: c_i, the factors of the weights alpha_ij = c_i c_j, the constant's last when `mean`.
+        columns: The mapping of z, whose ranges are exact.
+        costs: c_i, the factors of the weights alpha_ij = c_i c_j, the constant's last.
         neighbours: The relation.
         mean: Whether the sums of the columns are released too.
     """
-    low, high = columns.low, columns.high
-    if mean:
-        low, high = np.append(low, 1.0), np.append(high, 1.0)
+    low, high = np.append(columns.low, 1.0), np.append(columns.high, 1.0)
     size = np.maximum(np.abs(low), np.abs(high))
-    places = _places(columns.step.size, mean)
-    if neighbours == "add_remove":
-        return [Sensitivity.box(size[places[0]] * size[places[1]], neighbours=neighbours)]
-    i, j = places
+    i, j = places(columns.step.size, mean=mean, count=neighbours == "add_remove")
+    if neighbours != "replace":
+        return [Sensitivity.box(size[i] * size[j], neighbours=neighbours)]
     corners = np.stack([low[i] * low[j], low[i] * high[j], high[i] * low[j], high[i] * high[j]])
     widest = np.subtract(corners.max(axis=0), corners.min(axis=0)) * _UP
     # A square is never below 0, and reaches 0 when the column's range does.
     squares = np.where((low <= 0) & (high >= 0), 0.0, np.minimum(low**2, high**2))
     widest = np.where(i == j, (size[i] ** 2 - squares[i]) * _UP, widest)
+    used = slice(None) if mean else slice(-1)
     return [
         Sensitivity.box(widest, neighbours=neighbours),
-        Sensitivity.ellipsoid(replaced_products(size, costs * size, i, j), neighbours=neighbours),
+        Sensitivity.ellipsoid(replaced_products(size[used], (costs * size)[used], i, j), neighbours=neighbours),
     ]
 
 
 @dataclass(frozen=True)
 class MomentPlan:
-    """A plan for the moments of columns, and the mapping it is for."""
+    """A plan for the moments of columns, and what it is for.
+
+    Attributes:
+        noise: The plan.
+        units: The units of the columns.
+        mean: Whether the sums of the columns are released.
+        rows: The number of rows; None if it is secret, and released.
+    """
 
     noise: NoisePlan
-    columns: Columns
+    units: Units
     mean: bool
+    rows: int | None
 
 
 @dataclass(frozen=True)
 class Moments:
-    """What was released, as matrices: means over the rows, about the columns' centres.
+    """What was released, as matrices: means over the rows, about the columns' centres, in their units.
 
     Attributes:
         second: The symmetric matrix as released, not repaired.
-        first: The mean less the centre, or None.
+        first: The mean of z, or None.
         spread: The noise's standard deviation in each entry of `second`.
         first_spread: The same for `first`.
+        rows: The number of rows: public, or as released.
         release: The release itself.
     """
 
@@ -98,67 +131,73 @@ class Moments:
     first: Floats | None
     spread: Floats
     first_spread: Floats
+    rows: float
     release: Release
 
     def about(self, point: Floats) -> "Moments":
-        """The moments about centre - point: with z the centred columns, the mean of (z + point)(z + point)^T."""
+        """The moments of z + point: the mean of (z + point)(z + point)^T."""
         if self.first is None:
             return self
         cross = np.outer(point, self.first)
         second = self.second + cross + cross.T + np.outer(point, point)
         variance = np.outer(point**2, self.first_spread**2)
         spread = np.sqrt(self.spread**2 + variance + variance.T)
-        return Moments(second, self.first + point, spread, self.first_spread, self.release)
+        return Moments(second, self.first + point, spread, self.first_spread, self.rows, self.release)
 
 
 def plan_moments(
-    columns: Columns,
+    units: Units,
     budget: Budget,
     *,
-    rows: int,
+    rows: int | None,
     costs: Floats,
-    constant: float | None,
-    neighbours: str,
+    constant: float,
+    mean: bool,
+    neighbours: Neighbours,
     mechanism: str,
     allocation: str,
 ) -> MomentPlan:
     """The least-error plan among the sets known.
 
     Args:
-        columns: The mapping.
+        units: The units of the columns.
         budget: The promise.
-        rows: The public number of rows.
+        rows: The number of rows, None if it is secret.
         costs: c_i; an entry off the diagonal stands twice in the matrix, so its weight is c_i c_j sqrt 2.
-        constant: The cost of the constant column, whose products with the others are their sums; None for no sums.
+        constant: The cost of the constant column, whose products with the others are their sums.
+        mean: Whether the sums are released.
         neighbours: The relation.
         mechanism: As for `inid.plan`.
         allocation: As for `inid.plan`.
     """
-    mean = constant is not None
-    if constant is not None:
-        costs = np.append(costs, constant)
-    i, j = _places(columns.step.size, mean)
-    weights = costs[i] * costs[j] * np.where(i == j, 1.0, math.sqrt(2))
+    costs = np.append(costs, constant)
+    i, j = places(units.size.size, mean=mean, count=rows is None)
+    with np.errstate(all="ignore"):  # absurd weights are held within the floats: any positive ones are valid
+        weights = np.clip(costs[i] * costs[j] * np.where(i == j, 1.0, math.sqrt(2)), _LEAST, 1 / _LEAST)
     plans = [
         plan(one, budget, mechanism=mechanism, allocation=allocation, weights=weights)
-        for one in box_sets(columns, costs, neighbours, mean=mean)
+        for one in moment_sets(units.grid, costs, neighbours, mean=mean)
     ]
-    size = np.append(columns.size, 1.0)
+    size = np.append(units.size, 1.0)
     best = min(plans, key=lambda made: made.log2_error)
-    return MomentPlan(with_headroom(best, rows * size[i] * size[j]), columns, mean)
+    most = MOST_ROWS if rows is None else rows
+    return MomentPlan(cover_answers(best, most * size[i] * size[j]), units, mean, rows)
 
 
-def release_moments(exact: Floats, planned: MomentPlan, rows: int, ledger: Ledger | None, label: str) -> Moments:
-    """Release exact moments by their plan, and divide by the public number of rows."""
-    made = release(exact, planned.noise, ledger, label=label)
-    width = planned.columns.step.size
-    scales = planned.noise.scales * (1.0 if planned.noise.mechanism == "gaussian" else math.sqrt(2))
-    products = width * (width + 1) // 2
+def release_moments(answer: Callable[[], Floats], planned: MomentPlan, ledger: Ledger | None, label: str) -> Moments:
+    """Charge, then compute the moments, release them by their plan, and divide by the number of rows."""
+    made = release(answer, planned.noise, ledger, label=label)
+    width = planned.units.size.size
+    products, sums = width * (width + 1) // 2, width * planned.mean
+    rows = max(float(made.values[-1]), 1.0) if planned.rows is None else float(planned.rows)
+    scales = planned.noise.scales * (1.0 if planned.noise.mechanism == "gaussian" else math.sqrt(2)) / rows
+    values = made.values / rows
     return Moments(
-        second=symmetric(made.values[:products] / rows, width),
-        first=made.values[products:] / rows if planned.mean else None,
-        spread=symmetric(scales[:products] / rows, width),
-        first_spread=scales[products:] / rows,
+        second=symmetric(values[:products], width),
+        first=values[products : products + sums] if planned.mean else None,
+        spread=symmetric(scales[:products], width),
+        first_spread=scales[products : products + sums],
+        rows=rows,
         release=made,
     )
 
@@ -177,9 +216,9 @@ def symmetric(triangle: Floats, width: int) -> Floats:
 def nearest_psd(matrix: Floats, size: Floats, spread: Floats) -> Floats:
     """The matrix with its eigenvalues held above a floor, in units in which every column has size 1.
 
-    The floor is a thousandth of the largest eigenvalue, and not above the size that noise alone gives an eigenvalue:
-    too high a floor biases the solution (1e-2 costs several per cent on California), none leaves directions in which
-    noise is taken for signal, and without noise nothing may be changed.
+    The floor is half the size that noise alone gives an eigenvalue: below it noise is taken for signal, far above it
+    the solution is biased (a quarter, a half and all of it were tried on four regressions; a half did best or nearly so
+    on all). Without noise nothing is changed.
 
     Args:
         matrix: Symmetric.
@@ -187,20 +226,19 @@ def nearest_psd(matrix: Floats, size: Floats, spread: Floats) -> Floats:
         spread: The noise's standard deviation in each entry.
 
     >>> nearest_psd(np.array([[1.0, 2.0], [2.0, 1.0]]), np.ones(2), np.full((2, 2), 0.1)).round(3).tolist()
-    [[1.501, 1.498], [1.498, 1.501]]
+    [[1.571, 1.429], [1.429, 1.571]]
     """
     units = np.outer(size, size)
     values, vectors = np.linalg.eigh(matrix / units)
     # The norm of a symmetric matrix of independent noise is about twice the root of its largest row of variances.
     noise = 2 * math.sqrt(float(((spread / units) ** 2).sum(axis=1).max()))
-    floor = min(_FLOOR * max(float(values[-1]), 0.0), noise)
-    repaired = (vectors * np.maximum(values, floor)) @ vectors.T
+    repaired = (vectors * np.maximum(values, noise / 2)) @ vectors.T
     return np.asarray((repaired + repaired.T) / 2 * units)
 
 
-def _places(width: int, mean: bool) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def places(width: int, *, mean: bool, count: bool) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """The two factors of each coordinate; the constant is column number `width`."""
     i, j = np.triu_indices(width)
     if mean:
         i, j = np.append(i, np.arange(width)), np.append(j, np.full(width, width))
-    return i, j
+    return (np.append(i, width), np.append(j, width)) if count else (i, j)

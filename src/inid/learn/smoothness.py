@@ -9,22 +9,24 @@ equal one; `weights=None` asks for the least total error in the columns' own uni
 import math
 import warnings
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from inid.accounting import Ledger
 from inid.arguments import Floats, choice
 from inid.errors import ArgumentError
-from inid.fixed_point import Columns, fixed_columns, product_bits
-from inid.learn.headroom import with_headroom
-from inid.learn.reading import read_bounds, read_budget, read_rows
+from inid.learn.base import read_relation
+from inid.learn.bounds import Bounds, read_bounds, read_budget
+from inid.learn.inputs import Matrix, read_rows
+from inid.learn.noise_range import cover_answers
+from inid.learn.units import MOST_ROWS, Units, exact_floats
 from inid.noise import current_source
 from inid.numbers.safe_search import decimal_fraction
 from inid.planning import plan
 from inid.promises import ZCDP, ApproxDP, Budget, GaussianDP, PureDP
 from inid.releasing import release
-from inid.sets import Sensitivity
+from inid.sets import Neighbours, Sensitivity
 
 __all__ = ["NotPrivateWarning", "estimate_smoothness", "mean_squares", "split_budget"]
 
@@ -37,10 +39,10 @@ def estimate_smoothness(
     X: Any,
     *,
     budget: Budget,
-    bounds: object,
-    weights: str | None = "relative",
-    allocation: str = "optimal",
-    neighbours: str = "add_remove",
+    bounds: Bounds,
+    weights: Literal["relative"] | None = "relative",
+    allocation: Literal["optimal", "spr", "iid"] = "optimal",
+    neighbours: Neighbours | None = None,
     ledger: Ledger | None = None,
 ) -> Floats:
     """A private estimate of the mean square of each column, by Laplace noise.
@@ -54,8 +56,8 @@ def estimate_smoothness(
         bounds: (lower, upper) of the columns, public; values outside are clipped, NaN counts as the middle.
         weights: "relative" to the public bounds, or None for errors in the columns' own units.
         allocation: "optimal", "spr" (the paper's equal split) or "iid".
-        neighbours: "add_remove" or "replace".
-        ledger: Where the cost is charged.
+        neighbours: "zero_out", "add_remove" or "replace"; None takes the ledger's relation, else "zero_out".
+        ledger: Where the cost is charged, before the data are looked at.
 
     Returns:
         One positive number per column, between the noise's scale and the square of the bound. An array says nothing of
@@ -68,12 +70,14 @@ def estimate_smoothness(
     >>> bool(abs(estimate - 1 / 3).max() < 0.05)
     True
     """
-    data = read_rows(X)
-    lower, upper = read_bounds("bounds", bounds, data.shape[1])
+    relation = read_relation(neighbours, ledger)
+    data = read_rows(X, empty=relation == "add_remove")
+    rows = None if relation == "add_remove" else data.shape[0]
+    lower, upper = read_bounds("bounds", bounds, data.shape[1], getattr(X, "columns", None))
     if weights is not None:
         choice("weights", weights, ("relative",))
-    columns = fixed_columns(lower, upper, product_bits(data.shape[0]), centre=False)
-    found = mean_squares(data, columns, read_budget(budget), weights is not None, allocation, neighbours, ledger)
+    units = Units.of(lower, upper, rows, centre=False, scale=False)
+    found = mean_squares(data, units, read_budget(budget), weights is not None, allocation, relation, ledger)
     if not current_source().private:
         warnings.warn(
             "this estimate of smoothness was made by a test's source and is not private, and nothing in the array says "
@@ -85,34 +89,42 @@ def estimate_smoothness(
 
 
 def mean_squares(
-    data: Floats,
-    columns: Columns,
+    data: Matrix,
+    units: Units,
     budget: Budget,
     relative: bool,
     allocation: str,
-    neighbours: str,
+    neighbours: Neighbours,
     ledger: Ledger | None,
 ) -> Floats:
-    """The estimate itself, for data that have been read.
+    """The estimate itself, in the units given, for data that have been read by type and shape.
 
-    One row moves the sum of squares of column i by at most B_i^2 (add_remove) or by the width of the range of x_i^2
-    (replace): a box.
+    One row moves the sum of squares of column i by at most B_i^2 (zero_out, add_remove) or by the width of the range of
+    x_i^2 (replace): a box. Under add_remove the number of rows is one more coordinate, which moves by 1.
     """
-    most = columns.size**2
+    columns, secret = units.grid, neighbours == "add_remove"
+    squares = columns.size**2
+    most = squares
     if neighbours == "replace":
         straddles = (columns.low <= 0) & (columns.high >= 0)
         most = most - np.where(straddles, 0.0, np.minimum(columns.low**2, columns.high**2))
-    box = Sensitivity.box(most, neighbours=neighbours)
-    inverse = 1 / columns.size**2 if relative else None
+    count = [1.0] * secret
+    box = Sensitivity.box(np.append(most, count), neighbours=neighbours)
+    inverse = np.append(1 / squares, count) if relative else None
     noise = plan(box, budget, mechanism="laplace", allocation=allocation, weights=inverse)
-    noise = with_headroom(noise, data.shape[0] * columns.size**2)
-    sums = np.zeros(data.shape[1])
-    for whole in columns.chunks(data):
-        sums += np.einsum("ij,ij->j", whole, whole)
-    made = release(sums * columns.step**2, noise, ledger, label="smoothness constants")
+    noise = cover_answers(noise, (MOST_ROWS if secret else data.shape[0]) * np.append(squares, count))
+
+    def answer() -> Floats:
+        sums, values = np.zeros(squares.size, np.int64), data.floats()
+        for whole in units.chunks(values):
+            sums += np.einsum("ij,ij->j", whole, whole).astype(np.int64)
+        return np.append(exact_floats(sums) * columns.step**2, [float(len(values))] * secret)
+
+    made = release(answer, noise, ledger, label="smoothness constants")
+    rows = max(float(made.values[-1]), 1.0) if secret else float(data.shape[0])
+    found, scales = made.values[: squares.size] / rows, noise.scales[: squares.size] / rows
     # An estimate below its own noise is noise; one above the square of the bound cannot be.
-    rows = data.shape[0]
-    return np.asarray(np.clip(made.values / rows, np.minimum(noise.scales / rows, columns.size**2), columns.size**2))
+    return np.asarray(np.clip(found, np.minimum(scales, squares), squares))
 
 
 def split_budget(budget: Budget, fraction: float) -> tuple[Budget, Budget]:

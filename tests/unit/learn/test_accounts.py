@@ -13,7 +13,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 import inid
 from inid import learn
-from inid.learn import descent
+from inid.learn import coordinate_descent
 from inid.learn.base import RepeatedSpendingWarning
 from inid.learn.smoothness import split_budget
 from inid.numbers.safe_search import decimal_fraction
@@ -29,7 +29,7 @@ def estimators(budget=BUDGET, **more):
     both = {"budget": budget, "bounds_X": (-1, 1)} | more
     return [
         (learn.PrivateMoments(budget, bounds=(-1, 1), **more), Y),
-        (learn.PrivatePCA(2, budget=budget, mechanism="auto", **more), Y),
+        (learn.PrivatePCA(2, budget=budget, **more), Y),
         (learn.PrivateLinearRegression(bounds_y=(-3, 3), **both), Y),
         (learn.PrivateRidge(bounds_y=(-3, 3), **both), Y),
         (learn.PrivateLasso(bounds_y=(-3, 3), **both), Y),
@@ -67,7 +67,7 @@ def test_every_baseline_is_one_argument_away(allocation):
 
 
 def test_the_plan_of_a_descent_covers_every_step_drawn():
-    model = learn.PrivateLogisticRegression(budget=BUDGET, bounds_X=(-1, 1), passes=7, fit_intercept=True)
+    model = learn.PrivateLogisticRegression(budget=BUDGET, bounds_X=(-1, 1), passes=7, smoothness="bounds")
     made, drawn = [], []
 
     class Counted:
@@ -78,7 +78,7 @@ def test_the_plan_of_a_descent_covers_every_step_drawn():
             drawn.append(value)
             return 0.0
 
-    with patch.object(descent, "PreparedNoise", Counted):
+    with patch.object(coordinate_descent, "PreparedNoise", Counted):
         model.fit(X, Y > 0)
     assert model.plan_.dimension == len(drawn) == 7 * 4
     assert len(made) == 1
@@ -89,13 +89,14 @@ def test_a_refused_descent_draws_nothing_and_looks_at_nothing():
     ledger = inid.Ledger(total=inid.ApproxDP(0.1, 1e-6))
     model = learn.PrivateLogisticRegression(budget=BUDGET, bounds_X=(-1, 1), classes=(0, 1))
     refuse = {name: Mock(side_effect=AssertionError) for name in ("PreparedNoise", "bounded_features")}
-    with patch.multiple(descent, **refuse), pytest.raises(inid.BudgetError):
+    with patch.multiple(coordinate_descent, **refuse), pytest.raises(inid.BudgetError):
         model.fit(X, Y > 0, ledger=ledger)
     assert not hasattr(model, "coef_")
 
 
 def test_curvature_makes_the_optimal_split_of_a_descent_the_equal_one():
-    common = {"budget": BUDGET, "bounds_X": (0, [1, 10, 100]), "mechanism": "gaussian"}
+    common = {"budget": BUDGET, "bounds_X": (0, [1, 10, 100]), "units": "data", "smoothness": "bounds", "clip": 1.0}
+    common |= {"fit_intercept": False, "passes": 50}
     optimal = learn.PrivateLogisticRegression(**common).fit(X, Y > 0).plan_
     equal = learn.PrivateLogisticRegression(allocation="spr", **common).fit(X, Y > 0).plan_
     np.testing.assert_allclose(optimal.scales, equal.scales, rtol=1e-6)
@@ -105,10 +106,21 @@ def test_curvature_makes_the_optimal_split_of_a_descent_the_equal_one():
 
 
 def test_replacement_doubles_the_thresholds_of_a_descent():
-    one = learn.PrivateLogisticRegression(budget=BUDGET, bounds_X=(-1, 1)).fit(X, Y > 0).plan_.sensitivity
-    two = learn.PrivateLogisticRegression(budget=BUDGET, bounds_X=(-1, 1), neighbours="replace").fit(X, Y > 0)
+    common = {"budget": BUDGET, "bounds_X": (-1, 1), "smoothness": "bounds", "clip": 0.7}
+    one = learn.PrivateLogisticRegression(**common).fit(X, Y > 0).plan_.sensitivity
+    two = learn.PrivateLogisticRegression(neighbours="replace", **common).fit(X, Y > 0)
     np.testing.assert_array_equal(two.plan_.sensitivity.limits, 2 * one.limits)
-    np.testing.assert_allclose(np.linalg.norm(one.limits), 10.0)  # clip
+    np.testing.assert_allclose(np.linalg.norm(one.limits), 0.7)  # clip
+
+
+def test_no_threshold_exceeds_the_largest_gradient_that_the_bounds_allow():
+    """|slope| < 1 and |x_i| <= B_i: a larger threshold would add noise and clip nothing."""
+    common = {"budget": BUDGET, "bounds_X": ([-1, 0, 0], [1, 3, 10]), "smoothness": "bounds", "fit_intercept": False}
+    for clip in (None, 1e6):
+        model = learn.PrivateLogisticRegression(clip=clip, **common)
+        np.testing.assert_allclose(model.fit(X, Y > 0).plan_.sensitivity.limits, [1, 1, 1])
+    model = learn.PrivateLogisticRegression(units="data", **common)
+    np.testing.assert_allclose(model.fit(X, Y > 0).plan_.sensitivity.limits, [1, 3, 10])
 
 
 @pytest.mark.parametrize(
@@ -132,7 +144,9 @@ def test_a_split_budget_never_adds_up_to_more(budget, total, fraction):
 
 def test_a_paid_estimate_of_smoothness_is_charged_first_and_the_rest_is_what_remains():
     ledger = inid.Ledger(total=inid.PureDP(1.0))
-    model = learn.PrivateLogisticRegression(budget=inid.PureDP(1.0), bounds_X=(-1, 1), passes=2, smoothness=0.1)
+    model = learn.PrivateLogisticRegression(
+        budget=inid.PureDP(1.0), bounds_X=(-1, 1), passes=2, units="data", smoothness=0.1
+    )
     model.fit(X, Y > 0, ledger=ledger)
     assert [record.label for record in ledger.history()] == ["smoothness constants", "PrivateLogisticRegression"]
     assert ledger.spent().epsilon == Decimal(1)
@@ -182,9 +196,11 @@ def test_what_test_sources_drew_says_so():
 def test_a_search_warns_of_what_it_spends_and_a_ledger_counts_it():
     grid = {"alpha": [0.1, 1.0]}
     model = learn.PrivateRidge(budget=BUDGET, bounds_X=(-1, 1), bounds_y=(-3, 3))
-    with pytest.warns(RepeatedSpendingWarning, match="spends its whole budget again"):
+    with pytest.warns(RepeatedSpendingWarning, match="spends its whole budget again") as said:
         found = GridSearchCV(model, grid, cv=2).fit(X, Y)
     assert found.best_params_["alpha"] in (0.1, 1.0)
+    assert len(said) == 1
+    assert len(str(said[0].message)) < 250
     ledger = inid.Ledger(total=inid.ApproxDP(20.0, 1e-4))
     GridSearchCV(clone(model), grid, cv=2).fit(X, Y, ledger=ledger)
     assert len(ledger.history()) == 2 * 2 + 1
@@ -214,7 +230,7 @@ def test_a_clone_has_the_parameters_and_none_of_the_results():
 
 @pytest.mark.parametrize("step", [1e3, 1e40])
 def test_a_descent_that_diverges_stays_among_the_numbers(step):
-    common = {"budget": BUDGET, "bounds_X": (-1, 1), "passes": 40, "step": step}
+    common = {"budget": BUDGET, "bounds_X": (-1, 1), "passes": 40, "step": step, "clip": 1.0}
     lasso = learn.PrivateLasso(1e300, bounds_y=(-3, 3), solver="coordinate_descent", smoothness=[1e-150] * 3, **common)
     assert np.isfinite(lasso.fit(X, Y).coef_).all()
     assert np.isfinite(learn.PrivateLogisticRegression(**common).fit(X, Y > 0).coef_).all()
@@ -223,18 +239,18 @@ def test_a_descent_that_diverges_stays_among_the_numbers(step):
 def test_the_compiled_loop_is_used_when_it_is_there_or_worth_it_and_changes_no_bit(monkeypatch):
     models = estimators()[-2:]  # the two that descend
     used = []
-    original = descent.Gradients
+    original = coordinate_descent.Gradients
 
     def watched(*args, compiled):
         used.append(compiled)
         return original(*args, compiled=compiled)
 
-    monkeypatch.setattr(descent, "Gradients", watched)
+    monkeypatch.setattr(coordinate_descent, "Gradients", watched)
     found = []
     for switch, loaded, least in (("1", False, 1 << 29), ("1", True, 1 << 29), ("1", False, 1), ("0", True, 1)):
         monkeypatch.setenv("INID_COMPILED", switch)
-        monkeypatch.setattr(descent, "_WORTH_LOADING", least)
-        monkeypatch.setattr(descent, "sys", SimpleNamespace(modules={"numba": None} if loaded else {}))
+        monkeypatch.setattr(coordinate_descent, "_WORTH_LOADING", least)
+        monkeypatch.setattr(coordinate_descent, "sys", SimpleNamespace(modules={"numba": None} if loaded else {}))
         with unsafe_seed(5):
             found.append([model.fit(X, y).coef_.tolist() for model, y in models])
     assert used == [False, False, True, True, True, True, False, False]

@@ -71,7 +71,8 @@ def test_a_malformed_parameter_costs_no_budget(name, bad):
     [
         ("passes", 0), ("passes", 2.5), ("clip", 0), ("clip", np.inf), ("step", -1), ("step", 1e60), ("weights", "all"),
         ("smoothness", "data"), ("smoothness", 1.0), ("smoothness", 0.0), ("smoothness", [1.0]),
-        ("smoothness", [1.0, 0.0, 1.0]), ("smoothness", [1.0, np.nan, 1.0]), ("mechanism", "normal"), ("alpha", -1),
+        ("smoothness", [1.0, 0.0, 1.0]), ("smoothness", [1.0, np.nan, 1.0]), ("mechanism", "normal"), ("C", -1),
+        ("C", 0), ("units", "metres"),
         ("classes", (1,)), ("classes", (1, 1)), ("neighbours", "swap"),
     ],
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""scikit-learn's own checks of manners. They run without noise: with it, two fits never agree, which is the point.
+"""scikit-learn's own checks of conventions. They run without noise: with it, two fits never agree, which is the point.
 
 What remains impossible is listed with its reason.
 """
@@ -32,6 +32,7 @@ ESTIMATORS = [
     (learn.PrivateLinearRegression(HUGE, bounds_X=(-1000, 1000), bounds_y=(-1000, 1000)), WITH_TARGET),
     (learn.PrivateRidge(0.01, budget=HUGE, bounds_X=(-1000, 1000), bounds_y=(-1000, 1000)), WITH_TARGET),
     (learn.PrivateLasso(0.01, budget=HUGE, bounds_X=(-1000, 1000), bounds_y=(-1000, 1000)), WITH_TARGET),
+    (learn.PrivateElasticNet(0.01, budget=HUGE, bounds_X=(-1000, 1000), bounds_y=(-1000, 1000)), WITH_TARGET),
     (
         learn.PrivateLasso(
             0.01,

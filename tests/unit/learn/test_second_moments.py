@@ -6,20 +6,21 @@ import pytest
 import inid
 from inid import learn
 from inid.fixed_point import fixed_columns
-from inid.learn.second_moments import Moments, box_sets, nearest_psd, plan_moments
+from inid.learn.second_moments import Moments, moment_sets, nearest_psd, plan_moments
+from inid.learn.units import Units
 
 ONE = inid.GaussianDP(mu=1.0)
 
 
 def planned(low, high, *, relation, centre=False, allocation="optimal", constant=None):
-    columns = fixed_columns(np.asarray(low, float), np.asarray(high, float), 20, centre=centre)
-    costs = np.ones(columns.step.size)
+    units = Units.of(np.asarray(low, float), np.asarray(high, float), 1000, centre=centre, scale=False)
     return plan_moments(
-        columns,
+        units,
         ONE,
         rows=1000,
-        costs=costs,
-        constant=constant,
+        costs=np.ones(units.size.size),
+        constant=1.0 if constant is None else constant,
+        mean=constant is not None,
         neighbours=relation,
         mechanism="gaussian",
         allocation=allocation,
@@ -36,21 +37,21 @@ def test_rows_of_unit_norm_cost_5050_against_10000_for_iid_noise():
     """E8: M = 100, Frobenius error."""
     X = np.zeros((10, 100))
     for allocation, cost in (("optimal", 5050), ("iid", 10_000)):
-        noise = learn.PrivatePCA(2, budget=ONE, allocation=allocation).fit(X).plan_
+        noise = learn.PrivatePCA(2, budget=ONE, allocation=allocation, center=False).fit(X).plan_
         assert frobenius(noise, 100) == pytest.approx(cost, rel=1e-6)
-    replaced = learn.PrivatePCA(2, budget=ONE, neighbours="replace").fit(X).plan_
+    replaced = learn.PrivatePCA(2, budget=ONE, neighbours="replace", center=False).fit(X).plan_
     assert frobenius(replaced, 100) == pytest.approx(2 * 5050, rel=1e-6)
 
 
 def test_a_box_of_products_is_used_when_a_row_is_removed():
-    noise = planned([-1, -1], [1, 3], relation="add_remove")
+    noise = planned([-1, -1], [1, 3], relation="zero_out")
     assert noise.sensitivity.kind == "box"
     np.testing.assert_array_equal(noise.sensitivity.limits, [1, 3, 9])
 
 
 def test_one_signed_columns_keep_their_products_under_replacement():
     columns = fixed_columns(np.array([0.0, 0.0]), np.array([2.0, 5.0]), 20, centre=False)
-    box = box_sets(columns, np.ones(2), "replace", mean=False)[0]
+    box = moment_sets(columns, np.ones(3), "replace", mean=False)[0]
     np.testing.assert_allclose(box.limits, [4, 10, 25])
 
 
@@ -73,7 +74,7 @@ def test_centring_shrinks_the_error_tenfold_for_columns_in_the_unit_interval():
 def test_moments_about_another_point_are_those_of_shifted_columns():
     rng = np.random.default_rng(0)
     Z, point = rng.normal(size=(50, 3)), np.array([1.0, -2.0, 5.0])
-    made = Moments(Z.T @ Z / 50, Z.mean(axis=0), np.full((3, 3), 0.1), np.full(3, 0.2), release=None)
+    made = Moments(Z.T @ Z / 50, Z.mean(axis=0), np.full((3, 3), 0.1), np.full(3, 0.2), 50.0, release=None)
     shifted = Z + point
     np.testing.assert_allclose(made.about(point).second, shifted.T @ shifted / 50)
     np.testing.assert_allclose(made.about(-made.first).second, np.cov(Z.T, bias=True), atol=1e-12)
@@ -97,13 +98,14 @@ def test_a_repaired_matrix_is_positive_definite_and_a_sound_one_is_kept():
     repaired = nearest_psd(broken, size, 0.1 * np.outer(size, size))
     scaled = repaired / np.outer(size, size)
     values = np.linalg.eigvalsh(scaled)
-    assert values[0] == pytest.approx(1e-3 * values[-1], rel=1e-6)
+    assert values[0] == pytest.approx(0.1 * 2, rel=1e-6)  # half of twice the root of a row of four variances
     sound = np.diag([1.0, 1e-9, 1.0, 1.0]) * np.outer(size, size)
     np.testing.assert_allclose(nearest_psd(sound, size, np.zeros((4, 4))), sound, rtol=1e-9)
 
 
-def test_a_wholly_negative_matrix_becomes_zero():
-    assert (np.abs(nearest_psd(-np.eye(2), np.ones(2), np.ones((2, 2)))) < 1e-12).all()
+def test_a_wholly_negative_matrix_becomes_its_noise():
+    assert (np.abs(nearest_psd(-np.eye(2), np.ones(2), np.zeros((2, 2)))) < 1e-12).all()
+    np.testing.assert_allclose(nearest_psd(-np.eye(2), np.ones(2), np.ones((2, 2))), np.sqrt(2) * np.eye(2), atol=1e-9)
 
 
 @pytest.mark.parametrize("weights", [None, "curve", [1.0], [1.0, -1.0], [np.nan, 1.0]])
@@ -116,9 +118,9 @@ def test_pca_refuses_what_it_cannot_do():
     X = np.zeros((10, 3))
     for bad in (
         {"n_components": 4}, {"n_components": 0}, {"row_norm": 0}, {"row_norm": np.nan}, {"row_norm": 1e60},
-        {"clipping": "columns"}, {"clipping": "elementwise", "center": True}, {"neighbours": "x"},
+        {"clipping": "columns", "center": False}, {"clipping": "elementwise", "center": True}, {"neighbours": "x"},
     ):  # fmt: skip
-        with pytest.raises(inid.ArgumentError, match=next(iter(set(bad) & {"center"} or bad))):
+        with pytest.raises(inid.ArgumentError, match=next(iter(bad)) if len(bad) == 1 else "clipping"):
             learn.PrivatePCA(budget=ONE, **bad).fit(X)
     with pytest.raises(inid.ArgumentError, match="U_hat"):
         learn.subspace_recovery_error(np.eye(3), np.eye(4))
@@ -131,6 +133,6 @@ def test_pca_ratio_of_independent_to_identical_noise_is_that_of_the_theory():
         basis = np.linalg.qr(rng.normal(size=(100, 10)))[0]
         X = rng.normal(size=(1000, 10)) @ basis.T
         for allocation, found in errors.items():
-            model = learn.PrivatePCA(10, budget=inid.ApproxDP(1.0, 1e-6), allocation=allocation).fit(X)
+            model = learn.PrivatePCA(10, budget=inid.ApproxDP(1.0, 1e-6), allocation=allocation, center=False).fit(X)
             found.append(learn.subspace_recovery_error(model.components_.T, basis))
     assert 0.66 < np.mean(errors["optimal"]) / np.mean(errors["iid"]) < 0.76

@@ -6,9 +6,9 @@ import pytest
 
 import inid
 from inid import learn
-from inid.fixed_point import fixed_columns, product_bits
-from inid.learn.engines import table_moments
 from inid.learn.second_moments import exact_moments
+from inid.learn.table_moments import table_moments
+from inid.learn.units import Units
 from inid.tables import Person, Table
 from needs import needs
 
@@ -35,19 +35,20 @@ def frames():
 
 @pytest.mark.parametrize("centre", [True, False])
 def test_every_engine_sums_what_the_array_sums(centre):
-    columns = fixed_columns(LOWER, UPPER, product_bits(len(X)), centre=centre)
-    expected = exact_moments(X, columns, mean=True)
+    units = Units.of(LOWER, UPPER, len(X), centre=centre, scale=False)
+    expected = exact_moments(X, units, mean=True, count=True)
     for name, frame in frames():
-        found = table_moments(Table(frame, bounds=BOUNDS), columns, mean=True)
+        found = table_moments(Table(frame, bounds=BOUNDS), list(BOUNDS), units, mean=True, count=True)
         np.testing.assert_array_equal(found, expected, err_msg=name)
 
 
-def test_moments_of_a_table_with_a_huge_budget_are_those_of_the_array():
+@pytest.mark.parametrize("relation", ["add_remove", "replace"])
+def test_moments_of_a_table_with_a_huge_budget_are_those_of_the_array(relation):
     for name, frame in frames():
-        ledger = inid.Ledger(total=inid.GaussianDP(1e6), neighbours="replace")
-        table = Table(frame, bounds=BOUNDS, neighbours="replace")
-        model = learn.PrivateMoments(inid.GaussianDP(1e6), neighbours="replace").fit(table, ledger=ledger)
-        array = learn.PrivateMoments(inid.GaussianDP(1e6), bounds=(LOWER, UPPER), neighbours="replace").fit(X)
+        ledger = inid.Ledger(total=inid.GaussianDP(1e6), neighbours=relation)
+        table = Table(frame, bounds=BOUNDS, neighbours=relation)
+        model = learn.PrivateMoments(inid.GaussianDP(1e6)).fit(table, ledger=ledger)
+        array = learn.PrivateMoments(inid.GaussianDP(1e6), bounds=(LOWER, UPPER), neighbours=relation).fit(X)
         np.testing.assert_allclose(model.covariance_, array.covariance_, atol=1e-3, err_msg=name)
         assert model.plan_ == array.plan_
         assert model.feature_names_in_.tolist() == list(BOUNDS)
@@ -65,12 +66,12 @@ def test_spark_sums_what_the_array_sums():
     try:
         rows = [tuple(float(value) for value in row) for row in X]
         frame = session.createDataFrame(rows, schema="a double, b double, c double")
-        columns = fixed_columns(LOWER, UPPER, product_bits(len(X)), centre=True)
-        found = table_moments(Table(frame, bounds=BOUNDS), columns, mean=True)
+        units = Units.of(LOWER, UPPER, len(X), centre=True, scale=True)
+        found = table_moments(Table(frame, bounds=BOUNDS), list(BOUNDS), units, mean=True, count=False)
     finally:
         if running is None:
             session.stop()
-    np.testing.assert_array_equal(found, exact_moments(X, columns, mean=True))
+    np.testing.assert_array_equal(found, exact_moments(X, units, mean=True))
 
 
 def test_facts_that_moments_do_not_know_are_refused():
@@ -82,9 +83,33 @@ def test_facts_that_moments_do_not_know_are_refused():
         fit(FRAME, ours=(0, 1))
     with pytest.raises(inid.ArgumentError, match="neighbours"):
         fit(FRAME, neighbours="add_remove")
+    with pytest.raises(inid.ArgumentError, match="max_rows"):
+        fit(FRAME, max_rows=2**40)
     with pytest.raises(inid.ArgumentError, match="unit"):
         fit(FRAME, bounds={"a": (0, 1)}, unit=Person("b", 2))
     with pytest.raises(inid.ArgumentError, match="missing"):
         fit(FRAME, missing={"a": 1.0})
     with pytest.raises(inid.ArgumentError, match="no rows"):
         fit(FRAME.iloc[:0])
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace"])
+def test_linear_models_of_a_table_are_those_of_the_array(relation):
+    table = Table(FRAME, bounds=BOUNDS, neighbours=relation)
+    for model in (learn.PrivateRidge, learn.PrivateLasso, learn.PrivateLinearRegression, learn.PrivateElasticNet):
+        more = {} if model is learn.PrivateLinearRegression else {"alpha": 0.1}
+        found = model(budget=inid.GaussianDP(1e6), **more).fit(table, "c")
+        bounds = {"bounds_X": (LOWER[:2], UPPER[:2]), "bounds_y": (LOWER[2], UPPER[2])}
+        array = model(budget=inid.GaussianDP(1e6), neighbours=relation, **bounds, **more).fit(X[:, :2], X[:, 2])
+        np.testing.assert_allclose(found.coef_, array.coef_, atol=1e-3)
+        np.testing.assert_allclose(found.predict(FRAME[["a", "b"]]), array.predict(X[:, :2]), atol=1e-2)
+        assert found.plan_ == array.plan_
+        assert found.feature_names_in_.tolist() == ["a", "b"]
+    with pytest.raises(inid.ArgumentError, match="bounds"):
+        learn.PrivateRidge(budget=inid.GaussianDP(1.0)).fit(table, "d")
+
+
+def test_an_empty_table_whose_number_of_rows_is_secret_is_no_error():
+    model = learn.PrivateMoments(inid.ApproxDP(1.0, 1e-6)).fit(Table(FRAME.iloc[:0], bounds=BOUNDS))
+    assert model.plan_.sensitivity.neighbours == "add_remove"
+    assert np.isfinite(model.covariance_).all()

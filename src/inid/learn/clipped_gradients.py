@@ -21,8 +21,8 @@ from scipy.linalg.blas import daxpy
 from scipy.special import expit
 
 from inid.arguments import Floats
-from inid.fixed_point import Columns
-from inid.learn.compiled import BLOCK, clipped_sum
+from inid.learn.compiled_gradients import BLOCK, clipped_sum
+from inid.learn.units import Units
 
 __all__ = [
     "FEATURE_BITS",
@@ -40,6 +40,7 @@ Words = NDArray[np.uint64]
 FEATURE_BITS = 50  # of a column's size; smaller entries count as 0
 _SPLIT = 2.0**27 + 1  # Dekker: z = _SPLIT * x, z - (z - x) is x to 26 bits
 _SMALLEST = 2.0**-900  # of a move times the size of its column; beyond, no product with a feature loses bits
+_EXACT = 2**53  # float64 holds every whole number up to here
 _STEPS_OF_ONE = 1.5 * 2.0**52
 _CHUNK = 1 << 15  # rows at a time, so that the passes over a chunk stay in the second-level cache
 _LINE = 64  # bytes of a cache line
@@ -94,26 +95,25 @@ class LogisticLoss:
         return np.asarray(out)
 
 
-def bounded_features(data: Floats, columns: Columns, *, constant: bool) -> Floats:
+def bounded_features(data: Floats, units: Units, *, constant: bool) -> Floats:
     """The columns within their bounds, as rows of 26 significant bits, with a last row of ones if there is a constant.
 
-    >>> from inid.fixed_point import fixed_columns
-    >>> columns = fixed_columns(np.array([0.0]), np.array([3.0]), FEATURE_BITS, centre=False)
-    >>> bounded_features(np.array([[0.1], [np.nan], [np.inf]]), columns, constant=True).round(6).tolist()
+    >>> lower, upper = np.array([0.0]), np.array([3.0])
+    >>> units = Units.of(lower, upper, None, centre=False, scale=False, bits=FEATURE_BITS)
+    >>> bounded_features(np.array([[0.1], [np.nan], [np.inf]]), units, constant=True).round(6).tolist()
     [[0.1, 1.5, 3.0], [1.0, 1.0, 1.0]]
     """
     width = data.shape[1]
     rows = _aligned(width + constant, len(data))
     rows[:width] = data.T
-    spread = np.empty(len(data))
+    spread, mapping = np.empty(len(data)), units.mapping
     for i in range(width):
-        one = columns.only(i)
-        row = one.whole(rows[i], out=rows[i])
+        row = mapping.only(i).whole(rows[i], out=rows[i])
         # As `short` does it: spread - (spread - x).
         np.multiply(row, _SPLIT, out=spread)
         np.subtract(spread, row, out=row)
         np.subtract(spread, row, out=row)
-        row *= one.step
+        row *= units.grid.step[i]
     rows[width:] = 1.0
     return rows
 
@@ -161,7 +161,9 @@ class Gradients:
             slopes = self._loss.slopes(state, rows)
             total += self._bits_of(column[at], slopes, self._ends[i], buffer, whole)  # modulo 2^64, as is read below
         self._pending = None
-        return float((total + 2**63) % 2**64 - 2**63) * self._steps[i]
+        whole = (total + 2**63) % 2**64 - 2**63
+        # Beyond 2^53 steps, which only a secret number of rows can reach, the sum is held: exact, and no further apart.
+        return float(max(-_EXACT, min(_EXACT, whole))) * self._steps[i]
 
 
 _Ends = tuple[Floats, Floats, Floats]

@@ -1,0 +1,126 @@
+"""Public arguments of the estimators: the promise, bounds of columns, positive numbers per column."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from inid.arguments import Floats, shown
+from inid.errors import ArgumentError
+from inid.promises import Budget
+
+__all__ = ["Bounds", "hold", "read_bounds", "read_budget", "read_sizes"]
+
+# (lower, upper), each one number for all columns or one per column; or a pair for each column's name.
+Bounds = tuple[ArrayLike, ArrayLike] | Sequence[ArrayLike] | Mapping[str, tuple[float, float]]
+
+_LARGEST, _LEAST = 1e100, 1e-100  # squares and fourth powers of bounds stay within the floats
+
+
+def read_budget(budget: object) -> Budget:
+    """The promise of an estimator; there is no default for it."""
+    if not isinstance(budget, Budget):
+        raise ArgumentError(
+            f"budget must be a promise such as inid.ApproxDP(epsilon=1.0, delta=1e-6), got {shown(budget)}: name it."
+        )
+    return budget
+
+
+def read_bounds(
+    name: str, bounds: Bounds | None, features: int, names: Sequence[str] | None = None
+) -> tuple[Floats, Floats]:
+    """(lower, upper) as two arrays of one number per column; scalars hold for every column.
+
+    Args:
+        name: The argument's name, for messages.
+        bounds: (lower, upper), each a number or one per column; or a mapping from each column's name to its own pair.
+        features: The number of columns.
+        names: The names of the columns, where the data have any.
+
+    Raises:
+        ArgumentError: They are missing, not finite, in the wrong order, of the wrong length or for other columns.
+
+    >>> lower, upper = read_bounds("bounds_X", (0, [1.0, 5.0]), 2)
+    >>> lower.tolist(), upper.tolist()
+    ([0.0, 0.0], [1.0, 5.0])
+    >>> lower, upper = read_bounds("bounds_X", {"b": (0, 5), "a": (-1, 1)}, 2, ["a", "b"])
+    >>> lower.tolist(), upper.tolist()
+    ([-1.0, 0.0], [1.0, 5.0])
+    """
+    cure = "pass (lower, upper) from public knowledge, each a number or one number per column"
+    if bounds is None:
+        raise ArgumentError(f"{name} must be given, and is never read from the data: {cure}.")
+    if isinstance(bounds, Mapping):
+        bounds = _by_name(name, bounds, names)
+    if isinstance(bounds, (str, bytes)) or not hasattr(bounds, "__len__") or len(bounds) != 2:
+        raise ArgumentError(f"{name} must be a pair, got {shown(bounds)}: {cure}.")
+    ends = []
+    for word, end in zip(("lower", "upper"), bounds, strict=True):
+        try:
+            numbers = np.array(end, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ArgumentError(f"{name}: {word} must hold numbers, got {shown(end)}: {cure}.") from None
+        if numbers.shape not in ((), (features,)):
+            raise ArgumentError(f"{name}: {word} has shape {numbers.shape}, the data have {features} columns: {cure}.")
+        ends.append(np.broadcast_to(numbers, (features,)).copy())
+    lower, upper = ends
+    size = np.maximum(np.abs(lower), np.abs(upper))
+    sound = (lower < upper) & (size <= _LARGEST) & (size >= _LEAST)
+    if not sound.all():
+        at = int(np.argmin(sound))
+        raise ArgumentError(
+            f"{name} of column {at} must be finite with lower < upper and of a size within "
+            f"[{_LEAST:g}, {_LARGEST:g}], got ({lower[at]:g}, {upper[at]:g}): {cure}."
+        )
+    return lower, upper
+
+
+def _by_name(name: str, bounds: Mapping[str, Any], names: Sequence[str] | None) -> tuple[list[Any], list[Any]]:
+    """Bounds by the names of columns, in the order of the data."""
+    if names is None:
+        raise ArgumentError(
+            f"{name} is a mapping, but the columns have no names: pass a data frame, or (lower, upper)."
+        )
+    if set(names) != set(bounds):
+        missing, other = sorted(set(names) - set(bounds)), sorted(map(str, set(bounds) - set(names)))
+        raise ArgumentError(
+            f"{name} must have one pair for each column of the data; missing {shown(missing)}, unknown {shown(other)}."
+        )
+    pairs = [bounds[one] for one in names]
+    if not all(hasattr(pair, "__len__") and len(pair) == 2 for pair in pairs):
+        raise ArgumentError(f"{name} must map each column to a pair: pass {{'age': (0, 100)}}, say.")
+    return [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+
+
+def read_sizes(name: str, value: ArrayLike, features: int) -> Floats:
+    """One positive public number per column, a scalar for all of them.
+
+    >>> read_sizes("smoothness", 2.0, 3).tolist()
+    [2.0, 2.0, 2.0]
+    """
+    cure = "pass one positive number per column, from public knowledge"
+    try:
+        numbers = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{name} must hold numbers, got {shown(value)}: {cure}.") from None
+    if numbers.shape not in ((), (features,)):
+        raise ArgumentError(f"{name} has shape {numbers.shape}, the data have {features} columns: {cure}.")
+    sound = (numbers >= _LEAST**2) & (numbers <= _LARGEST**2)
+    if not sound.all():
+        at = int(np.argmin(sound))
+        raise ArgumentError(
+            f"{name}[{at}] must be a finite number greater than 0, got {shown(float(numbers.reshape(-1)[at]))}: {cure}."
+        )
+    return np.broadcast_to(numbers, (features,)).copy()
+
+
+def hold(X: Floats, lower: Floats, upper: Floats) -> Floats:
+    """X within its bounds, as a fit reads it: values outside are clipped, NaN is the middle.
+
+    >>> hold(np.array([[5.0], [np.nan], [-np.inf]]), np.array([0.0]), np.array([1.0])).ravel().tolist()
+    [1.0, 0.5, 0.0]
+    """
+    with np.errstate(all="ignore"):
+        held = np.clip(X, lower, upper)
+        return np.where(np.isnan(held), lower / 2 + upper / 2, held)

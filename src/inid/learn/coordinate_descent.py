@@ -1,0 +1,391 @@
+"""Coordinate descent under differential privacy (the paper's Algorithm 2, after Mangold et al. 2022).
+
+Each step visits one column i: every record's gradient z_i * slope is clipped to C_i, summed exactly, given noise, and
+used in a proximal step of size tau / M_i. The schedule is fixed in advance, and so is every step's noise; the iterates
+depend on earlier noise, which sums of mu^2 (of epsilon, for Laplace noise) allow for (E7). So one plan over the box of
+passes x columns stands for the whole fit: it is proved and charged once, before the data are looked at. Where the
+number of rows is secret ("add_remove") it is one more coordinate of that plan, released first.
+
+Columns are in public units (`units`): z = (x - middle of the bounds) / half their width. The units of the paper are the
+user's own, with thresholds C_i = C sqrt(M_i / sum M): `units="data"`.
+
+Departures from the paper. An error t in parameter i costs about M_i t^2 / 2 in the objective, so by default gradients
+have the weights 1/sqrt(M_i) ("curvature"); with the paper's thresholds the weighted profile is flat and the optimum is
+the original DP-CD. `weights=None` weighs parameters alike, the paper's improved DP-CD as printed, which loses. One
+record moves a sum by C_i when it becomes nothing, is added or removed, and by the paper's 2 C_i when it is replaced.
+"""
+
+import math
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special
+
+from inid.accounting import Ledger
+from inid.arguments import Floats, choice, integer, real, shown
+from inid.errors import ArgumentError
+from inid.fixed_point import fixed_columns
+from inid.learn.bounds import read_budget, read_sizes
+from inid.learn.clipped_gradients import FEATURE_BITS, Gradients, Loss, bounded_features, short, whole_steps
+from inid.learn.inputs import Matrix
+from inid.learn.noise_range import cover_answers
+from inid.learn.smoothness import mean_squares, split_budget
+from inid.learn.units import MOST_ROWS, Units, exact_floats
+from inid.noise import RandomSource, add_noise
+from inid.noise.compiled_draws import available
+from inid.noise.grids import check_scales
+from inid.noise.law_tables import law
+from inid.noise.prepared_noise import PreparedNoise
+from inid.planning import NoisePlan, plan
+from inid.promises import Budget, PureDP
+from inid.releasing import charge
+from inid.sets import Neighbours, Sensitivity
+
+__all__ = ["Descended", "Descent"]
+
+_WORTH_LOADING = 1 << 29  # entries of columns visited in all: fewer take less time than it takes to load numba
+_FARTHEST = 2.0**300  # no coefficient times its column's size goes beyond, so no product of floats overflows
+_COUNT = 0.02  # of what the gradients cost, for the number of rows where it is secret
+_FEWEST, _MOST_PASSES = 3, 50
+_DAMPING = 0.7  # 1 / how far the noise of one pass may move the sum of z_i w_i, about
+
+
+@dataclass(frozen=True)
+class Descended:
+    """What a descent found, in the user's units: a row of coefficients and an intercept for each output."""
+
+    coefficients: Floats
+    intercepts: Floats
+    smoothness: Floats
+    plan: NoisePlan
+    private: bool
+
+
+@dataclass(frozen=True)
+class Descent:
+    """The public parameters of a descent, read from an estimator by `of`.
+
+    Attributes:
+        budget: The promise.
+        lower: The lower bounds of the columns.
+        upper: The upper bounds.
+        target: (low, high) of the target; None for labels.
+        in_data: Whether columns stay in the user's units.
+        intercept: Whether there is one.
+        weights: "curvature" or None.
+        neighbours: The relation.
+        mechanism: "gaussian" or "laplace".
+        allocation: As for `inid.plan`.
+        passes: How often every column is visited; None for as often as the budget and the rows suggest.
+        clip: C, or None for the largest gradient at the start.
+        step: tau.
+        smoothness: M_i, None for the largest that the bounds allow, or the fraction of the budget to spend on them.
+        name: What is charged for.
+    """
+
+    budget: Budget
+    lower: Floats
+    upper: Floats
+    target: tuple[Floats, Floats] | None
+    in_data: bool
+    intercept: bool
+    weights: str | None
+    neighbours: Neighbours
+    mechanism: str
+    allocation: str
+    passes: int | None
+    clip: float | None
+    step: float
+    smoothness: Floats | float | None
+    name: str
+
+    @classmethod
+    def of(
+        cls,
+        estimator: Any,
+        lower: Floats,
+        upper: Floats,
+        neighbours: Neighbours,
+        target: tuple[Floats, Floats] | None = None,
+    ) -> Self:
+        """The parameters of an estimator, checked."""
+        budget = read_budget(estimator.budget)
+        if estimator.weights is not None:
+            choice("weights", estimator.weights, ("curvature",))
+        mechanism = choice("mechanism", estimator.mechanism, ("auto", "gaussian", "laplace"))
+        if mechanism == "auto":
+            mechanism = "laplace" if isinstance(budget, PureDP) else "gaussian"
+        return cls(
+            budget,
+            lower,
+            upper,
+            target,
+            choice("units", estimator.units, ("bounds", "data")) == "data",
+            bool(estimator.fit_intercept),
+            estimator.weights,
+            neighbours,
+            mechanism,
+            estimator.allocation,
+            None
+            if estimator.passes is None
+            else integer("passes", estimator.passes, least=1, cure="pass how often every column is visited"),
+            None if estimator.clip is None else _moderate("clip", estimator.clip),
+            _moderate("step", estimator.step),
+            _read_smoothness(estimator.smoothness, lower.size),
+            type(estimator).__name__,
+        )
+
+    def run(
+        self,
+        data: Matrix,
+        losses: Callable[[], Sequence[Loss]],
+        outputs: int = 1,
+        *,
+        curvature: float,
+        l1: float,
+        l2: float,
+        ledger: Ledger | None,
+    ) -> Descended:
+        """Plan, charge, and descend from 0, for one output after the other.
+
+        Each pass over each output is one more round of the same sums, so one plan holds them all.
+
+        Args:
+            data: The features, by type and shape.
+            losses: Makes one loss per output, each of which holds its targets, after the charge.
+            outputs: How many there are.
+            curvature: The largest second derivative of the loss.
+            l1: The weight of the penalty |w|_1, in the user's units, beside the mean loss.
+            l2: The weight of the penalty |w|_2^2 / 2 beside the *sum* of the losses.
+            ledger: Where the cost is charged.
+        """
+        secret = self.neighbours == "add_remove"
+        most = MOST_ROWS if secret else data.shape[0]
+        units = self._units(self.lower, self.upper)
+        known, budget = self._constants(data, units, curvature, ledger)
+        paid = known is None
+        steps, bounds = whole_steps(self._thresholds(known, units), most)
+        passes = self.passes or _passes(budget, self.mechanism, 2**16 if secret else most, outputs * len(bounds))
+        noise = self._plan(budget, known, bounds, units, passes * outputs)
+        largest = [most * bounds] + [np.full(2 * units.size.size, float(most))] * paid + [np.ones(1) * most] * secret
+        noise = cover_answers(noise, np.concatenate(largest))
+        _, source = charge(noise, ledger, self.name)
+        scales = check_scales(noise.row_scales)
+        # Whatever the caller has told NumPy or SciPy, no error and no warning may depend on a record.
+        with np.errstate(all="ignore"), special.errstate(all="ignore"):
+            values, rows = data.floats(), float(data.shape[0])
+            if secret:
+                counted = add_noise(np.array([rows]), scales[-1:], noise.mechanism, source)
+                rows = max(float(counted[0]), 1.0)
+            if known is None:
+                known, units = self._standardise(values, units, rows, curvature, scales, noise.mechanism, source)
+            features = bounded_features(values, units, constant=self.intercept)
+            compiled = _compiled(features.size * passes * outputs)
+            drawn = PreparedNoise(scales[: len(bounds)], passes * outputs, law(noise.mechanism), source)
+            unit_y = self.target_unit[1]
+            found = [
+                _descend(
+                    Gradients(features, loss, steps, bounds, compiled=compiled),
+                    drawn,
+                    passes,
+                    moves=self.step / known / rows,
+                    sizes=np.append(units.size, 1.0),
+                    l1=np.append(l1 * rows / units.unit / unit_y, 0.0),
+                    l2=np.append(l2 / units.unit**2, 0.0),
+                )
+                for loss in losses()
+            ]
+            return self._in_the_users_units(np.array(found), units, known, noise, source.private)
+
+    def _in_the_users_units(
+        self, found: Floats, units: Units, smoothness: Floats, noise: NoisePlan, private: bool
+    ) -> Descended:
+        """Y = centre_y + unit_y (b + sum of w_i (x_i - centre_i) / unit_i)."""
+        centre, unit = self.target_unit
+        width = units.size.size
+        coefficients = unit * found[:, :width] / units.unit
+        constants = found[:, width] if self.intercept else np.zeros(len(found))
+        return Descended(
+            coefficients, centre + unit * constants - coefficients @ units.centre, smoothness, noise, private
+        )
+
+    def _units(self, lower: Floats, upper: Floats) -> Units:
+        scale = not self.in_data
+        return Units.of(lower, upper, None, centre=scale and self.intercept, scale=scale, bits=FEATURE_BITS)
+
+    @property
+    def target_unit(self) -> tuple[float, float]:
+        """(centre, unit) of the target."""
+        if self.target is None or self.in_data:
+            return 0.0, 1.0
+        units = self._units(*self.target)
+        return float(units.centre[0]), float(units.unit[0])
+
+    def target_values(self, values: Floats) -> Floats:
+        """The target within its bounds, in its unit."""
+        if self.target is None:
+            raise ArgumentError("labels have no bounds.")
+        units = self._units(*self.target)
+        return np.asarray(units.mapping.whole(values)[:, 0] * units.grid.step[0])
+
+    def _thresholds(self, known: Floats | None, units: Units) -> Floats:
+        """C_i. By default the largest gradient at the start, which for a logistic loss is the largest there is.
+
+        A gradient is at most |z_i| times the slope of the loss; that of a logistic loss is below 1, so there larger
+        thresholds would only add noise; in the user's units they are the paper's, as given. (Columns that get centred
+        at their mean can reach further than 1, but such a record is far out and misjudged: to clip it costs less than
+        the noise of a larger threshold.)
+        """
+        constant = [1.0] * self.intercept
+        largest = np.append(units.size, constant)
+        if self.clip is None:
+            size = 1.0 if self.target is None else float(np.maximum(*np.abs(self.target))[0]) if self.in_data else 1.0
+            return np.asarray(largest * size)
+        share = np.append(units.size**2, constant) if known is None else known
+        # Roots first: a quotient of constants may leave the floats, that of their roots does not.
+        clipped = self.clip * (np.sqrt(share) / np.sqrt(share.sum()))
+        return np.asarray(np.minimum(clipped, largest) if self.target is None and not self.in_data else clipped)
+
+    def _plan(self, budget: Budget, known: Floats | None, bounds: Floats, units: Units, passes: int) -> NoisePlan:
+        """The plan of all steps: a box with one row per column, which stands for as many coordinates as passes.
+
+        Where the constants M_i are paid for by the same plan, sums and squares of the columns follow: a z in [-1, 1]
+        moves its sum by at most 1 (2 when replaced) and the sum of its squares by at most 1. The number of rows comes
+        last where it is secret. Weights give these a fixed part of what optimal Gaussian noise costs, which is in
+        proportion to weight times sensitivity.
+        """
+        replaced = self.neighbours == "replace"
+        reach = bounds * (2 if replaced else 1)
+        counts, width = [passes] * len(bounds), units.size.size
+        # An error e in the gradient moves the parameter by tau e / M_i, which costs M_i (tau e / M_i)^2 / 2.
+        M = np.ones(len(bounds)) if known is None else known
+        weights = 1 / np.sqrt(M) if self.weights == "curvature" else 1 / M
+        whole = float((weights * reach).sum()) * passes
+        if known is None and isinstance(self.smoothness, float):
+            sums = np.repeat([2.0 if replaced else 1.0, 1.0], width)
+            share = self.smoothness / (1 - self.smoothness) * whole / (2 * width)
+            reach, weights = np.append(reach, sums), np.append(weights, share / sums)
+            counts += [1] * (2 * width)
+        if self.neighbours == "add_remove":
+            reach, weights = np.append(reach, 1.0), np.append(weights, _COUNT * whole)
+            counts += [1]
+        box = Sensitivity.box(reach, counts=counts, neighbours=self.neighbours)
+        return plan(box, budget, mechanism=self.mechanism, allocation=self.allocation, weights=weights)
+
+    def _constants(
+        self, data: Matrix, units: Units, curvature: float, ledger: Ledger | None
+    ) -> tuple[Floats | None, Budget]:
+        """(M_i, or None if the descent's own plan pays for them; what is left of the budget).
+
+        The constant column of an intercept has mean square 1. In the user's units a part of the budget buys the mean
+        squares by a charge of their own, as in the paper.
+        """
+        constant = [curvature] * self.intercept
+        if self.smoothness is None:
+            return np.append(curvature * units.size**2, constant), self.budget
+        if not isinstance(self.smoothness, float):
+            return np.append(self.smoothness, constant), self.budget
+        if not self.in_data:
+            return None, self.budget
+        first, rest = split_budget(self.budget, self.smoothness)
+        largest = np.append(curvature * units.size**2, constant)
+        self._plan(rest, largest, np.sqrt(largest), units, 1)  # what cannot be planned must not cost the first part
+        rows = None if self.neighbours == "add_remove" else data.shape[0]
+        coarse = Units.of(self.lower, self.upper, rows, centre=False, scale=False)
+        relative = self.weights == "curvature"
+        found = mean_squares(data, coarse, first, relative, self.allocation, self.neighbours, ledger)
+        return np.append(curvature * found, constant), rest
+
+    def _standardise(
+        self,
+        values: Floats,
+        units: Units,
+        rows: float,
+        curvature: float,
+        scales: Floats,
+        mechanism: str,
+        source: RandomSource,
+    ) -> tuple[Floats, Units]:
+        """Release sums and squares of the columns; centre the columns at their means, and take M_i from the variances.
+
+        M_i is not below what keeps the noise of a pass small: a step moves z_i w_i by noise / (N M_i) at most, and a
+        pass moves their sum by about the root of the number of columns times that.
+        """
+        width = units.size.size
+        first = len(scales) - 2 * width - (self.neighbours == "add_remove")
+        coarse = Units.of(self.lower, self.upper, None, centre=self.intercept, scale=True)
+        sums, squares = np.zeros(width, np.int64), np.zeros(width, np.int64)
+        for whole in coarse.chunks(values):
+            sums += whole.sum(axis=0).astype(np.int64)
+            squares += np.einsum("ij,ij->j", whole, whole).astype(np.int64)
+        step = coarse.grid.step
+        exact = np.append(exact_floats(sums) * step, exact_floats(squares) * step**2)
+        found = add_noise(exact, scales[first : first + 2 * width], mechanism, source) / rows
+        mean, square = np.clip(found[:width], -1.0, 1.0), np.clip(found[width:], 0.0, 1.0)
+        if self.intercept:
+            square = np.maximum(square - mean**2, 0.0)
+            centre = units.centre + units.unit * mean
+            low, high = (self.lower - centre) / units.unit, (self.upper - centre) / units.unit
+            units = Units(centre, units.unit, fixed_columns(low, high, FEATURE_BITS, centre=False))
+        M = curvature * np.append(square, [1.0] * self.intercept)
+        spread = scales[:first] * (1.0 if mechanism == "gaussian" else math.sqrt(2))
+        return np.maximum(M, _DAMPING * math.sqrt(first) * spread / rows), units
+
+
+def _descend(
+    gradients: Gradients, drawn: PreparedNoise, passes: int, *, moves: Floats, sizes: Floats, l1: Floats, l2: Floats
+) -> list[float]:
+    """Proximal coordinate steps: w_i becomes prox(w_i - moves_i * noisy sum of gradients)."""
+    count = len(moves)
+    farthest = (_FARTHEST / sizes).tolist()
+    steps, room, one, two = moves.tolist(), sizes.tolist(), (moves * l1[:count]).tolist(), (moves * l2[:count]).tolist()
+    # `w` is where the gradients are taken, and within rounding of `found`, which the proximal steps give.
+    w, found = [0.0] * count, [0.0] * count
+    for i in [*range(count)] * passes:
+        moved = w[i] - steps[i] * drawn.add(gradients.sum(i))
+        moved = math.copysign(max(abs(moved) - one[i], 0.0), moved) / (1 + two[i])
+        found[i] = min(max(-farthest[i], moved), farthest[i])  # in this order NaN becomes a number as well
+        by = short(found[i] - w[i], room[i])
+        gradients.move(i, by)
+        w[i] += by
+    return found
+
+
+def _passes(budget: Budget, mechanism: str, rows: int, columns: int) -> int:
+    """Passes from public facts: more while the noise of one pass is small beside the number of rows.
+
+    One pass at the whole budget has noise of about sqrt(columns) / mu in each sum of gradients that are at most 1.
+    """
+    pure = mechanism == "laplace"
+    signal = rows * (budget.laplace_epsilon / columns if pure else budget.gaussian_mu / math.sqrt(columns))
+    return int(min(max(round(0.5 * math.sqrt(min(signal, 1e6))), _FEWEST), _MOST_PASSES))
+
+
+def _compiled(entries: int) -> bool:
+    """Whether to use the compiled loop: numba has been loaded already, or loading it will pay."""
+    return ("numba" in sys.modules or entries >= _WORTH_LOADING) and available()
+
+
+def _read_smoothness(value: ArrayLike, width: int) -> Floats | float | None:
+    """None for "bounds", a fraction as a float, constants as an array."""
+    if isinstance(value, str):
+        choice("smoothness", value, ("bounds",))
+        return None
+    if np.ndim(value) == 0:
+        cure = 'pass "bounds", one number per column, or the fraction of the budget to spend, such as 0.1'
+        fraction = real("smoothness", value, above=0, cure=cure)
+        if not fraction < 1:
+            raise ArgumentError(f"smoothness must be a fraction below 1, got {shown(value)}: {cure}.")
+        return fraction
+    return read_sizes("smoothness", value, width)
+
+
+def _moderate(name: str, value: object) -> float:
+    number = real(name, value, above=0, cure=f"pass a positive number, for example {name}=1.0")
+    if not 1e-50 < number < 1e50:
+        raise ArgumentError(f"{name} must lie between 1e-50 and 1e50, got {shown(value)}: use other units.")
+    return number

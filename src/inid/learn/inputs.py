@@ -1,0 +1,319 @@
+"""Reading arrays: their type and shape before the charge, their values after it.
+
+A fit is charged before anybody looks at the data. So reading has two steps. `read_matrix`, `read_target` and
+`read_labels` look at types and shapes, refuse what is no table of numbers, and remember the names of the columns. What
+they return gives up its values when asked, after the charge.
+
+No message made here holds a value of the data, and no error depends on one: only types and shapes are refused. An array
+or a data frame states its types. A list, or an array of objects, does not: each of its entries is then looked at, for
+its type alone, and is read as a number, so that neither a number too large for a float nor a gap is an error.
+"""
+
+import math
+import numbers
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import DataConversionWarning
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
+
+from inid.arguments import Floats
+from inid.errors import ArgumentError
+
+__all__ = ["Labels", "Matrix", "read_labels", "read_matrix", "read_rows", "read_target"]
+
+Array = np.ndarray[Any, Any]
+
+_FLOAT = int(np.finfo(np.float64).max)
+_MISSING = ("NAType", "NaTType")  # how data frames write a missing entry
+_LISTS = ("to_pylist", "tolist", "to_list")  # of PyArrow, pandas and Polars: Python's own objects, never converted
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Numbers of a known type and shape, whose values have not been looked at.
+
+    Attributes:
+        shape: (rows, columns).
+        floats: Reads the values, as float64; NaN and infinities pass, and are held to bounds where they are used.
+        flat: Whether it was passed with one dimension, as a target may be.
+    """
+
+    shape: tuple[int, int]
+    floats: Callable[[], Floats]
+    flat: bool = False
+
+
+@dataclass(frozen=True)
+class Labels:
+    """One label per row, of which only the type and the number are known.
+
+    Each label is compared by itself: what one person's label is says nothing of how another's is read. NumPy gives a
+    list one type for all of its entries, and text makes numbers text; a column with a gap may become floats, which
+    merge large integers. So only a type that the container declares is used for all entries at once. Any other
+    container gives up its entries as they are, and none is an error: what cannot be compared is another label.
+
+    Attributes:
+        length: How many there are.
+        read: Reads them: an array of the declared type, or of objects.
+    """
+
+    length: int
+    read: Callable[[], Array]
+
+    def matches(self, label: object) -> Floats:
+        """1 where a label is the one given, 0 elsewhere, also where the two cannot be compared."""
+        labels = self.read()
+        with np.errstate(all="ignore"):  # whatever the caller has set, no error may depend on a label
+            if labels.dtype.kind != "O":
+                return np.asarray(labels == label, dtype=np.float64)
+            # Python's own numbers compare exactly; NumPy's would round large integers to floats, and take more time.
+            plain = label.item() if isinstance(label, (np.number, np.bool_, np.character)) else label
+            return np.fromiter((_same(entry, plain) for entry in labels), dtype=np.float64, count=len(labels))
+
+    def classes(self) -> Array:
+        """The labels that occur, for estimators that treat the set of them as public.
+
+        Raises:
+            ValueError: scikit-learn finds no labels but numbers of a continuous kind, say.
+        """
+        with np.errstate(all="ignore"):
+            labels = self.read()
+            labels = np.asarray(labels.tolist()) if labels.dtype.kind == "O" else labels
+            check_classification_targets(labels)
+            return np.unique(labels)
+
+
+def read_matrix(estimator: object, X: Any, *, reset: bool, empty: bool = False) -> Matrix:
+    """X by its type and shape; its names and number of columns are remembered (`reset`) or compared.
+
+    Args:
+        estimator: The estimator, which keeps the names and the number of columns.
+        X: An array, a data frame, or nested lists.
+        reset: Whether this is a fit.
+        empty: Whether no row at all is in order: where the number of rows is secret, it is no error.
+    """
+    with np.errstate(all="ignore"):
+        matrix, names = _matrix("X", X)
+    _check_size(matrix.shape, estimator, empty=empty)
+    validate_data(estimator, names, reset=reset, skip_check_array=True)
+    return matrix
+
+
+def read_rows(X: Any, *, empty: bool = False) -> Matrix:
+    """X by its type and shape, for functions that remember nothing."""
+    with np.errstate(all="ignore"):
+        matrix, _ = _matrix("X", X)
+    _check_size(matrix.shape, None, empty=empty)
+    return matrix
+
+
+def read_target(estimator: object, X: Matrix, y: Any, *, several: bool = True) -> Matrix:
+    """Y by its type and shape: one entry per row, or `several` in columns."""
+    _check_given(estimator, y)
+    with np.errstate(all="ignore"):
+        source, read = _numbers("y", y)
+    shape = np.shape(source)
+    if several and len(shape) == 2 and shape[1] > 0:
+        _check_length(X, shape[0])
+        return Matrix((shape[0], shape[1]), read)
+    _check_column(X, shape)
+    return Matrix((X.shape[0], 1), lambda: read().reshape(-1, 1), flat=True)
+
+
+def read_labels(estimator: object, X: Matrix, y: Any) -> Labels:
+    """Y by its type and length, as labels.
+
+    Raises:
+        ArgumentError: y is no column of labels, by its type.
+        ValueError: y is not as long as X, or has several columns; scikit-learn's own words.
+
+    >>> labels = read_labels(None, read_rows(np.zeros((4, 1))), [1, "1", None, 1.0])
+    >>> labels.matches(1).tolist()
+    [1.0, 0.0, 0.0, 1.0]
+    """
+    _check_given(estimator, y)
+    if _is_declared(y):
+        shape, read_all = _declared_labels(y)
+        _check_column(X, shape)
+        return Labels(X.shape[0], read_all)
+    names: Any = getattr(y, "column_names", getattr(y, "columns", ()))
+    if len(names) == 1:  # a data frame of one column
+        return read_labels(estimator, X, y[names[0]])
+    read = _entries(y)
+    _check_column(X, (len(y),))
+    return Labels(X.shape[0], lambda: np.fromiter(read(), dtype=object, count=len(y)))
+
+
+def _declared_labels(y: Any) -> tuple[tuple[int, ...], Callable[[], Array]]:
+    """The shape of labels of a declared type, and how to read them."""
+    if hasattr(y, "tocsr"):
+        raise ArgumentError("y is sparse, which is not supported: pass one label for each row.")
+    if isinstance(getattr(y, "dtype", None), np.dtype) and not isinstance(y, np.ma.MaskedArray) and y.dtype.kind != "c":
+        return tuple(y.shape), lambda: np.asarray(y).ravel()
+    raw = _array("y", y)
+    return raw.shape, raw.ravel
+
+
+def _matrix(name: str, values: Any) -> tuple[Matrix, Any]:
+    """Numbers with rows and columns, and the object that has the names of the columns."""
+    source, read = _numbers(name, values)
+    shape = np.shape(source)
+    if len(shape) != 2:  # scikit-learn's own message would show a single row or column
+        raise ArgumentError(
+            f"{name} must have two dimensions, got shape {shape}. Reshape your data: one row per person, one column "
+            "per feature."
+        )
+    return Matrix((int(shape[0]), int(shape[1])), read), values if hasattr(values, "columns") else source
+
+
+def _numbers(name: str, values: Any) -> tuple[Any, Callable[[], Floats]]:
+    """(what has the shape, how to read the values), if the type says that they are real numbers."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise ArgumentError(f"{name} must not be a masked array: fill the masked entries first, with NaN, say.")
+    if hasattr(values, "tocsr"):
+        raise ArgumentError(f"{name} is sparse, which is not supported: convert it to a dense array with .toarray().")
+    declared = getattr(values, "dtype", None)
+    if isinstance(declared, np.dtype) and declared.kind in "biuf" and isinstance(getattr(values, "shape", None), tuple):
+        return values, lambda: _floats(np.asarray(values))
+    if _is_numeric_frame(values):
+        return values, lambda: _floats(values.to_numpy(**_NAN_FOR_GAPS if hasattr(values, "iloc") else {}))
+    raw = _array(name, values)
+    if raw.dtype.kind == "O":
+        raw = np.array([_number(name, entry) for entry in raw.reshape(-1)], dtype=np.float64).reshape(raw.shape)
+    if raw.dtype.kind not in "biuf":
+        raise _not_numbers(name)
+    return raw, lambda: _floats(raw)
+
+
+_NAN_FOR_GAPS: dict[str, Any] = {"dtype": np.float64, "na_value": np.nan}
+
+
+def _is_numeric_frame(values: Any) -> bool:
+    """Whether every column of a pandas or Polars frame is stated to hold numbers."""
+    if not (hasattr(values, "columns") and hasattr(values, "to_numpy")):
+        return False
+    if hasattr(values, "iloc"):
+        return all(kind.kind in "iuf" or (kind.kind == "b" and isinstance(kind, np.dtype)) for kind in values.dtypes)
+    kinds = getattr(values, "schema", {})
+    return bool(kinds) and all(hasattr(k, "is_float") and (k.is_float() or k.is_integer()) for k in kinds.values())
+
+
+def _floats(values: Array) -> Floats:
+    with np.errstate(all="ignore"):  # a long double beyond float64 is an infinity, and no warning
+        return np.asarray(values, dtype=np.float64)
+
+
+def _array(name: str, values: Any) -> Array:
+    if isinstance(values, np.ma.MaskedArray):
+        raise ArgumentError(f"{name} must not be a masked array: fill the masked entries first, with NaN, say.")
+    try:
+        raw = np.asarray(values)
+    except Exception:  # noqa: BLE001 - any converter may raise anything, and its message may hold data
+        raise _not_numbers(name) from None
+    if raw.dtype.kind == "c":
+        raise ArgumentError(f"Complex data not supported: {name} must hold real numbers.")
+    return raw
+
+
+def _number(name: str, entry: object) -> float:
+    """One entry by its type: a number, held to the range of the floats, or NaN for a missing one."""
+    if isinstance(entry, float):
+        return float.__float__(entry)  # not a subclass's own, which could say anything
+    if isinstance(entry, (np.floating, np.bool_)):
+        return float(np.float64(entry))
+    if isinstance(entry, (numbers.Rational, np.integer)):
+        return float(max(-_FLOAT, min(_FLOAT, entry)))
+    if isinstance(entry, Decimal):
+        return math.nan if entry.is_nan() else float(max(Decimal(-_FLOAT), min(Decimal(_FLOAT), entry)))
+    if entry is None or type(entry).__name__ in _MISSING:
+        return math.nan
+    raise _not_numbers(name)
+
+
+def _not_numbers(name: str) -> ArgumentError:
+    return ArgumentError(f"{name} must hold real numbers: convert or drop the columns that hold something else.")
+
+
+def _check_size(shape: tuple[int, int], estimator: object, *, empty: bool) -> None:
+    who = "" if estimator is None else f" by {type(estimator).__name__}"
+    if shape[1] < 1:
+        raise ArgumentError(f"Found array with 0 feature(s) (shape={shape}) while a minimum of 1 is required{who}.")
+    if shape[0] < 1 and not empty:
+        raise ArgumentError(f"Found array with 0 sample(s) (shape={shape}) while a minimum of 1 is required{who}.")
+
+
+def _check_given(estimator: object, y: Any) -> None:
+    if y is None:
+        raise ArgumentError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None: pass one entry per row."
+        )
+
+
+def _check_column(X: Matrix, shape: tuple[int, ...]) -> None:
+    """That y has one column, as long as X; in scikit-learn's words, which show sizes only."""
+    if len(shape) == 2 and shape[1] == 1:
+        text = "A column-vector y was passed when a 1d array was expected. Please change the shape of y to (n_samples,)"
+        warnings.warn(f"{text}, for example using ravel().", DataConversionWarning, stacklevel=5)
+    elif len(shape) != 1:
+        raise ArgumentError(f"y should be a 1d array, got an array of shape {shape} instead: pass one entry per row.")
+    _check_length(X, shape[0])
+
+
+def _check_length(X: Matrix, length: int) -> None:
+    if length != X.shape[0]:
+        raise ArgumentError(
+            f"Found input variables with inconsistent numbers of samples: {[X.shape[0], length]}: pass one entry of "
+            "y for each row of X."
+        )
+
+
+def _same(entry: Any, label: Any) -> bool:
+    try:
+        found = entry == label
+    except Exception:  # noqa: BLE001 - a label of any type may refuse in any way, and is then another label
+        return False
+    return isinstance(found, (bool, np.bool_)) and bool(found)  # not an array, nor pandas' NA
+
+
+def _is_declared(y: Any) -> bool:
+    """Whether y states one NumPy type for all of its entries, or is read by NumPy, to be refused."""
+    if isinstance(getattr(y, "dtype", None), np.dtype) or hasattr(y, "tocsr"):
+        return True
+    return hasattr(y, "__array__") and not any(hasattr(y, name) for name in (*_LISTS, "columns"))
+
+
+def _entries(y: Any) -> Callable[[], Sequence[Any]]:
+    """How to read the entries of a container that declares no NumPy type, as they are."""
+    if isinstance(y, Sequence) and not isinstance(y, (str, bytes, bytearray)):
+        return lambda: y
+    found = next((getattr(y, name) for name in _LISTS if hasattr(y, name)), None)
+    if found is None or hasattr(y, "columns"):
+        raise ArgumentError(
+            f"y must be a column of labels, got an object of type {type(y).__name__}: pass a list, an array or a "
+            "series with one label for each row."
+        )
+    convert: Callable[[], Sequence[Any]] = found
+
+    def read() -> Sequence[Any]:
+        try:
+            return convert()
+        except Exception:  # noqa: BLE001 - an entry that Python cannot hold, a date beyond its years, say
+            column = getattr(y, "array", y)  # pandas: by place, not by name
+            return [_alone(column, at) for at in range(len(column))]
+
+    return read
+
+
+def _alone(column: Any, at: int) -> Any:
+    """One entry by itself, None if Python cannot hold it."""
+    try:
+        entry = column[at]
+        return entry.as_py() if hasattr(entry, "as_py") else entry
+    except Exception:  # noqa: BLE001 - whatever it is, it is another label
+        return None

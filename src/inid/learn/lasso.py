@@ -1,0 +1,219 @@
+"""Linear models with an l1 penalty: the LASSO, from moments or by coordinate descent, and the elastic net."""
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.linear_model import ElasticNet
+
+from inid.accounting import Ledger
+from inid.arguments import Floats, choice, real, shown
+from inid.errors import ArgumentError
+from inid.learn.bounds import Bounds
+from inid.learn.clipped_gradients import SquaredLoss
+from inid.learn.coordinate_descent import Descent
+from inid.learn.inputs import Matrix
+from inid.learn.linear import LinearModel, Normal, least_squares
+from inid.promises import Budget
+from inid.sets import Neighbours
+
+__all__ = ["PrivateElasticNet", "PrivateLasso"]
+
+_TOLERANCE, _SWEEPS = 1e-10, 100_000
+
+
+class PrivateElasticNet(LinearModel):
+    """The elastic net under differential privacy, as scikit-learn's ElasticNet, from one release of moments.
+
+    Minimises the mean of (1/2)(x.w + b - y)^2, plus alpha l1_ratio |w|_1 + alpha (1 - l1_ratio) |w|_2^2 / 2.
+
+    Args:
+        alpha: The weight of the penalty.
+        l1_ratio: How much of it is l1, between 0 and 1.
+        budget: The promise.
+        bounds_X: (lower, upper) of the columns, public, or a pair for each column's name; values outside are clipped,
+            in `fit` and in `predict`, and NaN counts as the middle.
+        bounds_y: (low, high) of the target, likewise.
+        fit_intercept: Whether there is an intercept (not penalised).
+        clip_predictions: Whether predictions are held to `bounds_y`.
+        weights: What errors in the moments cost, as for `PrivateMoments`; the target is the last column.
+        neighbours: "zero_out", "add_remove" or "replace"; None takes the ledger's relation, else "zero_out".
+        mechanism: "auto", "gaussian" or "laplace".
+        allocation: "optimal", "spr" or "iid".
+
+    The attributes are those of `PrivateLinearRegression`.
+
+    >>> import inid
+    >>> X = np.linspace(-1, 1, 10_000).reshape(10_000, 1)
+    >>> model = PrivateElasticNet(0.1, budget=inid.ApproxDP(5.0, 1e-6), bounds_X=(-1, 1), bounds_y=(-1, 1))
+    >>> bool(0.5 < model.fit(X, X.ravel()).coef_[0] < 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        l1_ratio: float = 0.5,
+        *,
+        budget: Budget | None = None,
+        bounds_X: Bounds | None = None,
+        bounds_y: Bounds | None = None,
+        fit_intercept: bool = True,
+        clip_predictions: bool = True,
+        weights: Literal["frobenius", "curvature"] | ArrayLike = "curvature",
+        neighbours: Neighbours | None = None,
+        mechanism: Literal["auto", "gaussian", "laplace"] = "auto",
+        allocation: Literal["optimal", "spr", "iid"] = "optimal",
+    ) -> None:
+        super().__init__(
+            budget,
+            bounds_X=bounds_X,
+            bounds_y=bounds_y,
+            fit_intercept=fit_intercept,
+            clip_predictions=clip_predictions,
+            weights=weights,
+            neighbours=neighbours,
+            mechanism=mechanism,
+            allocation=allocation,
+        )
+        self.alpha = alpha
+        self.l1_ratio = l1_ratio
+
+    def _penalty(self) -> float:
+        ratio = real("l1_ratio", self.l1_ratio, least=0, cure="pass a number between 0 and 1")
+        if not ratio <= 1:
+            raise ArgumentError(f"l1_ratio must be at most 1, got {shown(self.l1_ratio)}: pass 0.5, say.")
+        return super()._penalty()
+
+    def _solve(self, normal: Normal) -> Floats:
+        return _sparse(normal, self._penalty(), float(self.l1_ratio))
+
+
+class PrivateLasso(LinearModel):
+    """The LASSO under differential privacy, as scikit-learn's Lasso: mean of (1/2)(x.w + b - y)^2, plus alpha |w|_1.
+
+    `solver="moments"` releases second moments once and solves exactly: no step size, no passes, and usually the more
+    accurate. `solver="coordinate_descent"` is the paper's Algorithm 2 (after Mangold et al. 2022), for many columns.
+
+    Args:
+        alpha: The weight of the penalty.
+        budget: The promise.
+        bounds_X: (lower, upper) of the columns, public, or a pair for each column's name; values outside are clipped,
+            in `fit` and in `predict`, and NaN counts as the middle.
+        bounds_y: (low, high) of the target, likewise.
+        solver: "moments" or "coordinate_descent".
+        fit_intercept: Whether there is an intercept (not penalised).
+        clip_predictions: Whether predictions are held to `bounds_y`.
+        weights: For moments as for `PrivateMoments`, the target being the last column; for coordinate descent
+            "curvature" or None (the paper's).
+        neighbours: "zero_out", "add_remove" or "replace"; None takes the ledger's relation, else "zero_out".
+        mechanism: "auto", "gaussian" or "laplace"; with coordinate descent "auto" is Gaussian unless the promise is
+            pure.
+        allocation: "optimal", "spr" or "iid".
+        passes: Coordinate descent only, as are those below: how often every column is visited; None chooses by the
+            budget and the number of rows.
+        clip: C, the bound on the norm that per-record gradients are clipped to, column by column; None is the largest
+            gradient at the start, column by column.
+        step: tau, the step size in units of 1/M_i.
+        smoothness: M_i, the mean square of each column: the fraction of the budget to spend on estimating them (columns
+            are then centred at their estimated means, too), "bounds" (their largest), or an array from public
+            knowledge.
+        units: "bounds": columns and target are scaled by their bounds, and `clip` and `smoothness` are in those units.
+            "data": everything is in the user's units, as in the paper.
+
+    Attributes:
+        coef_: One coefficient per column; a row of them for each of several targets (moments only).
+        intercept_: The intercept.
+        plan_: The noise plan (of the whole descent, with that solver).
+        release_: The noisy moments, as published, in units in which the bounds are -1 and 1; moments only.
+        smoothness_: The constants used; coordinate descent only.
+        private_: False when a test's source drew the noise.
+
+    >>> import inid
+    >>> X = np.linspace(-1, 1, 10_000).reshape(10_000, 1)
+    >>> model = PrivateLasso(0.1, budget=inid.ApproxDP(5.0, 1e-6), bounds_X=(-1, 1), bounds_y=(-1, 1))
+    >>> bool(0.5 < model.fit(X, X.ravel()).coef_[0] < 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        *,
+        budget: Budget | None = None,
+        bounds_X: Bounds | None = None,
+        bounds_y: Bounds | None = None,
+        solver: Literal["moments", "coordinate_descent"] = "moments",
+        fit_intercept: bool = True,
+        clip_predictions: bool = True,
+        weights: Literal["frobenius", "curvature"] | ArrayLike | None = "curvature",
+        neighbours: Neighbours | None = None,
+        mechanism: Literal["auto", "gaussian", "laplace"] = "auto",
+        allocation: Literal["optimal", "spr", "iid"] = "optimal",
+        passes: int | None = None,
+        clip: float | None = None,
+        step: float = 1.0,
+        smoothness: Literal["bounds"] | ArrayLike = 0.1,
+        units: Literal["bounds", "data"] = "bounds",
+    ) -> None:
+        super().__init__(
+            budget,
+            bounds_X=bounds_X,
+            bounds_y=bounds_y,
+            fit_intercept=fit_intercept,
+            clip_predictions=clip_predictions,
+            weights=weights,  # type: ignore[arg-type]  # None is for coordinate descent only
+            neighbours=neighbours,
+            mechanism=mechanism,
+            allocation=allocation,
+        )
+        self.alpha = alpha
+        self.solver = solver
+        self.passes = passes
+        self.clip = clip
+        self.step = step
+        self.smoothness = smoothness
+        self.units = units
+
+    def _learn(self, data: Matrix, target: Matrix, relation: Neighbours, ledger: Ledger | None) -> None:
+        if choice("solver", self.solver, ("moments", "coordinate_descent")) == "moments":
+            super()._learn(data, target, relation, ledger)
+            return
+        self._held = self._read_bounds(data.shape[1], 1)
+        descent = Descent.of(self, *self._held[0], relation, target=self._held[1])
+        found = descent.run(
+            data,
+            lambda: [SquaredLoss(descent.target_values(target.floats()))],
+            curvature=1.0,
+            l1=self._penalty(),
+            l2=0.0,
+            ledger=ledger,
+        )
+        self.coef_, self.intercept_ = found.coefficients[0], float(found.intercepts[0])
+        self.plan_, self.smoothness_, self.private_ = found.plan, found.smoothness, found.private
+
+    def _takes_several(self) -> bool:
+        return self.solver != "coordinate_descent"
+
+    def _solve(self, normal: Normal) -> Floats:
+        return _sparse(normal, self._penalty(), 1.0)
+
+
+def _sparse(normal: Normal, alpha: float, ratio: float) -> Floats:
+    """The elastic net on given moments.
+
+    A square root of the moments is a dataset of as many rows as columns that has these very moments.
+    """
+    ridge = alpha * (1 - ratio) / normal.unit_x**2
+    if alpha * ratio == 0:
+        return least_squares(normal, ridge)
+    width = len(normal.size)
+    size = np.append(normal.size, 1.0)
+    whole = np.zeros((width + 1, width + 1))
+    whole[:width, :width], whole[width, width] = normal.gram, normal.square
+    whole[:width, width] = whole[width, :width] = normal.products
+    values, vectors = np.linalg.eigh(whole / np.outer(size, size))
+    units = np.append(normal.unit_x, normal.unit_y)
+    rows = (vectors * np.sqrt(np.maximum(values, 0.0))).T * (size * units)
+    inner = ElasticNet(alpha=alpha / len(rows), l1_ratio=ratio, fit_intercept=False, tol=_TOLERANCE, max_iter=_SWEEPS)
+    return np.asarray(inner.fit(rows[:, :-1], rows[:, -1]).coef_) * normal.unit_x / normal.unit_y

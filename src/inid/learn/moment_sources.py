@@ -1,0 +1,55 @@
+"""Where exact moments come from: arrays that were read by type and shape, or a table that stays in its engine."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from inid.accounting import Ledger
+from inid.arguments import Floats
+from inid.learn.inputs import Matrix
+from inid.learn.second_moments import MomentPlan, Moments, exact_moments, release_moments
+from inid.learn.table_moments import row_count, table_moments, table_relation
+from inid.learn.units import Units
+from inid.sets import Neighbours
+from inid.tables import Table
+
+__all__ = ["MomentSource"]
+
+
+@dataclass(frozen=True)
+class MomentSource:
+    """Columns whose moments can be computed, after a charge.
+
+    Attributes:
+        relation: The neighbours.
+        rows: The number of rows; None where the relation keeps it secret.
+        answer: Computes the exact moments, of units, with their means and the number of rows or without.
+    """
+
+    relation: Neighbours
+    rows: int | None
+    answer: Callable[..., Floats]
+
+    @classmethod
+    def of_arrays(cls, relation: Neighbours, *parts: Matrix) -> "MomentSource":
+        """Some matrices, side by side."""
+
+        def answer(units: Units, *, mean: bool, count: bool) -> Floats:
+            read = [part.floats() for part in parts]
+            return exact_moments(read[0] if len(read) == 1 else np.column_stack(read), units, mean=mean, count=count)
+
+        return cls(relation, None if relation == "add_remove" else parts[0].shape[0], answer)
+
+    @classmethod
+    def of_table(cls, table: Table, names: Sequence[str], neighbours: object, ledger: Ledger | None) -> "MomentSource":
+        """Some columns of a table."""
+        relation = table_relation(table, neighbours, ledger)
+        rows = None if relation == "add_remove" else row_count(table)
+        return cls(relation, rows, partial(table_moments, table, names))
+
+    def release(self, planned: MomentPlan, ledger: Ledger | None, label: str) -> Moments:
+        """Charge, then compute and release the moments."""
+        exact = partial(self.answer, planned.units, mean=planned.mean, count=self.rows is None)
+        return release_moments(exact, planned, ledger, label)
