@@ -19,10 +19,10 @@ from inid.curves import (
     epsilon_estimate,
     renyi,
 )
-from inid.curves.bounds import _curves
 from inid.curves.contour import Transform, draw
+from inid.curves.description import flatten
+from inid.curves.directed_curve import directed_curves
 from inid.curves.lattice import connected
-from inid.curves.losses import flatten
 
 THOUSAND = np.geomspace(1e-3, 1, 1000) / np.geomspace(1e-3, 1, 1000).sum() * 10
 
@@ -229,10 +229,10 @@ def test_a_thousand_different_ratios():
 
 
 def test_grouped_ratios_enclose_the_ungrouped_curve(monkeypatch):
-    monkeypatch.setitem(_curves.__globals__, "_MOST_RATIOS", 50)
+    monkeypatch.setitem(directed_curves.__globals__, "_MOST_RATIOS", 50)
     values, counts = np.geomspace(1e-4, 1.2e-4, 200), np.full(200, 300)
     loss = Loss(values, counts)
-    curve = _curves(flatten(loss))[0]
+    curve = directed_curves(flatten(loss))[0]
     assert curve.below.ratios.size < 70 < curve.above.ratios.size < 190
     truth = fourier_delta(values, counts, 0, 0.15, digits=35)
     check(loss, 0.15, truth)
@@ -241,7 +241,7 @@ def test_grouped_ratios_enclose_the_ungrouped_curve(monkeypatch):
 def test_grouping_the_wrong_way_would_break_the_bound():
     values = np.geomspace(1e-6, 1e-4, 3000)
     truth = delta_bounds(Loss(values, np.full(3000, 300)), 0.05)
-    curve = _curves(flatten(Loss(values, np.full(3000, 300))))[0]
+    curve = directed_curves(flatten(Loss(values, np.full(3000, 300))))[0]
     upper, lower = curve.contours(0.05)
     assert lower.upper(0.05) < upper.upper(0.05)  # means instead of spreads: a smaller delta
     rounded_down = Loss(values * (1 - 1e-4), np.full(3000, 300))

@@ -6,10 +6,14 @@ stopping when a target is crossed would not be.
 """
 
 from dataclasses import dataclass
+from typing import overload
 
-from inid import arguments, curves
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from inid import curves
 from inid.arguments import shown
-from inid.curves.losses import flatten
+from inid.curves.description import flatten
 from inid.errors import ArgumentError
 from inid.planning import NoisePlan
 from inid.promises import ApproxDP
@@ -30,21 +34,30 @@ class Composition:
     loss: curves.PrivacyLoss
     neighbours: Neighbours
 
-    def delta(self, epsilon: float) -> float:
-        """The least delta that is certified at an epsilon."""
-        return self.delta_bounds(epsilon)[1]
+    @overload
+    def delta(self, epsilon: float) -> float: ...
+    @overload
+    def delta(self, epsilon: ArrayLike) -> float | NDArray[np.float64]: ...
 
-    def epsilon(self, delta: float) -> float:
-        """The least epsilon that is certified at a delta."""
-        return self.epsilon_bounds(delta)[1]
+    def delta(self, epsilon: ArrayLike) -> float | NDArray[np.float64]:
+        """The least delta that is certified at an epsilon, an upper bound; an array of epsilons gives an array."""
+        return curves.certified_delta(self.loss, epsilon)
+
+    @overload
+    def epsilon(self, delta: float) -> float: ...
+    @overload
+    def epsilon(self, delta: ArrayLike) -> float | NDArray[np.float64]: ...
+
+    def epsilon(self, delta: ArrayLike) -> float | NDArray[np.float64]:
+        """The least epsilon that is certified at a delta, an upper bound; an array of deltas gives an array."""
+        return curves.certified_epsilon(self.loss, _below_one(delta))
 
     def delta_bounds(self, epsilon: float) -> tuple[float, float]:
-        """(lower, upper) around delta(epsilon); the upper one is a guarantee."""
-        level = arguments.real("epsilon", epsilon, least=0, cure="pass the epsilon at which to read the curve")
-        return curves.delta_bounds(self.loss, level)
+        """(lower, upper) around delta(epsilon); the upper one is the guarantee, and `delta` computes it alone."""
+        return curves.delta_bounds(self.loss, epsilon)
 
     def epsilon_bounds(self, delta: float) -> tuple[float, float]:
-        """(lower, upper) around epsilon(delta); the upper one is a guarantee."""
+        """(lower, upper) around epsilon(delta); the upper one is the guarantee, and `epsilon` computes it alone."""
         return curves.epsilon_bounds(self.loss, ApproxDP(0.0, delta).delta)
 
     def __repr__(self) -> str:
@@ -99,8 +112,8 @@ def subsample(plan: NoisePlan, *, rate: float, steps: int = 1) -> Composition:
     """The privacy of a plan released `steps` times, each time on a fresh Poisson sample of the people.
 
     Each person takes part in each step with probability `rate`, independently, and nobody learns in which. The pairs
-    are ((1-q)Q + qP, Q) and (P, (1-q)P + qQ) with (P, Q) the plan's own pair (Zhu, Dong and Wang 2022): far tighter
-    than amplifying an epsilon.
+    are ((1-q)Q + qP, Q) and (P, (1-q)P + qQ) with (P, Q) the plan's own pair (Zhu, Dong and Wang 2022), for add_remove
+    and for zero_out neighbours alike (`inid.curves.Subsampled` says why): far tighter than amplifying an epsilon.
 
     Args:
         plan: What is released in one step; its sensitivity must be for neighbours="add_remove" or "zero_out".
@@ -124,6 +137,15 @@ def subsample(plan: NoisePlan, *, rate: float, steps: int = 1) -> Composition:
     if not isinstance(pair.loss, curves.Loss):
         raise ArgumentError("plan must be a single plan: subsample each part and compose the results.")
     return Composition(curves.Subsampled(pair.loss, rate, steps), pair.neighbours)
+
+
+def _below_one(delta: ArrayLike) -> ArrayLike:
+    """The deltas as read: 1 promises nothing, and is refused as in every promise."""
+    if np.ndim(delta) == 0:
+        return ApproxDP(0.0, delta).delta  # type: ignore[arg-type]
+    for one in np.asarray(delta).reshape(-1).tolist():
+        ApproxDP(0.0, one)
+    return delta
 
 
 def _composition(name: str, part: object) -> Composition:

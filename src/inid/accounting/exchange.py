@@ -8,7 +8,7 @@ import numpy as np
 from inid.accounting.composition import Composition
 from inid.arguments import real
 from inid.curves import Composed, Loss, PrivacyLoss, Subsampled
-from inid.curves.losses import flatten
+from inid.curves.description import flatten
 from inid.errors import ArgumentError, MissingExtraError
 
 __all__ = ["from_dp_event", "to_dp_event"]

@@ -26,7 +26,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from inid.curves import laplace
+from inid.curves import laplace_transform
 from inid.curves.lattice import Atoms, Lattice
 from inid.numbers.rounding import ELEMENTARY, UNIT
 
@@ -53,7 +53,7 @@ class Transform:
 
     @cached_property
     def _total(self) -> tuple[float, float, float]:
-        return laplace.total(self.ratios, self.counts)
+        return laplace_transform.total(self.ratios, self.counts)
 
     def distance(self, epsilon: float) -> tuple[float, float]:
         """(sum of the ratios - epsilon, a bound on its error)."""
@@ -63,14 +63,16 @@ class Transform:
 
     def log_moment(self, order: float, epsilon: float = 0.0) -> float:
         """The logarithm of M(a) exp(-a epsilon), rounded to nearest."""
-        value = laplace.log_factor(order, self.ratios, self.counts) + order * self.distance(epsilon)[0]
+        value = laplace_transform.log_factor(order, self.ratios, self.counts) + order * self.distance(epsilon)[0]
         value += self.variance * order * (order + 1) / 2
         return value + math.fsum(power * lattice.log_moment(order) for lattice, power in self.lattices)
 
     def moment_slack(self, order: float, epsilon: float = 0.0) -> float:
         """A bound on the rounding error of `log_moment`."""
         value, error = self.distance(epsilon)
-        slack = laplace.factor_slack(order, self.ratios, self.counts) + order * (error + 4 * UNIT * abs(value))
+        slack = laplace_transform.factor_slack(order, self.ratios, self.counts) + order * (
+            error + 4 * UNIT * abs(value)
+        )
         slack += ELEMENTARY * (self.variance * order * (order + 1) + abs(self.log_moment(order, epsilon)) + 1)
         return slack + math.fsum(power * lattice.moment_slack(order) for lattice, power in self.lattices)
 
@@ -225,7 +227,7 @@ def draw(transform: Transform, epsilon: float, order: float, step: float, smooth
         phases += power * phase
         errors += power * spread
     floor = _NEGLIGIBLE - math.log(nodes + 1)
-    kept = laplace.along_line(order, step, logs, phases, errors, transform.ratios, transform.counts, floor)
+    kept = laplace_transform.along_line(order, step, logs, phases, errors, transform.ratios, transform.counts, floor)
     kept &= logs >= floor
     kept[0] = True
     left = np.exp(np.minimum(logs[~kept] + errors[~kept], 0.0))  # never more than the value at u = 0

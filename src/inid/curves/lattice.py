@@ -42,11 +42,11 @@ class Atoms:
         logs = self._logs + order * self.losses
         top = float(logs.max())
         weights = np.exp(logs - top)
-        total = float(weights.sum())
+        total = _blocked_sum(weights)
         weights /= total
         # Each exponent a * loss and log(mass) is off by a few UNIT of its size, hence the weighted mean size.
         sizes = np.where(weights > 0, np.abs(logs), 0.0) + (2 * order) * np.abs(self.losses)
-        spread = ELEMENTARY * (4 + float(weights @ sizes) + abs(top)) + UNIT * weights.size
+        spread = ELEMENTARY * (4 + float(weights @ sizes) + abs(top)) + UNIT * _sum_error(weights.size)
         return top + math.log(total), weights, spread
 
     def log_moment(self, order: float) -> float:
@@ -118,7 +118,8 @@ def connected(losses: Floats, masses: Floats, spacing: float, size: int, under: 
     length = int(place.max()) + 2
     heavier = masses * (1 + 4 * ELEMENTARY)
     spread = np.bincount(place, heavier * (1 - share), length) + np.bincount(place + 1, heavier * share, length)
-    return _lattice(spread * (1 + UNIT * (masses.size + 8)), first, spacing, 0.0, size)
+    crowded = 2 * int(np.bincount(place).max())  # terms of the longest sum
+    return _lattice(spread * (1 + UNIT * (crowded + 8)), first, spacing, 0.0, size)
 
 
 def rounded_down(losses: Floats, masses: Floats, spacing: float, size: int) -> Lattice:
@@ -140,6 +141,17 @@ def rounded_down(losses: Floats, masses: Floats, spacing: float, size: int) -> L
     first = int(index.min())
     spread = np.bincount((index - first).astype(np.int64), masses * (1 - 4 * ELEMENTARY))
     return _lattice(spread * (1 - UNIT * (masses.size + 8)), first, spacing, best * spacing, size)
+
+
+def _blocked_sum(values: Floats) -> float:
+    """A sum in about sqrt(n) blocks, whose rounding error is at most `_sum_error(n)` UNIT in any order of summation."""
+    length = math.isqrt(values.size) + 1
+    whole = values.size - values.size % length
+    return float(values[:whole].reshape(-1, length).sum(axis=1).sum() + values[whole:].sum())
+
+
+def _sum_error(number: int) -> int:
+    return 2 * math.isqrt(number) + 8
 
 
 def _lattice(masses: NDArray[np.floating[Any]], first: int, spacing: float, offset: float, size: int) -> Lattice:

@@ -36,7 +36,7 @@ import numpy as np
 
 from inid import arguments
 from inid.curves.contour import Transform
-from inid.curves.losses import Loss, PrivacyLoss, flatten
+from inid.curves.description import Loss, PrivacyLoss, flatten
 from inid.errors import ArgumentError
 from inid.numbers.enclosures import enclose, exp, log, log_two
 from inid.numbers.rounding import UNIT, above

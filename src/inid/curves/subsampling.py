@@ -15,11 +15,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from inid.curves import components, grouping
-from inid.curves.aiming import Aim, short
-from inid.curves.components import Component, GaussianPart, LaplacePart
+from inid.curves import loss_cells, ratio_groups
+from inid.curves.description import Direction, Loss, Subsampled
 from inid.curves.lattice import Atoms, Lattice, connected, rounded_down
-from inid.curves.losses import Direction, Loss, Subsampled
+from inid.curves.loss_cells import Component, GaussianPart, LaplacePart
+from inid.curves.saddle_point import Aim, short
 from inid.numbers.rounding import ELEMENTARY, UNIT
 
 __all__ = ["FAR", "aligned", "largest", "lattices", "reach_for", "sketches"]
@@ -31,6 +31,7 @@ FAR = 38.0  # standard deviations: beyond, nothing is a positive float
 _BASE_POINTS = 1 << 13  # lattice points of several convolved coordinates
 _MOST_RATIOS = 200
 _LEAST_SIZE, _MOST_SIZE = 1 << 8, 1 << 21
+_FAINT = math.log(1e20)  # the weight of losses below the floor is this far below that of the others
 _SPARE = math.log(1e6)  # probabilities cut off are this far below delta
 
 
@@ -40,19 +41,25 @@ def sketches(
     """Atoms of each step on a coarse grid, and their mass at infinity: rough, but an upper bound all the same."""
     found, infinite = [], 0.0
     for step in steps:
-        losses, masses, beyond = _step_atoms(step, direction, None, reach, upper=True)
+        losses, masses, beyond = _step_atoms(step, direction, None, reach, -math.inf, upper=True)
         found.append((Atoms(losses, masses), float(step.steps)))
         infinite += beyond * step.steps
     return tuple(found), infinite * (1 + 8 * UNIT)
 
 
-def reach_for(steps: Sequence[Subsampled], log_delta: float) -> float:
+def reach_for(steps: Sequence[Subsampled], direction: Direction, log_delta: float) -> float:
     """Standard deviations of a Gaussian part to resolve, so that what is cut off is negligible next to delta.
 
     No further: far losses are what keeps a contour's order small, and so its resolution of the common ones coarse.
     """
-    number = math.fsum(step.steps * step.rate for step in steps)
-    return min(math.sqrt(2 * max(_SPARE - log_delta + math.log(number), 2.0)), FAR)
+
+    def reach(number: float) -> float:
+        return min(math.sqrt(2 * max(_SPARE - log_delta + math.log(number), 2.0)), FAR)
+
+    found = reach(math.fsum(step.steps * step.rate for step in steps))
+    if any(_cuts_the_top(step.rate, direction, _span(step.loss, found)[1]) for step in steps):
+        return reach(math.fsum(step.steps for step in steps))  # what addition cuts off is not multiplied by the rate
+    return found
 
 
 def lattices(
@@ -61,21 +68,28 @@ def lattices(
     """Lattices that bound each step's pair from one side, for the contour aimed at, and their mass at infinity.
 
     Connecting the dots adds about h^2/6 to a loss's variance, so n a (a+1) h^2 / 12 to log delta after n steps: the
-    spacing h keeps that near the tolerance, within bounded work. Validity does not depend on the choice.
+    spacing h keeps that near the tolerance, within bounded work. Losses far below 0, whose weight exp(a l) is nothing
+    next to M(a) >= 1, need no points of their own: an upper bound moves them up to one floor, a lower one drops them.
+    Validity does not depend on the choices.
     """
     number = math.fsum(step.steps for step in steps)
     period = 2 * math.pi / target.step
     size = _size(number, target, tolerance)
+    floor = -(_FAINT + math.log(number)) / target.order
     found, infinite = [], 0.0
     for step in steps:
-        extent = _extent(step, direction, target.reach)
+        extent = _extent(step, direction, target.reach, floor)
         points = size
         while points > _LEAST_SIZE and extent * points / period > _MOST_SIZE:
             points //= 2
         spacing = period / points
-        losses, masses, beyond = _step_atoms(step, direction, spacing, target.reach, upper=upper)
-        place = connected if upper else rounded_down
-        found.append((place(losses, masses, spacing, points), float(step.steps)))
+        losses, masses, beyond = _step_atoms(step, direction, spacing, target.reach, floor, upper=upper)
+        if upper:
+            lattice = connected(np.maximum(losses, floor), masses, spacing, points)
+        else:
+            kept = losses >= floor
+            lattice = rounded_down(losses[kept], masses[kept], spacing, points)
+        found.append((lattice, float(step.steps)))
         infinite += beyond * step.steps
     return tuple(found), infinite * (1 + 8 * UNIT)
 
@@ -110,11 +124,11 @@ def _size(number: float, target: Aim, tolerance: float) -> int:
     return min(max(size, _LEAST_SIZE), _MOST_SIZE)
 
 
-def _extent(step: Subsampled, direction: Direction, reach: float) -> float:
+def _extent(step: Subsampled, direction: Direction, reach: float, floor: float = -math.inf) -> float:
     """The length of the interval of losses that a step's lattice covers."""
     low, high = _span(step.loss, reach)
     ends = _mapped(np.array([low, high]), step.rate, direction)
-    return float(ends[1] - ends[0])
+    return float(ends[1] - max(ends[0], floor))
 
 
 def _span(loss: Loss, reach: float) -> tuple[float, float]:
@@ -123,18 +137,18 @@ def _span(loss: Loss, reach: float) -> tuple[float, float]:
 
 
 def _step_atoms(
-    step: Subsampled, direction: Direction, spacing: float | None, reach: float, *, upper: bool
+    step: Subsampled, direction: Direction, spacing: float | None, reach: float, floor: float, *, upper: bool
 ) -> tuple[Floats, Floats, float]:
     """(losses, masses, mass at infinity) of one step, cut at multiples of the spacing; a sketch without one."""
     parts = _parts(step.loss, reach, upper)
     if len(parts) == 1 and parts[0][1] == 1:
-        return _cut(parts[0][0], step.rate, direction, spacing, upper)
+        return _cut(parts[0][0], step.rate, direction, spacing, upper, floor=floor)
     points = _BASE_POINTS // 4 if spacing is None else _BASE_POINTS
     losses, masses, infinite = _convolved(parts, points, upper, under="P")
     if direction == "add":
-        if infinite > 0:  # an infinite base loss becomes the finite loss -log(1-q)
-            losses, masses = np.append(losses, math.inf), np.append(masses, infinite)
-        infinite = 0.0
+        if infinite > 0 and not (upper and _cuts_the_top(step.rate, direction, float(losses.max()))):
+            losses, masses = np.append(losses, math.inf), np.append(masses, infinite)  # becomes -log(1-q)
+            infinite = 0.0
     else:
         # (1-q)Q + qP: the base loss under Q and under P, each on the safe side of its own distribution.
         others, weights, beyond = _convolved(parts, points, upper, under="Q")
@@ -150,9 +164,9 @@ def _step_atoms(
 
 
 def _parts(loss: Loss, reach: float, upper: bool) -> list[tuple[Component, int]]:
-    ratios, counts = grouping.merged(loss.ratios, loss.counts)
+    ratios, counts = ratio_groups.merged(loss.ratios, loss.counts)
     if ratios.size > _MOST_RATIOS:
-        spread, mean = grouping.spread_and_mean(ratios, counts)
+        spread, mean = ratio_groups.spread_and_mean(ratios, counts)
         ratios, counts = spread if upper else mean
     parts: list[tuple[Component, int]] = [(LaplacePart(float(e)), int(n)) for e, n in zip(ratios, counts, strict=True)]
     if loss.mu > 0:
@@ -167,6 +181,7 @@ def _cut(
     spacing: float | None,
     upper: bool,
     under: Literal["P", "Q"] = "P",
+    floor: float = -math.inf,
 ) -> tuple[Floats, Floats, float]:
     """The atoms of one component's cells: each cell's mass at the loss log(mass / mass), where P- and Q-mass are exact.
 
@@ -181,8 +196,9 @@ def _cut(
         ends = _mapped(np.array([low, high]), rate, direction) / spacing
         # A lower bound wants the atom at the top and the cells' centres at the same place of the lattice.
         anchor = 0.0 if upper or part.atoms is None else float(ends[1]) % 1 - 0.5
-        lattice = spacing * (anchor + np.arange(math.floor(ends[0]), math.ceil(ends[1]) + 2, dtype=np.float64))
-        inner = np.unique(np.clip(_unmapped(lattice, rate, direction), low, high))
+        first = math.floor(max(float(ends[0]), floor / spacing))
+        lattice = spacing * (anchor + np.arange(first, math.ceil(ends[1]) + 2, dtype=np.float64))
+        inner = np.unique(np.append(np.clip(_unmapped(lattice, rate, direction), low, high), low))
     edges = np.concatenate(([-math.inf], inner, [math.inf])) if part.unbounded else inner
     p, q, p_error, q_error = part.cells(edges)
     ends = _mapped(edges, rate, direction)
@@ -214,6 +230,8 @@ def _cut(
     unknown = ~(np.isfinite(losses) & (doubt < 0.5))
     if part.unbounded:
         unknown[[0, -1]] = True
+    if upper and part.unbounded and _cuts_the_top(rate, direction, high):
+        right[-1] = math.inf
     losses = (
         np.where(unknown, right, np.minimum(losses, right))
         if upper
@@ -292,14 +310,26 @@ class _Run:
         return _Run(masses, first, self.offset + other.offset, infinite)
 
 
+def _cuts_the_top(rate: float, direction: Direction, last: float) -> bool:
+    """Whether base losses above the last one that is resolved count as infinite in the direction of addition.
+
+    Their loss is at most -log(1-q). Where that is near the loss of the last one, moving them there costs nothing. Where
+    it is far above, as for much noise, so small a probability at so large a loss would rule every moment, and it costs
+    less to give it up: both are upper bounds. (In the direction of removal there is no largest loss.)
+    """
+    if direction == "remove":
+        return False
+    return -math.log1p(-rate) > 2 * float(_mapped(np.array([last]), rate, direction)[0])
+
+
 def _side(upper: bool) -> float:
     return 1.0 if upper else -1.0
 
 
 def _mapped(losses: Floats, rate: float, direction: Direction) -> Floats:
     """The loss of the subsampled pair at a base loss."""
-    return components.amplified(losses, rate) if direction == "remove" else -components.amplified(-losses, rate)
+    return loss_cells.amplified(losses, rate) if direction == "remove" else -loss_cells.amplified(-losses, rate)
 
 
 def _unmapped(losses: Floats, rate: float, direction: Direction) -> Floats:
-    return components.restored(losses, rate) if direction == "remove" else -components.restored(-losses, rate)
+    return loss_cells.restored(losses, rate) if direction == "remove" else -loss_cells.restored(-losses, rate)

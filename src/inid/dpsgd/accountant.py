@@ -1,15 +1,13 @@
 """What a training run has cost so far."""
 
-import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from scipy.optimize import brentq
-
 from inid import arguments
 from inid.accounting import Composition, compose, subsample
+from inid.curves import least_noise_multiplier
 from inid.errors import ArgumentError, BudgetError, RecordError
 from inid.planning import plan
 from inid.promises import ApproxDP, GaussianDP, PureDP
@@ -20,6 +18,7 @@ __all__ = ["Accountant", "Mechanism", "Segment", "noise_multiplier_for"]
 Mechanism = Literal["gaussian", "laplace"]
 
 _VERSION = 1
+_MOST_NOISE = 1e6
 
 
 @dataclass(frozen=True)
@@ -179,29 +178,10 @@ def noise_multiplier_for(
     target = arguments.real("target_epsilon", target_epsilon, above=0, cure="pass the epsilon the run may cost")
     granted = ApproxDP(0.0, target_delta).delta
     run = _segment(mechanism, 1.0, sample_rate, steps)
-
-    def cost(multiplier: float) -> float:
-        return replace(run, noise_multiplier=multiplier).composition().epsilon(granted)
-
-    low, high = 0.0, 1.0
-    while cost(high) > target:
-        low, high = high, 2 * high
-        if high > 1e6:
-            raise BudgetError(
-                f"no noise multiplier up to 1e6 keeps {steps} steps at rate {sample_rate:g} within epsilon={target:g}: "
-                "train for fewer steps or promise more."
-            )
-    if low == 0.0:
-        low = high / 2
-        while cost(low) <= target:
-            low, high = low / 2, low
-            if low < 1e-2:
-                break
-    if low and cost(low) > target:
-        # The curve is smooth: a root finder needs a third of the evaluations of bisection. What it finds is checked.
-        over = brentq(lambda at: math.log(cost(math.exp(at)) / target), math.log(low), math.log(high), xtol=2e-5)
-        found = math.exp(over)
-        while cost(found) > target:
-            found *= 1 + 5e-5
-        high = min(found, high)
-    return high
+    found = least_noise_multiplier(target, granted, run.sample_rate, run.steps, run.mechanism)
+    if found > _MOST_NOISE:
+        raise BudgetError(
+            f"no noise multiplier up to {_MOST_NOISE:g} keeps {run.steps} steps at rate {run.sample_rate:g} within "
+            f"epsilon={target:g}: train for fewer steps or promise more."
+        )
+    return found

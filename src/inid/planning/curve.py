@@ -7,7 +7,15 @@ from fractions import Fraction
 import numpy as np
 
 from inid.arguments import Floats
-from inid.curves import Loss, delta_bounds, delta_estimate, epsilon_bounds, epsilon_estimate
+from inid.curves import (
+    Loss,
+    certified_delta,
+    certified_epsilon,
+    delta_bounds,
+    delta_estimate,
+    epsilon_bounds,
+    epsilon_estimate,
+)
 from inid.errors import ArgumentError, RangeError
 from inid.mechanisms import GAUSSIAN, LAPLACE, Mechanism
 from inid.mechanisms.gaussian import epsilon_of, profile_bounds
@@ -37,13 +45,13 @@ def laplace_delta(sensitivity: Sensitivity, scales: Floats, cells: Cells, epsilo
         loss = privacy_loss(sensitivity, LAPLACE, scales, cells)
     except ArgumentError:  # ratios beyond any privacy
         return 1.0
-    return delta_bounds(loss, float_down(epsilon))[1]
+    return certified_delta(loss, float_down(epsilon))
 
 
 def delta_of(
-    sensitivity: Sensitivity, mechanism: Mechanism, scales: Floats, cells: Cells, epsilon: float
+    sensitivity: Sensitivity, mechanism: Mechanism, scales: Floats, cells: Cells, epsilon: float, *, lower: bool = True
 ) -> tuple[float, float]:
-    """(lower, upper) of the delta at an epsilon, for the pair that bounds the whole set."""
+    """(lower, upper) of the delta at an epsilon, for the pair that bounds the whole set; lower 0 if not asked for."""
     spent = sensitivity.supremum(mechanism.exponent, scales, cells)
     target = decimal_fraction(epsilon)
     if spent == 0 or (mechanism is LAPLACE and spent <= target):
@@ -58,14 +66,15 @@ def delta_of(
         loss = privacy_loss(sensitivity, mechanism, scales, cells)
     except ArgumentError:  # ratios beyond any privacy
         return 0.0, min(pure, 1.0)
-    low_delta, high_delta = delta_bounds(loss, float_down(target))
+    at = float_down(target)
+    low_delta, high_delta = delta_bounds(loss, at) if lower else (0.0, certified_delta(loss, at))
     return min(low_delta, pure), min(high_delta, pure, 1.0)
 
 
 def epsilon_of_delta(
-    sensitivity: Sensitivity, mechanism: Mechanism, scales: Floats, cells: Cells, delta: float
+    sensitivity: Sensitivity, mechanism: Mechanism, scales: Floats, cells: Cells, delta: float, *, lower: bool = True
 ) -> tuple[float, float]:
-    """(lower, upper) of the epsilon at a delta, for the pair that bounds the whole set."""
+    """(lower, upper) of the epsilon at a delta, for the pair that bounds the whole set; lower 0 if not asked for."""
     spent = sensitivity.supremum(mechanism.exponent, scales, cells)
     if spent == 0:
         return 0.0, 0.0
@@ -79,7 +88,7 @@ def epsilon_of_delta(
         loss = privacy_loss(sensitivity, mechanism, scales, cells)
     except ArgumentError:
         return 0.0, pure
-    low, high = epsilon_bounds(loss, delta)
+    low, high = epsilon_bounds(loss, delta) if lower else (0.0, certified_epsilon(loss, delta))
     return min(low, pure), min(high, pure)
 
 

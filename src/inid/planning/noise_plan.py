@@ -5,13 +5,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args, overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from inid import arguments
 from inid.arguments import Floats, choice, shown
-from inid.curves import Loss
+from inid.curves import Loss, each_level
 from inid.errors import ArgumentError, RangeError, RecordError
 from inid.mechanisms import GAUSSIAN, Mechanism, MechanismName, log2_least_error
 from inid.numbers.logarithms import log2
@@ -174,25 +175,39 @@ class NoisePlan:
         """
         return certify(self.sensitivity, self.budget, self.law, self.row_scales, self.cells)
 
-    def delta(self, epsilon: float) -> float:
+    @overload
+    def delta(self, epsilon: float) -> float: ...
+    @overload
+    def delta(self, epsilon: ArrayLike) -> float | Floats: ...
+
+    def delta(self, epsilon: ArrayLike) -> float | Floats:
         """The least delta that is certified at an epsilon: the plan's privacy curve, an upper bound.
+
+        An array of epsilons gives an array.
 
         >>> import inid
         >>> p = inid.plan(inid.Sensitivity.box([1.0, 3.0]), inid.GaussianDP(mu=1.0), mechanism="gaussian")
         >>> round(p.delta(epsilon=1.0), 6)
         0.126937
         """
-        return self.delta_bounds(epsilon)[1]
+        return each_level(epsilon, _read_epsilon, lambda level: self._delta(level, lower=False)[1])
 
-    def epsilon(self, delta: float) -> float:
+    @overload
+    def epsilon(self, delta: float) -> float: ...
+    @overload
+    def epsilon(self, delta: ArrayLike) -> float | Floats: ...
+
+    def epsilon(self, delta: ArrayLike) -> float | Floats:
         """The least epsilon that is certified at a delta: the plan's privacy curve, an upper bound.
+
+        An array of deltas gives an array.
 
         >>> import inid
         >>> p = inid.plan(inid.Sensitivity.box([1.0, 3.0]), inid.GaussianDP(mu=1.0), mechanism="gaussian")
         >>> round(p.epsilon(delta=1e-6), 6)
         4.886554
         """
-        return self.epsilon_bounds(delta)[1]
+        return each_level(delta, _read_delta, lambda level: self._epsilon(level, lower=False)[1])
 
     def delta_bounds(self, epsilon: float) -> tuple[float, float]:
         """(lower, upper) around delta(epsilon): the upper is a guarantee, both enclose the curve of the bounding pair.
@@ -200,13 +215,17 @@ class NoisePlan:
         For boxes, l1 balls and l1 groups (and for Gaussian noise wherever the supremum is exact) that pair is attained,
         so the truth lies between them. For other sets Laplace noise may be more private than either says.
         """
-        level = arguments.real("epsilon", epsilon, least=0, cure="pass the epsilon at which to read the curve")
-        return curve.delta_of(self.sensitivity, self.law, self.row_scales, self.cells, level)
+        return self._delta(_read_epsilon(epsilon), lower=True)
 
     def epsilon_bounds(self, delta: float) -> tuple[float, float]:
         """(lower, upper) around epsilon(delta), in the sense of `delta_bounds`."""
-        level = ApproxDP(0.0, delta).delta  # reads it
-        return curve.epsilon_of_delta(self.sensitivity, self.law, self.row_scales, self.cells, level)
+        return self._epsilon(_read_delta(delta), lower=True)
+
+    def _delta(self, epsilon: float, *, lower: bool) -> tuple[float, float]:
+        return curve.delta_of(self.sensitivity, self.law, self.row_scales, self.cells, epsilon, lower=lower)
+
+    def _epsilon(self, delta: float, *, lower: bool) -> tuple[float, float]:
+        return curve.epsilon_of_delta(self.sensitivity, self.law, self.row_scales, self.cells, delta, lower=lower)
 
     def privacy_loss(self) -> Loss:
         """The pair of distributions that bounds what one release reveals: composition and subsampling start from it."""
@@ -308,3 +327,11 @@ def _from_log2(name: str, value: float) -> float:
     if not -1022 <= value < 1024:
         raise RangeError(f"the plan's {name} is 2^{value:.1f}, beyond the normal floats: rescale the query's units.")
     return float(2.0**value)
+
+
+def _read_epsilon(value: object) -> float:
+    return arguments.real("epsilon", value, least=0, cure="pass the epsilon at which to read the curve")
+
+
+def _read_delta(value: object) -> float:
+    return ApproxDP(0.0, value).delta  # type: ignore[arg-type]  # reads it

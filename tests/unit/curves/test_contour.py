@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from inid.curves import Loss, delta_bounds
-from inid.curves.aiming import aim, nodes_for, short
 from inid.curves.contour import Transform, draw
-from inid.curves.laplace import along_line, total
-from inid.curves.screening import screen
+from inid.curves.laplace_transform import along_line, total
+from inid.curves.negligible_nodes import screen
+from inid.curves.saddle_point import aim, nodes_for, short
 
 ONE = Transform(np.array([1.0]), np.array([1.0]), 0.0)
 

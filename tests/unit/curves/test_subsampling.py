@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from inid.curves import Composed, Loss, Subsampled, delta_bounds, epsilon_bounds
-from inid.curves.aiming import Aim
-from inid.curves.components import GaussianPart, LaplacePart, amplified, restored
 from inid.curves.lattice import connected, rounded_down
+from inid.curves.loss_cells import GaussianPart, LaplacePart, amplified, restored
+from inid.curves.saddle_point import Aim
 from inid.curves.subsampling import lattices
 
 

@@ -84,9 +84,11 @@ class Loss:
 class Subsampled:
     """A step on a Poisson sample, repeated: each person takes part in each step independently with probability `rate`.
 
-    Neighbours differ by adding or removing one person. With (P, Q) the pair of one step on the whole data, removal has
-    the pair ((1-q)Q + qP, Q) and addition (P, (1-q)P + qQ) (Zhu, Dong and Wang 2022); each direction composes with
-    itself.
+    Neighbours differ by adding or removing one person ("add_remove"), or by one person's row becoming nothing
+    ("zero_out"). With (P, Q) the pair of one step on the whole data, removal has the pair ((1-q)Q + qP, Q) and addition
+    (P, (1-q)P + qQ) (Zhu, Dong and Wang 2022); each direction composes with itself. Both relations have these pairs:
+    a person whose row is nothing adds 0 to every sum whether sampled or not, just as a person who is not there, and the
+    samples of the others have the same distribution on both sides.
 
     >>> Subsampled(Loss(mu=1.0), rate=0.01, steps=1000).steps
     1000
@@ -150,13 +152,24 @@ class Flat:
     steps: tuple[Subsampled, ...]
 
     @property
+    def lone_step(self) -> Subsampled | None:
+        """The subsampled step, taken any number of times, when there is nothing else."""
+        alone = len(self.steps) == 1 and self.ratios.size == 0 and self.variance == 0
+        return self.steps[0] if alone else None
+
+    @property
     def total(self) -> float:
         """The sum of the ratios, to a relative 4 UNIT."""
         return math.fsum((self.ratios * self.counts).tolist()) if self.ratios.size else 0.0
 
 
-def flatten(loss: PrivacyLoss) -> Flat:
+def flatten(loss: PrivacyLoss, *, sampled: bool = True) -> Flat:
     """The bag of a description: products commute, and a step with rate 1 is an ordinary release.
+
+    With `sampled=False` every step is taken on the whole data. Statement: that pair dominates. Why: the divergence
+    H_a(P, Q) = sup over events of P(S) - a Q(S) is jointly convex for every a >= 0, so removal has at most
+    (1-q) H_a(Q, Q) + q H_a(P, Q), addition at most (1-q) H_a(P, P) + q H_a(P, Q), and H_a(Q, Q) = max(0, 1-a) is the
+    least value that any pair has.
 
     >>> flatten(Subsampled(Loss([0.5]), rate=1.0, steps=3)).counts
     array([3.])
@@ -170,7 +183,7 @@ def flatten(loss: PrivacyLoss) -> Flat:
         part = waiting.pop()
         if isinstance(part, Composed):
             waiting.extend(part.parts)
-        elif isinstance(part, Subsampled) and part.rate < 1:
+        elif isinstance(part, Subsampled) and part.rate < 1 and sampled:
             if part.loss.ratios.size or part.loss.mu > 0:
                 steps.append(part)
         elif isinstance(part, (Loss, Subsampled)):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from inid.curves import Composed, Loss, Subsampled, delta_bounds, delta_estimate, epsilon_bounds, renyi
-from inid.curves.losses import flatten
+from inid.curves.description import flatten
 from inid.errors import ArgumentError
 
 

@@ -9,7 +9,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from inid.curves.screening import screen
+from inid.curves.negligible_nodes import screen
 from inid.numbers.rounding import ELEMENTARY, UNIT, above, below
 
 __all__ = ["along_line", "factor_slack", "log_factor", "one_ratio_delta", "one_ratio_epsilon", "total"]
