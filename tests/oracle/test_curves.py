@@ -242,7 +242,9 @@ def test_grouping_the_wrong_way_would_break_the_bound():
     values = np.geomspace(1e-6, 1e-4, 3000)
     truth = delta_bounds(Loss(values, np.full(3000, 300)), 0.05)
     curve = directed_curves(flatten(Loss(values, np.full(3000, 300))))[0]
-    upper, lower = curve.contours(0.05)
+    target = curve.aimed_at(0.05)
+    upper = curve.upper_contour(target, 0.05)
+    lower = curve.lower_contour(target, upper)
     assert lower.upper(0.05) < upper.upper(0.05)  # means instead of spreads: a smaller delta
     rounded_down = Loss(values * (1 - 1e-4), np.full(3000, 300))
     assert delta_bounds(rounded_down, 0.05)[1] < truth[0]

@@ -249,13 +249,15 @@ class _Curve:
         """The curve of one subsampled step, q D(log(1 + (e^epsilon - 1)/q)), rounded up."""
         step = self.flat.lone_step
         rate = step.rate if step is not None else 1.0
-        return min(above(rate * self._one_step.delta(closed_forms.restored_epsilon(epsilon, rate)[0])), 1.0)
+        return min(above(rate * self._one_step.delta(closed_forms.restored_epsilon(epsilon, rate)[0])), rate)
 
     def _step_epsilon(self, delta: float) -> float:
         """Its inverse, log(1 + q (e^E - 1)) with E the epsilon of the unsampled step at delta / q, rounded up."""
         step = self.flat.lone_step
         rate = step.rate if step is not None else 1.0
         share = delta / rate * (1 - 4 * UNIT)
+        if not share > 0:  # below every float
+            return math.inf
         return closed_forms.amplified_epsilon(self._one_step.epsilon(share), rate)[1] if share < 1 else 0.0
 
     def epsilon(self, delta: float) -> float:
@@ -268,7 +270,8 @@ class _Curve:
             return 0.0
         step = self.flat.lone_step
         if step is not None and step.steps == 1:
-            return math.nextafter(self._step_epsilon(least), math.inf)
+            found = self._step_epsilon(least)
+            return math.nextafter(found, math.inf) if found > 0 else 0.0
         high = 0.0
         for curve in self._directions:
             if high > 0 and curve.at_most(least, math.nextafter(high, 0.0)):

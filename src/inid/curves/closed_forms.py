@@ -109,5 +109,7 @@ def least_chance(flat: Flat) -> float:
     """
     if flat.ratios.size or flat.variance > 0:
         return 1.0
+    if len(flat.steps) == 1 and flat.steps[0].steps == 1:
+        return flat.steps[0].rate
     exponent = math.fsum(step.steps * math.log1p(-step.rate) for step in flat.steps) * (1 + 2 * ELEMENTARY)
     return min(-math.expm1(exponent) * (1 + 2 * ELEMENTARY), 1.0)

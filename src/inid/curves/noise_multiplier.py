@@ -15,6 +15,7 @@ import math
 from collections.abc import Callable
 from typing import Literal
 
+import numpy as np
 from scipy.optimize import brentq
 
 from inid import arguments
@@ -59,10 +60,11 @@ def least_noise_multiplier(
     delta = arguments.real("delta", delta, above=0, cure="pass the delta that the steps may cost")
     if not delta < 1:
         raise ArgumentError(f"delta must be below 1, got {delta!r}: pass a probability, for example delta=1e-6.")
+    delta = math.nextafter(delta, 0.0)  # so that the promise is kept for the decimal that it prints as, too
     kind = arguments.choice("mechanism", mechanism, ("gaussian", "laplace"))
 
     def run(strength: float) -> Subsampled:
-        return Subsampled(Loss(mu=strength) if kind == "gaussian" else Loss([strength]), rate, steps)
+        return Subsampled(Loss(mu=strength) if kind == "gaussian" else Loss(np.array([strength])), rate, steps)
 
     checked = run(1.0)
     if least_chance(flatten(checked)) <= delta:
@@ -77,18 +79,20 @@ def least_noise_multiplier(
         if certified_delta(run(strength), epsilon) <= delta:
             return 1 / strength
     share = _one_step(afforded, epsilon / checked.steps, delta / checked.steps, checked.rate)
-    least = min(max(share, whole), most)
+    least = min(max(share, whole), most) * (1 - _EXACT)
     guess = _guess(checked, gaussian.mu_of(epsilon, delta), least, most)
 
     def excess(log_strength: float) -> float:
         return math.log(max(delta_estimate(run(math.exp(log_strength)), epsilon, _ROUGH), 5e-324) / delta)
 
+    if kind == "laplace" and excess(math.log(least) + _CLOSE) > 0 and certified_delta(run(least), epsilon) <= delta:
+        return 1 / least  # at a small delta little is to be had beyond the pure epsilon of the steps
     found, slope = _crossing(excess, math.log(guess), math.log(least), math.log(most))
     return 1 / _certified(lambda at: certified_delta(run(at), epsilon), delta, math.exp(found), slope, least)
 
 
 def _one_step(afforded: Callable[[float, float], float], epsilon: float, delta: float, rate: float) -> float:
-    """The strength that one subsampled step affords: that of an unsampled one at log(1 + (e^epsilon - 1)/q), delta/q."""
+    """What one subsampled step affords: as much as one without sampling at log(1 + (e^epsilon - 1)/q) and delta/q."""
     return afforded(restored_epsilon(epsilon, rate)[0], delta / rate) if delta < rate else math.inf
 
 
@@ -152,5 +156,5 @@ def _certified(
     if best:
         return best
     while certified(low) > delta:
-        low *= 1 - _CLOSE
+        low *= 0.9
     return low

@@ -64,7 +64,7 @@ def test_descriptions_are_frozen_and_do_not_share_the_callers_array():
         (lambda: epsilon_bounds(Loss([0.1]), 1.5), "delta"),
         (lambda: epsilon_bounds(Loss([0.1]), math.nan), "delta"),
         (lambda: renyi(Loss([0.1]), 1.0), "order"),
-        (lambda: renyi(Subsampled(Loss([0.1]), 0.5), 2.0), "subsampled"),
+        (lambda: renyi(Subsampled(Loss([0.1]), 0.5), 2.5), "subsampled"),
     ],
 )
 def test_bad_input_names_the_argument(make, word):
