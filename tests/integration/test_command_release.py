@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+import inid
 from command_line import COLUMNS, HIDDEN, QUESTION, folder, run, sqlite_charges
 from inid import tables
 from inid.cli.commands import release as release_command
@@ -91,6 +92,21 @@ def test_a_total_made_beforehand_serves_several_releases(folder):
     assert history.stdout.count("quarter") == 2
     shown = json.loads(run("ledger show year.db --json").stdout)["ledger"]
     assert (shown["charges"], shown["left"]["epsilon"]) == (2, "1/5")
+
+
+def test_a_ledger_shows_one_plain_number_first_who_charged_and_what_else_is_there(folder):
+    assert run("ledger create year.db --epsilon 1 --name survey").exit_code == 0
+    assert run(f"release {QUESTION} --epsilon 0.4 --ledger year.db --name survey --report report.html").exit_code == 0
+    assert run("ledger show year.db --name survey").stdout.startswith("40 % spent")
+    assert json.loads(run("ledger show year.db --name survey --json").stdout)["ledger"]["percent_spent"] == 40
+    assert "40 % of it are spent" in (folder / "report.html").read_text(encoding="utf-8")
+    with inid.Ledger.open("year.db", name="survey") as ledger:
+        (record,) = ledger.history()
+    assert record.by
+    assert record.by in run("ledger history year.db --name survey").stdout
+    absent = run("ledger show year.db")
+    assert absent.exit_code == 2
+    assert 'there are "survey"' in absent.stderr
 
 
 def test_thirds_of_a_ledger_always_fit(folder):

@@ -36,7 +36,9 @@ def open_existing(address: str, name: str) -> Ledger:
         ArgumentError: There is none of this name.
     """
     if stored_settings(address, name) is None:
-        raise ArgumentError(f'there is no ledger "{name}" in {place(address)}: make it with inid ledger create.')
+        others = ", ".join(f'"{other}"' for other in Ledger.names(address))
+        cure = f"there are {others}; name one of them" if others else "make it with inid ledger create"
+        raise ArgumentError(f'there is no ledger "{name}" in {place(address)}: {cure}.')
     return Ledger.open(address, name=name)
 
 

@@ -87,6 +87,7 @@ class LedgerState:
         neighbours: Its neighbouring relation.
         unit: What one neighbour differs in.
         charges: How many charges it has taken.
+        percent: How much of it is spent, in whole percent rounded up.
         spent: What is spent, exactly, by currency.
         left: What is left, exactly, by currency.
         lines: (currency, spent, left) as decimals in print; a dash where a currency cannot count.
@@ -97,6 +98,7 @@ class LedgerState:
     neighbours: str
     unit: str
     charges: int
+    percent: int
     spent: Mapping[str, Any]
     left: Mapping[str, Any]
     lines: tuple[tuple[str, str, str], ...]
@@ -117,6 +119,7 @@ class LedgerState:
             ledger.neighbours,
             ledger.unit,
             len(ledger.history()),
+            ledger.percent_spent(),
             spent.to_dict(),
             left.to_dict(),
             lines,
@@ -135,6 +138,7 @@ class LedgerState:
             "neighbours": self.neighbours,
             "unit": self.unit,
             "charges": self.charges,
+            "percent_spent": self.percent,
             "spent": dict(self.spent),
             "left": dict(self.left),
             "lines": [{"currency": name, "spent": used, "left": rest} for name, used, rest in self.lines],

@@ -91,7 +91,9 @@ def _cost(inputs: ReportInputs) -> str:
     if inputs.ledger is None:
         return '<h2>What it cost</h2>\n<p class="warning">No ledger was named, so nobody keeps count.</p>'
     state = inputs.ledger
-    rest = "It took the whole promise: nothing is left." if state.closed else "What is left is in the technical part."
+    rest = f"{state.percent} % of it {'are' if state.percent != 1 else 'is'} spent."
+    if state.closed:
+        rest = "It took the whole promise: nothing is left."
     return (
         f"<h2>What it cost</h2>\n<p>This was charge {state.charges} of a ledger that allows "
         f"{escape(promise_symbols(state.total))} in all, counted by {escape(state.unit)}. {rest}</p>"

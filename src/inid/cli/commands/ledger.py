@@ -71,10 +71,12 @@ def history(values: Values) -> None:
     with open_existing(_address(values), _name(values)) as ledger:
         records = ledger.history()
         console.document({"command": "ledger history", "charges": [record.to_dict() for record in records]})
-    rows = [["charge", "time (UTC)", "label", "promise", "noise", "cost"]]
-    rows += [[str(r.id), r.time[:19].replace("T", " "), r.label, r.promise, r.noise, str(r.cost)] for r in records]
+    rows = [["charge", "time (UTC)", "by", "label", "promise", "noise", "cost"]]
+    rows += [
+        [str(r.id), r.time[:19].replace("T", " "), r.by, r.label, r.promise, r.noise, str(r.cost)] for r in records
+    ]
     if records:
-        console.table(rows, left=6)
+        console.table(rows, left=7)
     else:
         console.line("No charge yet.")
 
