@@ -107,10 +107,18 @@ class Release:
         return "\n".join([head, *lines, *more])
 
 
-def charge(plan: NoisePlan, ledger: "Ledger | None", label: str) -> tuple[Certificate, RandomSource]:
+def charge(
+    plan: NoisePlan, ledger: "Ledger | None", label: str, *, delta: float = 0.0
+) -> tuple[Certificate, RandomSource]:
     """Check a plan's own proof and charge the ledger, before anybody looks at the data: the one place that does.
 
     `release` uses it for one look at the data; a descent, which looks many times under one plan, uses it by itself.
+
+    Args:
+        plan: The plan that will be released.
+        ledger: Where the cost is charged.
+        label: A name for the ledger's history.
+        delta: A probability that the release takes from the ledger's reserve beside its noise.
 
     Returns:
         The proof, and the source from which the noise of this charge must be drawn.
@@ -127,7 +135,7 @@ def charge(plan: NoisePlan, ledger: "Ledger | None", label: str) -> tuple[Certif
     check_scales(plan.row_scales)
     source = current_source()
     if ledger is not None:
-        ledger.charge(plan, label=label, private=source.private)
+        ledger.charge(plan, label=label, private=source.private, delta=delta)
     return certificate, source
 
 

@@ -148,6 +148,36 @@ def test_the_union_of_rules_loses_unless_delta_is_split() -> None:
     assert 1.05 * delta < after_gaussian(mu, epsilon, either(*branches(ledger, epsilon))) < 2 * delta
 
 
+@settings(max_examples=15)
+@given(games(), st.floats(0.01, 0.9))
+def test_a_ledger_with_a_reserve_holds(game: tuple[float, float, float], part: float) -> None:
+    """On top of the best branch the adversary takes the whole reserve: with that probability all is revealed."""
+    epsilon, delta, share = game
+    reserve = part * delta
+    ledger = Ledger(total=inid.ApproxDP(epsilon, delta), reserve=reserve)
+    mu = share * mu_of(epsilon, (delta - reserve) / 2)
+    ledger.charge(inid.plan(LINE, inid.GaussianDP(mu), mechanism="gaussian"), delta=reserve)
+    best = either(*branches(ledger, epsilon))
+    assert reserve + (1 - reserve) * after_gaussian(mu, epsilon, best) <= delta
+    with pytest.raises(inid.BudgetError):
+        ledger.charge(inid.plan(LINE, inid.PureDP(1e-9)), delta=1e-3 * reserve)
+
+
+def test_taking_from_delta_as_one_goes_loses() -> None:
+    """Limits at (epsilon, delta - taken), whatever was taken so far: accepted either way, and nearly 2 delta attained.
+
+    After a Gaussian answer the adversary takes almost all of delta where the answer was of no use, and a second
+    Gaussian release where it was.
+    """
+    epsilon, delta = 1.0, 1e-6
+    mu = 0.7 * mu_of(epsilon, delta)
+    rest = np.sqrt(mu_of(epsilon, delta) ** 2 - mu**2)
+    taken = delta - float(gaussian_curve(mu)(np.array(epsilon)))
+    assert mu <= mu_of(epsilon, delta - taken) * (1 + 1e-9)  # the naive rule accepts it
+    revealed: Curve = lambda t: taken + (1 - taken) * np.maximum(-np.expm1(t), 0.0)  # noqa: E731
+    assert after_gaussian(mu, epsilon, either(gaussian_curve(rest), revealed)) > 1.5 * delta
+
+
 def test_the_integrals_are_those_of_known_compositions() -> None:
     """The means of the argument themselves: two Gaussians are one, two equal Laplace ratios are swapped freely."""
     assert after_gaussian(0.3, 1.0, gaussian_curve(0.4)) == pytest.approx(float(gaussian_curve(0.5)(np.array(1.0))))

@@ -1,5 +1,7 @@
 """Whether a ledger takes a charge: its relation, and some rule that accepts the whole history with it."""
 
+from fractions import Fraction
+
 from inid.accounting.amounts import Amounts, added
 from inid.accounting.charges import Charge, covered
 from inid.accounting.history import History
@@ -8,25 +10,38 @@ from inid.accounting.rules import accepts
 from inid.accounting.settings import Settings
 from inid.accounting.summary import left_of, spending, times
 from inid.errors import BudgetError
+from inid.numbers.safe_search import decimal_fraction
+from inid.promises import ApproxDP, Budget, PureDP
 
 __all__ = ["admitted", "priced"]
 
 
-def priced(settings: Settings, what: object) -> Charge:
-    """What would be charged, proved, with its price in the ledger's currencies.
+def priced(settings: Settings, what: object, taken: Fraction = Fraction(0)) -> Charge:
+    """What would be charged, proved, with its price in the ledger's currencies and what it takes from the reserve.
 
     Raises:
         ArgumentError: Neither a plan nor a composition.
         GuaranteeError: The plan does not keep its own promise.
         BudgetError: It is for a relation that the ledger does not take, or holds steps that its order cannot bound.
     """
-    charge = Charge.of(what, settings.terms.currencies, settings.terms.order)
+    charge = Charge.of(what, settings.terms.currencies, settings.terms.order, taken)
     if not covered(settings.neighbours, charge.neighbours):
         raise BudgetError(
             f'the plan is for neighbours="{charge.neighbours}", the ledger counts "{settings.neighbours}", '
             f"and the two do not add up: {relation_cure(settings.neighbours, charge.neighbours)}."
         )
     return charge
+
+
+def _is_the_whole(total: Budget, charge: Charge) -> bool:
+    """Whether a charge, with what it takes beside its noise, keeps the whole promise by itself: rule (d)."""
+    promise = charge.promise
+    if not charge.taken:
+        return promise == total
+    if not (isinstance(total, ApproxDP) and isinstance(promise, (ApproxDP, PureDP))):
+        return False
+    delta = decimal_fraction(promise.delta) if isinstance(promise, ApproxDP) else Fraction(0)
+    return promise.epsilon <= total.epsilon and delta + charge.taken <= decimal_fraction(total.delta)
 
 
 def admitted(settings: Settings, seen: History, charge: Charge) -> Amounts:
@@ -36,10 +51,16 @@ def admitted(settings: Settings, seen: History, charge: Charge) -> Amounts:
         BudgetError: No rule does.
     """
     terms, price = settings.terms, charge.price
-    if accepts(terms, added(seen.sums, price)):
+    if (terms.reserve is not None or not charge.taken) and accepts(terms, added(seen.sums, price)):
         return price
-    if terms.whole and seen.charges == 0 and charge.promise == settings.total:
+    if terms.whole and seen.charges == 0 and _is_the_whole(settings.total, charge):
         return terms.everything
+    if charge.taken and terms.reserve is None:
+        raise BudgetError(
+            f"the charge takes a probability of {float(charge.taken):.3g} on top of its noise, and this ledger keeps "
+            "none in reserve: make one with reserve=..., for example reserve=1e-7, or make this its only charge, whose "
+            f"delta is at most that of {settings.total} with this probability added."
+        )
     if all(amount is None for amount in price.values()):
         raise BudgetError(
             f"{charge.name} has no cost that a total of {settings.total} can count: "

@@ -17,7 +17,7 @@ from inid.errors import RecordError
 
 __all__ = ["Amounts", "Currency", "Spending", "added", "amounts_from_text", "amounts_to_text", "exact_decimal", "read"]
 
-Currency = Literal["epsilon", "mu_squared", "rho", "renyi"]
+Currency = Literal["epsilon", "mu_squared", "rho", "renyi", "delta"]  # delta: probability taken from a reserve
 # None in place of an amount: nothing that this currency can say bounds what was released.
 Amounts = Mapping[Currency, Fraction | None]
 
@@ -70,6 +70,11 @@ class Spending:
     def renyi(self) -> Decimal | None:
         """The sum of Renyi divergences at the ledger's own order, exactly, or None."""
         return self._exactly("renyi")
+
+    @property
+    def delta(self) -> Decimal | None:
+        """The sum of probabilities taken from the ledger's reserve, exactly; None where it has none."""
+        return self._exactly("delta")
 
     def to_dict(self) -> dict[str, str | None]:
         """A JSON-safe dictionary: every amount as the text of an exact rational."""
@@ -159,7 +164,7 @@ def read(text: object) -> Fraction:
 
 
 def _name(currency: Currency, order: Fraction | None) -> str:
-    words = {"epsilon": "epsilon", "mu_squared": "mu^2", "rho": "rho"}
+    words = {"epsilon": "epsilon", "mu_squared": "mu^2", "rho": "rho", "delta": "reserved delta"}
     return words.get(currency) or f"Renyi divergence of order {float(order or 0):.5g}"
 
 

@@ -79,10 +79,13 @@ class Charge:
     neighbours: Neighbours
     price: Amounts
     order: Fraction | None
+    taken: Fraction = Fraction(0)
 
     @classmethod
-    def of(cls, what: object, currencies: tuple[Currency, ...], order: Fraction | None) -> "Charge":
-        """Prove what was passed and find its price.
+    def of(
+        cls, what: object, currencies: tuple[Currency, ...], order: Fraction | None, taken: Fraction = Fraction(0)
+    ) -> "Charge":
+        """Prove what was passed and find its price; `taken` is the probability that it takes from the reserve.
 
         Raises:
             ArgumentError: Neither a plan nor a composition.
@@ -91,7 +94,8 @@ class Charge:
         """
         if isinstance(what, NoisePlan):
             _ = what.certificate  # raises when the plan breaks its promise
-            return cls(what, what.sensitivity.neighbours, costs(what, currencies, order), order)
+            price = costs(what, currencies, order)
+            return cls(what, what.sensitivity.neighbours, _taking(price, taken), order, taken)
         if not isinstance(what, Composition):
             raise ArgumentError(
                 f"plan must be a NoisePlan made by inid.plan(...), or a Composition made by inid.subsample(...) or "
@@ -102,7 +106,8 @@ class Charge:
                 f"this ledger counts Renyi divergences of order {float(order):.6g}, and steps on a sample have a "
                 "proved cost at whole orders only: make another ledger by name=..., whose order is whole."
             )
-        return cls(what, what.neighbours, loss_costs(what.loss, currencies, order), order)
+        price = loss_costs(what.loss, currencies, order)
+        return cls(what, what.neighbours, _taking(price, taken), order, taken)
 
     @property
     def promise(self) -> Budget | None:
@@ -118,11 +123,15 @@ class Charge:
 
     def texts(self, by: str = "") -> tuple[str, str]:
         """The record of what is charged, and of its proof with who charged it: one line of JSON each."""
-        name = {"by": by} if by else {}
+        name = ({"by": by} if by else {}) | ({"delta_taken": str(self.taken)} if self.taken else {})
         if isinstance(self.what, NoisePlan):
             return _json(self.what.to_dict()), _json(self.what.certificate.to_dict() | name)
         proof = _proof(self.what, tuple(self.price), self.order)
         return _json(composition_to_dict(self.what)), _json(proof.to_dict() | name)
+
+
+def _taking(price: Amounts, taken: Fraction) -> Amounts:
+    return {**price, "delta": taken} if "delta" in price else price
 
 
 def covered(ledger: Neighbours, charged: Neighbours) -> bool:

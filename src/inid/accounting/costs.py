@@ -63,7 +63,7 @@ def costs(
     {'epsilon': Fraction(1, 10), 'rho': Fraction(1, 200)}
     """
     budget = plan.budget
-    found: dict[Currency, Fraction | None] = {}
+    found: dict[Currency, Fraction | None] = {"delta": Fraction(0)}  # noise takes nothing from a reserve
     if isinstance(budget, PureDP):
         found["epsilon"] = decimal_fraction(budget.epsilon)
     elif isinstance(budget, GaussianDP):
@@ -130,6 +130,8 @@ def _part_cost(part: Loss | Subsampled, currency: Currency, order: Fraction | No
     epsilon = sum((e * count for e, count in ratios), Fraction(0))
     variance = Fraction(one.mu) ** 2
     rate = part.rate if isinstance(part, Subsampled) else 1.0
+    if currency == "delta":
+        return Fraction(0)
     if currency == "epsilon":
         return None if variance else times * _amplified(epsilon, rate)
     if currency == "mu_squared":

@@ -112,5 +112,5 @@ class Journal:
         terms = self.settings.terms
         amounts = amounts_from_text(row.cost, terms.currencies)
         cost = Spending(tuple((c, amounts[c]) for c in terms.currencies), terms.order)
-        by = escaped(str(certificate.pop("by", "")))
-        return Record(row.number, row.time, escaped(row.label), plan, certificate, cost, by, row.digest)
+        by, taken = escaped(str(certificate.pop("by", ""))), str(certificate.pop("delta_taken", "0"))
+        return Record(row.number, row.time, escaped(row.label), plan, certificate, cost, by, taken, row.digest)

@@ -21,8 +21,9 @@ from inid.accounting.settings import Settings
 from inid.accounting.stores import MemoryStore, Store, open_store
 from inid.accounting.summary import left_of, percent, spending, summary
 from inid.accounting.words import read_word, who
-from inid.arguments import integer
+from inid.arguments import integer, real
 from inid.errors import BudgetError, GuaranteeError
+from inid.numbers.safe_search import decimal_fraction
 from inid.planning import NoisePlan
 from inid.promises import Budget
 from inid.sets import Neighbours
@@ -46,6 +47,7 @@ class Ledger:
             currency need not state it.
         order: The whole Renyi order of an ApproxDP total; left out, about the best one for Gaussian noise. For private
             training a smaller one may serve better.
+        reserve: A part of an ApproxDP total's delta that charges may take beside their noise (`charge(..., delta=)`).
 
     Raises:
         ArgumentError: An argument is malformed.
@@ -73,8 +75,9 @@ class Ledger:
         *,
         currency: str | None = None,
         order: int | None = None,
+        reserve: float | None = None,
     ) -> None:
-        settings = Settings.make(total, rule, neighbours, unit, currency, order)
+        settings = Settings.make(total, rule, neighbours, unit, currency, order, reserve)
         self._attach(MemoryStore(settings), settings.to_text(), name="", by="")
 
     @classmethod
@@ -89,6 +92,7 @@ class Ledger:
         *,
         currency: str | None = None,
         order: int | None = None,
+        reserve: float | None = None,
         by: str | None = None,
         timeout: float = 30.0,
     ) -> Self:
@@ -103,6 +107,7 @@ class Ledger:
             unit: Likewise ("row" by default).
             currency: Likewise (none by default).
             order: Likewise (chosen by default).
+            reserve: Likewise (none by default).
             by: Who charges, for the history: "user@host" of this process by default, "" to keep no record of it.
             timeout: How many seconds to wait for another process that is charging.
 
@@ -125,16 +130,9 @@ class Ledger:
         """
         name = read_word("name", name)
         charged_by = who() if by is None else read_word("by", by, empty=True)
-        wanted = None
-        if total is not None:
-            wanted = Settings.make(
-                total,
-                "auto" if rule is None else rule,
-                "add_remove" if neighbours is None else neighbours,
-                "row" if unit is None else unit,
-                currency,
-                order,
-            )
+        stated: dict[str, Any] = {"rule": rule, "neighbours": neighbours, "unit": unit, "currency": currency}
+        stated |= {"order": order, "reserve": reserve}
+        wanted = None if total is None else Settings.make(total, **{k: v for k, v in stated.items() if v is not None})
         store = open_store(url_or_path, name, timeout)
         stored = store.load()
         if stored is None:
@@ -143,9 +141,7 @@ class Ledger:
             stored = store.create(wanted)
         self = cls.__new__(cls)
         self._attach(store, stored, name, charged_by)
-        self._settings.require(
-            store.where, total=total, rule=rule, neighbours=neighbours, unit=unit, currency=currency, order=order
-        )
+        self._settings.require(store.where, total=total, **stated)
         return self
 
     @classmethod
@@ -197,7 +193,9 @@ class Ledger:
         """Whether the ledger outlives this process."""
         return self._journal.store.persistent
 
-    def charge(self, plan: NoisePlan | Composition, label: str = "", private: bool = True) -> Receipt:
+    def charge(
+        self, plan: NoisePlan | Composition, label: str = "", private: bool = True, *, delta: float = 0.0
+    ) -> Receipt:
         """Pay for one release of a plan, or for a composition; when this returns, the charge is committed.
 
         Args:
@@ -205,6 +203,7 @@ class Ledger:
                 `inid.subsample(plan, rate=0.01, steps=1000)`, is paid for as a whole (see `lease_steps`).
             label: A note for the history.
             private: False for what is drawn under `inid.testing`'s unsafe contexts, which a lasting ledger refuses.
+            delta: A probability with which the release may be anything, beside its noise: taken from the reserve.
 
         Raises:
             ArgumentError: Not a plan or a composition, or a label that cannot be stored.
@@ -214,7 +213,8 @@ class Ledger:
             RecordError: The stored history is damaged. Nothing may be released.
         """
         text = read_word("label", label, empty=True)
-        charge = priced(self._settings, plan)
+        taken = real("delta", delta, least=0, cure="pass the probability to take from the ledger's reserve")
+        charge = priced(self._settings, plan, decimal_fraction(taken))
         if private is not True and self.persistent:
             raise BudgetError(
                 "a lasting ledger takes no charges for releases without real noise (private=False): "
@@ -350,7 +350,7 @@ class Ledger:
         return percent(self._settings, self._journal.read())
 
     def history(self) -> tuple[Record, ...]:
-        """Every charge, oldest first, read anew from the store and checked row by row."""
+        """Every charge, oldest first, read anew and checked row by row."""
         return self._journal.records()
 
     def close(self) -> None:

@@ -102,7 +102,7 @@ def part_of(terms: Terms, currency: Currency, share: Fraction) -> Budget:
 def parts_table(total: Budget, terms: Terms, share: Fraction) -> PartsTable:
     """What a part buys in each of the ledger's currencies; those in which it is nothing are left out."""
     rows = []
-    for currency in terms.currencies:
+    for currency, _ in terms.limits:
         if currency == "renyi" and terms.order is not None and terms.order.denominator != 1:
             continue
         try:

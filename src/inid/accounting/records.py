@@ -77,6 +77,7 @@ class Record:
         certificate: The record of its proof.
         cost: What it cost, currency by currency.
         by: Who charged it, "user@host", or "" where that was not recorded.
+        delta_taken: The probability taken from the ledger's reserve beside the noise, as an exact rational.
         digest: The digest of its row.
     """
 
@@ -87,6 +88,7 @@ class Record:
     certificate: dict[str, Any]
     cost: Spending
     by: str = ""
+    delta_taken: str = "0"
     digest: str = ""
 
     @property
@@ -115,6 +117,7 @@ class Record:
             "label": self.label,
             "by": self.by,
             "neighbours": self.neighbours,
+            "delta_taken": self.delta_taken,
             "plan": self.plan,
             "certificate": self.certificate,
             "cost": self.cost.to_dict(),

@@ -12,23 +12,28 @@ history is kept as one exact sum per currency. It is accepted when at least one 
                              (c) renyi        B(a) at delta/2, one whole order a
                              (d) the whole promise in one charge, on an empty ledger
     ApproxDP, "gaussian"     mu_squared   mu_0(epsilon, delta)^2
+    RenyiDP                  renyi        divergence, at its order
+
+With a reserve R, delta - R stands for delta in (b), (c) and "gaussian". The probabilities that charges take from the
+reserve add up to at most R, whichever rule accepts the rest.
 """
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal
 
 from inid.accounting.amounts import Amounts, Currency, read
-from inid.arguments import choice, integer, shown
+from inid.arguments import choice, decimal_float, integer, shown
 from inid.errors import ArgumentError, RecordError
 from inid.mechanisms import gaussian
+from inid.numbers.decimals import decimal_down
 from inid.numbers.enclosures import enclose, exp
 from inid.numbers.safe_search import decimal_fraction
-from inid.promises import ZCDP, ApproxDP, Budget, GaussianDP, PureDP
+from inid.promises import ZCDP, ApproxDP, Budget, GaussianDP, PureDP, RenyiDP
 
-__all__ = ["Rule", "Terms", "accepts", "make_terms", "terms_from_dict"]
+__all__ = ["Rule", "Terms", "accepts", "make_terms", "read_reserve", "terms_from_dict"]
 
 Rule = Literal["auto", "gaussian"]
 
@@ -39,16 +44,22 @@ _MOST_EXPONENT = 45.0  # of a - 1, natural logarithm
 
 @dataclass(frozen=True)
 class Terms:
-    """The limits of a ledger, one per currency it counts; the Renyi order; whether rule (d) applies."""
+    """The limits of a ledger, one per rule; the Renyi order; whether rule (d) applies; the delta kept in reserve."""
 
     limits: tuple[tuple[Currency, Fraction], ...]
     order: Fraction | None = None
     whole: bool = False
+    reserve: Fraction | None = None
+
+    @property
+    def all_limits(self) -> tuple[tuple[Currency, Fraction], ...]:
+        """The limits of the rules, of which one must hold, and that of the reserve, which always must."""
+        return self.limits if self.reserve is None else (*self.limits, ("delta", self.reserve))
 
     @property
     def currencies(self) -> tuple[Currency, ...]:
         """The currencies that the ledger counts."""
-        return tuple(currency for currency, _ in self.limits)
+        return tuple(currency for currency, _ in self.all_limits)
 
     @property
     def nothing(self) -> dict[Currency, Fraction | None]:
@@ -63,16 +74,17 @@ class Terms:
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe dictionary; every number as the text of an exact rational."""
         order = None if self.order is None else str(self.order)
-        return {"limits": {currency: str(limit) for currency, limit in self.limits}, "order": order}
+        return {"limits": {currency: str(limit) for currency, limit in self.all_limits}, "order": order}
 
 
-def make_terms(total: Budget, rule: str = "auto", order: int | None = None) -> Terms:
+def make_terms(total: Budget, rule: str = "auto", order: int | None = None, reserve: float | None = None) -> Terms:
     """The limits that keep a promise under a rule, each on the safe side of its root and proved.
 
     Args:
         total: The promise.
         rule: "auto" or "gaussian".
         order: The Renyi order of rule (c), a whole number; about the best one for Gaussian noise when left out.
+        reserve: The part of delta that charges may take on top of their noise.
 
     Raises:
         ArgumentError: The total is not a budget, or the rule is unknown or does not fit the kind of total.
@@ -101,26 +113,44 @@ def make_terms(total: Budget, rule: str = "auto", order: int | None = None) -> T
     elif isinstance(total, ZCDP):
         terms = Terms((("rho", decimal_fraction(total.rho)),))
     elif isinstance(total, ApproxDP) and rule == "gaussian":
-        terms = Terms((("mu_squared", Fraction(total.mu) ** 2),))
+        rest = decimal_down(_kept(total, reserve))
+        terms = Terms((("mu_squared", Fraction(gaussian.mu_of(total.epsilon, rest)) ** 2),))
     elif isinstance(total, ApproxDP):
-        half = _half(total.delta)
+        half = decimal_down(_kept(total, reserve) / 2)
         mu = gaussian.mu_of(total.epsilon, half) if half else 0.0
         chosen = Fraction(_best_order(total) if order is None else order)
-        renyi = max(_renyi_limit(total, chosen), Fraction(0))
+        renyi = max(_renyi_limit(total, chosen, reserve), Fraction(0))
         limits: tuple[tuple[Currency, Fraction], ...] = (
             ("epsilon", decimal_fraction(total.epsilon)),
             ("mu_squared", Fraction(mu) ** 2),
             ("renyi", renyi),
         )
         terms = Terms(limits, chosen, whole=True)
+    elif isinstance(total, RenyiDP):
+        terms = Terms((("renyi", decimal_fraction(total.divergence)),), Fraction(total.order))
     else:
         raise ArgumentError(
-            f"total must be PureDP, ApproxDP, GaussianDP or ZCDP, got {shown(total)}: name the promise."
+            f"total must be PureDP, ApproxDP, GaussianDP, ZCDP or RenyiDP, got {shown(total)}: name the promise."
         )
-    return terms
+    return terms if reserve is None else replace(terms, reserve=decimal_fraction(read_reserve(total, reserve)))
 
 
-def terms_from_dict(record: object, total: Budget, rule: Rule) -> Terms:
+def read_reserve(total: Budget, reserve: object) -> float:
+    """A part of a total's delta, above 0 and below it.
+
+    Raises:
+        ArgumentError: It is anything else, or the total has no delta.
+    """
+    cure = "pass a part of the total's delta, for example reserve=1e-7 of delta=1e-6"
+    found = decimal_float("reserve", reserve, above=0, cure=cure)
+    if not isinstance(total, ApproxDP):
+        raise ArgumentError(f"reserve is for an ApproxDP total, got {total}: leave reserve out.")
+    if not found < total.delta:
+        raise ArgumentError(f"reserve must be below the total's delta, {total.delta!r}, got {found!r}: {cure}.")
+    return found
+
+
+def terms_from_dict(record: object, total: Budget, rule: Rule, reserve: float | None = None) -> Terms:
     """The terms that `Terms.to_dict` described, refused unless every limit is proved to keep the promise.
 
     A ledger keeps the limits it was made with, digit for digit, even if a later version would find better ones.
@@ -128,46 +158,50 @@ def terms_from_dict(record: object, total: Budget, rule: Rule) -> Terms:
     Raises:
         RecordError: The record does not parse, or a limit in it exceeds what the promise allows.
     """
-    fresh = make_terms(total, rule)
+    fresh = make_terms(total, rule, reserve=reserve)
     if not (
         isinstance(record, Mapping) and set(record) == {"limits", "order"} and isinstance(record["limits"], Mapping)
     ):
         raise RecordError("the ledger's limits do not parse: they must hold limits and order.")
     if set(record["limits"]) != set(fresh.currencies):
         raise RecordError(f"the ledger's limits must be exactly in {', '.join(fresh.currencies)}.")
-    limits = tuple((currency, read(record["limits"][currency])) for currency in fresh.currencies)
+    limits = tuple((currency, read(record["limits"][currency])) for currency, _ in fresh.limits)
     order = None if record["order"] is None else read(record["order"])
     if (order is None) != (fresh.order is None) or not (order is None or order > 1):
         raise RecordError("the ledger's Renyi order does not parse: it must be a rational above 1.")
-    terms = Terms(limits, order, fresh.whole)
+    if isinstance(total, RenyiDP) and order != fresh.order:
+        raise RecordError(f"the ledger's Renyi order must be that of {total}: the record was changed.")
+    terms = replace(fresh, limits=limits, order=order)
+    if fresh.reserve is not None and read(record["limits"]["delta"]) != fresh.reserve:
+        raise RecordError("the ledger's reserve is not the one of its settings: the record was changed.")
     for (currency, limit), (_, best) in zip(limits, fresh.limits, strict=True):
-        most = max(_renyi_limit(total, order), Fraction(0)) if isinstance(total, ApproxDP) and order else best
+        most = max(_renyi_limit(total, order, reserve), Fraction(0)) if isinstance(total, ApproxDP) and order else best
         if not limit <= (most if currency == "renyi" else best):
             raise RecordError(f"the ledger's limit on {currency} exceeds what {total} allows: the record was changed.")
     return terms
 
 
 def accepts(terms: Terms, sums: Amounts) -> bool:
-    """Whether at least one rule accepts a whole history with these sums.
+    """Whether at least one rule accepts a whole history with these sums, and the reserve holds what was taken from it.
 
     >>> import inid
     >>> terms = make_terms(inid.PureDP(epsilon=6.0))
     >>> accepts(terms, {"epsilon": 60 * Fraction("0.1")}), accepts(terms, {"epsilon": 61 * Fraction("0.1")})
     (True, False)
     """
+    taken = None if terms.reserve is None else sums["delta"]
+    if terms.reserve is not None and not (taken is not None and taken <= terms.reserve):
+        return False
     found = ((sums[currency], limit) for currency, limit in terms.limits)
     return any(spent is not None and spent <= limit for spent, limit in found)
 
 
-def _half(delta: float) -> float:
-    """The largest float whose printed decimal is at most half of delta's."""
-    half, exact = delta / 2, decimal_fraction(delta) / 2
-    while half and decimal_fraction(half) > exact:
-        half = math.nextafter(half, 0.0)
-    return half
+def _kept(total: ApproxDP, reserve: float | None) -> Fraction:
+    """The delta that the rules may use: all of it but the reserve."""
+    return decimal_fraction(total.delta) - (0 if reserve is None else decimal_fraction(read_reserve(total, reserve)))
 
 
-def _renyi_limit(total: ApproxDP, order: Fraction) -> Fraction:
+def _renyi_limit(total: ApproxDP, order: Fraction, reserve: float | None) -> Fraction:
     """A rational that is certainly at most B(a) = eps - log(1 - 1/a) + (log(delta/2) + log a)/(a - 1).
 
     A Renyi divergence of order a of at most B(a) implies (eps, delta/2)-DP (Canonne, Kamath and Steinke 2020,
@@ -175,7 +209,7 @@ def _renyi_limit(total: ApproxDP, order: Fraction) -> Fraction:
     """
     less = order - 1
     growth = _log_below(1 + 1 / less)
-    tail = 2 / (decimal_fraction(total.delta) * order)
+    tail = 2 / (_kept(total, reserve) * order)
     price = _log_above(tail) / less if tail > 1 else Fraction(0)
     exact = decimal_fraction(total.epsilon) + growth - price
     return Fraction(math.floor(exact * 2**96), 2**96)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, Self, get_args
 
 from inid.accounting.amounts import Currency
-from inid.accounting.rules import Rule, Terms, make_terms, terms_from_dict
+from inid.accounting.rules import Rule, Terms, make_terms, read_reserve, terms_from_dict
 from inid.accounting.words import read_word
 from inid.arguments import choice, shown
 from inid.errors import ArgumentError, BudgetError, RecordError
@@ -15,7 +15,7 @@ from inid.sets import Neighbours
 __all__ = ["Settings", "read_currency"]
 
 _FIELDS = ("total", "rule", "neighbours", "unit", "terms")
-_OPTIONAL = ("currency",)  # written only where it was stated, so that ledgers made before read as they are
+_OPTIONAL = ("currency", "reserve")  # written only where it was stated, so that ledgers made before read as they are
 _NAMES: tuple[Currency, ...] = get_args(Currency)
 _WORDS: dict[str, Currency] = {**{name: name for name in _NAMES}, "mu^2": "mu_squared"}
 
@@ -36,6 +36,7 @@ class Settings:
     unit: str
     terms: Terms
     currency: Currency | None = None
+    reserve: float | None = None
 
     @classmethod
     def make(
@@ -46,17 +47,19 @@ class Settings:
         unit: str = "row",
         currency: str | None = None,
         order: int | None = None,
+        reserve: float | None = None,
     ) -> Self:
         """Read the arguments of a new ledger.
 
         Raises:
             ArgumentError: One of them is malformed.
         """
-        terms = make_terms(total, rule, order)
+        terms = make_terms(total, rule, order, reserve)
         relation = _relation(neighbours)
         counted = None if currency is None else read_currency(currency, terms)
         named: Rule = "gaussian" if rule == "gaussian" else "auto"
-        return cls(total, named, relation, read_word("unit", unit), terms, counted)
+        kept = None if reserve is None else read_reserve(total, reserve)
+        return cls(total, named, relation, read_word("unit", unit), terms, counted, kept)
 
     @property
     def order(self) -> int | float | None:
@@ -67,7 +70,7 @@ class Settings:
     @property
     def counted(self) -> Currency | None:
         """The currency in which parts of the ledger are counted: the stated one, or the only one there is."""
-        return self.terms.currencies[0] if len(self.terms.currencies) == 1 else self.currency
+        return self.terms.limits[0][0] if len(self.terms.limits) == 1 else self.currency
 
     def to_text(self) -> str:
         """One line of JSON; what the ledger's chain of digests starts from."""
@@ -100,10 +103,12 @@ class Settings:
         rule: Literal["auto", "gaussian"] = "gaussian" if record["rule"] == "gaussian" else "auto"
         total = budget_from_dict(record["total"])
         try:
-            made = cls.make(total, record["rule"], record["neighbours"], record["unit"], record.get("currency"))
+            reserve = record.get("reserve")
+            plain = (record["rule"], record["neighbours"], record["unit"], record.get("currency"))
+            made = cls.make(total, *plain, reserve=reserve)
         except ArgumentError as error:
             raise RecordError(f"the ledger's settings do not parse: {error}") from None
-        return replace(made, terms=terms_from_dict(record["terms"], total, rule))
+        return replace(made, terms=terms_from_dict(record["terms"], total, rule, made.reserve))
 
     def require(self, where: str, **wanted: object) -> None:
         """Refuse to open a ledger under other settings than its own; None stands for whatever is stored.
@@ -129,8 +134,8 @@ def read_currency(value: object, terms: Terms) -> Currency:
         ArgumentError: It is anything else.
     """
     known = _WORDS.get(value) if isinstance(value, str) else None
-    if known not in terms.currencies:
-        listed = ", ".join('"mu^2"' if name == "mu_squared" else f'"{name}"' for name in terms.currencies)
+    if known not in dict(terms.limits):
+        listed = ", ".join('"mu^2"' if name == "mu_squared" else f'"{name}"' for name, _ in terms.limits)
         raise ArgumentError(f"currency must be one of {listed} for this total, got {shown(value)}.")
     return known
 

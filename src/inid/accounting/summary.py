@@ -28,7 +28,7 @@ def summary(
     """
     terms = settings.terms
     spent, left = spending(terms, seen.sums), left_of(terms, seen.sums)
-    limit = Spending(terms.limits, terms.order, left=True)
+    limit = Spending(terms.all_limits, terms.order, left=True)
     table = [("currency", "spent", "left", "limit")]
     table += [
         (name, used, rest, most)
@@ -48,7 +48,7 @@ def summary(
 def percent(settings: Settings, seen: History) -> int:
     """How much is spent, in whole percent rounded up: in the currency of parts, else by the rule with the most room."""
     limits: dict[Currency, Fraction] = dict(settings.terms.limits)
-    shares = {c: _share(amount, limits[c]) for c, amount in seen.sums.items() if amount is not None}
+    shares = {c: _share(amount, limits[c]) for c, amount in seen.sums.items() if amount is not None and c in limits}
     counted = settings.counted
     share = shares[counted] if counted in shares else min(shares.values(), default=Fraction(1))
     return min(math.ceil(100 * (share - _TINY)), 100)
@@ -61,7 +61,7 @@ def spending(terms: Terms, amounts: Amounts) -> Spending:
 
 def left_of(terms: Terms, sums: Amounts) -> Spending:
     """What is left of each limit."""
-    pairs = ((currency, limit, sums[currency]) for currency, limit in terms.limits)
+    pairs = ((currency, limit, sums[currency]) for currency, limit in terms.all_limits)
     rest = tuple((c, None if spent is None else max(limit - spent, Fraction(0))) for c, limit, spent in pairs)
     return Spending(rest, terms.order, left=True)
 
