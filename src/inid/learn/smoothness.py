@@ -16,9 +16,10 @@ from inid.arguments import Floats, choice
 from inid.errors import ArgumentError
 from inid.learn.base import read_relation
 from inid.learn.bounds import Bounds, read_bounds, read_budget
+from inid.learn.column_moments import exact_columns
 from inid.learn.inputs import Matrix, read_rows
 from inid.learn.noise_range import cover_answers
-from inid.learn.units import MOST_ROWS, Units, exact_floats
+from inid.learn.units import MOST_ROWS, Units
 from inid.noise import current_source
 from inid.numbers.decimals import decimal_down, decimal_root_down
 from inid.numbers.safe_search import decimal_fraction
@@ -114,10 +115,7 @@ def mean_squares(
     noise = cover_answers(noise, (MOST_ROWS if secret else data.shape[0]) * np.append(squares, count))
 
     def answer() -> Floats:
-        sums, values = np.zeros(squares.size, np.int64), data.floats()
-        for whole in units.chunks(values):
-            sums += np.einsum("ij,ij->j", whole, whole).astype(np.int64)
-        return np.append(exact_floats(sums) * columns.step**2, [float(len(values))] * secret)
+        return exact_columns(data.floats(), units, count=secret)[squares.size :]
 
     made = release(answer, noise, ledger, label="smoothness constants")
     rows = max(float(made.values[-1]), 1.0) if secret else float(data.shape[0])
