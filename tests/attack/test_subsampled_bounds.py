@@ -35,13 +35,13 @@ RUNS = [
 
 
 @pytest.mark.parametrize(("mu", "rate", "steps"), RUNS)
-@pytest.mark.parametrize("delta", [1e-3, 1e-10])
+@pytest.mark.parametrize("delta", [1e-3, pytest.param(1e-10, marks=pytest.mark.slow)])
 def test_sampling_never_costs_more_than_taking_everybody(mu, rate, steps, delta):
     for one in (Loss(mu=mu), Loss([mu])):
         sampled, whole = Subsampled(one, rate, steps), Subsampled(one, 1.0, steps)
         epsilon = certified_epsilon(sampled, delta)
         assert epsilon <= certified_epsilon(whole, delta)
-        for at in (0.0, epsilon / 2, epsilon):
+        for at in (0.0, epsilon):
             assert certified_delta(sampled, at) <= certified_delta(whole, at)
 
 
@@ -49,7 +49,7 @@ def test_sampling_never_costs_more_than_taking_everybody(mu, rate, steps, delta)
     ("rate", "steps", "delta"), [(0.5, 100, 1e-10), (0.01, 1000, 1e-5), (0.9, 3, 1e-6), (1e-3, 1, 1e-4)]
 )
 def test_more_noise_costs_less(rate, steps, delta):
-    mus = np.geomspace(1e-4, 2.0, 8)
+    mus = np.geomspace(1e-4, 2.0, 6)
     epsilons = np.array([certified_epsilon(Subsampled(Loss(mu=float(mu)), rate, steps), delta) for mu in mus])
     assert (np.diff(epsilons) >= -2e-4 * epsilons[1:]).all()
 

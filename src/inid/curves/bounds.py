@@ -38,8 +38,6 @@ __all__ = [
     "epsilon_estimate",
 ]
 
-_NOTHING = 1e-6  # a direction this far below the other one need not be resolved
-
 
 @overload
 def certified_delta(loss: PrivacyLoss, epsilon: float) -> float: ...
@@ -139,7 +137,7 @@ def delta_estimate(loss: PrivacyLoss, epsilon: float, tolerance: float = 5e-4) -
         return _Curve(flat, loss).delta(epsilon)
     found = 0.0
     for curve in directed_curves(flat):
-        if epsilon < curve.top and not (found > 0 and curve.at_most(tolerance * found, epsilon)):
+        if epsilon < curve.top and not (found > 0 and curve.at_most(found, epsilon)):
             found = max(found, curve.rough(epsilon, tolerance).estimate(epsilon))
     return found
 
@@ -215,7 +213,7 @@ class _Curve:
             return self._step_delta(below)
         high = 0.0
         for curve in self._directions:
-            if below >= curve.top or (high > 0 and curve.at_most(_NOTHING * high, below)):
+            if below >= curve.top or (high > 0 and curve.at_most(high, below)):
                 continue
             high = max(high, curve.best(self._upper(curve, epsilon)[1], below))
         if self.flat.steps:
