@@ -49,6 +49,15 @@ class Budget(ABC):
     def laplace_epsilon(self) -> float:
         """The largest sup sum |d_i|/beta_i with which Laplace noise keeps this promise, a float on the safe side."""
 
+    @property
+    def laplace_norm(self) -> float | None:
+        """A root of sup sum d_i^2 / beta_i^2 with which Laplace noise keeps this promise, on the safe side; or None."""
+        return None
+
+    def admits_squares(self, spent: Fraction) -> bool:
+        """Whether Laplace noise with sup sum d_i^2 / beta_i^2 = `spent` keeps this promise; True is a proof."""
+        return self.laplace_norm is not None and spent <= Fraction(self.laplace_norm) ** 2
+
     @abstractmethod
     def admits(self, mechanism: MechanismName, spent: Fraction) -> bool:
         """Whether noise that spends so much keeps this promise; True is a proof.
@@ -165,6 +174,10 @@ class ApproxDP(Budget):
     def laplace_epsilon(self) -> float:
         return laplace.epsilon_in_approx(self.epsilon, self.delta)
 
+    @property
+    def laplace_norm(self) -> float:
+        return laplace.norm_in_gaussian(Fraction(self.mu))
+
     def admits(self, mechanism: MechanismName, spent: Fraction) -> bool:
         if mechanism == "gaussian":
             # mu is the largest float that keeps the promise; the square root of what is spent may lie just above it.
@@ -203,6 +216,10 @@ class GaussianDP(Budget):
     def laplace_epsilon(self) -> float:
         return laplace.epsilon_in_gaussian(self.mu)
 
+    @property
+    def laplace_norm(self) -> float:
+        return laplace.norm_in_gaussian(decimal_fraction(self.mu))
+
     def admits(self, mechanism: MechanismName, spent: Fraction) -> bool:
         promise = decimal_fraction(self.mu)
         return spent <= promise**2 if mechanism == "gaussian" else laplace.laplace_within_gaussian(spent, promise)
@@ -238,11 +255,22 @@ class ZCDP(Budget):
 
     @property
     def laplace_epsilon(self) -> float:
-        # epsilon-DP implies epsilon^2/2-zCDP, so Laplace noise may spend what Gaussian noise may.
+        # An epsilon-DP mechanism has Renyi divergence at most min(epsilon, a epsilon^2 / 2) at every order a > 1 (Bun
+        # and Steinke 2016, Proposition 3.3), so it is zCDP with rho = min(epsilon, epsilon^2 / 2).
+        return max(self.gaussian_mu, float_down(decimal_fraction(self.rho)))
+
+    @property
+    def laplace_norm(self) -> float:
+        # Each coordinate alone is |d_i|/beta_i-DP, and divergences of independent coordinates add up: at every order a
+        # the divergence is at most a sum d_i^2 / beta_i^2 / 2. So Laplace scales may be what Gaussian ones may.
         return self.gaussian_mu
 
+    def admits_squares(self, spent: Fraction) -> bool:
+        return spent <= 2 * decimal_fraction(self.rho)
+
     def admits(self, mechanism: MechanismName, spent: Fraction) -> bool:
-        return (spent if mechanism == "gaussian" else spent**2) <= 2 * decimal_fraction(self.rho)
+        rho = decimal_fraction(self.rho)
+        return spent <= 2 * rho if mechanism == "gaussian" else spent**2 <= 2 * rho or spent <= rho
 
     def to_approx(self, delta: float) -> "ApproxDP":
         delta = _delta(delta)

@@ -157,3 +157,7 @@ def test_records_are_exact_and_budgets_are_values(budget):
 def test_a_record_that_does_not_parse_is_refused(record):
     with pytest.raises(RecordError):
         budget_from_dict(record)
+
+
+def test_the_largest_epsilons_have_a_gaussian_parameter():
+    assert inid.ApproxDP(1e308, 1e-6).mu == pytest.approx((2 * 1e154) * 0.5**0.5, rel=1e-9)

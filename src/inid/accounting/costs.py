@@ -4,7 +4,7 @@ A plan has proved its promise, and its noise has an exact supremum over the sens
 
     currency    Gaussian noise, m = mu^2     Laplace noise, e = epsilon
     epsilon     none                         e
-    mu_squared  m                            (-2 Phi^-1(e^(-e/2) / 2))^2, see `laplace_mu_squared`
+    mu_squared  m                            (-2 Phi^-1(e^(-e/2) / 2))^2, see `mechanisms.laplace`
     rho         m / 2                        min(e^2 / 2, e)
     renyi       a m / 2                      min(e, a e^2 / 2, the divergence of the plan's own ratios)
 
@@ -23,27 +23,23 @@ A composition costs the sum over its releases and steps (`loss_costs`). A step o
     renyi       the sum over k of C(a, k) (1-q)^(a-k) q^k E t^k (`inid.curves.renyi`), for whole orders a only
 """
 
-import math
 from collections.abc import Iterable
 from fractions import Fraction
-from functools import lru_cache
-
-from scipy.special import ndtri_exp
 
 from inid.accounting.amounts import Currency
 from inid.curves import Composed, Loss, PrivacyLoss, Subsampled, renyi
 from inid.curves.renyi import renyi_subsampled_gaussian
 from inid.errors import ArgumentError, RecordError
-from inid.mechanisms.laplace import laplace_within_gaussian
+from inid.mechanisms.laplace import laplace_mu_squared
 from inid.numbers.enclosures import enclose, exp, log
 from inid.numbers.safe_search import decimal_fraction
 from inid.planning import NoisePlan
 from inid.promises import ZCDP, GaussianDP, PureDP, RenyiDP
 
-__all__ = ["costs", "laplace_mu_squared", "leaves", "loss_costs", "sampled"]
+__all__ = ["costs", "leaves", "loss_costs", "sampled"]
 
 _BITS = 128
-_NEAR, _FAR = Fraction(1, 1024), Fraction(100)
+_FAR = Fraction(100)
 _LOG_BITS = 256
 
 
@@ -144,12 +140,11 @@ def _part_cost(part: Loss | Subsampled, currency: Currency, order: Fraction | No
 
 def _step_renyi(one: Loss, rate: float, order: Fraction, simple: Fraction) -> Fraction:
     """The Renyi divergence of one release or of one step on a sample; `simple` bounds it too."""
-    whole = math.ceil(order)  # divergences grow with the order, so the next whole one bounds those before it
     try:
         if rate < 1 and not one.ratios.size and one.mu:
-            return min(simple, renyi_subsampled_gaussian(whole, one.mu, _rational(rate)))
+            return min(simple, renyi_subsampled_gaussian(int(order), one.mu, _rational(rate)))
         if rate < 1:
-            return min(simple, Fraction(renyi(Subsampled(one, rate, 1), float(whole))))
+            return min(simple, Fraction(renyi(Subsampled(one, rate, 1), float(order))))
         return min(simple, Fraction(renyi(one, float(order)))) if one.ratios.size else simple
     except ArgumentError:  # an order or a ratio beyond what is computed; the simple bound has no such limit
         return simple
@@ -166,38 +161,6 @@ def _amplified(epsilon: Fraction, rate: float) -> Fraction:
 def _rational(rate: float) -> Fraction:
     """The rate as the float that is sampled with, or as the decimal that it prints as, whichever is larger."""
     return max(Fraction(rate), decimal_fraction(rate))
-
-
-def laplace_mu_squared(epsilon: Fraction) -> Fraction:
-    """mu^2 such that Laplace noise with sup sum |d_i| / beta_i <= epsilon is certainly mu-GDP.
-
-    Statement: mu = -2 Phi^-1(e^(-epsilon/2) / 2), which is exact for one coordinate. Guarantee: never below.
-
-    Why: see `inid.mechanisms.laplace.laplace_within_gaussian`.
-
-    Tiny and huge epsilon have rational bounds that need no search. Below 1/1024: 2 Q(mu/2) <= 1 - mu density(mu/2) and
-    e^(-e/2) >= 1 - e/2, so mu density(mu/2) >= e/2 suffices; density(mu/2) > 0.39893 for mu < 1/512, so mu = 1.2534 e
-    does. Above 100: Q(x) <= e^(-x^2/2) / 2, so mu^2 = 4 e does.
-
-    >>> from math import sqrt
-    >>> round(sqrt(laplace_mu_squared(Fraction(1))), 4)
-    1.0301
-    """
-    if epsilon <= _NEAR:
-        return (Fraction(6267, 5000) * epsilon) ** 2
-    if epsilon >= _FAR:
-        return 4 * epsilon
-    return _searched_mu(epsilon) ** 2
-
-
-@lru_cache(maxsize=1024)
-def _searched_mu(epsilon: Fraction) -> Fraction:
-    """The float mu from scipy, raised until it is proved."""
-    guess = -2 * float(ndtri_exp(float(-epsilon / 2) - math.log(2)))
-    slack = 2.0**-48
-    while not laplace_within_gaussian(epsilon, Fraction(guess * (1 + slack))):
-        slack *= 2
-    return Fraction(guess * (1 + slack))
 
 
 def _base(plan: NoisePlan) -> Fraction:

@@ -140,7 +140,7 @@ def _bracket(epsilon: float, delta: float) -> tuple[float, float]:
     """The ends of Algorithm 1: R(delta) below the root, R(delta') above it, delta' = delta + e^eps Q(sqrt(2 eps))."""
     low = _root(epsilon, -float(ndtri(delta)))
     wider = delta + math.exp(-_LOG_ROOT_TWO_PI) * _mills(
-        math.sqrt(2 * epsilon)
+        _root_of_twice(epsilon)
     )  # e^eps = density(0) / density(sqrt(2 eps))
     high = _root(epsilon, -float(ndtri(wider))) if wider < 1 else max(2 * low, 1.0)
     # The paper's upper end is infinite when delta' >= 1, and rounding can leave the root just outside: double instead.
@@ -152,8 +152,13 @@ def _bracket(epsilon: float, delta: float) -> tuple[float, float]:
 
 def _root(epsilon: float, z: float) -> float:
     """sqrt(z^2 + 2 eps) - z without cancellation."""
-    root = math.hypot(z, math.sqrt(2 * epsilon))
-    return 2 * epsilon / (z + root) if z > 0 else root - z
+    root = math.hypot(z, _root_of_twice(epsilon))
+    return epsilon / (z + root) * 2 if z > 0 else root - z
+
+
+def _root_of_twice(epsilon: float) -> float:
+    """sqrt(2 eps), also where 2 eps exceeds the floats."""
+    return 2 * math.sqrt(epsilon / 2)
 
 
 def _polished(mu: float, epsilon: float, delta: float) -> float:

@@ -7,24 +7,30 @@ passes the check, so that a calibrated number ends on the safe side of its root.
 import math
 import sys
 from fractions import Fraction
+from functools import lru_cache
 
 from scipy.special import log_ndtr, ndtri_exp
 
 from inid.numbers.enclosures import enclose, exp, tail_bounds
+from inid.numbers.rational_sums import float_down
 from inid.numbers.safe_search import decimal_fraction, last_float
 
 __all__ = [
     "epsilon_in_approx",
     "epsilon_in_gaussian",
+    "laplace_mu_squared",
     "laplace_within_approx",
     "laplace_within_gaussian",
     "least_epsilon",
+    "norm_in_gaussian",
     "pure_as_approx",
     "pure_as_gaussian",
     "pure_within_gaussian",
 ]
 
 _BITS = 320
+_ROOT_TWO_OVER_PI = Fraction(7978845608, 10**10)  # from below: its square is less than 2/pi by 1e-10
+_NEAR, _FAR = Fraction(1, 1024), Fraction(100)
 _WIDE = 80  # beyond this mu, Q(x) <= e^(-x^2/2)/2 stands for Q: it is near enough
 
 
@@ -95,6 +101,54 @@ def epsilon_in_gaussian(mu: float) -> float:
     else:
         guess = -2 * (math.log(2) + float(log_ndtr(-mu / 2))) if mu > 1e-8 else mu * math.sqrt(2 / math.pi)
     return last_float(lambda spent: spent <= 0 or laplace_within_gaussian(Fraction(spent), promise), guess)
+
+
+def laplace_mu_squared(epsilon: Fraction) -> Fraction:
+    """mu^2 such that Laplace noise with sup sum |d_i| / beta_i <= epsilon is certainly mu-GDP.
+
+    Statement: mu = -2 Phi^-1(e^(-epsilon/2) / 2), which is exact for one coordinate. Guarantee: never below.
+
+    Why: see `laplace_within_gaussian`.
+
+    Tiny and huge epsilon have rational bounds that need no search. Below 1/1024: 2 Q(mu/2) <= 1 - mu density(mu/2) and
+    e^(-e/2) >= 1 - e/2, so mu density(mu/2) >= e/2 suffices; density(mu/2) > 0.39893 for mu < 1/512, so mu = 1.2534 e
+    does. Above 100: Q(x) <= e^(-x^2/2) / 2, so mu^2 = 4 e does.
+
+    >>> from math import sqrt
+    >>> round(sqrt(laplace_mu_squared(Fraction(1))), 4)
+    1.0301
+    """
+    if epsilon <= _NEAR:
+        return (Fraction(6267, 5000) * epsilon) ** 2
+    if epsilon >= _FAR:
+        return 4 * epsilon
+    return _searched_mu(epsilon) ** 2
+
+
+@lru_cache(maxsize=1024)
+def _searched_mu(epsilon: Fraction) -> Fraction:
+    """The float mu from scipy, raised until it is proved."""
+    guess = -2 * float(ndtri_exp(float(-epsilon / 2) - math.log(2)))
+    slack = 2.0**-48
+    while not laplace_within_gaussian(epsilon, Fraction(guess * (1 + slack))):
+        slack *= 2
+    return Fraction(guess * (1 + slack))
+
+
+def norm_in_gaussian(mu: Fraction) -> float:
+    """A float r such that Laplace noise with sup sum d_i^2 / beta_i^2 <= r^2 is certainly mu-GDP: mu sqrt(2/pi).
+
+    Statement: one coordinate of ratio e is sqrt(pi/2) e-GDP, and the squares of Gaussian parameters add up over
+    independent coordinates. The supremum is over the differences themselves, so no envelope of the set is needed.
+
+    Why: mu-GDP of one ratio is 2 Q(mu/2) <= exp(-e/2) (see `laplace_within_gaussian`). With mu = c e, c = sqrt(pi/2),
+    both sides are 1 at e = 0, and the logarithm of the left falls at the rate (c/2) h(c e/2), where the hazard rate
+    h = density / Q of the normal law increases from h(0) = sqrt(2/pi): so at a rate of at least 1/2.
+
+    >>> round(norm_in_gaussian(Fraction(1)), 6)
+    0.797885
+    """
+    return float_down(mu * _ROOT_TWO_OVER_PI)
 
 
 def least_epsilon(delta: float, spent: Fraction) -> float:

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from inid.arguments import Floats, real, shown
 from inid.errors import ArgumentError, GuaranteeError, RangeError
 from inid.mechanisms import GAUSSIAN, LAPLACE, Mechanism
 from inid.mechanisms.gaussian import epsilon_of
 from inid.mechanisms.laplace import least_epsilon
+from inid.noise.grids import GRID_BITS
 from inid.numbers.decimals import decimal_up
 from inid.numbers.rational_sums import root_up
 from inid.planning.curve import epsilon_of_delta
@@ -21,6 +23,8 @@ from inid.promises import ApproxDP, Budget, PureDP
 from inid.sets import Cells, Sensitivity
 
 __all__ = ["AccuracyPlan", "plan_for_accuracy"]
+
+_HALF_STEP = 2.0 ** -(GRID_BITS + 1)  # of a scale: the grid of a release is at most 2^-GRID_BITS of it
 
 
 @dataclass(frozen=True)
@@ -43,12 +47,13 @@ class AccuracyPlan:
 
 
 def plan_for_accuracy(
-    sensitivity: Sensitivity, tolerance: object, *, failure: float = 0.05, delta: float | None = None
+    sensitivity: Sensitivity, tolerance: ArrayLike | None, *, failure: float = 0.05, delta: float | None = None
 ) -> AccuracyPlan:
     """The least budget with which every coordinate is within its tolerance, each with probability 1 - failure.
 
-    Laplace noise needs beta_i = tolerance_i / ln(1/failure), Gaussian noise sigma_i = tolerance_i / Q^-1(failure/2);
-    the cost is the supremum over the sensitivity set. The two are compared by their epsilon at the same delta.
+    Laplace noise needs beta_i = tolerance_i / ln(1/failure), Gaussian noise sigma_i = tolerance_i / Q^-1(failure/2),
+    less the half step by which a released value is rounded to its grid, at most 2^-13 of the scale. The cost is the
+    supremum over the sensitivity set. The two are compared by their epsilon at the same delta.
 
     Args:
         sensitivity: How far one person can move the answer.
@@ -64,7 +69,7 @@ def plan_for_accuracy(
     >>> s = inid.Sensitivity.box([1.0, 1.0, 400.0])
     >>> a = inid.plan_for_accuracy(s, tolerance=[10, 5, 4000], failure=0.05, delta=1e-6)
     >>> a.plan.mechanism, a.plan.budget.to_dict()["epsilon"]
-    ('laplace', 1.198284909443752)
+    ('laplace', 1.1983337375687522)
     >>> print(a.reason)
     Laplace noise is the cheaper: epsilon = 1.19828 at delta = 1e-06, against 2.15574 for Gaussian noise.
     """
@@ -98,7 +103,7 @@ def _costed(
 ) -> NoisePlan:
     """The plan whose noise exceeds the tolerance with no more than this probability, with the least budget it keeps."""
     with np.errstate(over="ignore", divide="ignore"):
-        scales, weights = tolerance / mechanism.quantile(failure), 1.0 / tolerance
+        scales, weights = tolerance / (mechanism.quantile(failure) + _HALF_STEP), 1.0 / tolerance
     cells = sensitivity.cells(scales.size)
     if not (scales.min() >= sys.float_info.min and scales.max() < math.inf and weights.max() < math.inf):
         raise RangeError("a scale would not be a normal float: use another unit for the tolerance, or another failure.")

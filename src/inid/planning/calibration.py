@@ -1,4 +1,9 @@
-"""From a shape of noise to scales that keep a promise: one factor, from the exact supremum, nudged until proved."""
+"""From a shape of noise to scales that keep a promise: one factor, from the exact supremum, nudged until proved.
+
+What a promise affords is one or several rules, each sufficient: a limit on the supremum over S of sum (|d_i| / s_i)^q
+for an exponent q (`_rules`). Laplace noise under ApproxDP, GaussianDP and RenyiDP has its privacy curve or its Renyi
+divergence besides, which lets scales shrink further.
+"""
 
 import math
 import sys
@@ -9,21 +14,30 @@ import numpy as np
 
 from inid.arguments import Floats
 from inid.errors import GuaranteeError, RangeError
-from inid.mechanisms import GAUSSIAN, LAPLACE, Mechanism
-from inid.numbers.rational_sums import RATIONAL_TERMS, float_up
+from inid.mechanisms import GAUSSIAN, LAPLACE, Exponent, Mechanism
+from inid.numbers.rational_sums import RATIONAL_TERMS
 from inid.planning.certificate import Certificate, certify
 from inid.planning.curve import shrink_factor
+from inid.planning.domination import mu_squared_estimate
 from inid.planning.renyi_room import shrink_under_renyi
-from inid.promises import ApproxDP, Budget, RenyiDP
-from inid.sets import Cells, Sensitivity
+from inid.promises import ApproxDP, Budget, GaussianDP, RenyiDP
+from inid.sets import Cells, Ratios, Sensitivity
 
-__all__ = ["calibrated", "proved"]
+__all__ = ["calibrated", "follows_curve", "proved"]
 
 _NUDGES = 40
 # The certified curve is within about 1e-4 of the estimate (relative, in delta), and delta falls with at least the tenth
 # power of the scales where this matters: so much room usually certifies at once, and the step is for the rare rest.
 _CURVE_ROOM, _CURVE_STEP = 2e-5, 1e-3
+# Under GaussianDP two whole curves are compared, which nearly touch for many small ratios: chords need this much room.
+_DOMINATION_ROOM, _DOMINATION_STEPS = 2e-4, (1e-3, 1e-2, 0.03, 0.07, 0.12, 0.18)
+_SUM_ROOM = 1e-6
 _RANGE_CURE = "bring the units of the coordinates closer together, or change the budget"
+
+
+def follows_curve(budget: Budget, mechanism: Mechanism) -> bool:
+    """Whether scales may shrink below what the rules afford, along the privacy curve."""
+    return mechanism is LAPLACE and isinstance(budget, (ApproxDP, GaussianDP, RenyiDP))
 
 
 def calibrated(
@@ -34,16 +48,17 @@ def calibrated(
     cells: Cells,
     *,
     follow_curve: bool = True,
+    coarse: bool = False,
 ) -> Floats:
     """Scales of a shape (log2) that spend the whole budget, up to a few units in the last place.
 
     The shape is overwritten: at ten million coordinates a fresh array costs more than the arithmetic on it. Without
-    `follow_curve`, Laplace noise under (epsilon, delta) is calibrated by what pure DP affords: cheap, and larger.
+    `follow_curve`, Laplace noise is calibrated by the rules alone: cheap, and larger. `coarse` follows the curve with
+    fewer different ratios: to compare shapes.
 
     Raises:
         RangeError: A scale would not be a normal float.
     """
-    limit = budget.gaussian_mu if mechanism is GAUSSIAN else budget.laplace_epsilon
     low, high = float(shape.min()), float(shape.max())
     quiet = None  # coordinates that nobody moves: log2 of 0
     if low == -math.inf:
@@ -55,10 +70,9 @@ def calibrated(
         raise RangeError(f"the scales would span {high - low:.0f} binary orders of magnitude: {_RANGE_CURE}.")
     shape -= round((low + high) / 2)
     scales: Floats = np.exp2(shape, out=shape)
-    spent = sensitivity.supremum(mechanism.exponent, scales, cells)
-    if spent == 0:  # nobody moves anything: no noise
+    if sensitivity.corner_size == 0:  # nobody moves anything: no noise
         return np.zeros(shape.size)
-    factor, exponent = _factor(spent, limit, mechanism)
+    factor, exponent = _least_factor(sensitivity, budget, mechanism, scales, cells)
     # Rounding to nearest may leave the budget overdrawn by a few units in the last place; large sums are only bounded
     # to 2^-49, so there the factor starts with that much room.
     scales *= factor * (1 + 2.0**-49) if scales.size > RATIONAL_TERMS else factor
@@ -67,11 +81,11 @@ def calibrated(
             np.ldexp(scales, exponent, out=scales)
     least = float(scales.min() if quiet is None else scales.min(where=~quiet, initial=math.inf))
     shrink = 1.0
-    if follow_curve and mechanism is LAPLACE and isinstance(budget, ApproxDP) and least > 0:
-        shrink = _shrunk(sensitivity, budget, scales, cells)
-        scales *= shrink
-    elif mechanism is LAPLACE and isinstance(budget, RenyiDP) and least > 0:
-        shrink = shrink_under_renyi(sensitivity, budget, scales, cells)
+    if follow_curve and follows_curve(budget, mechanism) and least > 0:
+        if isinstance(budget, RenyiDP):
+            shrink = shrink_under_renyi(sensitivity, budget, scales, cells)
+        else:
+            shrink = _shrunk(sensitivity.ratios(scales, cells), budget, coarse=coarse)
         scales *= shrink
     if not (least * shrink >= sys.float_info.min and float(scales.max()) < math.inf):
         raise RangeError(f"a scale would not be a normal floating-point number: {_RANGE_CURE}.")
@@ -93,35 +107,82 @@ def proved(
     raise GuaranteeError("no proof was found for the planned scales; please report the arguments of this plan.")
 
 
+def _rules(budget: Budget, mechanism: Mechanism) -> list[tuple[Exponent, float]]:
+    """(q, limit): the promise is kept where the supremum of sum (|d_i| / s_i)^q is at most limit^q."""
+    if mechanism is GAUSSIAN:
+        return [(2, budget.gaussian_mu)]
+    rules: list[tuple[Exponent, float]] = [(1, budget.laplace_epsilon)]
+    if budget.laplace_norm is not None:
+        rules.append((2, budget.laplace_norm))
+    return rules
+
+
 def _raised(
     sensitivity: Sensitivity, budget: Budget, mechanism: Mechanism, scales: Floats, cells: Cells
 ) -> Iterator[Floats]:
     """The scales as they are, then larger and larger ones."""
     yield scales
-    if mechanism is LAPLACE and isinstance(budget, ApproxDP):
+    if follows_curve(budget, mechanism):
         # The estimate put the plan on the curve; the certified curve lies a little above it. Raise the scales by what
-        # that little asks for, once, and else fall back to what pure DP carries.
-        spent = sensitivity.supremum(mechanism.exponent, scales, cells)
-        if not budget.admits(mechanism.name, spent):
-            pure = float_up(spent / Fraction(budget.laplace_epsilon)) * (1 + 2.0**-49)
-            if pure > 1 + _CURVE_STEP:  # else the step would cost more than the fallback
-                yield scales * (1 + _CURVE_STEP)
-            scales = scales * pure
+        # that little asks for, and else fall back to what the rules carry.
+        factor, exponent = _least_factor(sensitivity, budget, mechanism, scales, cells)
+        ruled = math.ldexp(factor, exponent) * (1 + 2.0**-49)
+        if ruled > 1:
+            steps = [1 + _CURVE_STEP]
+            if isinstance(budget, GaussianDP):
+                steps = [1 + step for step in _DOMINATION_STEPS]
+                steps.append(_by_sum_of_squares(sensitivity.ratios(scales, cells), budget.gaussian_mu))
+            for step in steps:
+                if ruled > step:  # else the step would cost more than the fallback
+                    yield scales * step
+            scales = scales * ruled
             yield scales
     for nudge in range(_NUDGES):
         yield scales * (1 + 2.0 ** (nudge - 52))
 
 
-def _shrunk(sensitivity: Sensitivity, budget: ApproxDP, scales: Floats, cells: Cells) -> float:
-    """How far the privacy curve lets scales shrink that spend what pure DP affords: just above the estimate."""
-    factor = shrink_factor(sensitivity.ratios(scales, cells), budget.epsilon, budget.delta)
-    return min(factor * (1 + _CURVE_ROOM), 1.0)
+def _shrunk(ratios: Ratios, budget: Budget, *, coarse: bool) -> float:
+    """How far the privacy curve lets scales shrink that spend what the rules afford: just above the estimate.
+
+    mu-GDP is delta(epsilon) <= phi_epsilon(mu) for all epsilon. For Laplace noise epsilon = 0 is where the two curves
+    come closest (for one ratio, and for many small ones); whether they do is settled by the proof.
+    """
+    if isinstance(budget, ApproxDP):
+        return min(shrink_factor(ratios, budget.epsilon, budget.delta, coarse=coarse) * (1 + _CURVE_ROOM), 1.0)
+    mu = budget.gaussian_mu
+    advantage = math.erf(mu / math.sqrt(8))  # phi_0(mu) = 2 Phi(mu/2) - 1
+    if not advantage < 1:
+        return 1.0
+    return min(shrink_factor(ratios, 0.0, advantage, coarse=coarse) * (1 + _DOMINATION_ROOM), 1.0)
 
 
-def _factor(spent: Fraction, limit: float, mechanism: Mechanism) -> tuple[float, int]:
-    """M and e with m 2^e near sqrt(spent)/mu or spent/epsilon, whatever their size."""
-    ratio = spent / Fraction(limit) ** mechanism.exponent
+def _by_sum_of_squares(ratios: Ratios, mu: float) -> float:
+    """By what factor scales must grow for sum mu(e_i)^2 <= mu^2."""
+    low, high = 1.0, 2.0
+    while mu_squared_estimate(ratios, high) > mu * mu and high < 2.0**60:
+        low, high = high, 2 * high
+    while high - low > 1e-9 * high:
+        middle = (low + high) / 2
+        if mu_squared_estimate(ratios, middle) > mu * mu:
+            low = middle
+        else:
+            high = middle
+    return high * (1 + _SUM_ROOM)
+
+
+def _least_factor(
+    sensitivity: Sensitivity, budget: Budget, mechanism: Mechanism, scales: Floats, cells: Cells
+) -> tuple[float, int]:
+    """M and e such that m 2^e times the scales spend what one of the rules affords, whichever asks for least."""
+    rules = _rules(budget, mechanism)
+    factors = [_factor(sensitivity.supremum(power, scales, cells), limit, power) for power, limit in rules]
+    return min(factors, key=lambda pair: math.log2(pair[0]) + pair[1])
+
+
+def _factor(spent: Fraction, limit: float, power: Exponent) -> tuple[float, int]:
+    """M and e with m 2^e near the q-th root of spent / limit^q, whatever their size."""
+    ratio = spent / Fraction(limit) ** power
     exponent = (ratio.numerator.bit_length() - ratio.denominator.bit_length()) // 2 * 2
     scaled = ratio / Fraction(2) ** exponent
     value = scaled.numerator / scaled.denominator
-    return (math.sqrt(value), exponent // 2) if mechanism is GAUSSIAN else (value, exponent)
+    return (math.sqrt(value), exponent // 2) if power == 2 else (value, exponent)

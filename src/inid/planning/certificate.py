@@ -11,16 +11,23 @@ from inid.mechanisms import LAPLACE, Mechanism, MechanismName
 from inid.numbers.rational_sums import arithmetic_used, float_up
 from inid.numbers.safe_search import decimal_fraction
 from inid.planning.curve import laplace_delta
+from inid.planning.domination import dominated, mu_squared_above, mu_squared_estimate
 from inid.planning.renyi_room import laplace_divergence
-from inid.promises import ApproxDP, Budget, RenyiDP
+from inid.promises import ApproxDP, Budget, GaussianDP, RenyiDP
 from inid.sets import Cells, Sensitivity
 
 __all__ = ["Certificate", "certify"]
+
+_INTEGERS, _ROUNDING_MODEL = "integers", "rounding model"
+_BY_CURVE = f"{_ROUNDING_MODEL}: the curve of the plan's own ratios, rounded up, with every error term added"
 
 
 @dataclass(frozen=True)
 class Certificate:
     """What was checked, in which arithmetic, against which sensitivity set and which decimal budget.
+
+    The arithmetic begins with what decided: "integers" (no floating-point library is trusted) or "rounding model" (the
+    stated error bounds of floating-point functions, added to the curve).
 
     >>> import inid
     >>> p = inid.plan(inid.Sensitivity.box([1.0, 3.0]), inid.PureDP(epsilon=0.5))
@@ -30,7 +37,7 @@ class Certificate:
       sensitivity  box of 2 coordinates, limits 1 to 3, neighbours: add_remove (fingerprint c626464a1235139c)
       checked      sup over the set of sum |d_i| / beta_i <= epsilon
       spent        epsilon = 0.49999999999999994 (rounded up)
-      arithmetic   exact rational arithmetic on the plan's own floats
+      arithmetic   integers: exact rational arithmetic on the plan's own floats
     """
 
     promise: str
@@ -48,6 +55,11 @@ class Certificate:
             "sensitivity": str(self.sensitivity),
             "fingerprint": self.sensitivity.fingerprint,
         }
+
+    @property
+    def decided_by(self) -> str:
+        """What decided: "integers" or "rounding model"."""
+        return self.arithmetic.partition(":")[0]
 
     def __repr__(self) -> str:
         return str(self)
@@ -73,21 +85,13 @@ def certify(
         GuaranteeError: It does not, by however little.
     """
     spent = sensitivity.supremum(mechanism.exponent, scales, cells)
-    statement, arithmetic = _statement(budget, mechanism.name), _arithmetic(budget, mechanism.name, scales.size)
     if spent < 0:  # no sum of squares or moduli is: whatever went wrong, nothing may pass because of it
         raise GuaranteeError("what the scales spend could not be bounded; please report the arguments of this plan.")
+    statement, arithmetic = _statement(budget, mechanism.name), _arithmetic(budget, mechanism.name, scales.size)
     kept = budget.admits(mechanism.name, spent)
-    if not kept and mechanism is LAPLACE and isinstance(budget, ApproxDP):
-        # Pure DP alone does not carry this plan; the privacy curve of its ratios may (E5).
-        reached = laplace_delta(sensitivity, scales, cells, decimal_fraction(budget.epsilon))
-        statement = f"the certified privacy curve, {reached!r} at epsilon, is at most delta"
-        arithmetic = "the curve of the plan's own ratios, rounded up, with every error term added"
-        kept = Fraction(reached) <= decimal_fraction(budget.delta)
-    if not kept and mechanism is LAPLACE and isinstance(budget, RenyiDP):
-        divergence = laplace_divergence(sensitivity, scales, cells, budget.order)
-        statement = f"the Renyi divergence of the ratios, {divergence!r}, is at most the divergence promised"
-        arithmetic = "the divergence of the plan's own ratios, rounded up, with every error term added"
-        kept = divergence < math.inf and Fraction(divergence) <= decimal_fraction(budget.divergence)
+    if not kept and mechanism is LAPLACE:
+        # The sum of the ratios alone does not carry this plan; their squares or their privacy curve may.
+        kept, statement, arithmetic = _beyond_the_sum(sensitivity, budget, scales, cells, statement, arithmetic)
     if not kept:
         raise GuaranteeError(
             f"the scales do not keep {budget}. They spend {float_up(spent)!r}; it does not hold that {statement}. "
@@ -103,6 +107,31 @@ def certify(
     )
 
 
+def _beyond_the_sum(
+    sensitivity: Sensitivity, budget: Budget, scales: Floats, cells: Cells, statement: str, arithmetic: str
+) -> tuple[bool, str, str]:
+    """Whether Laplace noise keeps a promise by more than the supremum of sum |d_i| / beta_i, and how that is proved."""
+    if budget.laplace_norm is not None and budget.admits_squares(sensitivity.supremum(2, scales, cells)):
+        limit = "2 rho" if budget.kind == "ZCDP" else "(2/pi) mu^2, where mu-GDP implies the promise"
+        return True, f"sup over the set of sum d_i^2 / beta_i^2 <= {limit}", arithmetic
+    if isinstance(budget, ApproxDP):
+        reached = laplace_delta(sensitivity, scales, cells, decimal_fraction(budget.epsilon))
+        statement = f"the certified privacy curve, {reached!r} at epsilon, is at most delta"
+        return Fraction(reached) <= decimal_fraction(budget.delta), statement, _BY_CURVE
+    if isinstance(budget, GaussianDP):
+        mu, ratios = decimal_fraction(budget.mu), sensitivity.ratios(scales, cells)
+        if mu_squared_estimate(ratios, 1.0) <= 1.001 * budget.mu**2 and mu_squared_above(ratios) <= mu**2:
+            words = "the worst ratios e have sum of (-2 Phi^-1(exp(-e/2)/2))^2 <= mu^2"
+            return True, words, f"{_INTEGERS}: exp and the normal tail enclosed by integers, on the plan's own ratios"
+        return dominated(ratios, mu), "the certified privacy curve lies below that of N(0, 1) and N(mu, 1)", _BY_CURVE
+    if isinstance(budget, RenyiDP):
+        divergence = laplace_divergence(sensitivity, scales, cells, budget.order)
+        words = f"the Renyi divergence of the ratios, {divergence!r}, is at most the divergence promised"
+        kept = divergence < math.inf and Fraction(divergence) <= decimal_fraction(budget.divergence)
+        return kept, words, f"{_ROUNDING_MODEL}: the divergence of the plan's own ratios, with every error term added"
+    return False, statement, arithmetic
+
+
 def _statement(budget: Budget, mechanism: MechanismName) -> str:
     gaussian = {
         "PureDP": "no noise is needed",
@@ -115,14 +144,14 @@ def _statement(budget: Budget, mechanism: MechanismName) -> str:
         "PureDP": "sup over the set of sum |d_i| / beta_i <= epsilon",
         "ApproxDP": "sup over the set of sum |d_i| / beta_i <= epsilon - 2 log(1 - delta)",
         "GaussianDP": "e = sup over the set of sum |d_i| / beta_i has 2 Q(mu/2) <= exp(-e/2)",
-        "ZCDP": "sup over the set of sum |d_i| / beta_i <= sqrt(2 rho)",
+        "ZCDP": "e = sup over the set of sum |d_i| / beta_i has min(e, e^2 / 2) <= rho",
         "RenyiDP": "one ratio of e = sup over the set of sum |d_i| / beta_i has at most this Renyi divergence",
     }
     return (gaussian if mechanism == "gaussian" else laplace)[budget.kind]
 
 
 def _arithmetic(budget: Budget, mechanism: MechanismName, terms: int) -> str:
-    base = f"{arithmetic_used(terms)} on the plan's own floats"
+    base = f"{_INTEGERS}: {arithmetic_used(terms)} on the plan's own floats"
     if budget.kind == "ApproxDP" and mechanism == "gaussian":
         return base + "; the normal tails enclosed by integers, to 2^-224 or finer"
     if budget.kind in ("ApproxDP", "GaussianDP") and mechanism == "laplace":

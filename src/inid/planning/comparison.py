@@ -2,13 +2,18 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
+from inid.errors import MissingExtraError
 from inid.mechanisms import MechanismName
 from inid.planning.noise_plan import NoisePlan
 from inid.planning.plan import plan
 from inid.planning.text import aligned
 from inid.promises import PureDP
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["Comparison", "ComparisonRow", "compare"]
 
@@ -42,6 +47,24 @@ class Comparison:
     def row(self, mechanism: str, allocation: str) -> ComparisonRow:
         """The row of one mechanism and allocation."""
         return next(row for row in self.rows if (row.mechanism, row.allocation) == (mechanism, allocation))
+
+    def to_frame(self) -> "pd.DataFrame":
+        """The rows as a pandas data frame, one column per field and one that marks the plan's own row.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+
+        >>> import inid
+        >>> p = inid.plan(inid.Sensitivity.box([1.0, 3.0]), inid.PureDP(epsilon=0.5))
+        >>> list(p.compare().to_frame().columns)
+        ['mechanism', 'allocation', 'error', 'decibel', 'ratio', 'chosen']
+        """
+        try:
+            import pandas as pd
+        except ImportError:
+            raise MissingExtraError("to_frame needs pandas: run pip install pandas.") from None
+        rows = [asdict(row) | {"chosen": (row.mechanism, row.allocation) == self.chosen} for row in self.rows]
+        return pd.DataFrame(rows)
 
     @property
     def remark(self) -> str | None:

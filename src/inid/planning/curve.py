@@ -24,11 +24,12 @@ from inid.numbers.rational_sums import Counts, float_down, float_up, root_up
 from inid.numbers.safe_search import decimal_fraction
 from inid.sets import Cells, Ratios, Sensitivity
 
-__all__ = ["delta_of", "epsilon_of_delta", "laplace_delta", "privacy_loss", "shrink_factor"]
+__all__ = ["binned", "delta_of", "epsilon_of_delta", "laplace_delta", "privacy_loss", "shrink_factor"]
 
 _STEPS = 12
 _CLOSE = 1e-7  # relative accuracy of the factor found on the estimate
-_BIN = 1e-3  # ratios this close are taken together when searching, at their mean
+# (relative width, number): with more ratios than the number, those this close are taken together at their mean.
+_FINE, _COARSE = (1e-3, 2000), (3e-2, 64)
 
 
 def privacy_loss(sensitivity: Sensitivity, mechanism: Mechanism, scales: Floats, cells: Cells) -> Loss:
@@ -92,12 +93,13 @@ def epsilon_of_delta(
     return min(low, pure), min(high, pure)
 
 
-def shrink_factor(ratios: Ratios, epsilon: float, delta: float) -> float:
+def shrink_factor(ratios: Ratios, epsilon: float, delta: float, *, coarse: bool = False) -> float:
     """By what factor f <= 1 scales with these ratios may shrink until delta(epsilon) reaches delta: an estimate.
 
-    Found on the Fourier estimate of the curve; the caller certifies the result.
+    Found on the Fourier estimate of the curve; the caller certifies the result. `coarse` takes ratios within a few
+    hundredths together at their mean, which changes the factor by their square: enough to compare shapes.
     """
-    values, counts = _binned(*ratios)
+    values, counts = binned(*ratios, coarse=coarse)
     if int(counts.sum()) == 1 or not float(values.max(initial=0.0)) < 1e5:
         return 1.0  # one ratio: the pure bound is exact already
 
@@ -124,13 +126,14 @@ def shrink_factor(ratios: Ratios, epsilon: float, delta: float) -> float:
     return math.exp(min(b, 0.0))
 
 
-def _binned(ratios: Floats, counts: Counts) -> tuple[Floats, Floats]:
-    """Ratios within a thousandth of each other taken together at their mean, without sorting."""
-    if ratios.size <= 2000:
+def binned(ratios: Floats, counts: Counts, *, coarse: bool = False) -> tuple[Floats, Floats]:
+    """Ratios close to each other taken together at their mean, without sorting: for searching."""
+    width, most = _COARSE if coarse else _FINE
+    if ratios.size <= most:
         return ratios, counts.astype(np.float64)
     positive = ratios > 0
     values, times = ratios[positive], counts[positive].astype(np.float64)
-    places = np.floor(np.log(values) / _BIN)
+    places = np.floor(np.log(values) / width)
     places -= places.min()
     if not places.max() < 4e6:
         return values, times

@@ -15,10 +15,11 @@ from inid.arguments import Floats, choice, shown
 from inid.curves import Loss, each_level
 from inid.errors import ArgumentError, RangeError, RecordError
 from inid.mechanisms import GAUSSIAN, Mechanism, MechanismName, log2_least_error
-from inid.numbers.logarithms import log2
+from inid.numbers.logarithms import log2, log2_sum
 from inid.planning import curve, text
 from inid.planning.certificate import Certificate, certify
-from inid.promises import ApproxDP, Budget, budget_from_dict
+from inid.planning.lower_bounds import most_epsilon
+from inid.promises import ApproxDP, Budget, GaussianDP, PureDP, budget_from_dict
 from inid.sets import Allocation, Cells, Sensitivity, read_order
 
 if TYPE_CHECKING:
@@ -75,7 +76,10 @@ class NoisePlan:
 
     @cached_property
     def cells(self) -> Cells:
-        """How many coordinates each entry of `row_scales` stands for, and the row of the sensitivity it belongs to."""
+        """How many coordinates each entry of `row_scales` stands for, and the row of the sensitivity it belongs to.
+
+        :meta private:
+        """
         return self.sensitivity.cells(self.row_scales.size)
 
     @property
@@ -89,22 +93,40 @@ class NoisePlan:
         return self._expanded(self.row_scales)
 
     @property
+    def std(self) -> Floats:
+        """The standard deviation of each coordinate's noise, an array of length K, whatever the mechanism.
+
+        >>> import inid
+        >>> inid.plan(inid.Sensitivity.box([1.0]), inid.PureDP(epsilon=0.5)).std.round(3)
+        array([2.828])
+        """
+        return self._expanded(self.row_scales * math.sqrt(self.law.variance))
+
+    @property
     def shares(self) -> Floats:
         """The part of the privacy resource each coordinate takes: (lambda_i/sigma_i)^2/mu^2, or (lambda_i/beta_i)/eps.
 
+        For Laplace noise under other promises than PureDP, the part of the sum of lambda_i/beta_i.
         Lambda is the effective profile; for sets other than a box a share is not what the coordinate alone leaks.
         """
         return self._expanded(self.row_shares)
 
     @cached_property
     def row_shares(self) -> Floats:
-        """`shares` in run-length form."""
+        """`shares` in run-length form.
+
+        :meta private:
+        """
         profile = self.sensitivity.log_profile(self.law.exponent, self._log_weights, self.order, self.cells)
-        limit = self.budget.gaussian_mu if self.law is GAUSSIAN else self.budget.laplace_epsilon
         with np.errstate(invalid="ignore"):
-            ratio = np.exp2(profile - log2(self.row_scales) - math.log2(limit))
-        ratio[np.isneginf(profile)] = 0.0
-        shares: Floats = ratio**self.law.exponent
+            logs = self.law.exponent * (profile - log2(self.row_scales))
+        logs[np.isneginf(profile)] = -math.inf
+        if self._follows_rules:
+            limit = self.budget.gaussian_mu if self.law is GAUSSIAN else self.budget.laplace_epsilon
+            whole = self.law.exponent * math.log2(limit)
+        else:
+            whole = log2_sum(logs, self.cells.counts)
+        shares = np.exp2(logs - whole) if whole > -math.inf else np.zeros(logs.size)
         shares.flags.writeable = False
         return shares
 
@@ -140,19 +162,27 @@ class NoisePlan:
         return _from_log2("mse", self.law.log2_error(log2(self.row_scales), 0.0, 2.0, self.cells.counts))
 
     @cached_property
-    def within(self) -> float:
+    def within(self) -> float | None:
         """The plan's error is at most this factor above the least that independent noise of its kind can have.
 
-        1.0 for an optimal plan wherever the optimum is known in closed form: every set but boxes and l1 groups with
-        caps under Gaussian noise, and boxes with both caps. There the factor comes from a lower bound by weak duality.
+        1.0 where the plan is proved to be optimal for its promise: an optimal plan with Gaussian noise, with Laplace
+        noise under PureDP, and with Laplace noise under ApproxDP and GaussianDP where differences move one coordinate
+        at a time, on every set whose optimum is known in closed form (every set but boxes and l1 groups with caps under
+        Gaussian noise, and boxes with both caps). Otherwise the factor comes from a lower bound: weak duality for the
+        set, and `inid.planning.lower_bounds` for Laplace noise under other promises; there it may be far above the
+        truth. None where no lower bound is known.
         """
-        if self.allocation == "optimal" and self.sensitivity.is_solved(self.law.exponent):
+        if not self.sensitivity.corner_size:
+            return 1.0
+        exact = self._follows_rules or self._is_single
+        if self.allocation == "optimal" and exact and self.sensitivity.is_solved(self.law.exponent):
             return 1.0
         profile = self.sensitivity.log_profile(self.law.exponent, self._log_weights, self.order, self.cells)
         least = log2_least_error(self.law, self.law.exponent, profile, self._log_weights, self.order, self.cells.counts)
-        limit = self.budget.gaussian_mu if self.law is GAUSSIAN else self.budget.laplace_epsilon
-        if math.isinf(least):
-            return 1.0
+        gaussian = self.law is GAUSSIAN
+        limit = self.budget.gaussian_mu if gaussian else most_epsilon(self.budget, self.sensitivity.corner_size)
+        if math.isinf(limit):
+            return None
         return float(max(1.0, 2.0 ** (self.log2_error - least + self.order * math.log2(limit))))
 
     @cached_property
@@ -189,6 +219,8 @@ class NoisePlan:
         >>> p = inid.plan(inid.Sensitivity.box([1.0, 3.0]), inid.GaussianDP(mu=1.0), mechanism="gaussian")
         >>> round(p.delta(epsilon=1.0), 6)
         0.126937
+        >>> p.delta(epsilon=[1.0, 3.0]).round(6)
+        array([0.126937, 0.001537])
         """
         return each_level(epsilon, _read_epsilon, lambda level: self._delta(level, lower=False)[1])
 
@@ -312,6 +344,16 @@ class NoisePlan:
 
     def __str__(self) -> str:
         return text.plan_table(self)
+
+    @property
+    def _follows_rules(self) -> bool:
+        """Whether the promise is exactly a limit on what the noise spends: then shares are parts of that limit."""
+        return self.law is GAUSSIAN or isinstance(self.budget, PureDP)
+
+    @property
+    def _is_single(self) -> bool:
+        """Whether every extreme difference is a single ratio, which these promises bound exactly by its size."""
+        return self.sensitivity.corner_size == 1 and isinstance(self.budget, (ApproxDP, GaussianDP))
 
     @property
     def _log_weights(self) -> Floats | float:

@@ -1,23 +1,26 @@
 """plan(): the least-error independent noise for a sensitivity set and a promise."""
 
+import contextlib
 import math
-from collections.abc import Callable
-from typing import TypeVar, get_args
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import get_args
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from inid.arguments import Floats, choice, shown
 from inid.errors import ArgumentError, RangeError
-from inid.mechanisms import Mechanism, MechanismName
+from inid.mechanisms import GAUSSIAN, LAPLACE, Mechanism, MechanismName, log2_least_error
 from inid.numbers.logarithms import log2
-from inid.planning.calibration import calibrated, proved
+from inid.planning.calibration import calibrated, follows_curve, proved
+from inid.planning.laplace_search import searched_shapes
+from inid.planning.lower_bounds import most_epsilon
 from inid.planning.noise_plan import NoisePlan
-from inid.promises import ApproxDP, Budget, PureDP
-from inid.sets import Allocation, Sensitivity, read_order
+from inid.promises import Budget, PureDP
+from inid.sets import Allocation, Cells, Sensitivity, read_order
 
 __all__ = ["plan"]
-
-_T = TypeVar("_T")
 
 
 def plan(
@@ -26,8 +29,8 @@ def plan(
     *,
     mechanism: str = "auto",
     allocation: str = "optimal",
-    weights: object = None,
-    tolerance: object = None,
+    weights: ArrayLike | None = None,
+    tolerance: ArrayLike | None = None,
     order: float = 2,
 ) -> NoisePlan:
     """Plan the least-error independent noise that keeps a promise.
@@ -73,76 +76,98 @@ def plan(
     alpha = _read_alpha(sensitivity, weights, tolerance)
     p = read_order(order)
 
-    def draft(name: MechanismName, *, follow_curve: bool = True) -> NoisePlan:
-        return _draft(sensitivity, budget, Mechanism.named(name), allocation, alpha, p, follow_curve=follow_curve)  # type: ignore[arg-type]
-
-    names: list[MechanismName] = ["gaussian", "laplace"] if mechanism == "auto" else [mechanism]  # type: ignore[list-item]
-    if mechanism == "auto" and isinstance(budget, PureDP):
-        names = ["laplace"]
-    if mechanism == "auto" and isinstance(budget, ApproxDP):
-        drafts = _in_range(lambda name: draft(name, follow_curve=False), names)
-        if len(drafts) == 2 and _may_win(drafts[1], drafts[0]):
-            drafts[1] = draft("laplace")
-    else:
-        drafts = _in_range(draft, names)
-    best = _least(drafts)
-    scales, certificate = proved(sensitivity, budget, best.law, best.row_scales, best.cells)
-    made = NoisePlan(sensitivity, budget, best.mechanism, best.allocation, p, alpha, scales)
-    made.__dict__["certificate"] = certificate  # what the cached property would compute again
-    return made
+    drafting = _Drafting(sensitivity, budget, allocation, alpha, p)  # type: ignore[arg-type]
+    if mechanism != "auto":
+        return _least_proved(drafting.drafts(Mechanism.named(mechanism)))
+    if isinstance(budget, PureDP):
+        return _least_proved(drafting.drafts(LAPLACE))
+    try:
+        drafts = drafting.drafts(GAUSSIAN)
+    except RangeError:
+        return _least_proved(drafting.drafts(LAPLACE))
+    if drafting.log2_least_laplace() < drafts[0].log2_error:
+        with contextlib.suppress(RangeError):
+            drafts += drafting.drafts(LAPLACE)
+    return _least_proved(drafts)
 
 
-def _draft(
-    sensitivity: Sensitivity,
-    budget: Budget,
-    mechanism: Mechanism,
-    allocation: Allocation,
-    weights: Floats | None,
-    order: float,
-    *,
-    follow_curve: bool,
-) -> NoisePlan:
-    """The calibrated plan of least error among the candidate shapes, not yet proved."""
-    cells = sensitivity.cells(sensitivity.limits.size if weights is None else weights.size)
-    logs: Floats | float = 0.0 if weights is None else log2(weights)
+@dataclass(frozen=True)
+class _Drafting:
+    """What a plan is made for; drafts are calibrated and not yet proved."""
 
-    def made(shape: Floats) -> NoisePlan:
-        scales = calibrated(sensitivity, budget, mechanism, shape, cells, follow_curve=follow_curve)
-        return NoisePlan(sensitivity, budget, mechanism.name, allocation, order, weights, scales)
+    sensitivity: Sensitivity
+    budget: Budget
+    allocation: Allocation
+    weights: Floats | None
+    order: float
 
-    return _least(_in_range(made, sensitivity.shapes(mechanism.exponent, allocation, logs, order, cells)))
+    @cached_property
+    def cells(self) -> Cells:
+        return self.sensitivity.cells(self.sensitivity.limits.size if self.weights is None else self.weights.size)
+
+    @cached_property
+    def logs(self) -> Floats | float:
+        return 0.0 if self.weights is None else log2(self.weights)
+
+    def drafts(self, mechanism: Mechanism) -> list[NoisePlan]:
+        """One plan per candidate shape whose scales are normal floats, the least error first.
+
+        Raises:
+            RangeError: There is none.
+        """
+        made: list[NoisePlan] = []
+        outside: RangeError | None = None
+        for shape in self._shapes(mechanism):
+            try:
+                scales = calibrated(self.sensitivity, self.budget, mechanism, shape, self.cells)
+            except RangeError as error:
+                outside = error
+                continue
+            made.append(
+                NoisePlan(
+                    self.sensitivity, self.budget, mechanism.name, self.allocation, self.order, self.weights, scales
+                )
+            )
+        if not made and outside is not None:
+            raise outside
+        return made if len(made) == 1 else sorted(made, key=lambda draft: draft.log2_error)
+
+    def _shapes(self, mechanism: Mechanism) -> list[Floats]:
+        """The shapes among which the plan is sought: one where the least-error shape is known for this promise."""
+        s, arguments = self.sensitivity, (self.allocation, self.logs, self.order, self.cells)
+        found = s.shapes(mechanism.exponent, *arguments)
+        if self.allocation != "optimal" or mechanism is GAUSSIAN or isinstance(self.budget, PureDP):
+            return found
+        if follows_curve(self.budget, mechanism):
+            # A single ratio is bounded exactly by its sum, as under pure DP.
+            return found if s.corner_size <= 1 else searched_shapes(s, self.budget, *arguments[1:])
+        # Each rule of the promise (`calibration`) has its own least-error shape, and no other shape does better by it.
+        return found + (s.shapes(2, *arguments) if self.budget.laplace_norm is not None else [])
+
+    def log2_least_laplace(self) -> float:
+        """log2 of an error that no Laplace noise which keeps the promise can go below; -inf where none is known."""
+        most = most_epsilon(self.budget, self.sensitivity.corner_size) if self.sensitivity.corner_size else 0.0
+        if not 0 < most < math.inf:
+            return -math.inf
+        profile = self.sensitivity.log_profile(1, self.logs, self.order, self.cells)
+        least = log2_least_error(LAPLACE, 1, profile, self.logs, self.order, self.cells.counts)
+        return least - self.order * math.log2(most)
 
 
-def _in_range(make: Callable[[_T], NoisePlan], candidates: list[_T]) -> list[NoisePlan]:
-    """The drafts of all candidates whose scales are normal floats; an error only when there is none."""
-    drafts: list[NoisePlan] = []
-    outside: RangeError | None = None
-    for candidate in candidates:
-        try:
-            drafts.append(make(candidate))
-        except RangeError as error:
-            outside = error
-    if not drafts and outside is not None:
-        raise outside
-    return drafts
-
-
-def _may_win(laplace: NoisePlan, gaussian: NoisePlan) -> bool:
-    """Whether Laplace noise could still beat Gaussian noise once it follows its privacy curve.
-
-    By the central limit theorem n small ratios e act like one Gaussian parameter sqrt(sum e^2), which tells how far the
-    scales can shrink; over a wide grid of budgets and profiles the true factor was never below 0.81 of that.
-    """
-    budget = laplace.budget
-    counts = laplace.cells.counts
-    shares = np.square(laplace.row_shares)  # of epsilon: the ratios are epsilon times these
-    root = math.sqrt(float(shares.sum() if counts is None else shares @ counts))
-    shrink = min(0.8 * root * (budget.laplace_epsilon / budget.gaussian_mu), 1.0)
-    return laplace.log2_error + laplace.order * math.log2(max(shrink, 1e-300)) < gaussian.log2_error
-
-
-def _least(drafts: list[NoisePlan]) -> NoisePlan:
-    return drafts[0] if len(drafts) == 1 else min(drafts, key=lambda draft: draft.log2_error)
+def _least_proved(drafts: list[NoisePlan]) -> NoisePlan:
+    """The plan of least error, with its proof. A proof may raise scales a little, so that another draft is less."""
+    best: NoisePlan | None = None
+    for draft in sorted(drafts, key=lambda one: one.log2_error) if len(drafts) > 1 else drafts:
+        if best is not None and not draft.log2_error < best.log2_error:
+            break
+        scales, certificate = proved(draft.sensitivity, draft.budget, draft.law, draft.row_scales, draft.cells)
+        made = replace(draft, row_scales=scales)
+        made.__dict__["certificate"] = certificate  # what the cached property would compute again
+        if best is None or made.log2_error < best.log2_error:
+            best = made
+    if best is None:  # pragma: no cover - drafts are never empty
+        raise AssertionError
+    return best
 
 
 def _read_alpha(sensitivity: Sensitivity, weights: object, tolerance: object) -> Floats | None:

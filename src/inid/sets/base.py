@@ -255,6 +255,15 @@ class Sensitivity(SetRecord, ABC):
             return np.zeros(0), np.zeros(0, dtype=np.int64)
         return self._ratios(scales, cells)
 
+    @cached_property
+    def corner_size(self) -> int:
+        """The most coordinates that one extreme difference moves: 1 means that all of S is bounded by single ratios.
+
+        :meta private:
+        """
+        moved = self.reach > 0
+        return int(moved.sum()) if self.counts is None else int(self.counts[moved].sum())
+
     @abstractmethod
     def _best_shapes(self, exponent: Exponent, weights: Floats | float, order: float, cells: Cells) -> list[Floats]: ...
 

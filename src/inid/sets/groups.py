@@ -86,6 +86,11 @@ class Groups(Sensitivity):
             return limits[rows] + (p * alpha - sums[rows]) / 2
         return (exponent * limits[rows] + p * alpha - sums[rows]) / exponent
 
+    @cached_property
+    def corner_size(self) -> int:
+        """With l1 norms an extreme difference moves one coordinate of each group."""
+        return super().corner_size if self._norm == 2 else int((self.reach > 0).sum())
+
     def _best_shapes(self, exponent: Exponent, weights: Floats | float, order: float, cells: Cells) -> list[Floats]:
         best = optimal_shape(exponent, self.log_profile(exponent, weights, order, cells), weights, order)
         if self.is_solved(exponent):

@@ -9,7 +9,8 @@ import pytest
 from scipy.special import ndtr, ndtri
 
 import inid
-from inid.accounting.costs import costs, laplace_mu_squared
+from inid.accounting.costs import costs
+from inid.mechanisms.laplace import laplace_mu_squared
 
 ALL = ("epsilon", "mu_squared", "rho", "renyi")
 ORDER = Fraction(9)

@@ -13,6 +13,7 @@ import inid
 import referees
 from drawing import numbers, sets
 from inid.errors import ArgumentError
+from inid.noise import grid
 
 
 def failure_of(made, tolerance):
@@ -20,7 +21,7 @@ def failure_of(made, tolerance):
     worst = mpf(0)
     for scale, limit in zip(made.scales.tolist(), tolerance, strict=True):
         if scale > 0:
-            x = mpf(limit) / mpf(scale)
+            x = (mpf(limit) - mpf(float(grid([scale])[0])) / 2) / mpf(scale)  # what rounding to the grid leaves
             worst = max(worst, mpmath.exp(-x) if made.mechanism == "laplace" else mpmath.erfc(x / mpmath.sqrt(2)))
     return worst
 
@@ -38,7 +39,7 @@ def test_the_accuracy_is_reached_and_the_cost_is_the_supremum(data, sensitivity,
     for made in found.alternatives:
         made.verify()
         reached = failure_of(made, tolerance)
-        assert failure * (1 - mpf(10) ** -11) <= reached <= failure  # and no more noise than that would be wasted
+        assert failure * (1 - mpf(10) ** -3) <= reached <= failure  # a grid finer than allowed for is all that is lost
         spent = referees.supremum(sensitivity, made.mechanism, made.scales)
         if made.mechanism == "laplace":
             # Pure DP always carries the plan; with a delta its privacy curve may be cheaper, never dearer.
@@ -58,7 +59,7 @@ def test_the_accuracy_is_reached_and_the_cost_is_the_supremum(data, sensitivity,
 def test_without_a_delta_only_pure_laplace_noise_is_offered():
     found = inid.plan_for_accuracy(inid.Sensitivity.box([1.0, 2.0]), [10.0, 10.0], failure=0.05)
     assert [p.mechanism for p in found.alternatives] == ["laplace"]
-    assert found.plan.budget.epsilon == pytest.approx(3 * math.log(20) / 10, rel=1e-12)
+    assert found.plan.budget.epsilon == pytest.approx(3 * (math.log(20) + 2.0**-13) / 10, rel=1e-12)
     assert "delta" in found.reason
 
 
@@ -74,7 +75,7 @@ def test_the_mechanism_depends_on_the_number_of_coordinates():
 def test_the_sup_over_the_set_is_used_not_the_profile_of_other_weights():
     # l1 ball: one tight tolerance decides, however loose the others are.
     found = inid.plan_for_accuracy(inid.Sensitivity.ball(3, l1=1.0), [1.0, 100.0, 100.0], failure=0.1)
-    assert found.plan.budget.epsilon == pytest.approx(math.log(10), rel=1e-12)
+    assert found.plan.budget.epsilon == pytest.approx(math.log(10) + 2.0**-13, rel=1e-12)
 
 
 def test_a_plan_of_the_same_budget_is_at_least_as_good_in_the_weighted_error():
@@ -89,7 +90,7 @@ def test_a_plan_of_the_same_budget_is_at_least_as_good_in_the_weighted_error():
 def test_a_cost_next_to_zero_is_found_at_once(shift):
     delta = 1e-6
     spent = -2 * math.log1p(-delta) * (1 + shift * 2.0**-52)
-    tolerance = -math.log(0.05) * (1 + 2.0**-50) / spent
+    tolerance = (-math.log(0.05) * (1 + 2.0**-50) + 2.0**-13) / spent
     found = inid.plan_for_accuracy(inid.Sensitivity.box([1.0]), [tolerance], failure=0.05, delta=delta)
     assert found.plan.budget.epsilon < 1e-15
 

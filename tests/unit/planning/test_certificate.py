@@ -37,8 +37,8 @@ def with_scales(made, scales):
 def test_a_plan_passes_and_a_plan_with_a_little_less_noise_fails(name, budget, mechanism):
     made = inid.plan(SETS[name], budget, mechanism=mechanism, allocation="optimal")
     made.verify()
-    # 2^-38 is more than the slack of any bound in use, but for the privacy curve of Laplace noise.
-    curve = budget.kind == "ApproxDP" and mechanism == "laplace"
+    # 2^-38 is more than the slack of any bound in use, but for the privacy curves of Laplace noise.
+    curve = budget.kind in ("ApproxDP", "GaussianDP") and mechanism == "laplace"
     for factor in (0.95 if curve else 1 - 2.0**-38, 0.5):
         with pytest.raises(GuaranteeError, match="do not keep"):
             with_scales(made, made.row_scales * factor).verify()

@@ -145,3 +145,19 @@ def test_one_laplace_coordinate_spends_its_whole_promise(epsilon):
         made = inid.plan(inid.Sensitivity.box([1.0]), inid.ApproxDP(epsilon, delta), mechanism="laplace")
         ideal = 1 / (epsilon - 2 * math.log1p(-delta))
         assert ideal * (1 - 1e-15) <= made.scales[0] <= ideal * (1 + 1e-13)
+
+
+def test_standard_deviations_and_frames():
+    made = inid.plan(inid.Sensitivity.box([1.0, 3.0], counts=[2, 1]), inid.PureDP(1.0))
+    np.testing.assert_allclose(made.std, made.scales * 2**0.5)
+    assert float(np.sum(made.std**2)) == pytest.approx(made.mse)
+    frame = made.compare().to_frame()
+    assert frame[frame.chosen].allocation.tolist() == ["optimal"]
+    assert frame.ratio.min() == 1.0
+
+
+def test_who_decided_is_named():
+    box = inid.Sensitivity.box([1.0] * 30)
+    assert inid.plan(box, inid.PureDP(1.0)).certificate.decided_by == "integers"
+    followed = inid.plan(box, inid.ApproxDP(1.0, 1e-6), mechanism="laplace")
+    assert followed.certificate.decided_by == "rounding model"

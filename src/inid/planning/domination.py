@@ -1,0 +1,173 @@
+"""Whether Laplace noise is mu-GDP, from the ratios that bound its sensitivity set (E5).
+
+Noise is mu-GDP when delta(epsilon) <= phi_epsilon(mu) for every epsilon >= 0, phi being the curve of N(0, 1) against
+N(mu, 1); Laplace pairs are symmetric, so negative epsilon follow (Dong, Roth and Su 2022). Two sufficient conditions:
+
+`sum of squares`: one ratio e is exactly mu(e)-GDP with mu(e) = -2 Phi^-1(exp(-e/2)/2), and Gaussian parameters compose
+as sum mu(e_i)^2 <= mu^2. Decided by integers; for many small ratios it costs a factor pi/2 in variance.
+
+`domination`: the two curves themselves. As functions of x = e^epsilon both are convex (suprema of P(A) - x Q(A) over
+events A), so between two points the Laplace curve lies below the chord through upper bounds on its values, and the
+Gaussian one lies above its tangent at any point m, which is T(x) = Q(a_m) - x Q(b_m) with a_m, b_m = eps_m/mu -+ mu/2.
+Chord and tangent are straight: if the chord is below the tangent at both ends, the Laplace curve is below the Gaussian
+one between them. Beyond the sum of the ratios the Laplace curve is 0, and in the tail before it Chernoff's bound is
+enough: where its value at the start of every short step is below the Gaussian curve at the step's end.
+"""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+from scipy.special import ndtri_exp
+
+from inid.arguments import Floats
+from inid.curves import Loss, certified_delta
+from inid.errors import ArgumentError
+from inid.mechanisms.gaussian import profile
+from inid.mechanisms.laplace import laplace_mu_squared
+from inid.numbers.enclosures import density, enclose, exp, mills_ratio, tail_bounds
+from inid.numbers.rational_sums import Counts
+from inid.sets import Ratios
+
+__all__ = ["dominated", "mu_squared_above", "mu_squared_estimate"]
+
+_BITS = 160
+_POINTS = 120  # values of the Laplace curve that a proof may use
+_STEEPEST = 34  # in standard deviations: beyond, the Gaussian curve is too small for a float
+_WIDE = 0.02  # ratios this close, relative, are taken together when there are many
+_MANY = 24
+_ORDERS, _STEPS = 240, 2000
+_SLACK = 1e-6
+_CELLS = 48
+_NEGLIGIBLE = 1e-4  # of the sum of squares: the smallest ratios that make up no more are one cell
+
+
+def mu_squared_above(ratios: Ratios) -> Fraction:
+    """A rational that is at least sum mu(e_i)^2.
+
+    >>> 1.06 < mu_squared_above((np.array([1.0]), np.array([1]))) < 1.07
+    True
+    """
+    values, counts = _rounded_up(*ratios)
+    pairs = zip(values.tolist(), counts.tolist(), strict=True)
+    return sum((laplace_mu_squared(Fraction(value)) * count for value, count in pairs), Fraction(0))
+
+
+def mu_squared_estimate(ratios: Ratios, factor: float) -> float:
+    """The same in floats, for ratios divided by a factor: for searching."""
+    values, counts = _rounded_up(*ratios)
+    return float(np.square(2 * ndtri_exp(-values / factor / 2 - math.log(2))) @ counts)
+
+
+def dominated(ratios: Ratios, mu: Fraction) -> bool:
+    """Whether the curve of these ratios certainly lies below that of mu; False says nothing.
+
+    The Laplace side assumes the rounding model of `inid.numbers.rounding`; the Gaussian side is decided by integers.
+
+    >>> dominated((np.array([0.1]), np.array([100])), Fraction(1)), dominated(
+    ...     (np.array([0.103]), np.array([100])), Fraction(1)
+    ... )
+    (True, False)
+    """
+    try:
+        loss = Loss(*_spread(*ratios))
+    except ArgumentError:  # ratios beyond any privacy
+        return False
+    last = loss.total * (1 + 1e-9)
+    if not (0 < last / float(mu) - float(mu) / 2 < _STEEPEST and float(mu) / 2 < _STEEPEST):
+        return False
+    start = certified_delta(loss, 0.0)
+    if not _below_tangent(0.0, ((0.0, start),), mu):
+        return False
+    far = _tail_starts(loss, last, float(mu))
+    waiting = [(0.0, start, far, certified_delta(loss, far))]
+    points = 2
+    while waiting:
+        left, at_left, right, at_right = waiting.pop()
+        middle = left + (right - left) / 2
+        if _below_tangent(middle, ((left, at_left), (right, at_right)), mu):
+            continue
+        points += 1
+        at_middle = certified_delta(loss, middle)
+        if points > _POINTS or not (left < middle < right) or not _below_tangent(middle, ((middle, at_middle),), mu):
+            return False
+        waiting += [(middle, at_middle, right, at_right), (left, at_left, middle, at_middle)]
+    return True
+
+
+def _tail_starts(loss: Loss, last: float, mu: float) -> float:
+    """An epsilon from which on the Laplace curve is below the Gaussian one, by Chernoff's bound; at most `last`.
+
+    delta(eps) <= M(a) exp(-a eps) a^a / (1 + a)^(1 + a) for every a > 0. The logarithms below are sums of fewer than
+    2^20 terms of size below 10^5, so that rounding stays far below the slack.
+    """
+    orders = np.geomspace(0.05, 1e6, _ORDERS)[:, None]
+    factors = np.log1p(orders / (2 * orders + 1) * np.expm1(-(2 * orders + 1) * loss.ratios))
+    moments = factors @ loss.counts - orders[:, 0] * np.log1p(1 / orders[:, 0]) - np.log1p(orders[:, 0])
+    grid = np.linspace(0.0, last, _STEPS + 1)
+    above = np.min(moments[:, None] + orders * (loss.total * (1 + 1e-12) - grid[:-1]), axis=0)
+    below = np.array([math.log(max(profile(epsilon, mu), 5e-324)) for epsilon in grid[1:].tolist()])
+    fails = np.flatnonzero(~(above + _SLACK <= below))
+    return float(grid[fails[-1] + 1]) if fails.size else 0.0
+
+
+def _below_tangent(at: float, points: tuple[tuple[float, float], ...], mu: Fraction) -> bool:
+    """Whether all points (epsilon, delta) lie below the tangent of the Gaussian curve at `at`, proved in integers.
+
+    T(e^eps) = Q(a) - e^(eps - at) density(a) M(b), because e^at Q(b) = density(a) M(b), M the Mills ratio.
+    """
+    touch = Fraction(at)
+    a, b = touch / mu - mu / 2, touch / mu + mu / 2
+    fine = _BITS + int(a * a) + 16
+    one = 1 << fine
+    tail = tail_bounds(abs(a), _BITS)
+    lowest = tail[0] if a >= 0 else 1 - tail[1]
+    slope = Fraction(density(a, fine)[1] * mills_ratio(b, fine)[1], one * one)
+    for epsilon, delta in points:
+        apart = Fraction(epsilon) - touch
+        low, high = exp(enclose(abs(apart), _BITS), _BITS)
+        growth = Fraction(high, 1 << _BITS) if apart >= 0 else Fraction(1 << _BITS, low)
+        if not Fraction(delta) <= lowest - slope * growth:
+            return False
+    return True
+
+
+def _rounded_up(ratios: Floats, counts: Counts) -> Ratios:
+    """Positive ratios and their counts; where there are many, those within a hundredth are rounded up to one."""
+    positive = ratios > 0
+    values, times = ratios[positive], counts[positive]
+    if values.size > _MANY:
+        values = np.exp(np.ceil(np.log(values) / _WIDE) * _WIDE) * (1 + 1e-12)
+    values, back = np.unique(values, return_inverse=True)
+    held = np.zeros(values.size, dtype=np.int64)
+    np.add.at(held, back.reshape(-1), times)
+    return values, held
+
+
+def _spread(ratios: Floats, counts: Counts) -> tuple[Floats, Floats]:
+    """Few different ratios whose curve lies above: where there are many, those of a cell move to its ends, sum kept.
+
+    delta grows in each ratio and is Schur-convex (E5), and a vector with all entries of a cell at its ends, whose sum
+    is at least theirs, weakly majorizes them.
+    """
+    positive = ratios > 0
+    values, times = ratios[positive], counts[positive].astype(np.float64)
+    if values.size <= _MANY:
+        return values, times
+    order = np.argsort(values)
+    values, times = values[order], times[order]
+    running = np.cumsum(np.square(values) * times)
+    least = float(values[np.searchsorted(running, _NEGLIGIBLE * running[-1])])
+    width = max(3 * _WIDE, math.log(float(values[-1]) / least) / _CELLS)
+    number = math.ceil(math.log(float(values[-1]) / least) / width)
+    ends = np.append(0.0, np.minimum(least * np.exp(width * np.arange(number + 1)), values[-1]))
+    ends[-1] = values[-1]
+    cell = np.clip(np.searchsorted(ends, values, side="left") - 1, 0, ends.size - 2)
+    held = np.bincount(cell, times, ends.size - 1)
+    excess = np.bincount(cell, (values - ends[cell]) * times, ends.size - 1) * (1 + 1e-12 * values.size)
+    spans = np.diff(ends)
+    top = np.minimum(np.ceil(np.divide(excess, spans, out=np.zeros_like(excess), where=spans > 0) + 1e-9), held)
+    found = np.append(held - top, 0.0)
+    found[1:] += top
+    used = (found > 0) & (ends > 0)
+    return ends[used], found[used]
