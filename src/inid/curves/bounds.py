@@ -57,7 +57,7 @@ def certified_delta(loss: PrivacyLoss, epsilon: ArrayLike) -> float | NDArray[np
 
     >>> from inid.curves import Loss
     >>> certified_delta(Loss(ratios=[0.1] * 20), [0.5, 1.0]).round(4)
-    array([0.0357, 0.0029])
+    array([0.0357, 0.0023])
     """
     curve = _Curve(flatten(loss), loss)
     return each_level(epsilon, _level, curve.delta)
