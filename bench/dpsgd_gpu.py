@@ -92,6 +92,7 @@ def private(job: Job, clipping: str) -> Case:
         noise_multiplier=1.0,
         max_grad_norm=0.1,
         clipping=clipping,
+        max_physical_batch_size=job.count,
     )
     held: list[Tensor] = []
 
@@ -185,6 +186,15 @@ def opacus_ghost(job: Job) -> Case:
     return Case(step)
 
 
+def padding(job: Job) -> float:
+    """The part of all rows that is padding where this many examples are expected in a batch, 1 in 100."""
+    from torch.utils.data import DataLoader, TensorDataset
+
+    from inid.dpsgd.poisson_loader import PoissonLoader
+
+    return PoissonLoader(DataLoader(TensorDataset(torch.zeros(100 * job.count)), batch_size=job.count)).padding
+
+
 def measured(job: Job, make: Callable[[Job], Case]) -> dict[str, object]:
     """The median milliseconds and the peak gigabytes of a step."""
     on_gpu = job.device == "cuda"
@@ -232,6 +242,7 @@ CASES: dict[str, Callable[[Job], Case]] = {
 def table(job: Job, names: list[str], profile: bool) -> None:
     """Measure every case and print its line."""
     print(f"\n{job.count} sequences of {job.length}, {job.device}\n")
+    print(f"Padding, apart: {100 * padding(job):.0f} % of the rows at a sampling rate of 1/100.\n")
     print("| | ms per step | ratio | GB | memory | lost to allowances (most) |\n| --- | --- | --- | --- | --- | --- |")
     base: dict[str, object] | None = None
     for name in names:

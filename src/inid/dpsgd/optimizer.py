@@ -14,7 +14,7 @@ from inid.dpsgd.distributed import Processes
 from inid.dpsgd.parameter_groups import Group, share_thresholds
 from inid.dpsgd.per_example_gradients import Recorder
 from inid.dpsgd.poisson_loader import PoissonLoader
-from inid.dpsgd.step_noise import Recipe, Source, add_planned_noise, element_bounds, quanta_of, scales_of
+from inid.dpsgd.step_noise import Recipe, Source, add_planned_noise, element_bounds, quanta_of
 from inid.errors import ArgumentError, GuaranteeError, RecordError
 from inid.noise import current_source
 from inid.planning import NoisePlan
@@ -62,7 +62,6 @@ class PrivateOptimizer(torch.optim.Optimizer):
         self._holding = False
         self._given: dict[nn.Parameter, Tensor] = {}
         self._step_count = 0
-        self._scales: Tensor | None = None
         first = self._members[0]
         places = {p: (at, k) for at, group in enumerate(groups) for k, (_, p) in enumerate(group.parameters)}
         sizes = [[p.numel() for _, p in group.parameters] for group in groups]
@@ -178,9 +177,7 @@ class PrivateOptimizer(torch.optim.Optimizer):
             parameter.grad = self._given[parameter] = piece.view_as(parameter)
 
     def _with_noise(self) -> Tensor:
-        if self._scales is None and self._source == "torch":
-            self._scales = scales_of(self._plan, self._sums.flat)
-        return add_planned_noise(self._sums.flat, self._plan, self._source, self._scales)
+        return add_planned_noise(self._sums.flat, self._plan, self._source)
 
     def _adapt(self) -> None:
         assert self._adaptive is not None  # noqa: S101 - for the type checker
@@ -205,7 +202,6 @@ class PrivateOptimizer(torch.optim.Optimizer):
     def _set_thresholds(self, thresholds: list[float]) -> None:
         self._thresholds = thresholds
         self._plan = self._recipe.plan(thresholds)
-        self._scales = None
 
     def _rule(self) -> Rule:
         recipe = self._recipe

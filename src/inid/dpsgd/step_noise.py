@@ -16,7 +16,7 @@ from inid.planning import NoisePlan, plan
 from inid.promises import GaussianDP, PureDP
 from inid.sets import Sensitivity
 
-__all__ = ["Allocation", "Recipe", "Source", "add_planned_noise", "element_bounds", "quanta_of", "scales_of"]
+__all__ = ["Allocation", "Recipe", "Source", "add_planned_noise", "element_bounds", "quanta_of"]
 
 Allocation = Literal["optimal", "spr", "iid"]
 Source = Literal["torch", "exact"]
@@ -84,31 +84,25 @@ def quanta_of(made: NoisePlan) -> list[float]:
     return [2.0 ** math.floor(math.log2(scale)) * _QUANTUM for scale, _ in made.runs]
 
 
-def scales_of(made: NoisePlan, like: Tensor) -> Tensor:
-    """The plan's scales as a vector beside `like`, rounded up where its precision is lower than the plan's."""
-    values = torch.tensor([scale for scale, _ in made.runs], dtype=torch.float64)
-    if like.dtype != torch.float64:
-        values = values * (1 + 2.0**-22)
-    counts = torch.tensor([count for _, count in made.runs])
-    moved = values.to(device=like.device, dtype=like.dtype), counts.to(like.device)
-    return torch.repeat_interleave(*moved, output_size=like.numel())
-
-
-def add_planned_noise(sums: Tensor, made: NoisePlan, source: Source, scales: Tensor | None = None) -> Tensor:
+def add_planned_noise(sums: Tensor, made: NoisePlan, source: Source) -> Tensor:
     """Sums with the plan's noise: exact, or by the generators of torch and NumPy.
 
     Args:
         sums: The sums.
         made: The plan.
         source: Where noise comes from.
-        scales: What `scales_of` gives for the plan, where it is at hand.
     """
     if source == "exact":
         noisy = add_noise(sums.double().cpu().numpy(), made.scales, made.mechanism)
         return torch.from_numpy(noisy).to(sums.device)
     if current_source().silent:
         return sums.clone()
-    return torch.addcmul(sums, scales_of(made, sums) if scales is None else scales, _standard(sums, made.mechanism))
+    # Scaled where it lies, run by run: a vector of scales would be as long as the model, and held all the while.
+    noise = _standard(sums, made.mechanism)
+    up = 1.0 if sums.dtype == torch.float64 else 1 + 2.0**-22  # not below the plan's in less precision than its own
+    runs = torch.split(noise, [count for _, count in made.runs])
+    torch._foreach_mul_(runs, [scale * up for scale, _ in made.runs])  # as torch's own optimizers do
+    return noise.add_(sums)
 
 
 def _standard(like: Tensor, mechanism: str) -> Tensor:
