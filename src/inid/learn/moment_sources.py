@@ -46,6 +46,7 @@ class MomentSource:
     def of_table(cls, table: Table, names: Sequence[str], neighbours: object, ledger: Ledger | None) -> "MomentSource":
         """Some columns of a table."""
         relation = table_relation(table, neighbours, ledger)
+        table = table.under(relation)  # where the number of rows is public, none may be left out
         rows = None if relation == "add_remove" else row_count(table)
         return cls(relation, rows, partial(table_moments, table, names))
 

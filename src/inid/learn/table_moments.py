@@ -17,7 +17,7 @@ from inid.learn.second_moments import in_units
 from inid.learn.units import MOST_ROWS, Units
 from inid.sets import Neighbours
 from inid.tables import Table
-from inid.tables.engines import Role, guarded, optional
+from inid.tables.engines import Engine, Role, optional
 
 __all__ = ["check_table", "row_count", "table_moments", "table_relation"]
 
@@ -65,9 +65,12 @@ def row_count(table: Table) -> int:
     """The number of rows, where the relation makes it public."""
     nw = optional("narwhals")
     name = next(iter(table.bounds))
-    frame = table.source.columns({"any": (name, "raw")}).with_columns(one=nw.lit(1, dtype=nw.Int64))
-    query = frame.select(nw.col("one").sum().cast(nw.Int64))
-    ((count,),) = guarded(lambda: table.source.rows(query), "count the rows")
+
+    def query(source: Engine) -> Any:
+        frame = source.columns({"any": (name, "raw")}).with_columns(one=nw.lit(1, dtype=nw.Int64))
+        return frame.select(nw.col("one").sum().cast(nw.Int64))
+
+    ((count,),) = table.source.run(query, "count the rows")
     if not count:
         raise ArgumentError("the table has no rows: moments need at least one.")
     return int(count)
@@ -79,7 +82,7 @@ def table_moments(table: Table, names: Sequence[str], units: Units, *, mean: boo
     Raises:
         EngineError: The engine failed.
     """
-    (found,) = guarded(lambda: table.source.rows(_query(table, names, units)), "run the query")
+    (found,) = table.source.run(lambda source: _query(source, names, units))
     # The sum over no rows is no number. Whole numbers of 13 bits fill 64 bits beyond 2^36 rows only.
     whole = np.array([0 if total is None else int(total) for total in found], dtype=np.int64)
     width, rows = len(names), int(whole[-1])
@@ -87,7 +90,7 @@ def table_moments(table: Table, names: Sequence[str], units: Units, *, mean: boo
     return in_units(whole[:products], whole[products:-1], min(rows, MOST_ROWS), units, mean=mean, count=count)
 
 
-def _query(table: Table, columns: Sequence[str], units: Units) -> Any:
+def _query(source: Engine, columns: Sequence[str], units: Units) -> Any:
     nw = optional("narwhals")
     wanted: dict[str, tuple[str, Role]] = {f"x{at}": (name, "number") for at, name in enumerate(columns)}
     mapping = units.mapping
@@ -103,7 +106,7 @@ def _query(table: Table, columns: Sequence[str], units: Units) -> Any:
         scaled.append(nw.when(here).then(steps).otherwise(middle).alias(name))
         held = value.clip(float(mapping.least[at]), float(mapping.most[at]))
         whole.append((held + 0.5).floor().cast(nw.Int64).alias(name))
-    frame = table.source.columns(wanted).with_columns(*scaled).with_columns(*whole, one=nw.lit(1, dtype=nw.Int64))
+    frame = source.columns(wanted).with_columns(*scaled).with_columns(*whole, one=nw.lit(1, dtype=nw.Int64))
     names = [*wanted]
     i, j = np.triu_indices(len(names))
     products = [(nw.col(names[a]) * nw.col(names[b])).sum() for a, b in zip(i.tolist(), j.tolist(), strict=True)]
