@@ -15,7 +15,7 @@ APPROX = inid.ApproxDP(3, 1e-6)
     ("sensitivity", "weights", "factor"),
     [
         (S.box([1.0, 5000.0], counts=[500, 1]), None, 2.8),
-        (S.box([1.0, 5000.0], counts=[500, 1]), [1.0, 0.2], 2.0),
+        (S.box([1.0, 5000.0], counts=[500, 1]), [1.0, 10.0], 4.7),
         (S.box([1.0, 100.0], counts=[1000, 1]), [1.0, 100.0], 2.14),
     ],
 )
@@ -36,7 +36,7 @@ def test_laplace_noise_under_approx_dp_is_not_worse_than_its_own_iid():
     assert "Nothing to gain" not in str(made.compare())
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(st.tuples(st.floats(0.01, 1e4), st.integers(1, 200), st.floats(0.01, 100)), min_size=1, max_size=4),
     st.sampled_from([inid.ApproxDP(1.0, 1e-6), APPROX, inid.ApproxDP(0.1, 1e-2), inid.ZCDP(0.5), inid.ZCDP(20.0)]),
