@@ -20,9 +20,15 @@ _EXAMPLES = 32  # whose bounds one program puts together
 
 
 def usable(inputs: Tensor, gradients: Tensor) -> bool:
-    """Whether the norms can be taken here: on a GPU, of a type that tensor cores multiply without rounding it first."""
+    """Whether the norms can be taken here: on a GPU, of a type that tensor cores multiply without rounding it first.
+
+    Places within an example, and within the table of partial sums, are counted in 32 bits.
+    """
     known = inputs.dtype == gradients.dtype == torch.bfloat16
-    return gram_kernel is not None and inputs.is_cuda and known and 0 < len(inputs) <= _MOST_PROGRAMS
+    count, positions = inputs.shape[:2]
+    widest = max(inputs.shape[2], gradients.shape[2])
+    small = (positions + _TILE) * (widest + CHUNK) < 2**31 and 2 * count * (positions // _TILE + 1) ** 2 < 2**31
+    return gram_kernel is not None and inputs.is_cuda and known and small and 0 < count <= _MOST_PROGRAMS
 
 
 def gram(inputs: Tensor, gradients: Tensor, most: float) -> tuple[Tensor, Tensor]:
