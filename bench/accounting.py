@@ -1,17 +1,27 @@
 """Certified curves against dp_accounting's PLD accountant, in the same run.
 
 1000 different Laplace ratios (delta(2) = 1.10318148e-4, epsilon(1e-6) = 2.641692), a million, and subsampled Gaussian
-steps. Prints times (medians), answers and ratios. Run it with OMP_NUM_THREADS=1 (and the like of your BLAS): contention
-between threads makes timings meaningless.
+steps; then the time of calibrating training, over a grid of promises. Prints times (medians), answers and ratios. Run
+it with OMP_NUM_THREADS=1 (and the like of your BLAS): contention between threads makes timings meaningless.
 """
 
+import itertools
 import statistics
 import time
 from collections.abc import Callable
 
 import numpy as np
 
-from inid.curves import Loss, Subsampled, delta_bounds, delta_estimate, epsilon_bounds, epsilon_estimate
+from inid.curves import (
+    Loss,
+    Subsampled,
+    certified_epsilon,
+    delta_bounds,
+    delta_estimate,
+    epsilon_bounds,
+    epsilon_estimate,
+    least_noise_multiplier,
+)
 
 DELTA_AT_TWO, EPSILON_AT_MICRO = 1.10318148e-4, 2.641692
 
@@ -61,6 +71,24 @@ def peer_subsampled() -> tuple[float, float] | None:
     return median(answer, 3)
 
 
+def calibrations() -> None:
+    """The least noise multiplier of Gaussian steps and its processor time, over a grid of ordinary parameters."""
+    print("least noise multiplier (processor seconds), by rate and steps")
+    rates, numbers = (1e-4, 0.01, 0.5, 1.0), (1, 100, 10**5)
+    print(" " * 16 + "".join(f"{f'{rate:g} x {steps}':>18}" for rate, steps in itertools.product(rates, numbers)))
+    slowest = 0.0
+    for epsilon, delta in itertools.product((0.01, 0.1, 1.0, 10.0), (1e-3, 1e-6, 1e-12)):
+        row = []
+        for rate, steps in itertools.product(rates, numbers):
+            start = time.process_time()
+            found = least_noise_multiplier(epsilon, delta, rate, steps)
+            seconds = time.process_time() - start
+            slowest = max(slowest, seconds)
+            row.append(f"{found:.5g} ({seconds:.2f})")
+        print(f"({epsilon:g}, {delta:g})".ljust(16) + "".join(f"{entry:>18}" for entry in row), flush=True)
+    print(f"  slowest: {slowest:.2f} s")
+
+
 def main() -> None:
     shape = np.geomspace(1e-3, 1, 1000)
     loss = Loss(shape / shape.sum() * 10)
@@ -94,13 +122,14 @@ def main() -> None:
     print(f"  inid certified epsilon(1e-6) {1e3 * epsilon_seconds:8.1f} ms  [{epsilon[0]:.7f}, {epsilon[1]:.7f}]")
 
     step = Subsampled(Loss(mu=1.0), 0.01, 1000)
-    seconds, epsilon = median(lambda: epsilon_bounds(step, 1e-5), 3)
+    seconds, upper = median(lambda: certified_epsilon(step, 1e-5), 3)
     print("1000 subsampled Gaussian steps, rate 0.01, mu 1, delta 1e-5")
-    print(f"  inid certified               {1e3 * seconds:8.1f} ms  [{epsilon[0]:.6f}, {epsilon[1]:.6f}]")
+    print(f"  inid certified               {1e3 * seconds:8.1f} ms  {upper:.6f}")
     other = peer_subsampled()
     if other is not None:
         print(f"  dp_accounting                {1e3 * other[0]:8.1f} ms  {other[1]:.6f}")
         print(f"  ratio: {other[0] / seconds:.1f}x faster")
+    calibrations()
 
 
 if __name__ == "__main__":

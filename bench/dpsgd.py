@@ -1,8 +1,8 @@
-"""Private training: one step of ResNet-20 with GroupNorm on a CPU, batch 64, beside the non-private step and Opacus.
+"""Private training on a CPU beside the non-private step and Opacus: ResNet-20 with GroupNorm, and a small transformer.
 
-Prints the table of docs/dpsgd.md. One thread each, and the CPU time of the process rather than the clock's, since other
-work on the machine would show in the latter; repetitions are interleaved, and medians compared. Opacus lives in an
-environment of its own: set INID_BENCH_PYTHON to an interpreter that can import it. It runs in the same rounds, in a
+Prints the tables of docs/dpsgd.md. One thread each, and the CPU time of the process rather than the clock's, since
+other work on the machine would show in the latter; repetitions are interleaved, and medians compared. Opacus lives in
+an environment of its own: set INID_BENCH_PYTHON to an interpreter that can import it. It runs in the same rounds, in a
 process that waits for its turn, and its ratio is to the non-private step of its own process.
 """
 
@@ -18,9 +18,10 @@ from pathlib import Path
 ROUNDS, BATCH, CLASSES = 15, 64, 10
 EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "cifar10.py"
 
-# What both processes need: the network of the example, the same batch, and a step that is not private. The example
-# imports inid, which the peers' environment does not have: only the two classes are taken from it.
-COMMON = """
+# What both processes need: a network, the same batch, and a step that is not private. The example imports inid, which
+# the peers' environment does not have: only the two classes are taken from it.
+NETWORKS = {
+    "resnet": """
 import ast, sys, time
 from pathlib import Path
 import torch
@@ -32,12 +33,31 @@ tree.body = [node for node in tree.body if isinstance(node, ast.ClassDef) and no
 exec(compile(tree, sys.argv[1], "exec"))
 torch.manual_seed(0)
 x, y = torch.randn(64, 3, 32, 32), torch.randint(0, 10, (64,))
+network = ResNet20
+def losses(output, y):
+    return functional.cross_entropy(output, y, reduction="none")
+""",
+    "transformer": """
+import sys, time
+import torch
+torch.set_num_threads(1)
+sys.path.insert(0, ".")
+from bench.transformer import Transformer, losses
+torch.manual_seed(0)
+tokens = torch.randint(0, 1000, (32, 65))
+x, y = tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()
+def network():
+    return Transformer(tokens=1000, width=128, layers=2, heads=4, length=64)
+""",
+}
+
+COMMON = """
 def plain():
-    model = ResNet20()
+    model = network()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     def step():
         optimizer.zero_grad()
-        functional.cross_entropy(model(x), y).backward()
+        losses(model(x), y).mean().backward()
         optimizer.step()
     return step
 def serve(cases):
@@ -55,15 +75,15 @@ OURS = (
 from torch.utils.data import DataLoader, TensorDataset
 from inid import dpsgd
 def private(**options):
-    model = ResNet20()
+    model = network()
     training = dpsgd.make_private(
         module=model, optimizer=torch.optim.SGD(model.parameters(), lr=0.1), noise_multiplier=1.0,
-        data_loader=DataLoader(TensorDataset(x, y), batch_size=64), **options,
+        data_loader=DataLoader(TensorDataset(x, y), batch_size=len(x)), **options,
     )
     def step():
-        for images, labels in training.data_loader:  # the rate is 1: one batch of 64
+        for batch in training.data_loader:  # the rate is 1: one batch of all
             training.optimizer.zero_grad()
-            functional.cross_entropy(model(images), labels).backward()
+            losses(model(batch[0]), batch[1]).mean().backward()
             training.optimizer.step()
     return step
 serve({
@@ -83,25 +103,40 @@ THEIRS = (
 import warnings
 warnings.simplefilter("ignore")
 from opacus import GradSampleModule
-from opacus.optimizers import DPOptimizer, DPPerLayerOptimizer
-def private(kind, bound):
-    model = GradSampleModule(ResNet20())
+from opacus.grad_sample import GradSampleModuleFastGradientClipping
+from opacus.optimizers import DPOptimizer, DPOptimizerFastGradientClipping, DPPerLayerOptimizer
+from opacus.utils.fast_gradient_clipping_utils import DPTensorFastGradientClipping
+def private(kind, bound, wrap=GradSampleModule):
+    model = wrap(network())
     optimizer = kind(
         torch.optim.SGD(model.parameters(), lr=0.1), noise_multiplier=1.0, max_grad_norm=bound(model),
-        expected_batch_size=64, loss_reduction="mean",
+        expected_batch_size=len(x), loss_reduction="mean",
     )
     def step():
         optimizer.zero_grad()
-        functional.cross_entropy(model(x), y).backward()
+        each = losses(model(x), y)
+        if wrap is GradSampleModule:
+            each.mean().backward()
+        else:
+            DPTensorFastGradientClipping(model, optimizer, each, "mean").backward()
         optimizer.step()
     return step
 serve({
     "plain": plain(),
     "flat": private(DPOptimizer, lambda model: 1.0),
     "per_layer": private(DPPerLayerOptimizer, lambda model: [0.1 for _ in model.parameters()]),
+    "ghost": private(DPOptimizerFastGradientClipping, lambda model: 1.0, GradSampleModuleFastGradientClipping),
 })
 """
 )
+
+CASES = ("plain", "global", "per_layer", "adaptive", "elementwise", "exact")
+PEERS = ("plain", "flat", "per_layer", "ghost")
+WORDS = {
+    "resnet": f"ResNet-20 with GroupNorm, batch {BATCH}",
+    "transformer": "A transformer of two layers, 128 wide, 1,000 tokens, 32 sequences of 64",
+}
+TARGETS = {"resnet": 1.6, "transformer": 1.6}
 
 
 class Child:
@@ -123,11 +158,9 @@ class Child:
 
 def measured(ours: Child, theirs: Child | None) -> dict[tuple[str, str], float]:
     """Median milliseconds per step, all cases in turn, round after round."""
-    cases: list[tuple[str, str, Callable[[str], float]]] = [
-        ("inid", name, ours.step) for name in ("plain", "global", "per_layer", "adaptive", "elementwise", "exact")
-    ]
+    cases: list[tuple[str, str, Callable[[str], float]]] = [("inid", name, ours.step) for name in CASES]
     if theirs is not None:
-        cases += [("Opacus 1.6", name, theirs.step) for name in ("plain", "flat", "per_layer")]
+        cases += [("Opacus 1.6", name, theirs.step) for name in PEERS]
     times: dict[tuple[str, str], list[float]] = {(who, name): [] for who, name, _ in cases}
     for _ in range(ROUNDS):
         for who, name, step in cases:
@@ -179,25 +212,32 @@ def tiny() -> None:
     print(f"\nImages of 4 x 4, batch 8: {private:.1f} ms private, {plain:.1f} ms non-private")
 
 
-def main() -> None:
-    ours, theirs = Child(sys.executable, OURS), None
-    python = os.environ.get("INID_BENCH_PYTHON")
-    if python and subprocess.run([python, "-c", "import opacus"], capture_output=True, check=False).returncode == 0:
-        theirs = Child(python, THEIRS)
-    else:
-        print("Opacus: skipped, INID_BENCH_PYTHON names no interpreter that has it.")
+def compared(network: str, python: str | None) -> None:
+    """The table of one network."""
+    ours = Child(sys.executable, NETWORKS[network] + OURS)
+    theirs = None if python is None else Child(python, NETWORKS[network] + THEIRS)
     found = measured(ours, theirs)
-    print(f"ResNet-20 with GroupNorm, batch {BATCH}, one thread, CPU time, medians of {ROUNDS} interleaved rounds\n")
+    print(f"\n{WORDS[network]}, one thread, CPU time, medians of {ROUNDS} interleaved rounds\n")
     print("| | ms per step | ratio to the non-private step |\n| --- | --- | --- |")
     for (who, name), milliseconds in found.items():
         print(f"| {who}, {name} | {milliseconds:.0f} | {milliseconds / found[who, 'plain']:.2f} |")
     ratio = found["inid", "per_layer"] / found["inid", "plain"]
-    print(f"\nper-layer: {ratio:.2f} times the non-private step (target 1.8)")
+    print(f"\nper-layer: {ratio:.2f} times the non-private step (target {TARGETS[network]})")
     if theirs is not None:
-        beside = found["Opacus 1.6", "per_layer"] / found["inid", "per_layer"]
-        print(f"Opacus' per-layer step takes {beside:.2f} times as long as ours (target: more than 1)")
+        for name in PEERS[1:]:
+            beside = found["Opacus 1.6", name] / found["inid", "per_layer"]
+            print(f"Opacus' step ({name}) takes {beside:.2f} times as long as ours per layer (target: more than 1)")
         theirs.close()
     ours.close()
+
+
+def main() -> None:
+    python = os.environ.get("INID_BENCH_PYTHON")
+    known = python and subprocess.run([python, "-c", "import opacus"], capture_output=True, check=False).returncode == 0
+    if not known:
+        print("Opacus: skipped, INID_BENCH_PYTHON names no interpreter that has it.")
+    for network in NETWORKS:
+        compared(network, python if known else None)
     tiny()
 
 

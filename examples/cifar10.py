@@ -191,18 +191,17 @@ def train(options: argparse.Namespace) -> dict[str, object]:
 
 
 def _epoch(model: nn.Module, private: dpsgd.PrivateTraining, schedule: object, options: argparse.Namespace) -> float:
-    total, count = torch.zeros((), device=options.device), 0
+    total, count, drawn = torch.zeros((), device=options.device), 0, private.data_loader.drawn
     for x, y in private.data_loader:
         private.optimizer.zero_grad()
         with torch.autocast(x.device.type, dtype=torch.bfloat16, enabled=options.bf16):
-            loss = functional.cross_entropy(model(x), y)
-        loss.backward()
+            losses = functional.cross_entropy(model(x), y, reduction="none")
+        losses.mean().backward()  # over the rows of a physical batch, whose number is public
         private.optimizer.step()
-        if private.data_loader.drawn.complete:
+        if drawn.complete:
             schedule.step()
-        if len(y):
-            total += loss.detach()
-            count += 1
+        total += torch.where(drawn.mask.to(x.device), losses.detach(), 0).sum()  # without padding
+        count += drawn.examples
     return float(total) / max(count, 1)
 
 
@@ -256,7 +255,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     add = parser.add_argument
     add("--epochs", type=int, default=100, help="how often to go over the images")
     add("--batch-size", type=int, default=1000, help="expected; batches are Poisson samples")
-    add("--max-physical-batch-size", type=int, default=None, help="the most examples to hold at a time")
+    add("--max-physical-batch-size", type=int, default=None, help="how many rows the network sees at a time")
     add("--epsilon", type=float, default=8.0, help="what the run may cost")
     add("--delta", type=float, default=1e-5, help="what the run may cost")
     add("--noise-multiplier", type=float, default=None, help="instead of --epsilon")

@@ -69,7 +69,7 @@ REFUSED = {
     "one dimension": X[:, 0] * SECRET,
     "three dimensions": X[None] * SECRET,
     "masked": np.ma.array(X * SECRET, mask=X > 0.5),
-    "sparse": sparse.csr_array(X * SECRET),
+    "sparse and complex": sparse.csr_array(X * SECRET * 1j),
     "text": np.full((ROWS, 2), str(SECRET)),
     "text of any length": np.full((ROWS, 2), str(SECRET)).astype(np.dtypes.StringDType()),
     "text among objects": entry(str(SECRET)),

@@ -236,6 +236,27 @@ def test_a_result_by_name_of_a_ledger_is_a_clear_error() -> None:
         inid.release([1.0], plan(), ledger="budget.db")  # type: ignore[arg-type]
 
 
+def test_a_ledger_of_version_0_1_0_opens_proves_its_history_and_takes_plans(tmp_path: Path) -> None:
+    """Written by that version: order 9.3558, and a label with a line break. Steps on samples and parts are refused."""
+    path = tmp_path / "old.db"
+    with sqlite3.connect(path) as connection:
+        connection.executescript((Path(__file__).parents[1] / "records" / "ledger_0_1_0.sql").read_text())
+    connection.close()
+    step = inid.plan(inid.Sensitivity.box([1.0]), inid.GaussianDP(0.01), mechanism="gaussian")
+    with Ledger.open(path, total=inid.ApproxDP(3.0, 1e-6)) as ledger:
+        records = ledger.history()
+        assert [inid.verify_record(record).promise for record in records] == [record.promise for record in records]
+        assert records[1].label == "two\\nlines"
+        ledger.charge(step)
+        with pytest.raises(inid.BudgetError, match="whole orders only"):
+            ledger.charge(inid.subsample(step, rate=0.1, steps=10))
+        with pytest.raises(inid.BudgetError, match="without a currency"):
+            ledger.part("1/3")
+    with Ledger.open(path, total=inid.ApproxDP(3.0, 1e-6), name="new", currency="renyi") as ledger:
+        ledger.charge(inid.subsample(step, rate=0.1, steps=10))
+        ledger.charge(inid.plan(inid.Sensitivity.box([1.0]), ledger.part("1/3")))
+
+
 def test_settings_of_a_later_version_are_not_half_read() -> None:
     """What this version does not know may be a restriction: such a ledger does not open."""
     from inid.accounting.settings import Settings

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import inid
 from inid import learn
-from inid.learn import coordinate_descent, moment_sources, pca, second_moments, smoothness
+from inid.learn import column_moments, coordinate_descent, moment_sources, pca, scaling, second_moments, smoothness
 from inid.learn.clipped_gradients import (
     FEATURE_BITS,
     Gradients,
@@ -254,3 +254,48 @@ def test_sums_depend_neither_on_the_order_of_the_records_nor_on_the_path(loss):
         seen.append(sums)
     assert all(sums == seen[0] for sums in seen)
     assert len(set(seen[0])) > 20
+
+
+@FEW
+@given(st.data(), RELATIONS, st.sampled_from(["lasso", "logistic", "scaler"]), st.booleans())
+def test_sums_and_squares_of_columns_move_by_at_most_the_planned_box(data, relation, kind, intercept):
+    """Both as an estimator of their own and as the first part of a descent; with the number of rows where it counts."""
+    X, other = data.draw(neighbours(2))
+    lower, upper = data.draw(intervals(2))
+    common = {"budget": BUDGET, "neighbours": relation}
+    descent = common | {"bounds_X": (lower, upper), "passes": 1, "fit_intercept": intercept}
+    model = {
+        "lasso": lambda: learn.PrivateLasso(solver="coordinate_descent", bounds_y=(-1, 1), **descent),
+        "logistic": lambda: learn.PrivateLogisticRegression(classes=(0, 1), **descent),
+        "scaler": lambda: learn.PrivateStandardScaler(bounds=(lower, upper), **common),
+    }[kind]()
+    seen = []
+
+    def watched(values, units, *, count):
+        seen.append((units, count))
+        return column_moments.exact_columns(values, units, count=count)
+
+    module = scaling if kind == "scaler" else coordinate_descent
+    with patch.object(module, "exact_columns", watched):
+        model.fit(X, np.zeros(len(X)))
+    (units, count), *_ = seen
+    limits = model.plan_.sensitivity.limits
+    first = 0 if kind == "scaler" else 2 + intercept
+    planned = limits[first : first + 4 + count]
+    rows = other if relation == "replace" else np.delete(X, 0, axis=0)
+    moved = np.subtract(*(column_moments.exact_columns(one, units, count=count) for one in (X, rows)))
+    assert (np.abs(moved) <= planned).all()
+    if relation == "add_remove":
+        assert limits[-1] == 1.0  # the number of rows
+
+
+@pytest.mark.parametrize("relation", ["zero_out", "add_remove", "replace"])
+def test_corner_rows_attain_the_box_of_sums_and_squares(relation):
+    """Brute force over corners and 0: the set holds every change, and none of its sides is too long."""
+    units = Units.of(np.zeros(2), np.full(2, 4.0), 10, centre=True, scale=True)
+    rows = np.array([[a, b] for a in (-9.0, 0.0, 1.0, 2.0, 4.0) for b in (0.0, 2.0, 9.0)])
+    secret = relation == "add_remove"
+    alone = np.array([column_moments.exact_columns(row[None], units, count=secret) for row in rows])
+    moved = alone[:, None] - alone[None] if relation == "replace" else alone
+    most = np.abs(moved).reshape(-1, moved.shape[-1]).max(axis=0)
+    np.testing.assert_array_equal(most, column_moments.column_sensitivity(2, relation).limits)

@@ -160,10 +160,12 @@ def test_examples_are_drawn_independently_with_the_rate():
     taken = []
     with unsafe_seed(77):
         while len(taken) < steps:
+            row = np.zeros(size)
             for (chosen,) in loader:
-                row = np.zeros(size)
-                row[chosen.numpy()] = 1
-                taken.append(row)
+                row[chosen[loader.drawn.mask].numpy()] = 1
+                if loader.drawn.complete:
+                    taken.append(row)
+                    row = np.zeros(size)
     table = np.array(taken[:steps])
     total = int(table.sum())
     assert stats.binomtest(total, size * steps, rate).pvalue > REJECT_BELOW

@@ -195,6 +195,8 @@ def proof_of(composition: Composition, stored: object) -> CompositionProof:
         raise RecordError("a composition's certificate must hold its costs.")
     known = [currency for currency in get_args(Currency) if currency in stored["costs"]]
     order = None if stored.get("order") is None else read(stored["order"])
+    if order is not None and order.denominator != 1 and sampled(composition.loss):
+        raise RecordError("steps on a sample are charged at whole Renyi orders only: the record was changed.")
     try:
         proof = _proof(composition, tuple(known), order)
     except ArgumentError as error:

@@ -23,6 +23,7 @@ A composition costs the sum over its releases and steps (`loss_costs`). A step o
     renyi       the sum over k of C(a, k) (1-q)^(a-k) q^k E t^k (`inid.curves.renyi`), for whole orders a only
 """
 
+import math
 from collections.abc import Iterable
 from fractions import Fraction
 
@@ -140,11 +141,12 @@ def _part_cost(part: Loss | Subsampled, currency: Currency, order: Fraction | No
 
 def _step_renyi(one: Loss, rate: float, order: Fraction, simple: Fraction) -> Fraction:
     """The Renyi divergence of one release or of one step on a sample; `simple` bounds it too."""
+    whole = math.ceil(order)  # divergences grow with the order, so the next whole one bounds those before it
     try:
         if rate < 1 and not one.ratios.size and one.mu:
-            return min(simple, renyi_subsampled_gaussian(int(order), one.mu, _rational(rate)))
+            return min(simple, renyi_subsampled_gaussian(whole, one.mu, _rational(rate)))
         if rate < 1:
-            return min(simple, Fraction(renyi(Subsampled(one, rate, 1), float(order))))
+            return min(simple, Fraction(renyi(Subsampled(one, rate, 1), float(whole))))
         return min(simple, Fraction(renyi(one, float(order)))) if one.ratios.size else simple
     except ArgumentError:  # an order or a ratio beyond what is computed; the simple bound has no such limit
         return simple

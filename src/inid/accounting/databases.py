@@ -217,8 +217,8 @@ class SqliteStore(DatabaseStore):
         """Make a file with tables and no ledger, whole from the first moment that it can be seen.
 
         The tables are made in a file beside it, which is then linked to its name; a link never replaces a file that
-        somebody else made meanwhile. Where the file system has no links the bytes are copied: a crash in between leaves
-        part of a file, which is refused.
+        somebody else made meanwhile, and the first commit that follows syncs the folder. Where the file system has no
+        links the bytes are copied: a crash in between leaves part of a file, which is refused.
         """
         target = self.path.resolve()
         aside = target.with_name(f".{target.name}.{secrets.token_hex(8)}.new")

@@ -66,9 +66,12 @@ class History:
             raise RecordError(f"charge {shown(row.number)} is missing, changed or half written")
         sums = added(self.sums, amounts_from_text(row.cost, terms.currencies))
         longer = replace(self, rows=row.number, sums=sums, digest=row.digest)
-        if is_lease(row):
-            return replace(longer, steps=self._leased(row))
-        steps = charged_steps(row.plan)
+        try:
+            if is_lease(row):
+                return replace(longer, steps=self._leased(row))
+            steps = charged_steps(row.plan)
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise RecordError(f"row {row.number} does not parse") from None
         if steps is None:
             return replace(longer, charges=self.charges + 1)
         state = {row.number: Steps(steps, 0, row.digest)}

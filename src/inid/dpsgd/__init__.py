@@ -14,7 +14,9 @@ from inid.dpsgd.accountant import Accountant, Segment, noise_multiplier_for
 from inid.dpsgd.adaptive import Adaptive
 from inid.dpsgd.make_private import PrivateTraining, make_private
 from inid.dpsgd.optimizer import PrivateOptimizer
+from inid.dpsgd.per_example_loss import per_example_loss
 from inid.dpsgd.poisson_loader import PoissonLoader
+from inid.dpsgd.validation import fix, validate
 
 __all__ = [
     "Accountant",
@@ -23,6 +25,9 @@ __all__ = [
     "PrivateOptimizer",
     "PrivateTraining",
     "Segment",
+    "fix",
     "make_private",
     "noise_multiplier_for",
+    "per_example_loss",
+    "validate",
 ]

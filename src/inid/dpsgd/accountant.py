@@ -1,9 +1,12 @@
 """What a training run has cost so far."""
 
+import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
+
+from scipy.optimize import brentq
 
 from inid import arguments
 from inid.accounting import Composition, compose, subsample
@@ -11,7 +14,7 @@ from inid.curves import least_noise_multiplier
 from inid.errors import ArgumentError, BudgetError, RecordError
 from inid.planning import plan
 from inid.promises import ApproxDP, GaussianDP, PureDP
-from inid.sets import Sensitivity
+from inid.sets import Neighbours, Sensitivity
 
 __all__ = ["Accountant", "Mechanism", "Segment", "noise_multiplier_for"]
 
@@ -30,12 +33,15 @@ class Segment:
         noise_multiplier: 1/mu of a step on the whole data (Gaussian) or 1/epsilon (Laplace).
         sample_rate: The probability with which an example takes part in a step.
         steps: How many steps.
+        neighbours: "zero_out" where the number of examples is public (a rate of batch size / number), "add_remove"
+            where rate and steps were stated without it.
     """
 
     mechanism: Mechanism
     noise_multiplier: float
     sample_rate: float
     steps: int
+    neighbours: Neighbours = "zero_out"
 
     def composition(self) -> Composition:
         """The privacy of these steps.
@@ -43,7 +49,7 @@ class Segment:
         A Laplace step with pure epsilon e is accounted as a single coordinate of ratio e: among all ratios of the same
         sum that is the worst (the curve is Schur-convex in the ratios, E5), so it covers every clipping and allocation.
         """
-        alone = Sensitivity.box([1.0])
+        alone = Sensitivity.box([1.0], neighbours=self.neighbours)
         if self.mechanism == "gaussian":
             step = plan(alone, GaussianDP(mu=1 / self.noise_multiplier), mechanism="gaussian")
         else:
@@ -80,9 +86,17 @@ class Accountant:
         """How many steps were taken."""
         return sum(segment.steps for segment in self._history)
 
-    def step(self, *, mechanism: Mechanism, noise_multiplier: float, sample_rate: float, private: bool = True) -> None:
+    def step(
+        self,
+        *,
+        mechanism: Mechanism,
+        noise_multiplier: float,
+        sample_rate: float,
+        neighbours: Neighbours = "zero_out",
+        private: bool = True,
+    ) -> None:
         """Count one step."""
-        one = Segment(mechanism, noise_multiplier, sample_rate, 1)
+        one = Segment(mechanism, noise_multiplier, sample_rate, 1, neighbours)
         self.private = self.private and private
         if self._history and replace(self._history[-1], steps=1) == one:
             self._history[-1] = replace(one, steps=self._history[-1].steps + 1)
@@ -106,7 +120,7 @@ class Accountant:
         if not self._history:
             raise ArgumentError("no step has been taken yet, so there is nothing to account for: train first.")
         self._warn_of_test_noise()
-        return compose(*(segment.composition() for segment in self._history))
+        return _composed(self._history)
 
     def _warn_of_test_noise(self) -> None:
         if not self.private and not self._warned:
@@ -122,14 +136,15 @@ class Accountant:
         return {
             "inid_accountant": _VERSION,
             "private": self.private,
-            "history": [[s.mechanism, s.noise_multiplier, s.sample_rate, s.steps] for s in self._history],
+            "history": [[s.mechanism, s.noise_multiplier, s.sample_rate, s.steps, s.neighbours] for s in self._history],
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on counting from a record.
 
         Raises:
-            RecordError: The record does not parse, or has counted less than this accountant; the count is as it was.
+            RecordError: The record does not parse, or does not begin with what this accountant has counted; the count
+                is as it was.
         """
         if not isinstance(state, Mapping) or state.get("inid_accountant") != _VERSION:
             raise RecordError("the record is not an accountant's of this version: pass what state_dict() returned.")
@@ -138,10 +153,10 @@ class Accountant:
             private = bool(state["private"])
         except (KeyError, TypeError, ArgumentError) as error:
             raise RecordError("the accountant's record is damaged: pass what state_dict() returned.") from error
-        if sum(segment.steps for segment in history) < self.steps:
+        if not _begins_with(history, self._history):
             raise RecordError(
-                f"the record has counted fewer steps than the {self.steps} of this run: what was spent stays spent. "
-                "Load it into a freshly made optimizer, and keep the larger count."
+                f"the record does not begin with the {self.steps} steps that this accountant has counted: what was "
+                "spent stays spent. Load a record of this run that has gone further, or load into a fresh accountant."
             )
         self._history, self.private = history, private and (self.private or not self._history)
 
@@ -150,7 +165,33 @@ class Accountant:
         return f"<Accountant: {self.steps} steps{mark}>"
 
 
-def _segment(mechanism: object, noise_multiplier: object, sample_rate: object, steps: object) -> Segment:
+def _begins_with(history: Sequence[Segment], first: Sequence[Segment]) -> bool:
+    """Whether the steps of a history begin with those of another."""
+    if not first:
+        return True
+    at = len(first) - 1
+    return (
+        len(history) > at
+        and list(history[:at]) == list(first[:at])
+        and replace(history[at], steps=1) == replace(first[at], steps=1)
+        and (history[at].steps >= first[at].steps if len(history) == len(first) else history[at] == first[at])
+    )
+
+
+def _composed(history: Sequence[Segment]) -> Composition:
+    """The privacy of several stretches of steps.
+
+    Where they mix relations it is that of "zero_out": data sets that differ by one example becoming nothing differ by
+    one example removed, once those that are nothing are dropped.
+    """
+    one = len({segment.neighbours for segment in history}) == 1
+    parts = history if one else [replace(segment, neighbours="zero_out") for segment in history]
+    return compose(*(segment.composition() for segment in parts))
+
+
+def _segment(
+    mechanism: object, noise_multiplier: object, sample_rate: object, steps: object, neighbours: object = "zero_out"
+) -> Segment:
     cure = "pass what state_dict() returned"
     name: Mechanism = (
         "laplace" if arguments.choice("mechanism", mechanism, ("gaussian", "laplace")) == "laplace" else "gaussian"
@@ -159,13 +200,32 @@ def _segment(mechanism: object, noise_multiplier: object, sample_rate: object, s
     rate = arguments.real("sample_rate", sample_rate, above=0, cure=cure)
     if not rate <= 1:
         raise ArgumentError(f"sample_rate must be at most 1, got {rate!r}: {cure}.")
-    return Segment(name, multiplier, rate, arguments.integer("steps", steps, least=1, cure=cure))
+    relation: Neighbours = (
+        "add_remove"
+        if arguments.choice("neighbours", neighbours, ("zero_out", "add_remove")) == "add_remove"
+        else "zero_out"
+    )
+    return Segment(name, multiplier, rate, arguments.integer("steps", steps, least=1, cure=cure), relation)
 
 
 def noise_multiplier_for(
-    *, target_epsilon: float, target_delta: float, sample_rate: float, steps: int, mechanism: Mechanism = "gaussian"
+    *,
+    target_epsilon: float,
+    target_delta: float,
+    sample_rate: float,
+    steps: int,
+    mechanism: Mechanism = "gaussian",
+    accountant: Accountant | None = None,
 ) -> float:
     """The least noise multiplier (to one part in ten thousand) whose run costs at most (target_epsilon, target_delta).
+
+    Args:
+        target_epsilon: What the run may cost, with `target_delta`.
+        target_delta: See `target_epsilon`.
+        sample_rate: The probability with which an example takes part in a step.
+        steps: How many steps there are.
+        mechanism: The noise.
+        accountant: What was spent before and counts towards the target.
 
     Raises:
         ArgumentError: An argument is malformed.
@@ -178,10 +238,47 @@ def noise_multiplier_for(
     target = arguments.real("target_epsilon", target_epsilon, above=0, cure="pass the epsilon the run may cost")
     granted = ApproxDP(0.0, target_delta).delta
     run = _segment(mechanism, 1.0, sample_rate, steps)
+    before = () if accountant is None else accountant.history
+    if before and (spent := _composed(before).epsilon(granted)) >= target:
+        raise BudgetError(
+            f"the accountant has spent epsilon={spent:.6g} of {target:g} already: promise more, or pass a new "
+            "accountant for other data."
+        )
     found = least_noise_multiplier(target, granted, run.sample_rate, run.steps, run.mechanism)
+    if before:
+        found = _with_history(before, run, found, target, granted)
     if found > _MOST_NOISE:
         raise BudgetError(
             f"no noise multiplier up to {_MOST_NOISE:g} keeps {run.steps} steps at rate {run.sample_rate:g} within "
             f"epsilon={target:g}: train for fewer steps or promise more."
         )
     return found
+
+
+def _with_history(before: Sequence[Segment], run: Segment, least: float, target: float, delta: float) -> float:
+    """The least multiplier of a run that follows others, to one part in ten thousand; infinite beyond the largest.
+
+    Args:
+        before: What was spent.
+        run: The run.
+        least: What it would need alone.
+        target: What all may cost together.
+        delta: At which delta.
+    """
+
+    def cost(multiplier: float) -> float:
+        return _composed([*before, replace(run, noise_multiplier=multiplier)]).epsilon(delta)
+
+    low, high = least, 2 * least
+    while cost(high) > target:
+        low, high = high, 2 * high
+        if high > 2 * _MOST_NOISE:
+            return math.inf
+    if cost(low) <= target:
+        return low
+    # The curve is smooth: a root finder needs a third of the evaluations of bisection. What it finds is checked.
+    over = brentq(lambda at: math.log(cost(math.exp(at)) / target), math.log(low), math.log(high), xtol=2e-5)
+    found = math.exp(over)
+    while cost(found) > target:
+        found *= 1 + 5e-5
+    return min(found, high)

@@ -66,6 +66,8 @@ class Sums:
         flat: The sums of all groups, one after another.
         inside: How many examples were within their threshold, group by group.
         examples: How many examples have been added.
+        begun: Whether a backward has added anything, if only padding.
+        padding: True for the rows of the backward under way that are padding, which add and count nothing; or None.
     """
 
     def __init__(self, sizes: Sequence[Sequence[int]], dtype: torch.dtype, device: torch.device) -> None:
@@ -73,9 +75,20 @@ class Sums:
         self._starts = [0, *accumulate(sum(group) for group in sizes)]
         self._places: dict[tuple[int, int], Tensor] = {}
         self._norms: list[tuple[int, Tensor]] = []
+        self._numbers = torch.arange(0, device=device)
         self.flat = torch.zeros(self._starts[-1], dtype=dtype, device=device)
         self.inside = torch.zeros(len(sizes), dtype=torch.float64, device=device)
         self.examples = 0
+        self.begun = False
+        self.padding: Tensor | None = None
+
+    def begin(self, rows: int, examples: int) -> None:
+        """Begin a backward over `rows` rows, of which the first `examples` are examples and the rest padding."""
+        self.begun = True
+        self.examples += examples
+        if len(self._numbers) < rows:
+            self._numbers = torch.arange(rows, device=self.flat.device)
+        self.padding = self._numbers[:rows] >= examples
 
     def clear(self) -> None:
         """Forget everything."""
@@ -83,19 +96,21 @@ class Sums:
         self.inside.zero_()
         self._norms.clear()
         self.examples = 0
+        self.begun = False
 
     def add_group(self, at: int, rows: GroupRows, scale: float, rule: Rule) -> None:
         """Clip the rows of one group, each times `scale`, and add them."""
         if rule.bounds is not None:
             for place, own in self._pieces(at, rows):
                 exact = None if rule.quanta is None else rule.quanta[at]
-                place.add_(_held(own, scale, rule.bounds[at], exact, place.dtype))
+                place.add_(_held(own, scale, rule.bounds[at], exact, place.dtype, self.padding))
             return
         pieces, norms = _measured(self._pieces(at, rows), rule.norm)
         if rule.counts:
             self._norms.append((at, norms))
         limit = rule.thresholds[at] * (1 - rule.margin)
-        _add(pieces, _shares(norms, limit / scale), limit, None if rule.quanta is None else rule.quanta[at])
+        shares = self._of_examples(_shares(norms, limit / scale))
+        _add(pieces, shares, limit, None if rule.quanta is None else rule.quanta[at])
 
     def add_all(self, groups: dict[int, GroupRows], scale: float, rule: Rule) -> None:
         """Clip the whole to the rule's total, then what is left of every group to its own threshold, and add them.
@@ -108,7 +123,7 @@ class Sums:
         measured = {at: _measured(self._pieces(at, rows), rule.norm) for at, rows in groups.items()}
         whole = rule.total * (1 - rule.margin)
         length = torch.linalg.vector_norm(torch.stack([norms for _, norms in measured.values()]), ord=rule.norm, dim=0)
-        first = _shares(length, whole / scale).mul_(whole)
+        first = self._of_examples(_shares(length, whole / scale).mul_(whole))
         for at, (pieces, norms) in measured.items():
             # Infinitely long parts of an example are left out: infinity times zero is not a number.
             left = (first * norms).nan_to_num_(nan=0.0)
@@ -124,8 +139,13 @@ class Sums:
             limits = [rule.thresholds[at] / scale for at in groups]
             norms = torch.stack([own for _, own in self._norms])
             within = norms <= torch.tensor(limits, dtype=norms.dtype, device=norms.device)[:, None]
+            within = within if self.padding is None else within & ~self.padding
             self.inside.index_add_(0, torch.tensor(groups, device=norms.device), within.sum(1, dtype=torch.float64))
             self._norms.clear()
+
+    def _of_examples(self, shares: Tensor) -> Tensor:
+        """The shares with 0 for padding; rows are finite by now, so that 0 times a row is 0."""
+        return shares if self.padding is None else shares.masked_fill_(self.padding, 0.0)
 
     def _pieces(self, at: int, rows: GroupRows) -> Pieces:
         """Where each parameter's rows go; on a GPU short rows that lie side by side become one, to launch less."""
@@ -173,10 +193,13 @@ def _summed(own: Rows, work: Callable[[Tensor], Tensor]) -> Tensor:
     return own.arranged(work(own.rows)) if isinstance(own, Dense) else work(own.dense())
 
 
-def _held(own: Rows, scale: float, bound: float, quantum: float | None, kind: torch.dtype) -> Tensor:
-    """The sum of the rows times `scale`, every entry held to a bound."""
+def _held(
+    own: Rows, scale: float, bound: float, quantum: float | None, kind: torch.dtype, padding: Tensor | None
+) -> Tensor:
+    """The sum of the rows times `scale`, every entry held to a bound, without padding."""
 
     def work(rows: Tensor) -> Tensor:
+        rows = rows if padding is None else rows.masked_fill(padding[:, None], 0.0)
         if quantum is None and kind == torch.float32 and gpu_kernels.usable(rows, rows.shape[0]):
             return gpu_kernels.held_sum(rows, scale, _below(bound))
         scaled = (rows if rows.dtype == torch.float64 else rows.float()) * scale

@@ -1,13 +1,16 @@
 """Data parallel training: every process clips its own examples, the sums are added, noise is drawn once."""
 
 from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor, distributed, nn
 
-from inid.errors import ArgumentError
+from inid.errors import ArgumentError, InidError
 
 __all__ = ["Processes"]
+
+Result = TypeVar("Result")
 
 
 class Processes:
@@ -49,6 +52,21 @@ class Processes:
         if self.world > 1:
             distributed.all_reduce(tensor)
         return tensor
+
+    def on_first(self, work: Callable[[], Result]) -> Result:
+        """What a function returns, or raises, in the first process: for all of them."""
+        if self.world == 1:
+            return work()
+        outcome: list[Any] = [None]
+        if self.rank == 0:
+            try:
+                outcome = [work()]
+            except InidError as error:
+                outcome = [error]
+        distributed.broadcast_object_list(outcome, 0)
+        if isinstance(outcome[0], InidError):
+            raise outcome[0]
+        return cast("Result", outcome[0])
 
     def once(self, make: Callable[[], Tensor], like: Tensor) -> Tensor:
         """What the first process makes, for all of them: noise is drawn once."""

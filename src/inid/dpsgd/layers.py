@@ -13,7 +13,7 @@ from torch.nn import functional
 from inid.dpsgd import gpu_kernels
 from inid.dpsgd.gradient_rows import Dense, Outer, Rows, Spread
 
-__all__ = ["Formula", "formula_of", "has_batch"]
+__all__ = ["Formula", "apart", "formula_of", "linear_rows", "rows_of", "takes_positions"]
 
 Formula = Callable[[nn.Module, Tensor, Tensor], dict[str, Rows]]
 Sizes = tuple[int, ...]
@@ -26,11 +26,11 @@ def formula_of(layer: nn.Module) -> Formula | None:
     (True, True)
     """
     # A subclass may compute something else, and so may a layer whose weight is made from other parameters.
-    found = _FORMULAS.get(type(layer))
+    found = _transposed_linear if _is_transposed_linear(layer) else _FORMULAS.get(type(layer))
     plain = set(layer._parameters) <= {"weight", "bias"} and not any(layer.children())  # noqa: SLF001 - no other way
-    # A hook or a replaced forward may change what the layer computes.
-    touched = bool(layer._forward_hooks) or "forward" in vars(layer)  # noqa: SLF001 - the same
-    if found is None or not plain or touched or not isinstance(getattr(layer, "weight", None), nn.Parameter):
+    # A replaced forward may compute something else; hooks run around the forward, where autograd sees them.
+    replaced = getattr(layer.forward, "__func__", None) is not type(layer).forward
+    if found is None or not plain or replaced or not isinstance(getattr(layer, "weight", None), nn.Parameter):
         return None
     if isinstance(layer, (nn.Conv1d, nn.Conv2d)) and layer.padding_mode != "zeros":
         return None
@@ -39,28 +39,60 @@ def formula_of(layer: nn.Module) -> Formula | None:
     return found
 
 
-def has_batch(layer: nn.Module, inputs: Tensor) -> bool:
-    """Whether a layer with a formula takes the first dimension of its input for the examples.
+def apart(layer: nn.Module, examples: int, *tensors: Tensor) -> tuple[Tensor, ...]:
+    """Inputs and gradients of a layer with the examples by themselves in front, where it takes positions behind them.
 
-    Some layers also take a single example without that dimension, and would mix a batch that looks like one.
-
-    >>> layer = nn.Conv1d(3, 4, 2)
-    >>> has_batch(layer, torch.zeros(3, 3, 5)), has_batch(layer, torch.zeros(3, 5))
-    (True, False)
+    >>> [tuple(each.shape) for each in apart(nn.Linear(2, 1), 3, torch.ones(6, 2), torch.ones(6, 1))]
+    [(3, 2, 2), (3, 2, 1)]
     """
-    if isinstance(layer, (nn.LayerNorm, nn.RMSNorm)):
-        return inputs.ndim > len(layer.normalized_shape)
-    wanted = _DIMENSIONS.get(type(layer))
-    return inputs.ndim == wanted if wanted else inputs.ndim > (not isinstance(layer, nn.Embedding))
+    several = tensors[0].shape[0] // examples
+    if several == 1 or not takes_positions(layer):
+        return tensors
+    return tuple(each.reshape(examples, several, *each.shape[1:]) for each in tensors)
+
+
+def rows_of(layer: nn.Module, formula: Formula, inputs: Tensor, gradients: Tensor, examples: int) -> dict[str, Rows]:
+    """The rows of a layer whose input has one or several entries per example in its first dimension.
+
+    >>> layer, x, g = nn.GroupNorm(1, 2), torch.ones(6, 2, 3), torch.ones(6, 2, 3)
+    >>> rows_of(layer, formula_of(layer), x, g, 3)["bias"].dense().tolist()
+    [[6.0, 6.0], [6.0, 6.0], [6.0, 6.0]]
+    """
+    rows = formula(layer, inputs, gradients)
+    if len(inputs) == examples:
+        return rows
+    return {name: Dense(own.dense().view(examples, len(inputs) // examples, -1).sum(1)) for name, own in rows.items()}
+
+
+def takes_positions(layer: nn.Module) -> bool:
+    """Whether a layer treats any number of dimensions between the first and its own as positions."""
+    return isinstance(layer, (nn.Linear, nn.Embedding, nn.LayerNorm, nn.RMSNorm)) or _is_transposed_linear(layer)
 
 
 def _linear(layer: nn.Module, inputs: Tensor, gradients: Tensor) -> dict[str, Rows]:
+    rows = {"weight": linear_rows(inputs, gradients)}
+    return rows if layer.bias is None else {**rows, "bias": _bias_rows(gradients)}
+
+
+def _transposed_linear(_layer: nn.Module, inputs: Tensor, gradients: Tensor) -> dict[str, Rows]:
+    """GPT-2's `Conv1D`: a linear layer whose weight is stored transposed."""
+    return {"weight": linear_rows(gradients, inputs), "bias": _bias_rows(gradients)}
+
+
+def _is_transposed_linear(layer: nn.Module) -> bool:
+    return type(layer).__name__ == "Conv1D" and type(layer).__module__ == "transformers.pytorch_utils"
+
+
+def linear_rows(inputs: Tensor, gradients: Tensor) -> Rows:
+    """The rows of the weight W of y = x W^T, over any number of positions."""
     if inputs.ndim == 2:
-        rows: dict[str, Rows] = {"weight": Outer(gradients, inputs)}
-        return rows if layer.bias is None else {**rows, "bias": Dense(gradients)}
+        return Outer(gradients, inputs)
     inputs, gradients = inputs.flatten(1, -2), gradients.flatten(1, -2)
-    rows = {"weight": Dense((gradients.mT @ inputs).flatten(1))}
-    return rows if layer.bias is None else {**rows, "bias": Dense(gradients.sum(1))}
+    return Dense((gradients.mT @ inputs).flatten(1))
+
+
+def _bias_rows(gradients: Tensor) -> Rows:
+    return Dense(gradients if gradients.ndim == 2 else gradients.flatten(1, -2).sum(1))
 
 
 def _convolution(layer: nn.Module, inputs: Tensor, gradients: Tensor) -> dict[str, Rows]:
@@ -167,5 +199,3 @@ _FORMULAS: dict[type[nn.Module], Formula] = {
     nn.RMSNorm: _rms_norm,
     nn.Embedding: _embedding,
 }
-
-_DIMENSIONS: dict[type[nn.Module], int] = {nn.Conv1d: 3, nn.Conv2d: 4, nn.InstanceNorm1d: 3, nn.InstanceNorm2d: 4}

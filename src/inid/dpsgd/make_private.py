@@ -1,23 +1,26 @@
 """make_private(): a model, an optimizer and a data loader become private together."""
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, cast
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
 from inid import arguments
-from inid.dpsgd.accountant import Accountant, Mechanism, noise_multiplier_for
+from inid.accounting import Ledger
+from inid.dpsgd.accountant import Accountant, Mechanism, Segment, noise_multiplier_for
 from inid.dpsgd.adaptive import Adaptive
+from inid.dpsgd.charged_run import ChargedRun
 from inid.dpsgd.clipped_sums import MARGIN, Clipping
 from inid.dpsgd.distributed import Processes
 from inid.dpsgd.optimizer import PrivateOptimizer
 from inid.dpsgd.parameter_groups import group_parameters, share_thresholds, total_threshold
-from inid.dpsgd.per_example_gradients import is_private
 from inid.dpsgd.poisson_loader import PoissonLoader
 from inid.dpsgd.step_noise import Allocation, Recipe, Source
 from inid.dpsgd.validation import check_module
+from inid.dpsgd.wrapped_forward import is_private
 from inid.errors import ArgumentError
 
 __all__ = ["PrivateTraining", "make_private"]
@@ -31,6 +34,11 @@ class PrivateTraining(NamedTuple):
     data_loader: PoissonLoader
     accountant: Accountant
 
+    @property
+    def noise_multiplier(self) -> float:
+        """1/mu (Gaussian) or 1/epsilon (Laplace) of one step before sampling."""
+        return self.optimizer.noise_multiplier
+
 
 def make_private(
     *,
@@ -41,6 +49,7 @@ def make_private(
     target_epsilon: float | None = None,
     target_delta: float | None = None,
     epochs: int | None = None,
+    steps: int | None = None,
     max_grad_norm: float | list[float] = 1.0,
     clipping: Clipping = "global",
     allocation: Allocation = "optimal",
@@ -51,22 +60,30 @@ def make_private(
     noise: Source = "torch",
     loss_reduction: Literal["mean", "sum"] = "mean",
     max_physical_batch_size: int | None = None,
+    pad_batches: bool = True,
+    neighbours: Literal["zero_out", "add_remove"] | None = None,
+    sample_rate: float | None = None,
+    example: Tensor | tuple[Any, ...] | Mapping[str, Any] | None = None,
     accountant: Accountant | None = None,
+    ledger: Ledger | None = None,
+    label: str = "private training",
 ) -> PrivateTraining:
     """Make training private: clip each example's gradient by groups, add the least noise that keeps the promise.
 
     Write the training loop as before (zero_grad, forward, backward, step), over the returned loader. Every step is a
-    release about a Poisson sample of the examples: neighbours differ by one example added or removed.
+    release about a Poisson sample of the examples. Neighbours differ by one example that becomes nothing: the number of
+    examples is public, since the sampling rate is made of it (see `neighbours`).
 
     Args:
-        module: The model; its layers must not mix examples. It gets hooks and stays the same object.
+        module: The model; its layers must not mix examples. It stays the same object, with a wrapped forward.
         optimizer: Any torch optimizer over the model's parameters.
         data_loader: A DataLoader with a batch_size: batch_size / len(dataset) is the sampling rate.
         noise_multiplier: 1/mu (Gaussian) or 1/epsilon (Laplace) of one step before sampling, the same for every
             clipping and allocation: equal multipliers are equal privacy. Or leave it out and pass the next three.
         target_epsilon: What the run may cost, with `target_delta`, after `epochs`.
         target_delta: See `target_epsilon`.
-        epochs: See `target_epsilon`.
+        epochs: How often the run goes over the data. Needed for `target_epsilon` and for a ledger.
+        steps: How many steps the run has, instead of `epochs`: one iteration over the loader then makes all of them.
         max_grad_norm: The norm of an example's whole gradient, shared among the groups; or one threshold per group.
         clipping: "global" (one norm for all), "per_layer" (by groups), or "elementwise" (the paper's: each entry by
             itself).
@@ -80,10 +97,22 @@ def make_private(
         noise: "torch" (fast generators with keys from the operating system, floating point) or "exact" (exact sums and
             noise of the exact law, as in `inid.release`; slower).
         loss_reduction: How the loss adds up over the batch: "mean" or "sum". A mean must divide by the number of
-            examples: with class weights, `ignore_index` or masks torch divides by a number that depends on all
-            examples, so use a sum there.
-        max_physical_batch_size: The most examples to hold at a time; larger batches come in parts.
-        accountant: One that has counted before, to go on counting in another stage of training.
+            rows: with class weights, `ignore_index` or masks torch divides by a number that depends on all examples,
+            so use `per_example_loss` there, or a sum.
+        max_physical_batch_size: How many rows the model sees at a time, exactly: smaller draws are padded, larger ones
+            come in several. By default about two standard deviations above the mean draw.
+        pad_batches: False lets the size of physical batches follow the draw. Only summed losses may be used then, and
+            since kernels round by size, one example can move another's gradient: see docs/dpsgd.md.
+        neighbours: "zero_out" (an example becomes nothing; the number of examples is public) or "add_remove" (it is
+            secret), which needs `sample_rate` and `steps`. By default the ledger's relation, or "zero_out".
+        sample_rate: The probability with which an example is in a batch, as a public number, instead of
+            batch_size / len(dataset). Sums are divided by batch_size all the same.
+        example: Three made-up or public examples, as the model is called with, to see that it keeps examples apart;
+            random ones by default.
+        accountant: One that has counted before, to go on counting in another stage of training; what it has counted
+            is part of `target_epsilon`.
+        ledger: What pays for the run: once, as a whole, before its first step. Needs `epochs` or `steps`.
+        label: The ledger's note.
 
     Returns:
         A named tuple (module, optimizer, data_loader, accountant).
@@ -118,10 +147,14 @@ def make_private(
     arguments.choice("allocation", allocation, ("optimal", "spr", "iid"))
     arguments.choice("mechanism", mechanism, ("gaussian", "laplace"))
     arguments.choice("noise", noise, ("torch", "exact"))
-    arguments.choice("loss_reduction", loss_reduction, ("mean", "sum"))
+    if arguments.choice("loss_reduction", loss_reduction, ("mean", "sum")) == "mean" and not pad_batches:
+        raise ArgumentError(
+            "a mean over a batch that is not padded divides by the secret number of drawn examples, which changes how "
+            'everybody\'s gradient is rounded: pass loss_reduction="sum" and a summed loss, or leave pad_batches out.'
+        )
     if max_physical_batch_size is not None:
         max_physical_batch_size = arguments.integer(
-            "max_physical_batch_size", max_physical_batch_size, least=1, cure="pass how many examples fit into memory"
+            "max_physical_batch_size", max_physical_batch_size, least=1, cure="pass how many rows fit into memory"
         )
     adaptive, whole = _adaptive(thresholds, clipping), _total(total, clipping)
     if groups is not None and clipping == "global":
@@ -133,27 +166,41 @@ def make_private(
     rule = thresholds if isinstance(thresholds, str) else "flat"
     shared = share_thresholds(max_grad_norm, sizes, norm, rule)
     processes = Processes()
+    relation = _relation(neighbours, ledger, sample_rate, steps)
     loader = PoissonLoader(
-        data_loader, max_physical_batch_size=max_physical_batch_size, rank=processes.rank, world=processes.world
+        data_loader,
+        max_physical_batch_size=max_physical_batch_size,
+        padded=pad_batches,
+        sample_rate=None if sample_rate is None else _rate(sample_rate),
+        steps=None if steps is None else arguments.integer("steps", steps, least=1, cure="pass the number of steps"),
+        rank=processes.rank,
+        world=processes.world,
     )
-    multiplier = _multiplier(noise_multiplier, target_epsilon, target_delta, epochs, loader, mechanism)
+    accountant = Accountant() if accountant is None else accountant
+    length = _length(epochs, steps, loader)
+    multiplier = _multiplier(noise_multiplier, target_epsilon, target_delta, length, loader, mechanism, accountant)
     level = 1 / multiplier
     if adaptive is not None:
         level = adaptive.split(level, mechanism)[0]
+    charged = None
+    if ledger is not None:
+        if length is None:
+            raise ArgumentError("a ledger pays for a run as a whole: pass epochs= or steps=.")
+        charged = ChargedRun(
+            ledger, Segment(mechanism, multiplier, loader.sample_rate, length, relation), label, processes
+        )
     indices = getattr(data_loader.dataset, "indices", None)
-    seen = None if indices is None else hashlib.sha256(repr(list(indices)).encode()).hexdigest()
+    seen = None if indices is None else hashlib.sha256(repr([int(at) for at in indices]).encode()).hexdigest()
     sampled = (len(loader.dataset), loader.sample_rate, seen)
     processes.agree(
         (sampled, multiplier, shared, whole, clipping, allocation, mechanism, noise, loss_reduction, adaptive)
     )
     processes.align(module)
-    accountant = Accountant() if accountant is None else accountant
-    planned = None if epochs is None else accountant.steps + loader.steps * int(epochs)
     private = PrivateOptimizer(
         optimizer,
         module=module,
         groups=made,
-        recipe=Recipe(clipping, sizes, mechanism, allocation, whole, level),
+        recipe=Recipe(clipping, sizes, mechanism, allocation, whole, level, relation),
         noise_multiplier=multiplier,
         thresholds=shared,
         adaptive=adaptive,
@@ -162,9 +209,49 @@ def make_private(
         source=noise,
         mean=loss_reduction == "mean",
         processes=processes,
-        planned=planned,
+        planned=None if length is None else accountant.steps + length,
+        example=example,
+        charged=charged,
     )
     return PrivateTraining(module, private, loader, accountant)
+
+
+def _relation(
+    neighbours: object, ledger: object, sample_rate: object, steps: object
+) -> Literal["zero_out", "add_remove"]:
+    if ledger is not None and not isinstance(ledger, Ledger):
+        raise ArgumentError(f"ledger must be an inid.Ledger, got {type(ledger).__name__}: open one, or leave it out.")
+    asked = neighbours if neighbours is not None else "zero_out" if ledger is None else ledger.neighbours
+    if asked == "replace":
+        raise ArgumentError(
+            'the ledger counts neighbours="replace", for which Poisson sampling is not accounted: open one with '
+            'neighbours="zero_out".'
+        )
+    if arguments.choice("neighbours", asked, ("zero_out", "add_remove")) == "zero_out":
+        return "zero_out"
+    if sample_rate is None or steps is None:
+        raise ArgumentError(
+            'neighbours="add_remove" keeps the number of examples secret, so rate and steps cannot be made of it: pass '
+            'sample_rate= and steps=, or neighbours="zero_out" (and a ledger that counts it).'
+        )
+    return "add_remove"
+
+
+def _rate(sample_rate: object) -> float:
+    cure = "pass a probability such as sample_rate=0.01"
+    rate = arguments.real("sample_rate", sample_rate, above=0, cure=cure)
+    if not rate <= 1:
+        raise ArgumentError(f"sample_rate must be at most 1, got {rate!r}: {cure}.")
+    return rate
+
+
+def _length(epochs: object, steps: object, loader: PoissonLoader) -> int | None:
+    """How many steps the run has, if that is known."""
+    if epochs is not None and steps is not None:
+        raise ArgumentError("pass either epochs or steps, not both.")
+    if epochs is None:
+        return None if steps is None else loader.steps
+    return loader.steps * arguments.integer("epochs", epochs, least=1, cure="pass how often to go over the data")
 
 
 def _adaptive(thresholds: object, clipping: str) -> Adaptive | None:
@@ -220,26 +307,27 @@ def _multiplier(
     noise_multiplier: object,
     target_epsilon: object,
     target_delta: object,
-    epochs: object,
+    length: int | None,
     loader: PoissonLoader,
     mechanism: Mechanism,
+    accountant: Accountant,
 ) -> float:
-    targets = (target_epsilon, target_delta, epochs)
     if noise_multiplier is not None:
-        if any(target is not None for target in targets):
-            raise ArgumentError("pass either noise_multiplier, or target_epsilon, target_delta and epochs, not both.")
+        if target_epsilon is not None or target_delta is not None:
+            raise ArgumentError("pass either noise_multiplier, or target_epsilon and target_delta, not both.")
         return arguments.real(
             "noise_multiplier",
             noise_multiplier,
             above=0,
             cure="pass 1/mu of one step, for example noise_multiplier=1.0",
         )
-    if any(target is None for target in targets):
-        raise ArgumentError("pass noise_multiplier, or all of target_epsilon, target_delta and epochs.")
+    if target_epsilon is None or target_delta is None or length is None:
+        raise ArgumentError("pass noise_multiplier, or all of target_epsilon, target_delta and epochs (or steps).")
     return noise_multiplier_for(
         target_epsilon=cast("float", target_epsilon),
         target_delta=cast("float", target_delta),
         sample_rate=loader.sample_rate,
-        steps=loader.steps * arguments.integer("epochs", epochs, least=1, cure="pass how often to go over the data"),
+        steps=length,
         mechanism=mechanism,
+        accountant=accountant,
     )

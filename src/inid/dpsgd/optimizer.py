@@ -9,10 +9,11 @@ from torch import Tensor, nn
 
 from inid.dpsgd.accountant import Accountant
 from inid.dpsgd.adaptive import Adaptive
+from inid.dpsgd.charged_run import ChargedRun
 from inid.dpsgd.clipped_sums import MARGIN, Rule, Sums
 from inid.dpsgd.distributed import Processes
 from inid.dpsgd.parameter_groups import Group, share_thresholds
-from inid.dpsgd.per_example_gradients import Recorder
+from inid.dpsgd.per_example_gradients import PerExampleGradients
 from inid.dpsgd.poisson_loader import PoissonLoader
 from inid.dpsgd.step_noise import Recipe, Source, add_planned_noise, element_bounds, quanta_of
 from inid.errors import ArgumentError, GuaranteeError, RecordError
@@ -51,6 +52,8 @@ class PrivateOptimizer(torch.optim.Optimizer):
         mean: bool,
         processes: Processes,
         planned: int | None = None,
+        example: object = None,
+        charged: ChargedRun | None = None,
     ) -> None:
         # The base class would start a second set of books; groups and state stay the original's.
         self.original, self.accountant = original, accountant
@@ -58,7 +61,7 @@ class PrivateOptimizer(torch.optim.Optimizer):
         self._members = [p for group in groups for _, p in group.parameters]
         self._recipe, self._multiplier, self._adaptive = recipe, noise_multiplier, adaptive
         self._loader, self._source, self._mean, self._processes = loader, source, mean, processes
-        self._planned = planned
+        self._planned, self._charged = planned, charged
         self._holding = False
         self._given: dict[nn.Parameter, Tensor] = {}
         self._step_count = 0
@@ -67,7 +70,9 @@ class PrivateOptimizer(torch.optim.Optimizer):
         sizes = [[p.numel() for _, p in group.parameters] for group in groups]
         self._sums = Sums(sizes, torch.float64 if source == "exact" else first.dtype, first.device)
         self._set_thresholds(thresholds)
-        self._recorder = Recorder(module, places, self._rule(), self._sums, mean=mean, admit=loader.drawn.admit)
+        self._gradients = PerExampleGradients(
+            module, places, self._rule(), self._sums, mean=mean, drawn=loader.drawn, example=example
+        )
 
     @property
     def param_groups(self) -> list[dict[str, Any]]:
@@ -89,6 +94,11 @@ class PrivateOptimizer(torch.optim.Optimizer):
         return self.original.defaults
 
     @property
+    def noise_multiplier(self) -> float:
+        """1/mu (Gaussian) or 1/epsilon (Laplace) of one step before sampling."""
+        return self._multiplier
+
+    @property
     def plan(self) -> NoisePlan:
         """The noise of the next step."""
         return self._plan
@@ -98,15 +108,19 @@ class PrivateOptimizer(torch.optim.Optimizer):
         """The groups' thresholds in the next step."""
         return list(self._thresholds)
 
-    def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradients; while the parts of one batch are being added up, keep their sums."""
+    def zero_grad(self, set_to_none: bool = True) -> None:  # noqa: ARG002 - as torch has it
+        """Forget the gradients; while the parts of one batch are being added up, keep their sums.
+
+        They are set to None whatever `set_to_none` says: a gradient beside the clipped sums could not be told from one
+        that was not clipped.
+        """
         drawn = self._loader.drawn
         if not self._holding or drawn.used != drawn.batch:
-            if self._sums.examples:
+            if self._sums.begun:
                 self._sums.clear()
                 drawn.renew()
             self._holding = False
-        self.original.zero_grad(set_to_none)
+        self.original.zero_grad(set_to_none=True)
         self._given.clear()
 
     @overload
@@ -116,13 +130,13 @@ class PrivateOptimizer(torch.optim.Optimizer):
     def step(self, closure: Callable[[], float] | None = None) -> float | None:
         """One private step, or, for a part of a batch that is not the last, none yet.
 
-        The accountant is charged first. The clipped sums, with noise, become the parameters' gradients (divided by the
-        expected size of a batch for losses that are means), and the original optimizer steps.
+        The ledger and the accountant are charged first. The clipped sums, with noise, become the parameters' gradients
+        (divided by the expected size of a batch for losses that are means), and the original optimizer steps.
 
         Raises:
             GuaranteeError: No batch was drawn for this step, or a gradient came around the clipping.
+            BudgetError: The ledger does not pay for the step.
         """
-        self._recorder.heal()
         loss = None
         if closure is not None:
             with torch.enable_grad():
@@ -131,11 +145,14 @@ class PrivateOptimizer(torch.optim.Optimizer):
             self._holding = True
             return loss
         self._check_gradients()
+        if self._charged is not None:
+            self._charged.take_step()
         self._loader.drawn.close()
         self.accountant.step(
             mechanism=self._recipe.mechanism,
             noise_multiplier=self._multiplier,
             sample_rate=self._loader.sample_rate,
+            neighbours=self._recipe.neighbours,
             private=current_source().private and self._loader.drawn.private,
         )
         self._warn_beyond_plan()
@@ -197,7 +214,7 @@ class PrivateOptimizer(torch.optim.Optimizer):
             return torch.tensor(moved, dtype=torch.float64, device=centred.device)
 
         self._set_thresholds(self._processes.once(move, centred).tolist())
-        self._recorder.rule = self._rule()
+        self._gradients.rule = self._rule()
 
     def _set_thresholds(self, thresholds: list[float]) -> None:
         self._thresholds = thresholds
@@ -217,15 +234,15 @@ class PrivateOptimizer(torch.optim.Optimizer):
         )
 
     def detach(self) -> None:
-        """Take the hooks off the module: it is an ordinary module again, and this optimizer is of no more use."""
-        self._recorder.remove()
+        """Give the module its own forward back: it is ordinary again, and this optimizer is of no more use."""
+        self._gradients.remove()
 
     def state_dict(self) -> dict[str, Any]:
         """The original's state, the accountant's and the thresholds: save it with the model's at every checkpoint."""
-        return {
-            **self.original.state_dict(),
-            "inid": {"accountant": self.accountant.state_dict(), "thresholds": self.thresholds},
-        }
+        own: dict[str, Any] = {"accountant": self.accountant.state_dict(), "thresholds": self.thresholds}
+        if self._charged is not None:
+            own["ledger"] = self._charged.state_dict()
+        return {**self.original.state_dict(), "inid": own}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Go on from a checkpoint, with its count of what was spent.
@@ -244,16 +261,51 @@ class PrivateOptimizer(torch.optim.Optimizer):
             checked = share_thresholds(thresholds, self._recipe.sizes, 2, "flat")
         except ArgumentError as error:
             raise RecordError("the state's thresholds are damaged: pass what state_dict() returned.") from error
+        if self._charged is None and own.get("ledger") is not None:
+            raise RecordError("the run was charged to a ledger, which has its steps: pass that ledger to make_private.")
         spent = Accountant()
         spent.load_state_dict(self.accountant.state_dict())
         spent.load_state_dict(own.get("accountant", {}))  # both refusals come before anything is changed
+        if self._charged is not None:
+            self._charged.load_state_dict(own.get("ledger"))
         self.original.load_state_dict({key: value for key, value in state_dict.items() if key != "inid"})
         self.accountant.load_state_dict(spent.state_dict())
         # Gradients that were clipped at other thresholds must not meet the noise for these.
         self._sums.clear()
         self._holding = False
         self._set_thresholds(checked)
-        self._recorder.rule = self._rule()
+        self._gradients.rule = self._rule()
+
+    @property
+    def _step_supports_amp_scaling(self) -> bool:
+        # What GradScaler.step asks first. It scales losses, and with them gradients before they are clipped.
+        raise ArgumentError(
+            "GradScaler changes the gradients that are clipped: use torch.autocast with bfloat16, without scaling."
+        )
+
+    def register_step_pre_hook(self, hook: Any) -> Any:
+        """A hook before the original's step; it sees the noisy gradients. Likewise for the other hooks."""
+        return self.original.register_step_pre_hook(hook)
+
+    def register_step_post_hook(self, hook: Any) -> Any:
+        """A hook after the original's step."""
+        return self.original.register_step_post_hook(hook)
+
+    def register_state_dict_pre_hook(self, hook: Any, prepend: bool = False) -> Any:
+        """A hook before the original's `state_dict`."""
+        return self.original.register_state_dict_pre_hook(hook, prepend=prepend)
+
+    def register_state_dict_post_hook(self, hook: Any, prepend: bool = False) -> Any:
+        """A hook after the original's `state_dict`."""
+        return self.original.register_state_dict_post_hook(hook, prepend=prepend)
+
+    def register_load_state_dict_pre_hook(self, hook: Any, prepend: bool = False) -> Any:
+        """A hook before the original's `load_state_dict`."""
+        return self.original.register_load_state_dict_pre_hook(hook, prepend=prepend)
+
+    def register_load_state_dict_post_hook(self, hook: Any, prepend: bool = False) -> Any:
+        """A hook after the original's `load_state_dict`."""
+        return self.original.register_load_state_dict_post_hook(hook, prepend=prepend)
 
     def __repr__(self) -> str:
         return f"<PrivateOptimizer: {type(self.original).__name__}, {len(self.groups)} groups, {self.accountant!r}>"

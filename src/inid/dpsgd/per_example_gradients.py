@@ -1,90 +1,69 @@
-"""Where per-example gradients come from: hooks on the layers of a model.
+"""Where per-example gradients come from: the forward of the model and of its layers is wrapped.
 
-While a layer runs forward its parameters are frozen, so that autograd does not spend time on summed gradients that
-nobody may use; a hook on its output sees the gradient that flows back and works out the rows. A group's rows are
-clipped as soon as the last of its layers has been heard, so that per-layer clipping never holds more than one layer's
-rows.
+While a layer runs its parameters are frozen, so that autograd does not spend time on summed gradients that nobody may
+use; a hook on its output gets the gradient that flows back and works out the rows, one per example. A group's rows are
+clipped as soon as the last of its layers is done, so that per-layer clipping never holds more than one layer's rows.
 
-The guards in here are part of the guarantee: a layer that sees another number of rows than there are examples, a second
-backward over the same forward, or two forwards under one backward would each let one person count more than once.
+What the layers are called with, and how examples lie in it, is found out on made-up examples (see `call_plan`); the
+calls of a forward must be those. One backward may follow each forward, over one physical batch of the loader: a second
+backward, or two forwards under one, would let one person count more than once.
 """
 
-import inspect
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
-from types import FrameType
 from typing import Any, cast
-from weakref import WeakSet
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils import parametrize
+from torch.nn import functional
+from torch.nn.utils import skip_init
 from torch.utils import _pytree as pytree
 
-from inid.dpsgd.calls import Call
+from inid.dpsgd.call_plan import Call, CallPlan, MadeUp, Trace, check_same, compare, no_randomness, same_for_all
 from inid.dpsgd.clipped_sums import GroupRows, Rule, Sums
 from inid.dpsgd.fused_layers import fused_rows, stored
 from inid.dpsgd.fused_positions import put_together
 from inid.dpsgd.gradient_rows import Dense, Rows
-from inid.dpsgd.layers import Formula, formula_of, has_batch
-from inid.dpsgd.model_state import Watch
-from inid.dpsgd.vmap_gradients import run_one_by_one
+from inid.dpsgd.layers import Formula, apart, linear_rows, rows_of
+from inid.dpsgd.poisson_loader import Drawn
+from inid.dpsgd.units import Unit, units_of
+from inid.dpsgd.vmap_gradients import run_with_own_parameters
+from inid.dpsgd.wrapped_forward import FunctionalLinear, WrappedForward, frozen, keep, versions
 from inid.errors import GuaranteeError
 
-__all__ = ["Places", "Recorder", "is_private", "units_of"]
+__all__ = ["PerExampleGradients", "Places"]
+
+_RUN_AGAIN = (
+    "a layer was run in the backward and its gradient taken there, or in another way than in the forward: pass "
+    "use_reentrant=False to torch.utils.checkpoint."
+)
 
 Places = dict[nn.Parameter, tuple[int, int]]  # the group of a parameter, and where in the group it stands
-
-_listened_to: "WeakSet[nn.Module]" = WeakSet()
-
-
-@dataclass(frozen=True, eq=False)
-class Unit:
-    """A layer whose parameters get their rows at once: by a formula, or example by example."""
-
-    name: str
-    layer: nn.Module
-    formula: Formula | None
-    parameters: dict[str, nn.Parameter]
 
 
 @dataclass(eq=False)
 class _Pass:
     """One forward of the model and the backward that belongs to it."""
 
-    examples: int
-    given: list[Tensor] = field(default_factory=list)  # what the model was called with
-    done: set[int] = field(default_factory=set)
+    rows: int  # of the physical batch, padding included
+    plan: CallPlan
+    calls: int = 0  # how many of the plan's have been made
     waiting: dict[int, int] = field(default_factory=dict)
-    rows: dict[int, GroupRows] = field(default_factory=dict)
+    gathered: dict[int, GroupRows] = field(default_factory=dict)
+    done: set[int] = field(default_factory=set)
     begun: bool = False
     ended: bool = False
 
 
-def units_of(module: nn.Module, prefix: str = "") -> Iterator[Unit]:
-    """The smallest layers that own all the trainable parameters they use.
-
-    >>> [(u.name, u.formula is not None) for u in units_of(nn.Sequential(nn.Linear(2, 2), nn.GRU(2, 2)))]
-    [('0', True), ('1', False)]
-    """
-    formula = formula_of(module)
-    own = {name: p for name, p in module.named_parameters(recurse=False) if p.requires_grad}
-    if formula is not None:
-        if own:
-            yield Unit(prefix, module, formula, own)
-    elif own or parametrize.is_parametrized(module):
-        every = {name: p for name, p in module.named_parameters() if p.requires_grad}
-        if every:
-            yield Unit(prefix, module, None, every)
-    else:
-        for name, child in module.named_children():
-            yield from units_of(child, f"{prefix}.{name}" if prefix else name)
+class _CallsChanged(BaseException):
+    """The model calls other layers than planned. Not an `Exception`, which a model might catch."""
 
 
-class Recorder:
-    """Listens to a model's layers and adds their clipped rows to `sums`.
+class PerExampleGradients:
+    """Adds the clipped rows of a model's layers to `sums` in every backward.
 
     Attributes:
         rule: How rows are clipped; may be replaced between steps.
@@ -99,179 +78,255 @@ class Recorder:
         sums: Sums,
         *,
         mean: bool,
-        admit: Callable[[int, int], None],
+        drawn: Drawn,
+        example: object = None,
     ) -> None:
         self.rule, self.sums = rule, sums
-        self._places, self._mean, self._admit = places, mean, admit
+        self._places, self._mean, self._drawn, self._example = places, mean, drawn, example
         self._lengths = [0] * len(rule.thresholds)
         for at, _ in places.values():
             self._lengths[at] += 1
-        self._current: _Pass | None = None
-        self._call: Call | None = None
-        self._quiet = False
-        self._frozen: set[nn.Parameter] = set()
+        self._names = {p: name for name, p in module.named_parameters()}
         self._kind = next(iter(places)).dtype
-        self._watch = Watch(module)
+        self._gpus = [sums.flat.device] if sums.flat.is_cuda else []
         self._module = module
-        _listened_to.add(module)
-        self._handles = []
-        self._uses: Counter[nn.Parameter] = Counter()
-        for unit in units_of(module):
-            self._uses.update(unit.parameters.values())
-            self._handles += [
-                unit.layer.register_forward_pre_hook(partial(self._freeze, unit)),
-                unit.layer.register_forward_hook(partial(self._listen, unit), with_kwargs=True, always_call=True),
-            ]
-        # Around the others, also where the module is itself a layer.
-        self._handles += [
-            module.register_forward_pre_hook(self._begin, with_kwargs=True, prepend=True),
-            module.register_forward_hook(self._end, always_call=True),
-        ]
+        self._plans: dict[object, CallPlan] = {}
+        self._tied: dict[nn.Parameter, Unit] | None = None  # weights used by functional.linear, once it was seen
+        self._forward: _Pass | None = None  # under way
+        self._latest: _Pass | None = None
+        self._trace: Trace | None = None  # a run on made-up examples is under way
+        self._inside = False  # a layer that is run example by example is under way
+        units = units_of(module)
+        self._uses = Counter(parameter for unit in units for parameter in unit.parameters.values())
+        self._wrapped = [WrappedForward(unit.layer, partial(self._run_layer, unit)) for unit in units]
+        self._wrapped.append(WrappedForward(module, self._run_module))  # around its own layer, where the model is one
 
     def remove(self) -> None:
-        """Take the hooks off the model again."""
-        for handle in self._handles:
-            handle.remove()
-        _listened_to.discard(self._module)
-        self.heal()
+        """Take the wrappers off the model again."""
+        for wrapped in reversed(self._wrapped):
+            wrapped.undo()
 
-    def heal(self) -> None:
-        """Undo what a forward that was interrupted, by Ctrl-C or an exit, has left behind."""
-        if self._call is not None and self._call.under_way():
-            return
-        self._call = None
-        for parameter in self._frozen:
-            parameter.requires_grad_(True)
-        self._frozen.clear()
+    def _run_module(self, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if not torch.is_grad_enabled() or self._trace is not None or self._forward is not None:
+            return forward(*args, **kwargs)
+        self._check_parameters()
+        rows = _rows(args, kwargs)
+        made_up = MadeUp(args, kwargs, rows, self._module, self._example)
+        signature = made_up.signature(training=self._module.training)
+        for _ in range(2):
+            if signature not in self._plans:
+                self._plans[signature] = self._planned(forward, made_up, args, kwargs)
+            try:
+                return self._run_pass(forward, args, kwargs, _Pass(rows, self._plans[signature]))
+            except _CallsChanged:
+                del self._plans[signature]  # to be found out anew
+        raise GuaranteeError(
+            "the private module calls its layers in an order that changes from one forward to the next: let the calls "
+            "depend neither on the examples nor on chance (layer drop)."
+        )
 
-    def _begin(self, _module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        if self._quiet:
-            return
-        self.heal()
-        if not torch.is_grad_enabled():
-            return
-        first = _first_tensor(args, kwargs)
-        if first is None or first.ndim == 0:
-            raise GuaranteeError(
-                "the private module must be called with a tensor whose first dimension counts the examples: "
-                "pass the batch as the first tensor."
-            )
-        given = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
-        self._current = _Pass(first.shape[0], given)
-        self._call = Call(cast("FrameType", inspect.currentframe()).f_back)  # what called this calls the forward
-        self._watch.begin()
-
-    def _end(self, _module: nn.Module, _args: object, _output: object) -> None:
-        if self._quiet or self._call is None:
-            return
-        self._call = None
-        if not self._watch.unchanged():
+    def _run_pass(self, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], turn: _Pass) -> Any:
+        before = versions(self._module)
+        self._forward = self._latest = turn
+        try:
+            with self._functional_calls():
+                output = forward(*args, **kwargs)
+        finally:
+            self._forward = None
+        if turn.calls != len(turn.plan.calls):
+            raise _CallsChanged
+        if versions(self._module) != before:
             raise GuaranteeError(
                 "the forward of the private module changed one of its buffers or parameters, which would carry facts "
                 "about examples without noise: remove running statistics and the like, or compute them outside."
             )
+        return output
 
-    def _freeze(self, unit: Unit, _layer: nn.Module, _args: object) -> None:
-        if self._quiet or not torch.is_grad_enabled():
-            return
-        if self._call is None or not self._call.under_way():
+    def _check_parameters(self) -> None:
+        for parameter in self._places:
+            if not parameter.requires_grad:
+                raise GuaranteeError(
+                    f"parameter {self._names[parameter]!r} was frozen after make_private: freeze what is not to be "
+                    "trained before, and call make_private again to train other parameters."
+                )
+            if parameter.dtype != self._kind:
+                raise GuaranteeError(
+                    f"parameter {self._names[parameter]!r} is {parameter.dtype} and was {self._kind} in make_private, "
+                    "which allowed for the rounding of that type: cast the module before."
+                )
+
+    def _run_layer(self, unit: Unit, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self._inside or not torch.is_grad_enabled():
+            return forward(*args, **kwargs)
+        if self._trace is not None:
+            return self._trace_layer(self._trace, unit, forward, args, kwargs)
+        again = torch._C._current_graph_task_id() != -1  # noqa: SLF001 - inside a backward: activation checkpointing
+        turn = self._latest if again else self._forward
+        if turn is None:
             raise GuaranteeError(
                 f"layer {unit.name!r} was called outside the forward of the private module: call the whole module, or "
                 "wrap what is not training in torch.no_grad()."
             )
-        for name, parameter in unit.parameters.items():
-            if not parameter.requires_grad:
-                raise GuaranteeError(
-                    f"parameter {name!r} of layer {unit.name!r} was frozen after make_private: freeze what is not to "
-                    "be trained before, and call make_private again to train other parameters."
-                )
-            if parameter.dtype != self._kind:
-                raise GuaranteeError(
-                    f"parameter {name!r} of layer {unit.name!r} is {parameter.dtype} and was {self._kind} in "
-                    "make_private, which allowed for the rounding of that type: cast the module before."
-                )
-        self._frozen.update(unit.parameters.values())  # before it is so: an interrupt may come between
-        for parameter in unit.parameters.values():
-            parameter.requires_grad_(False)
+        if unit in turn.plan.shared:
+            args = _repeated(args, turn.rows)
+        call = self._planned_call(turn, unit, args, kwargs, again=again)
+        if not again:
+            for parameter in unit.parameters.values():
+                at = self._places[parameter][0]
+                turn.waiting[at] = turn.waiting.get(at, 0) + 1
+        return self._run_planned(turn, call, forward, args, kwargs, again=again)
 
-    def _listen(self, unit: Unit, _layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> Any:
-        # What `_freeze` has let pass; in particular, what somebody else froze stays frozen.
-        if self._quiet or not self._frozen.issuperset(unit.parameters.values()):
-            return output
-        for parameter in unit.parameters.values():
-            parameter.requires_grad_(True)
-        self._frozen.difference_update(unit.parameters.values())
-        if output is None or not torch.is_grad_enabled():  # None: the layer raised, and its error is on the way
-            return output
-        turn = cast("_Pass", self._current)
-        if turn.examples == 0:
-            return pytree.tree_map_only(Tensor, _started, output)
-        for parameter in unit.parameters.values():
-            at = self._places[parameter][0]
-            turn.waiting[at] = turn.waiting.get(at, 0) + 1
+    def _planned_call(
+        self, turn: _Pass, unit: Unit, args: tuple[Any, ...], kwargs: dict[str, Any], *, again: bool
+    ) -> Call:
+        leaves = pytree.tree_leaves((args, kwargs))
+        if again:
+            candidates = [call for call in turn.plan.calls if call.fits(unit, leaves, turn.rows)]
+        else:
+            candidates = list(turn.plan.calls[turn.calls : turn.calls + 1])
+            turn.calls += 1
+        if candidates and candidates[0].fits(unit, leaves, turn.rows):
+            return candidates[0]
+        if again:
+            raise GuaranteeError(_RUN_AGAIN)
+        raise _CallsChanged
+
+    def _run_planned(
+        self,
+        turn: _Pass,
+        call: Call,
+        forward: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        *,
+        again: bool,
+    ) -> Any:
+        unit = call.unit
         if unit.formula is None:
-            self._check_rows(unit, args, kwargs, turn)
-            self._quiet = True
+            self._inside = True
             try:
-                heard = partial(self._hear_leaf, unit, turn)
-                of_batch = partial(_comes_from, turn.given)
-                return run_one_by_one(
-                    unit.layer, unit.parameters, args, kwargs, output, turn.examples, self._is_state, of_batch, heard
+                return run_with_own_parameters(
+                    unit.layer,
+                    forward,
+                    unit.parameters,
+                    args,
+                    kwargs,
+                    examples=turn.rows,
+                    split=[bool(own) for own in call.entries],
+                    joined=call.joined,
+                    collect=partial(self._collect_leaf, unit, turn, again),
                 )
             finally:
-                self._quiet = False
-        inputs = stored(self._check_rows(unit, args, kwargs, turn).detach(), output)
-        if not output.requires_grad:
-            # Nothing before this layer is trained: the chain of gradients starts here.
-            output = _started(output)
-        version = inputs._version  # noqa: SLF001 - the only way to see that a tensor was changed in place
-        output.register_hook(partial(self._hear, unit, turn, inputs, version))
+                self._inside = False
+        output = frozen(unit, forward, args, kwargs)
+        kept = keep(stored(cast("Tensor", _first_tensor(args, kwargs)), output))
+        output.register_hook(partial(self._collect_rows, unit, turn, again, kept))
         return output
 
-    def _check_rows(self, unit: Unit, args: tuple[Any, ...], kwargs: dict[str, Any], turn: _Pass) -> Tensor:
-        first = args[0] if args and isinstance(args[0], Tensor) else _first_tensor(args, kwargs)
-        rows = None if first is None or first.ndim == 0 else first.shape[0]
-        # A table looked up by position, not by example, may have as many positions as there are examples.
-        positions = (
-            first is not None and first.ndim == 1 and isinstance(unit.layer, nn.Embedding) and turn.given[0].ndim > 1
-        )
-        known = unit.formula is None or (first is not None and has_batch(unit.layer, first))
-        if first is None or rows != turn.examples or positions or not known:
-            seen = f"{rows} rows" if rows != turn.examples else "an input without a dimension for examples"
+    def _planned(
+        self, forward: Callable[..., Any], made_up: MadeUp, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> CallPlan:
+        batches = made_up.batches()
+        try:
+            with no_randomness(self._module), torch.autocast(self.sums.flat.device.type, enabled=False):
+                return self._tried(forward, batches)
+        except GuaranteeError:
+            raise
+        except Exception as error:
+            with torch.no_grad():
+                forward(*args, **kwargs)  # a mistake in the model itself is better reported as such
             raise GuaranteeError(
-                f"layer {unit.name!r} sees {seen} where the batch has {turn.examples} examples: "
-                "keep the examples in the first dimension of every layer, and do not repeat or merge them."
-            )
-        return first
+                "the private module cannot be run on made-up examples, three together and each alone, to see that it "
+                "keeps examples apart: keep the examples in the first dimension of every layer, and pass example= "
+                "(three made-up or public examples, as the model is called with) where random ones are not valid."
+            ) from error
 
-    def _is_state(self, tensor: Tensor) -> bool:
-        """Whether a tensor is a buffer or a parameter of the model, or a view of one: the same for all examples."""
-        held = {id(each) for each in self._watch.tensors()}
-        return id(tensor) in held or id(tensor._base) in held  # noqa: SLF001 - what a view is a view of
+    def _tried(self, forward: Callable[..., Any], batches: list[tuple[tuple[Any, ...], dict[str, Any]]]) -> CallPlan:
+        together, *alone = (self._traced(forward, *batch, frozenset()) for batch in batches)
+        plan, first = compare(together, alone), alone[0]
+        while plan.shared != together.shared:
+            try:
+                together, *alone = (self._traced(forward, *batch, plan.shared) for batch in batches)
+                plan = compare(together, alone)
+            except Exception as error:
+                raise same_for_all(next(iter(plan.shared))) from error
+            check_same(first, alone[0])
+        return plan
 
-    def _hear(self, unit: Unit, turn: _Pass, inputs: Tensor, version: int, gradients: Tensor) -> None:
-        if inputs._version != version:  # noqa: SLF001 - see `_listen`
+    def _traced(
+        self, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], shared: frozenset[Unit]
+    ) -> Trace:
+        for _ in range(2):
+            trace = self._trace = Trace(_rows(args, kwargs), shared)
+            try:
+                # Every run draws the same single numbers, and spends none of the user's randomness.
+                with torch.random.fork_rng(self._gpus), self._functional_calls():
+                    output = pytree.tree_leaves(forward(*args, **kwargs))
+                calls = list(trace.calls)
+                outside = self._used_outside(output)
+            finally:
+                self._trace = None
+            trace.calls = calls  # without what the backward ran again
+            trace.output = [leaf.detach() if isinstance(leaf, Tensor) else leaf for leaf in output]
+            if not outside or self._tied is not None:
+                break
+            self._tied = {}  # perhaps it is a head that uses the weight of an embedding: look at functional.linear
+        if outside:
             raise GuaranteeError(
-                f"the input of layer {unit.name!r} was changed in place after the layer had used it: do not modify it."
+                f"parameter {outside[0]!r} is used outside the forward of its own module, where its gradient cannot be "
+                "clipped by example: call the module (torch.nn.functional.linear(x, weight) works as well)."
             )
-        self._enter(turn)
-        kind = gradients.device.type
-        if torch.is_autocast_enabled(kind):
-            with torch.autocast(kind, enabled=False):
-                self._work_out(unit, turn, inputs, gradients)
-        else:
-            self._work_out(unit, turn, inputs, gradients)
+        return trace
 
-    @torch.no_grad()
-    def _work_out(self, unit: Unit, turn: _Pass, inputs: Tensor, gradients: Tensor) -> None:
-        # Under autocast a layer may have met its input in another precision than it was given in.
-        if inputs.dtype != gradients.dtype and inputs.is_floating_point():
-            inputs = inputs.to(gradients.dtype)
-        rows = self._fused(unit, inputs, gradients.detach())
-        if rows is None:
-            rows = cast("Formula", unit.formula)(unit.layer, inputs, gradients.detach())
-        for name, parameter in unit.parameters.items():
-            self._collect(turn, parameter, rows[name])
+    def _used_outside(self, output: list[Any]) -> list[str]:
+        """The parameters that get an ordinary gradient, although all layers were frozen while they ran."""
+        ends = [leaf for leaf in output if isinstance(leaf, Tensor) and leaf.requires_grad and leaf.is_floating_point()]
+        if not ends:
+            return []
+        parameters = list(self._places)
+        found = torch.autograd.grad([end.sum() for end in ends], parameters, allow_unused=True)
+        return [self._names[p] for p, gradient in zip(parameters, found, strict=True) if gradient is not None]
+
+    def _trace_layer(
+        self, trace: Trace, unit: Unit, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        if unit in trace.shared:
+            args = _repeated(args, trace.examples)
+        self._inside = True
+        try:
+            output = frozen(unit, forward, args, kwargs)
+        finally:
+            self._inside = False
+        trace.note(unit, pytree.tree_leaves((args, kwargs)), output)
+        return output
+
+    def _functional_calls(self) -> AbstractContextManager[object]:
+        return nullcontext() if self._tied is None else FunctionalLinear(self._run_functional)
+
+    def _run_functional(self, inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Any:
+        # Within its own layer a weight is frozen, and inside such a layer all is taken care of.
+        if weight not in self._places or not weight.requires_grad or self._inside or self._tied is None:
+            return functional.linear(inputs, weight, bias)
+        parameter = cast("nn.Parameter", weight)
+        if parameter not in self._tied:
+            name = f"{self._names[parameter]} in functional.linear"
+            layer = skip_init(nn.Linear, 1, 1, bias=False)  # type: ignore[no-untyped-call] # stands for its kind
+            self._tied[parameter] = Unit(name, layer, _linear_weight, {"weight": parameter})
+        return self._run_layer(self._tied[parameter], lambda x: functional.linear(x, weight, bias), (inputs,), {})
+
+    def _collect_rows(self, unit: Unit, turn: _Pass, again: bool, kept: Any, gradients: Tensor) -> None:
+        self._enter(turn, again=again)
+        (inputs,) = kept.saved_tensors
+        with torch.no_grad(), torch.autocast(gradients.device.type, enabled=False):
+            # Under autocast a layer may have met its input in another precision than it was given in.
+            if inputs.dtype != gradients.dtype and inputs.is_floating_point():
+                inputs = inputs.to(gradients.dtype)
+            inputs, gradients = apart(unit.layer, turn.rows, inputs, gradients.detach())
+            rows = self._fused(unit, inputs, gradients) if len(inputs) == turn.rows else None
+            if rows is None:
+                rows = rows_of(unit.layer, cast("Formula", unit.formula), inputs, gradients, turn.rows)
+            for name, parameter in unit.parameters.items():
+                self._collect(turn, parameter, rows[name])
 
     def _fused(self, unit: Unit, inputs: Tensor, gradients: Tensor) -> dict[str, Rows] | None:
         """The layer's gradients without rows, where the rule is served by such sums."""
@@ -280,90 +335,84 @@ class Recorder:
             return None
         groups = {self._places[parameter][0] for parameter in unit.parameters.values()}
         alone = len(groups) == 1 and self._lengths[next(iter(groups))] == len(unit.parameters)
-        tied = any(self._uses[parameter] > 1 for parameter in unit.parameters.values())
+        tied = any(
+            self._uses[parameter] > 1 or parameter in (self._tied or ()) for parameter in unit.parameters.values()
+        )
         return fused_rows(unit.layer, inputs, gradients, kept=rule.total is not None or not alone, tied=tied)
 
-    def _hear_leaf(self, unit: Unit, turn: _Pass, name: str, leaf: Tensor) -> None:
-        self._enter(turn)
+    def _collect_leaf(self, unit: Unit, turn: _Pass, again: bool, name: str, leaf: Tensor) -> None:
+        self._enter(turn, again=again)
         gradients = cast("Tensor", leaf.grad)
         leaf.grad = None
         with torch.no_grad():
             self._collect(turn, unit.parameters[name], Dense(gradients.detach().flatten(1)))
 
-    def _enter(self, turn: _Pass) -> None:
+    def _enter(self, turn: _Pass, *, again: bool) -> None:
         """Check, at the first gradient of a backward, that it is the one backward of the latest forward."""
+        if again:
+            raise GuaranteeError(_RUN_AGAIN)
         if turn.ended:
             raise GuaranteeError(
                 "backward ran twice over one forward, which would count every example twice: add the losses up and "
                 "call backward once."
             )
-        if turn is not self._current:
+        if turn is not self._latest:
             raise GuaranteeError(
                 "backward reached an earlier forward of the private module, which would count examples twice: call "
                 "the module once per batch and backward before the next batch."
             )
         if not turn.begun:
             turn.begun = True
-            self._admit(self.sums.examples, turn.examples)
-            self.sums.examples += turn.examples
+            self.sums.begin(turn.rows, self._drawn.admit(turn.rows, begun=self.sums.begun))
             torch.autograd.Variable._execution_engine.queue_callback(partial(self._finish, turn))  # noqa: SLF001 - what torch's own data parallel does
 
     def _collect(self, turn: _Pass, parameter: nn.Parameter, rows: Rows) -> None:
         at, place = self._places[parameter]
         if at in turn.done:
-            raise GuaranteeError(
-                "a layer was heard after its group had been clipped: do not run layers again in the backward."
-            )
-        group = turn.rows.setdefault(at, [None] * self._lengths[at])
+            raise GuaranteeError("a gradient came after its group had been clipped: call backward after the forward.")
+        group = turn.gathered.setdefault(at, [None] * self._lengths[at])
         before = group[place]
         # A parameter that is used twice has one gradient per example, the sum, and is clipped once.
         group[place] = rows if before is None else put_together(before, rows)
         turn.waiting[at] -= 1
         if turn.waiting[at] == 0 and self.rule.total is None:
             turn.done.add(at)
-            self.sums.add_group(at, turn.rows.pop(at), self._scale(turn), self.rule)
+            self.sums.add_group(at, turn.gathered.pop(at), self._scale(turn), self.rule)
 
     def _finish(self, turn: _Pass) -> None:
         turn.ended = True
         with torch.no_grad():
             if self.rule.total is not None:
-                self.sums.add_all(turn.rows, self._scale(turn), self.rule)
+                self.sums.add_all(turn.gathered, self._scale(turn), self.rule)
             else:
-                for at, group in turn.rows.items():  # some of their layers took no part in the loss
+                for at, group in turn.gathered.items():  # some of their layers took no part in the loss
                     self.sums.add_group(at, group, self._scale(turn), self.rule)
             self.sums.count(self._scale(turn), self.rule)
-        turn.rows.clear()
+        turn.gathered.clear()
 
     def _scale(self, turn: _Pass) -> float:
-        return float(turn.examples) if self._mean else 1.0
+        return float(turn.rows) if self._mean else 1.0
 
 
-def is_private(module: nn.Module) -> bool:
-    """Whether some recorder listens to a model."""
-    return module in _listened_to
-
-
-def _comes_from(given: list[Tensor], tensor: Tensor) -> bool:
-    """Whether a tensor is one of those given, a view of one, or computed by layers that are trained."""
-    own = {id(each) for each in given}
-    return tensor.requires_grad or id(tensor) in own or id(tensor._base) in own  # noqa: SLF001 - as above
+def _rows(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
+    first = _first_tensor(args, kwargs)
+    if first is None or first.ndim == 0 or not len(first):
+        raise GuaranteeError(
+            "the private module must be called with a tensor whose first dimension counts the examples: pass the batch "
+            "as the first tensor."
+        )
+    return first.shape[0]
 
 
 def _first_tensor(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor | None:
     return next((leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)), None)
 
 
-def _started(tensor: Tensor) -> Tensor:
-    """A copy of a tensor that autograd takes for something to differentiate."""
-    anchor = torch.zeros((), device=tensor.device, requires_grad=True)
-    return cast("Tensor", _Start.apply(tensor, anchor))  # type: ignore[no-untyped-call]
+def _repeated(args: tuple[Any, ...], examples: int) -> tuple[Any, ...]:
+    """An input that is the same for all examples, such as positions, once for each of them."""
+    shared = args[0] if args[0].ndim > 1 and args[0].shape[0] == 1 else args[0].unsqueeze(0)
+    return shared.expand(examples, *shared.shape[1:]), *args[1:]
 
 
-class _Start(torch.autograd.Function):
-    @staticmethod
-    def forward(_ctx: Any, tensor: Tensor, _anchor: Tensor) -> Tensor:
-        return tensor.clone()
-
-    @staticmethod
-    def backward(_ctx: Any, *gradients: Any) -> Any:
-        return gradients[0], gradients[0].new_zeros(())
+def _linear_weight(_layer: nn.Module, inputs: Tensor, gradients: Tensor) -> dict[str, Rows]:
+    return {"weight": linear_rows(inputs, gradients)}

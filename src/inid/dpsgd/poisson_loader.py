@@ -1,4 +1,10 @@
-"""Batches by Poisson sampling: each example takes part in each step independently, with the same probability."""
+"""Batches by Poisson sampling: each example takes part in each step independently, with the same probability.
+
+How many examples a step draws is secret, so no computation may depend on it: a mean over the batch, and the kernels
+that torch chooses by size, would round every other example's gradient differently. Every *physical batch* that the
+model sees therefore has one public size. Rows beyond the drawn examples are padding, a copy of the first row, whose
+gradients are zeroed and which count nowhere; a draw that does not fit takes further physical batches of the same size.
+"""
 
 import math
 import warnings
@@ -9,8 +15,11 @@ from typing import Any, cast
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
+from torch.utils import _pytree as pytree
 from torch.utils.data import (
+    ConcatDataset,
     DataLoader,
     DistributedSampler,
     IterableDataset,
@@ -34,15 +43,17 @@ class Drawn:
 
     Attributes:
         batch: The number of the batch that is out, from 1; 0 before the first.
-        examples: How many of its examples have been handed out.
-        complete: Whether the latest part was the last of its batch.
-        fresh: Whether the latest part has not been used.
+        rows: How many rows the latest physical batch has, padding included.
+        examples: How many of them are drawn examples; the rest, at the end, is padding.
+        complete: Whether the latest physical batch was the last of its step: then schedulers may step.
+        fresh: Whether the latest physical batch has not been used.
         used: The batch whose examples are in the sums.
         stepped: The batch of the last step.
         private: Whether the batch was drawn from secret randomness.
     """
 
     batch: int = 0
+    rows: int = 0
     examples: int = 0
     complete: bool = True
     fresh: bool = False
@@ -50,31 +61,41 @@ class Drawn:
     stepped: int = 0
     private: bool = True
 
-    def hand_out(self, examples: int, *, first: bool, last: bool) -> None:
-        """Note a batch, or a part of one."""
+    @property
+    def mask(self) -> Tensor:
+        """True for the rows of the latest physical batch that are drawn examples: what metrics should count."""
+        return torch.arange(self.rows) < self.examples
+
+    def hand_out(self, rows: int, examples: int, *, first: bool, last: bool) -> None:
+        """Note a physical batch."""
         if first:
             if 0 < self.stepped < self.batch:
                 warnings.warn(
                     "a batch was drawn and no step was taken: whether to step must not depend on the data, since "
-                    "skipped steps are not counted. Step on every batch, also on empty ones.",
+                    "skipped steps are not counted. Step on every batch, also on one that is all padding.",
                     stacklevel=3,
                 )
-            self.batch, self.examples, self.private = self.batch + 1, 0, True
-        self.examples, self.complete, self.fresh = self.examples + examples, last, True
+            self.batch, self.private = self.batch + 1, True
+        self.rows, self.examples, self.complete, self.fresh = rows, examples, last, True
         self.private = self.private and current_source().private
 
-    def admit(self, before: int, examples: int) -> None:
-        """Refuse a backward that would count an example twice, or one that was not drawn for this step."""
-        if before and self.used != self.batch:
+    def admit(self, rows: int, *, begun: bool) -> int:
+        """Say how many of the rows of a backward are examples, or refuse one that would count an example twice.
+
+        Args:
+            rows: How many rows the forward had.
+            begun: Whether the sums hold examples since the last step.
+        """
+        if begun and self.used != self.batch:
             raise GuaranteeError(
                 "backward ran over two batches since the last step, and a step uses one: call step() of the returned "
                 "optimizer after every batch. To spare memory pass max_physical_batch_size, which splits a batch."
             )
-        if self.stepped == self.batch or before + examples > self.examples:
-            left = 0 if self.stepped == self.batch else self.examples - before
+        if self.stepped == self.batch or rows != self.rows:
+            left = 0 if self.stepped == self.batch else self.rows
             raise GuaranteeError(
-                f"backward ran over {examples} examples where the private loader has {left} to use: train on the "
-                "batches of the returned data_loader, each of them once."
+                f"backward ran over {rows} rows where the private loader handed out {left}: train on the batches of "
+                "the returned data_loader, each of them once and whole."
             )
         if not self.fresh:
             raise GuaranteeError(
@@ -82,6 +103,7 @@ class Drawn:
                 "max_physical_batch_size, which splits a batch."
             )
         self.used, self.fresh = self.batch, False
+        return self.examples
 
     def renew(self) -> None:
         """Note that the gradients of the batch were thrown away: it may be used again."""
@@ -92,7 +114,7 @@ class Drawn:
         if self.stepped == self.batch:
             raise GuaranteeError(
                 "optimizer.step() was called without a new batch: take one batch of the returned data_loader per step, "
-                "also when it is empty."
+                "also when it is all padding."
             )
         self.stepped = self.batch
 
@@ -100,13 +122,23 @@ class Drawn:
 class PoissonLoader:
     """Yields what a `DataLoader` would, with batches drawn by Poisson sampling from cryptographic randomness.
 
-    A batch may be of any size, also empty: its tensors then have no rows. With `max_physical_batch_size` a batch comes
-    in parts; the optimizer adds the parts up and steps with the last.
+    Every physical batch has `physical_batch_size` rows: first the drawn examples, then padding (`drawn.mask` tells them
+    apart). A draw that is larger comes in several; the optimizer adds them up and steps with the last.
 
     Attributes:
         dataset: The examples.
         sample_rate: The probability with which an example is in a batch.
         steps: How many batches one iteration draws.
+        expected_batch_size: The mean size of a batch over all processes: a public number, by which sums are divided.
+        physical_batch_size: How many rows the model sees at a time.
+        drawn: What has been handed out.
+
+    >>> loader = PoissonLoader(DataLoader(TensorDataset(torch.randn(1000, 2)), batch_size=100))
+    >>> loader
+    <PoissonLoader: rate 0.1, 10 steps, physical batches of 120 rows, 18 % of them padding>
+    >>> (x,) = next(iter(loader))
+    >>> len(x), len(x[loader.drawn.mask]) == loader.drawn.examples
+    (120, True)
     """
 
     def __init__(
@@ -114,62 +146,81 @@ class PoissonLoader:
         loader: "DataLoader[Any]",
         *,
         max_physical_batch_size: int | None = None,
+        padded: bool = True,
+        sample_rate: float | None = None,
+        steps: int | None = None,
         rank: int = 0,
         world: int = 1,
     ) -> None:
         batch_size = _checked_size(loader)
         self.dataset = cast("Any", loader.dataset)
         size = len(self.dataset)
-        if size == 0 or batch_size * world > size:
+        if size == 0 or (sample_rate is None and batch_size * world > size):
             raise ArgumentError(
                 f"data_loader must hold at least one batch, got {size} examples and batches of "
                 f"{batch_size * world}: pass a smaller batch_size."
             )
-        self.sample_rate = batch_size * world / size
-        self.steps = max(1, round(1 / self.sample_rate))
+        self.sample_rate = batch_size * world / size if sample_rate is None else sample_rate
+        self.steps = max(1, round(1 / self.sample_rate)) if steps is None else steps
+        self.expected_batch_size = float(batch_size * world)
         self.drawn = Drawn()
-        self._part = max_physical_batch_size or size
         self._own = np.arange(rank, size, world)
-        self._loader = loader
+        self._mean, self._deviation = batch_size, math.sqrt(batch_size * (1 - self.sample_rate))
+        # With a public number of examples no draw is larger than the whole; it is secret where the rate was stated.
+        most = math.inf if sample_rate is not None else -(-size // world)
+        self.physical_batch_size = max_physical_batch_size or _default_size(self._mean + 2 * self._deviation, most)
+        self._padded, self._loader = padded, loader
+        self._shapes: list[tuple[int, ...]] | None = None
 
     @property
-    def expected_batch_size(self) -> float:
-        """The mean size of a batch over all processes: a public number, by which sums are divided."""
-        return self.sample_rate * len(self.dataset)
+    def padding(self) -> float:
+        """About how much of what the model computes is padding (by a normal approximation): what the padding costs."""
+        if not self._padded:
+            return 0.0
+        size, batches, further = self.physical_batch_size, 1.0, 1.0
+        at = 1
+        while further > 1e-9:
+            further = _tail(size * at + 0.5 - self._mean, self._deviation)
+            batches, at = batches + further, at + 1
+        return 1 - self._mean / (size * batches)
 
     def __repr__(self) -> str:
-        return f"<PoissonLoader: {len(self.dataset)} examples, rate {self.sample_rate:.6g}, {self.steps} steps>"
+        size = f"{self.physical_batch_size} rows, {100 * self.padding:.0f} % of them padding"
+        shown_size = size if self._padded else f"at most {self.physical_batch_size} rows"
+        return f"<PoissonLoader: rate {self.sample_rate:.6g}, {self.steps} steps, physical batches of {shown_size}>"
 
     def __len__(self) -> int:
-        """How many steps one iteration makes (a batch that comes in parts is one step)."""
+        """How many steps one iteration makes (a batch that comes in several physical batches is one step)."""
         return self.steps
 
     def __iter__(self) -> Iterator[Any]:
-        marks: deque[tuple[int, bool, bool]] = deque()
+        marks: deque[tuple[int, int, bool, bool]] = deque()
         own = 0
         for batch in self._batches(marks):
-            count, first, last = marks.popleft()
+            rows, examples, first, last = marks.popleft()
             if not first and self.drawn.batch != own:
                 raise GuaranteeError(
                     "another iterator has begun a batch between two parts of this one: finish a batch before the next."
                 )
-            self.drawn.hand_out(count, first=first, last=last)
+            self.drawn.hand_out(rows, examples, first=first, last=last)
             own = self.drawn.batch
+            self._warn_of_lengths(batch)
             yield batch
 
-    def _batches(self, marks: "deque[tuple[int, bool, bool]]") -> Iterator[Any]:
+    def _batches(self, marks: "deque[tuple[int, int, bool, bool]]") -> Iterator[Any]:
         loader = self._loader
         # A subclass may make other examples of its tensors.
         if type(self.dataset) is TensorDataset and loader.collate_fn is default_collate and not loader.num_workers:
-            for indices in self._parts(marks):
-                chosen = torch.from_numpy(indices)
+            for indices, rows in self._parts(marks):
+                first = indices[:1] if indices.size else self._own[:1]
+                chosen = torch.from_numpy(np.concatenate([indices, np.repeat(first, rows - indices.size)]))
                 yield [tensor[chosen.to(tensor.device)] for tensor in self.dataset.tensors]
             return
         yield from DataLoader(
             self.dataset,
             batch_sampler=_Lists(self._parts(marks), self.steps),
             num_workers=loader.num_workers,
-            collate_fn=_Collate(loader.collate_fn, self.dataset),
+            collate_fn=_Collate(loader.collate_fn, self.dataset, self.physical_batch_size if self._padded else 1),
             pin_memory=loader.pin_memory,
             timeout=loader.timeout,
             worker_init_fn=loader.worker_init_fn,
@@ -177,14 +228,44 @@ class PoissonLoader:
             prefetch_factor=loader.prefetch_factor,
         )
 
-    def _parts(self, marks: "deque[tuple[int, bool, bool]]") -> Iterator["np.ndarray[Any, np.dtype[np.int64]]"]:
+    def _parts(self, marks: "deque[tuple[int, int, bool, bool]]") -> Iterator[tuple[NDArray[np.int64], int]]:
+        """The examples of each physical batch, and how many rows it has."""
+        size = self.physical_batch_size
         for _ in range(self.steps):
             chosen = self._own[_bernoulli(self._own.size, self.sample_rate)]
-            cuts = range(0, max(chosen.size, 1), self._part)
+            cuts = range(0, max(chosen.size, 1), size)
             for start in cuts:
-                part = chosen[start : start + self._part]
-                marks.append((part.size, start == 0, start == cuts[-1]))
-                yield part
+                part = chosen[start : start + size]
+                rows = size if self._padded else max(part.size, 1)
+                marks.append((rows, part.size, start == 0, start == cuts[-1]))
+                yield part, rows
+
+    def _warn_of_lengths(self, batch: object) -> None:
+        shapes = [tuple(leaf.shape[1:]) for leaf in _tensors(batch)]
+        if self._shapes is None:
+            self._shapes = shapes
+        elif shapes != self._shapes:
+            self._shapes = shapes
+            warnings.warn(
+                "the batches of the data_loader differ in shape: padding to the longest example of a batch lets one "
+                "example change how the others are computed, which no noise covers. Pad all to one public length.",
+                stacklevel=3,
+            )
+
+
+def _default_size(wanted: float, most: float) -> int:
+    """A public size that most draws fit into, rounded up to what kernels like."""
+    step = 1 if wanted <= 16 else 8 if wanted <= 512 else 32
+    return int(min(step * math.ceil(wanted / step), most))
+
+
+def _tail(distance: float, deviation: float) -> float:
+    return math.erfc(distance / deviation / math.sqrt(2)) / 2 if deviation else float(distance < 0)
+
+
+def _tensors(batch: object) -> list[Tensor]:
+    leaves = pytree.tree_leaves(dict(batch) if hasattr(batch, "keys") else batch)  # type: ignore[call-overload]
+    return [leaf for leaf in leaves if isinstance(leaf, Tensor) and leaf.ndim]
 
 
 def _checked_size(loader: object) -> int:
@@ -201,20 +282,38 @@ def _checked_size(loader: object) -> int:
             f"data_loader has a sampler of its own ({type(loader.sampler).__name__}), which Poisson sampling would "
             "replace: leave it out, and pass torch.utils.data.Subset(dataset, indices) to train on a part."
         )
-    indices = getattr(loader.dataset, "indices", ())
-    if isinstance(loader.dataset, Subset) and len(set(indices)) < len(indices):
-        raise ArgumentError("data_loader goes over a Subset that names an example twice: name every example once.")
+    named = _named_examples(loader.dataset)
+    if len(np.unique(named, axis=0)) < len(named):
+        raise ArgumentError(
+            "data_loader names an example twice, through a Subset or a ConcatDataset, so that it would count twice: "
+            "name every example once."
+        )
     return int(loader.batch_size)
+
+
+def _named_examples(dataset: Any) -> NDArray[np.int64]:
+    """Which examples of which underlying datasets a dataset holds, as pairs, through nested subsets."""
+    if isinstance(dataset, Subset):
+        inner = _named_examples(dataset.dataset)
+        chosen = np.array([int(at) for at in dataset.indices], dtype=np.int64)
+        if chosen.size and not (-len(inner) <= chosen.min() and chosen.max() < len(inner)):
+            raise ArgumentError(
+                "data_loader goes over a Subset with an index outside its dataset: correct the indices."
+            )
+        return inner[chosen]
+    if isinstance(dataset, ConcatDataset):
+        return np.concatenate([_named_examples(part) for part in dataset.datasets])
+    return np.stack([np.full(len(dataset), id(dataset)), np.arange(len(dataset))], axis=1)
 
 
 class _Lists:
     """Index arrays as the lists that a DataLoader asks for."""
 
-    def __init__(self, parts: Iterator[Any], length: int) -> None:
+    def __init__(self, parts: Iterator[tuple[NDArray[np.int64], int]], length: int) -> None:
         self._parts, self._length = parts, length
 
     def __iter__(self) -> Iterator[list[int]]:
-        for part in self._parts:
+        for part, _ in self._parts:
             yield part.tolist()
 
     def __len__(self) -> int:
@@ -222,29 +321,17 @@ class _Lists:
 
 
 class _Collate:
-    """A collate function that also makes an empty batch: the form of one example, without its rows."""
+    """A collate function that repeats the first example (or the dataset's first, for an empty draw) as padding."""
 
-    def __init__(self, collate: Any, dataset: Any) -> None:
-        self._collate, self._dataset = collate, dataset
+    def __init__(self, collate: Any, dataset: Any, rows: int) -> None:
+        self._collate, self._dataset, self._rows = collate, dataset, rows
 
     def __call__(self, samples: list[Any]) -> Any:
-        return self._collate(samples) if samples else _without_rows(self._collate([self._dataset[0]]))
+        samples = samples or [self._dataset[0]]
+        return self._collate(samples + samples[:1] * (self._rows - len(samples)))
 
 
-def _without_rows(batch: Any) -> Any:
-    if isinstance(batch, Tensor):
-        return batch[:0]
-    if isinstance(batch, dict):
-        return type(batch)({key: _without_rows(value) for key, value in batch.items()})
-    if isinstance(batch, (list, tuple)):
-        if all(isinstance(entry, (str, bytes)) for entry in batch):
-            return []
-        parts = [_without_rows(entry) for entry in batch]
-        return type(batch)(*parts) if hasattr(batch, "_fields") else type(batch)(parts)
-    return type(batch)() if isinstance(batch, (str, bytes, int, float)) else batch
-
-
-def _bernoulli(size: int, rate: float) -> "np.ndarray[Any, np.dtype[np.bool_]]":
+def _bernoulli(size: int, rate: float) -> NDArray[np.bool_]:
     """Independent draws that are True with probability floor(rate 2^64) / 2^64, never more than the rate."""
     limit = math.floor(rate * 2**64)
     if limit >= 2**64:

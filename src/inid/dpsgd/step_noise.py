@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from inid.dpsgd.clipped_sums import Clipping
 from inid.noise import add_noise, current_source
 from inid.planning import NoisePlan, plan
 from inid.promises import GaussianDP, PureDP
-from inid.sets import Sensitivity
+from inid.sets import Neighbours, Sensitivity
 
 __all__ = ["Allocation", "Recipe", "Source", "add_planned_noise", "element_bounds", "quanta_of"]
 
@@ -37,6 +37,7 @@ class Recipe:
         allocation: How it is divided among the groups.
         total: The threshold of the whole, or None.
         level: mu (Gaussian) or epsilon (Laplace) of a step on the whole data.
+        neighbours: The relation for which the promise holds.
     """
 
     clipping: Clipping
@@ -45,6 +46,7 @@ class Recipe:
     allocation: Allocation
     total: float | None
     level: float
+    neighbours: Neighbours = "zero_out"
 
     def plan(self, thresholds: Sequence[float]) -> NoisePlan:
         """The plan for gradients clipped at these thresholds."""
@@ -54,20 +56,15 @@ class Recipe:
 
     def sensitivity(self, thresholds: Sequence[float]) -> Sensitivity:
         """How far one example can move the clipped sums."""
-        norm = 2 if self.mechanism == "gaussian" else 1
+        norm, relation = 2 if self.mechanism == "gaussian" else 1, self.neighbours
         if self.clipping == "elementwise":
-            return Sensitivity.box(element_bounds(thresholds, self.sizes, norm), counts=self.sizes)
+            bounds = element_bounds(thresholds, self.sizes, norm)
+            return Sensitivity.box(bounds, counts=self.sizes, neighbours=relation)
         if len(self.sizes) == 1:
-            dimension, radius = self.sizes[0], thresholds[0]
-            return (
-                Sensitivity.ball(dimension=dimension, l2=radius)
-                if norm == 2
-                else Sensitivity.ball(dimension=dimension, l1=radius)
-            )
-        limits = list(thresholds)
-        if norm == 2:
-            return Sensitivity.groups(sizes=self.sizes, l2=limits, total=self.total)
-        return Sensitivity.groups(sizes=self.sizes, l1=limits, total=self.total)
+            radius = {f"l{norm}": thresholds[0]}
+            return Sensitivity.ball(dimension=self.sizes[0], neighbours=relation, **radius)
+        limits: dict[str, Any] = {f"l{norm}": list(thresholds)}
+        return Sensitivity.groups(sizes=self.sizes, total=self.total, neighbours=relation, **limits)
 
 
 def element_bounds(thresholds: Sequence[float], sizes: Sequence[int], norm: int) -> list[float]:

@@ -1,4 +1,6 @@
-"""Modules that mix examples, refused by name before training begins."""
+"""Modules that mix examples, found by name before training begins, and replaced where there is a plain substitute."""
+
+import copy
 
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
@@ -8,52 +10,98 @@ from torch.nn.parameter import UninitializedParameter
 
 from inid.errors import ArgumentError
 
-__all__ = ["check_module"]
+__all__ = ["check_module", "fix", "validate"]
+
+
+def validate(module: nn.Module) -> list[str]:
+    """Everything about a model that private training would refuse by name, each with its cure.
+
+    What mixes examples in code rather than in a module is found when training begins, on made-up examples.
+
+    >>> validate(nn.Sequential(nn.Linear(2, 2), nn.GroupNorm(1, 2)))
+    []
+    >>> print(*validate(nn.Sequential(nn.Linear(2, 2), nn.Softmax(dim=0))))
+    module '1' (Softmax) normalises over the examples, or may: pass dim=-1, or the dimension you mean.
+    """
+    if not isinstance(module, nn.Module):
+        raise ArgumentError(f"module must be a torch.nn.Module, got {type(module).__name__}: pass your model.")
+    if isinstance(module, (DataParallel, DistributedDataParallel)):
+        parallel = (
+            "module must be the model itself, not wrapped in data parallel: pass model.module; make_private adds up "
+            "the clipped gradients of all processes of torch.distributed itself."
+        )
+        return [parallel]
+    return [
+        f"module {name!r} ({type(part).__name__}) {problem}."
+        for name, part in module.named_modules()
+        for problem in _problems(part)
+    ]
 
 
 def check_module(module: nn.Module) -> None:
     """Refuse a model in which one example's gradient depends on other examples.
 
     Raises:
-        ArgumentError: Names the module and the cure.
+        ArgumentError: Names the first module at fault, how many more there are, and the cure.
 
     >>> check_module(nn.Sequential(nn.Linear(2, 2), nn.GroupNorm(1, 2)))
     """
-    if not isinstance(module, nn.Module):
-        raise ArgumentError(f"module must be a torch.nn.Module, got {type(module).__name__}: pass your model.")
-    if isinstance(module, (DataParallel, DistributedDataParallel)):
-        raise ArgumentError(
-            "module must be the model itself, not wrapped in data parallel: pass model.module; make_private adds up "
-            "the clipped gradients of all processes of torch.distributed itself."
+    problems = validate(module)
+    if problems:
+        more = f" ({len(problems) - 1} more: dpsgd.validate(model) lists them.)" if len(problems) > 1 else ""
+        raise ArgumentError(problems[0] + more)
+
+
+def fix(module: nn.Module) -> nn.Module:
+    """A copy of a model with group instead of batch normalisation and without running statistics.
+
+    Make the optimizer anew: the copy has parameters of its own. What has no plain substitute stays, and `validate`
+    names it. Weights and biases of the normalisations are kept.
+
+    >>> fix(nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8)))[1]
+    GroupNorm(8, 8, eps=1e-05, affine=True)
+    """
+    fixed = copy.deepcopy(module)
+    if isinstance(fixed, _BatchNorm):
+        return _group_norm(fixed)
+    for parent in list(fixed.modules()):
+        for name, child in list(parent.named_children()):
+            if isinstance(child, _BatchNorm) and child.num_features:
+                setattr(parent, name, _group_norm(child))
+            elif isinstance(child, _InstanceNorm):
+                child.track_running_stats = False
+                child.running_mean = child.running_var = child.num_batches_tracked = None
+    return fixed
+
+
+def _group_norm(batch_norm: _BatchNorm) -> nn.GroupNorm:
+    channels = batch_norm.num_features
+    made = nn.GroupNorm(_divisor(channels), channels, eps=batch_norm.eps, affine=batch_norm.affine)
+    if batch_norm.affine:
+        made.weight, made.bias = batch_norm.weight, batch_norm.bias
+    return made
+
+
+def _problems(part: nn.Module) -> list[str]:
+    found = []
+    if isinstance(part, _BatchNorm):
+        found.append(
+            "normalises over the batch, so one example changes the gradients of the others: replace it by "
+            f"nn.GroupNorm({_divisor(part.num_features)}, {part.num_features}), or call dpsgd.fix(model)"
         )
-    for name, part in module.named_modules():
-        where = f"module {name!r} ({type(part).__name__})"
-        if isinstance(part, _BatchNorm):
-            raise ArgumentError(
-                f"{where} normalises over the batch, so one example changes the gradients of the others: replace it by "
-                f"GroupNorm, for example nn.GroupNorm({_divisor(part.num_features)}, {part.num_features})."
-            )
-        if isinstance(part, _InstanceNorm) and part.track_running_stats:
-            raise ArgumentError(
-                f"{where} keeps running statistics of the examples without noise: pass track_running_stats=False."
-            )
-        if getattr(part, "batch_first", True) is False:
-            raise ArgumentError(
-                f"{where} has the examples in its second dimension, and could take positions for examples: pass "
-                "batch_first=True."
-            )
-        if isinstance(part, (nn.Embedding, nn.EmbeddingBag)) and part.max_norm is not None:
-            raise ArgumentError(f"{where} rescales the lines that a batch looks up, without noise: leave max_norm out.")
-        if isinstance(part, (nn.Softmax, nn.LogSoftmax, nn.Softmin)) and part.dim in {None, 0}:
-            raise ArgumentError(
-                f"{where} normalises over the examples, or may: pass dim=-1, or the dimension you mean."
-            )
-        if isinstance(part, (nn.Embedding, nn.EmbeddingBag)) and part.sparse:
-            raise ArgumentError(
-                f"{where} makes sparse gradients, which cannot be clipped by example: leave sparse out."
-            )
-        if any(isinstance(p, UninitializedParameter) for p in part.parameters(recurse=False)):
-            raise ArgumentError(f"{where} has no shape yet: run the model once on an example of your own making.")
+    if isinstance(part, _InstanceNorm) and part.track_running_stats:
+        found.append("keeps running statistics of the examples without noise: pass track_running_stats=False")
+    if getattr(part, "batch_first", True) is False:
+        found.append("has the examples in its second dimension: pass batch_first=True")
+    if isinstance(part, (nn.Embedding, nn.EmbeddingBag)) and part.max_norm is not None:
+        found.append("rescales the lines that a batch looks up, without noise: leave max_norm out")
+    if isinstance(part, (nn.Embedding, nn.EmbeddingBag)) and part.sparse:
+        found.append("makes sparse gradients, which cannot be clipped by example: leave sparse out")
+    if isinstance(part, (nn.Softmax, nn.LogSoftmax, nn.Softmin)) and part.dim in {None, 0}:
+        found.append("normalises over the examples, or may: pass dim=-1, or the dimension you mean")
+    if any(isinstance(p, UninitializedParameter) for p in part.parameters(recurse=False)):
+        found.append("has no shape yet: run the model once on an example of your own making")
+    return found
 
 
 def _divisor(channels: int) -> int:

@@ -10,6 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from inid.accounting.addresses import read_address
 from inid.arguments import shown
 from inid.errors import ArgumentError
 from inid.jobs import values as check
@@ -85,6 +86,11 @@ class LedgerChoice:
     def read(cls, values: Mapping[str, Any], named: Naming) -> "LedgerChoice":
         """Check every value."""
         words = {key: check.word(named(key), values.get(key)) for key in ("ledger", "name", "unit", "label")}
+        if words["ledger"] is not None:
+            try:
+                read_address(words["ledger"])
+            except ArgumentError as error:
+                raise ArgumentError(f"{named('ledger')} does not fit: {error}") from None
         return cls(**words, part=check.fraction(named("part"), values.get("part")))
 
 

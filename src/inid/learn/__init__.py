@@ -24,15 +24,19 @@ try:
 except ImportError:
     raise MissingExtraError("inid.learn needs scikit-learn: pip install 'inid[learn]'.") from None
 
-from inid.learn.base import RepeatedSpendingWarning
+from inid.learn.base import NotPrivateStepWarning, RepeatedSpendingWarning
+from inid.learn.bounds import bounds_of
 from inid.learn.lasso import PrivateElasticNet, PrivateLasso
 from inid.learn.linear import PrivateLinearRegression, PrivateRidge
 from inid.learn.logistic import PrivateLogisticRegression
 from inid.learn.moments import PrivateMoments
 from inid.learn.pca import PrivatePCA, subspace_recovery_error
+from inid.learn.scaling import BoundsScaler, PrivateStandardScaler
 from inid.learn.smoothness import NotPrivateWarning, estimate_smoothness
 
 __all__ = [
+    "BoundsScaler",
+    "NotPrivateStepWarning",
     "NotPrivateWarning",
     "PrivateElasticNet",
     "PrivateLasso",
@@ -41,7 +45,9 @@ __all__ = [
     "PrivateMoments",
     "PrivatePCA",
     "PrivateRidge",
+    "PrivateStandardScaler",
     "RepeatedSpendingWarning",
+    "bounds_of",
     "estimate_smoothness",
     "subspace_recovery_error",
 ]

@@ -1,16 +1,20 @@
 """What the estimators share: scikit-learn's conventions, the neighbouring relation, a warning of repeated fits."""
 
+import sys
 import warnings
 from typing import Any, Self
 
 from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
 
 from inid.accounting import Ledger
 from inid.arguments import choice
 from inid.sets import Neighbours
 
-__all__ = ["PrivateEstimator", "RepeatedSpendingWarning", "read_relation"]
+__all__ = ["NotPrivateStepWarning", "PrivateEstimator", "RepeatedSpendingWarning", "read_relation"]
 
+_CALLERS = 8  # frames between a pipeline and the fit of its last step
 _RELATIONS: tuple[Neighbours, ...] = ("zero_out", "add_remove", "replace")
 
 
@@ -48,6 +52,36 @@ class _Family:
             )
 
 
+class NotPrivateStepWarning(UserWarning):
+    """A step of a pipeline reads the data without noise before a private estimator does."""
+
+
+def _warn_of_readers() -> None:
+    """Warn if the fit is part of a pipeline whose other steps learn from the data.
+
+    scikit-learn does not tell a step which pipeline it is in, so the pipeline is looked for among the callers.
+    """
+    frame = sys._getframe(2)  # noqa: SLF001 - no other way is offered
+    for _ in range(_CALLERS):
+        pipeline = frame.f_locals.get("self")
+        if isinstance(pipeline, Pipeline):
+            break
+        if frame.f_back is None:
+            return
+        frame = frame.f_back
+    else:
+        return
+    steps = [step for _, step in pipeline.steps if hasattr(step, "fit") and not isinstance(step, PrivateEstimator)]
+    readers = [type(step).__name__ for step in steps if get_tags(step).requires_fit]
+    if readers:
+        warnings.warn(
+            f"{', '.join(readers)} in this pipeline learns from the data without noise, so no promise covers the "
+            "pipeline: use learn.BoundsScaler or learn.PrivateStandardScaler, or fit it on public data beforehand.",
+            NotPrivateStepWarning,
+            stacklevel=3,
+        )
+
+
 class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     """Base of the private estimators.
 
@@ -67,6 +101,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True
         tags.input_tags.allow_nan = True  # mapped to a public value, record by record
+        tags.input_tags.sparse = True
         return tags
 
     def __getstate__(self) -> dict[str, Any]:
@@ -78,6 +113,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _start_fit(self) -> None:
         """Drop what an earlier fit found, so that nothing of it passes for a result of the next."""
+        _warn_of_readers()
         for name in self._results():
             delattr(self, name)
 

@@ -8,9 +8,10 @@ from numpy.typing import ArrayLike
 
 from inid.arguments import Floats, shown
 from inid.errors import ArgumentError
+from inid.learn.inputs import read_rows
 from inid.promises import Budget
 
-__all__ = ["Bounds", "hold", "read_bounds", "read_budget", "read_sizes"]
+__all__ = ["Bounds", "bounds_of", "hold", "read_bounds", "read_budget", "read_sizes"]
 
 # (lower, upper), each one number for all columns or one per column; or a pair for each column's name.
 Bounds = tuple[ArrayLike, ArrayLike] | Sequence[ArrayLike] | Mapping[str, tuple[float, float]]
@@ -124,3 +125,30 @@ def hold(X: Floats, lower: Floats, upper: Floats) -> Floats:
     with np.errstate(all="ignore"):
         held = np.clip(X, lower, upper)
         return np.where(np.isnan(held), lower / 2 + upper / 2, held)
+
+
+def bounds_of(frame: Any) -> dict[str, tuple[float, float]] | tuple[Floats, Floats]:
+    """The bounds of a *public* frame: last year's published table, a data dictionary, a synthetic sample.
+
+    Never of the data to be protected: their extremes are somebody's values.
+
+    Args:
+        frame: A data frame, which gives a mapping from each column's name to (least, greatest), or a plain array, which
+            gives (lower, upper).
+
+    Raises:
+        ArgumentError: A column has no two different finite numbers.
+
+    >>> bounds_of(np.array([[0.0, 5.0], [1.0, 9.0]]))
+    (array([0., 5.]), array([1., 9.]))
+    """
+    values = read_rows(frame).floats()
+    with np.errstate(all="ignore"):
+        finite = np.where(np.isfinite(values), values, np.nan)
+        lower, upper = np.fmin.reduce(finite), np.fmax.reduce(finite)
+    names = getattr(frame, "columns", None)
+    lower, upper = read_bounds("the frame's extremes", (lower, upper), values.shape[1])
+    if names is None:
+        return lower, upper
+    pairs = zip(lower.tolist(), upper.tolist(), strict=True)
+    return {str(name): pair for name, pair in zip(names, pairs, strict=True)}

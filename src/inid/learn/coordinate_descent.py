@@ -31,10 +31,11 @@ from inid.errors import ArgumentError
 from inid.fixed_point import fixed_columns
 from inid.learn.bounds import read_budget, read_sizes
 from inid.learn.clipped_gradients import FEATURE_BITS, Gradients, Loss, bounded_features, short, whole_steps
+from inid.learn.column_moments import column_reach, exact_columns
 from inid.learn.inputs import Matrix
 from inid.learn.noise_range import cover_answers
 from inid.learn.smoothness import mean_squares, split_budget
-from inid.learn.units import MOST_ROWS, Units, exact_floats
+from inid.learn.units import MOST_ROWS, Units
 from inid.noise import RandomSource, add_noise
 from inid.noise.compiled_draws import available
 from inid.noise.grids import check_scales
@@ -51,7 +52,7 @@ _WORTH_LOADING = 1 << 29  # entries of columns visited in all: fewer take less t
 _FARTHEST = 2.0**300  # no coefficient times its column's size goes beyond, so no product of floats overflows
 _COUNT = 0.02  # of what the gradients cost, for the number of rows where it is secret
 _FEWEST, _MOST_PASSES = 3, 50
-_DAMPING = 0.7  # 1 / how far the noise of one pass may move the sum of z_i w_i, about
+_LOGIT_DAMPING, _DAMPING = 0.7, 3.0  # 1 / how far the noise of one pass may move a prediction, about, in its unit
 
 
 @dataclass(frozen=True)
@@ -266,7 +267,7 @@ class Descent:
         weights = 1 / np.sqrt(M) if self.weights == "curvature" else 1 / M
         whole = float((weights * reach).sum()) * passes
         if known is None and isinstance(self.smoothness, float):
-            sums = np.repeat([2.0 if replaced else 1.0, 1.0], width)
+            sums = column_reach(width, self.neighbours)
             share = self.smoothness / (1 - self.smoothness) * whole / (2 * width)
             reach, weights = np.append(reach, sums), np.append(weights, share / sums)
             counts += [1] * (2 * width)
@@ -318,12 +319,7 @@ class Descent:
         width = units.size.size
         first = len(scales) - 2 * width - (self.neighbours == "add_remove")
         coarse = Units.of(self.lower, self.upper, None, centre=self.intercept, scale=True)
-        sums, squares = np.zeros(width, np.int64), np.zeros(width, np.int64)
-        for whole in coarse.chunks(values):
-            sums += whole.sum(axis=0).astype(np.int64)
-            squares += np.einsum("ij,ij->j", whole, whole).astype(np.int64)
-        step = coarse.grid.step
-        exact = np.append(exact_floats(sums) * step, exact_floats(squares) * step**2)
+        exact = exact_columns(values, coarse, count=False)
         found = add_noise(exact, scales[first : first + 2 * width], mechanism, source) / rows
         mean, square = np.clip(found[:width], -1.0, 1.0), np.clip(found[width:], 0.0, 1.0)
         if self.intercept:
@@ -333,7 +329,8 @@ class Descent:
             units = Units(centre, units.unit, fixed_columns(low, high, FEATURE_BITS, centre=False))
         M = curvature * np.append(square, [1.0] * self.intercept)
         spread = scales[:first] * (1.0 if mechanism == "gaussian" else math.sqrt(2))
-        return np.maximum(M, _DAMPING * math.sqrt(first) * spread / rows), units
+        damping = _LOGIT_DAMPING if self.target is None else _DAMPING
+        return np.maximum(M, damping * math.sqrt(first) * spread / rows), units
 
 
 def _descend(

@@ -116,6 +116,8 @@ def read_rows(X: Any, *, empty: bool = False) -> Matrix:
 def read_target(estimator: object, X: Matrix, y: Any, *, several: bool = True) -> Matrix:
     """Y by its type and shape: one entry per row, or `several` in columns."""
     _check_given(estimator, y)
+    if hasattr(y, "tocsr"):
+        raise ArgumentError("y is sparse, which is not supported: pass a dense array.")
     with np.errstate(all="ignore"):
         source, read = _numbers("y", y)
     shape = np.shape(source)
@@ -176,8 +178,10 @@ def _numbers(name: str, values: Any) -> tuple[Any, Callable[[], Floats]]:
     """(what has the shape, how to read the values), if the type says that they are real numbers."""
     if isinstance(values, np.ma.MaskedArray):
         raise ArgumentError(f"{name} must not be a masked array: fill the masked entries first, with NaN, say.")
-    if hasattr(values, "tocsr"):
-        raise ArgumentError(f"{name} is sparse, which is not supported: convert it to a dense array with .toarray().")
+    if hasattr(values, "tocsr") and hasattr(values, "toarray"):
+        if values.dtype.kind not in "biuf":
+            raise ArgumentError(f"Complex data not supported: {name} must hold real numbers.")
+        return values, lambda: _floats(values.toarray())  # what is not stored is 0, within the bounds or clipped
     declared = getattr(values, "dtype", None)
     if isinstance(declared, np.dtype) and declared.kind in "biuf" and isinstance(getattr(values, "shape", None), tuple):
         return values, lambda: _floats(np.asarray(values))

@@ -6,9 +6,7 @@ error that matters is relative (the step size is 1/M_i), and relative to the pub
 equal one; `weights=None` asks for the least total error in the columns' own units instead.
 """
 
-import math
 import warnings
-from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
@@ -18,13 +16,15 @@ from inid.arguments import Floats, choice
 from inid.errors import ArgumentError
 from inid.learn.base import read_relation
 from inid.learn.bounds import Bounds, read_bounds, read_budget
+from inid.learn.column_moments import exact_columns
 from inid.learn.inputs import Matrix, read_rows
 from inid.learn.noise_range import cover_answers
-from inid.learn.units import MOST_ROWS, Units, exact_floats
+from inid.learn.units import MOST_ROWS, Units
 from inid.noise import current_source
+from inid.numbers.decimals import decimal_down, decimal_root_down
 from inid.numbers.safe_search import decimal_fraction
 from inid.planning import plan
-from inid.promises import ZCDP, ApproxDP, Budget, GaussianDP, PureDP
+from inid.promises import ZCDP, ApproxDP, Budget, GaussianDP, PureDP, RenyiDP
 from inid.releasing import release
 from inid.sets import Neighbours, Sensitivity
 
@@ -115,10 +115,7 @@ def mean_squares(
     noise = cover_answers(noise, (MOST_ROWS if secret else data.shape[0]) * np.append(squares, count))
 
     def answer() -> Floats:
-        sums, values = np.zeros(squares.size, np.int64), data.floats()
-        for whole in units.chunks(values):
-            sums += np.einsum("ij,ij->j", whole, whole).astype(np.int64)
-        return np.append(exact_floats(sums) * columns.step**2, [float(len(values))] * secret)
+        return exact_columns(data.floats(), units, count=secret)[squares.size :]
 
     made = release(answer, noise, ledger, label="smoothness constants")
     rows = max(float(made.values[-1]), 1.0) if secret else float(data.shape[0])
@@ -142,30 +139,20 @@ def split_budget(budget: Budget, fraction: float) -> tuple[Budget, Budget]:
     share = decimal_fraction(float(fraction))
     if isinstance(budget, (PureDP, ApproxDP)):
         epsilon = decimal_fraction(budget.epsilon)
-        first = _down(epsilon * share)
-        rest = _down(epsilon - decimal_fraction(first))
+        first = decimal_down(epsilon * share)
+        rest = decimal_down(epsilon - decimal_fraction(first))
         return PureDP(first), PureDP(rest) if isinstance(budget, PureDP) else ApproxDP(rest, budget.delta)
     if isinstance(budget, ZCDP):
         rho = decimal_fraction(budget.rho)
-        first = _down(rho * share)
-        return ZCDP(first), ZCDP(_down(rho - decimal_fraction(first)))
+        first = decimal_down(rho * share)
+        return ZCDP(first), ZCDP(decimal_down(rho - decimal_fraction(first)))
     if isinstance(budget, GaussianDP):
         square = decimal_fraction(budget.mu) ** 2
-        first = _root_down(square * share)
-        return GaussianDP(first), GaussianDP(_root_down(square - decimal_fraction(first) ** 2))
-    raise ArgumentError(f"a budget of type {type(budget).__name__} cannot be split: use one of the four promises.")
-
-
-def _down(value: Fraction) -> float:
-    """The largest float near the value whose printed decimal is not above it."""
-    guess = float(value)
-    while decimal_fraction(guess) > value:
-        guess = math.nextafter(guess, 0.0)
-    return guess
-
-
-def _root_down(value: Fraction) -> float:
-    guess = math.sqrt(value)
-    while decimal_fraction(guess) ** 2 > value:
-        guess = math.nextafter(guess, 0.0)
-    return guess
+        first = decimal_root_down(square * share)
+        return GaussianDP(first), GaussianDP(decimal_root_down(square - decimal_fraction(first) ** 2))
+    if isinstance(budget, RenyiDP):  # divergences of one order add up
+        whole = decimal_fraction(budget.divergence)
+        first = decimal_down(whole * share)
+        rest = decimal_down(whole - decimal_fraction(first))
+        return RenyiDP(budget.order, first), RenyiDP(budget.order, rest)
+    raise ArgumentError(f"a budget of type {type(budget).__name__} cannot be split: pass one of inid's promises.")

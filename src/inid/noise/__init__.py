@@ -1,6 +1,16 @@
-"""Noise of the exact law on a public grid, and the one door through which randomness enters.
+"""Exactly Laplace or Gaussian noise, rounded to a public grid; the only place that draws randomness.
 
-Start reading at `noise.add_noise`; `tables` says how a law is drawn, `exact` decides what the first bits do not.
+Start reading at `add_noise`.
+
+    adding           add_noise: values plus noise, rounded to the grid
+    grids            the grid step and the limits, from the scale alone
+    source           random bits: AES in counter mode, keyed by the operating system
+    law_tables       the two tables of whole numbers from which a distribution is drawn
+    density          the two densities, enclosed between integers
+    vector_draws     whole arrays in floating point, where floats can decide
+    compiled_draws   the same loops compiled, when numba is installed
+    exact_draws      whole numbers of any length, where floats cannot decide
+    prepared_noise   noise drawn ahead of the values it is for
 """
 
 from inid.noise.adding import add_noise

@@ -1,4 +1,4 @@
-"""Adding noise to values: the room's front door."""
+"""Adding noise to values: `add_noise` and what it calls for short and for long arrays."""
 
 from collections.abc import Callable
 

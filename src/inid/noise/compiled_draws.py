@@ -1,7 +1,7 @@
 """The first table's draws as compiled loops, when numba is installed.
 
-Everything rare stays in `vectors` and `exact`. The loops do the very operations of `vectors.first_draws`, so both give
-the same bits for the same words.
+Everything rare stays in `vector_draws` and `exact_draws`. The loops do the very operations of
+`vector_draws.first_draws`, so both give the same bits for the same words.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""The one door through which randomness enters: a cryptographic keystream, keyed by the operating system.
+"""The only source of randomness: a cryptographic keystream, keyed by the operating system.
 
 A source is AES-256 in counter mode. Its key never leaves it, is replaced after a fixed volume and after a fork, and the
 object refuses to be copied, so that no two readers ever see the same words.

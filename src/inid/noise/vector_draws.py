@@ -1,8 +1,9 @@
 """The law on whole arrays, in floating point that never decides what it cannot be sure of.
 
 A float result is used only to see on which side of a boundary the exact result lies, and only where it is farther from
-the boundary than a proven bound on its error. Everything else is handed to `exact`. Only additions, multiplications,
-divisions by powers of two and roundings to whole numbers are used, which IEEE 754 defines to the last bit.
+the boundary than a proven bound on its error. Everything else is handed to `exact_draws`. Only additions,
+multiplications, divisions by powers of two and roundings to whole numbers are used, which IEEE 754 defines to the last
+bit.
 """
 
 from dataclasses import dataclass

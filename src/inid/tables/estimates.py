@@ -56,6 +56,8 @@ class _Noisy:
         starts = [0, *ends[:-1].tolist()]
         self.slices = [slice(start, stop) for start, stop in zip(starts, ends.tolist(), strict=True)]
         self.scales = release.plan.scales
+        self._ends: dict[int, Pair] = {}
+        self._offsets: dict[tuple[int, int, int], tuple[Floats, Pair]] = {}
 
     def value(self, at: int) -> Floats:
         return self.release.values[self.slices[at]]
@@ -65,9 +67,15 @@ class _Noisy:
 
     def interval(self, at: int, among: tuple[int, ...]) -> Pair:
         """The interval of one item, when all items of `among` are to hold together."""
-        number = max(1, sum(bool(self.scale(other)[0] > 0) for other in set(among)))
-        low, high = self.release.interval(1 - (1 - self.level) / number)
+        number = self._number(among)
+        if number not in self._ends:
+            self._ends[number] = self.release.interval(1 - (1 - self.level) / number)
+        low, high = self._ends[number]
         return low[self.slices[at]], high[self.slices[at]]
+
+    def _number(self, among: tuple[int, ...]) -> int:
+        """Among how many noisy sums the failure probability is divided."""
+        return max(1, sum(bool(self.scale(other)[0] > 0) for other in set(among)))
 
     def plain(self, at: int) -> Estimate:
         low, high = self.interval(at, (at,))
@@ -154,6 +162,12 @@ class _Noisy:
 
     def _offset(self, at: int, count: int, among: tuple[int, ...]) -> tuple[Floats, Pair]:
         """The mean distance from the middle, held to what the bounds allow, and its interval."""
+        key = (at, count, self._number(among))
+        if key not in self._offsets:
+            self._offsets[key] = self._new_offset(at, count, among)
+        return self._offsets[key]
+
+    def _new_offset(self, at: int, count: int, among: tuple[int, ...]) -> tuple[Floats, Pair]:
         grid = self.layout.values[self.layout.items[at].columns[0]]
         low, high = self._ratio(at, count, among)
         least, most, rounding = grid.lower - grid.middle, grid.upper - grid.middle, grid.step / 2

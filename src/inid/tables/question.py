@@ -10,6 +10,8 @@ from functools import cached_property
 from itertools import product
 from typing import Any
 
+import numpy as np
+
 from inid.arguments import shown
 from inid.errors import InidError, RecordError
 from inid.planning import NoisePlan
@@ -118,9 +120,9 @@ class Question:
             at = statistic.histogram
             names = ("",) if at is None else self.layout.items[at].names
             column = ",".join(statistic.columns)
-            numbers = zip(made.value, made.lower, made.upper, made.scale, strict=True)
-            for cell, four in zip(self._places(column, names), numbers, strict=True):
-                rows.append(Row(statistic.kind, column, cell, *(float(number) for number in four)))
+            four = (np.asarray(part, dtype=float).tolist() for part in (made.value, made.lower, made.upper, made.scale))
+            places = self._places(column, names)
+            rows += [Row(statistic.kind, column, cell, *numbers) for cell, *numbers in zip(places, *four, strict=True)]
         return tuple(rows)
 
     def _places(self, column: str, names: Sequence[str]) -> list[str]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inid.fixed_point import Grid
-from inid.tables.engines import Build, Engine, EngineError, Role, optional
+from inid.tables.engines import Build, Engine, EngineError, OnGrid, Present, Product, Role, optional
 from inid.tables.facts import Bins, Categories, Key, Person
 from inid.tables.items import Item
 from inid.tables.statistics import Layout
@@ -17,6 +17,8 @@ from inid.tables.statistics import Layout
 __all__ = ["Integers", "Sums", "cell_names"]
 
 Integers = NDArray[np.int64]
+
+_MASKED = ("sum", "product")
 
 
 def cell_names(by: Mapping[str, Sequence[Key]]) -> list[tuple[tuple[str, Key], ...]]:
@@ -72,13 +74,12 @@ def _query(source: Engine, columns: "_Columns", by: Mapping[str, Sequence[Key]],
     for column, name in names.keys.items():
         frame = frame.filter(nw.col(name).is_in(list(by[column])))
     if columns.prepared:
-        frame = frame.with_columns(*columns.prepared)
+        frame = source.prepared(frame, columns.prepared)
     sums = {f"sum_{at}": part for at, part in enumerate(columns.integers)}
     counted = {"one": nw.col("one")} | sums
     if not groups and unit is None:
-        # In one step, so that an engine which works column by column never holds all integer columns at once.
-        return frame.select(*(part.sum().cast(nw.Int64).alias(name) for name, part in counted.items()))
-    frame = frame.select(*groups, *names.person, *names.order, *(part.alias(name) for name, part in counted.items()))
+        return source.totals(frame, counted)
+    frame = source.with_terms(frame, [*groups, *names.person, *names.order], counted)
     if unit is not None:
         frame = _limited(frame, unit.max_rows, names, [*names.order, *sums, *groups])
     added = [nw.col(name).sum() for name in counted]
@@ -132,87 +133,86 @@ class _Columns:
 
     Attributes:
         prepared: Columns to make first: what several sums use is computed once.
-        integers: One expression per sum.
+        integers: One expression, or `Product`, per sum.
         shifts: What the integers of each sum have too much, in every row: taken off after summing.
     """
 
     def __init__(self, names: _Names, layout: Layout, fill: Mapping[str, object], source: Engine) -> None:
         self.names, self._layout, self._fill, self._source = names, layout, fill, source
-        scopes = dict.fromkeys(item.present for item in layout.items if len(item.present) > 1)
+        scopes = dict.fromkeys(item.present for item in layout.items if item.present and item.kind in _MASKED)
         self._scopes = {scope: f"scope_{at}" for at, scope in enumerate(scopes)}
-        self.prepared = [*self._words(), *self._values(), *self._masks(), *self._factors()]
+        self.prepared: dict[str, Any] = self._words() | self._values() | self._masks() | self._factors()
         parts = [part for item in layout.items for part in self._parts(item)]
         self.integers = [part for part, _ in parts]
         self.shifts = [shift for _, shift in parts]
 
-    def _words(self) -> list[Any]:
+    def _words(self) -> dict[str, Any]:
         """Categories without missing values, and people and orders without NaN, which engines sort differently."""
         nw, fill = optional("narwhals"), self._fill
         known = {name: fill[column] for column, name in self.names.categories.items() if column in fill}
         roles = {name: {"str": str, "int": int, "bool": bool}[self.names.wanted[name][1]] for name in known}
-        found = [nw.col(name).fill_null(roles[name](usual)).alias(name) for name, usual in known.items()]
-        return found + [nw.when(~nw.col(name).is_nan()).then(nw.col(name)).alias(name) for name in self.names.floats]
+        found = {name: nw.col(name).fill_null(roles[name](usual)) for name, usual in known.items()}
+        return found | {name: nw.when(~nw.col(name).is_nan()).then(nw.col(name)) for name in self.names.floats}
 
-    def _values(self) -> list[Any]:
+    def _values(self) -> dict[str, Any]:
         """The columns of bins without missing values."""
         binned = [item.columns[0] for item in self._layout.items if isinstance(item.cells, Bins)]
         names = {column: self.names.numbers[column] for column in binned}
-        return [
-            self._source.present(name, column).fill_null(self._usual(column)).alias(f"{name}_value")
+        return {
+            f"{name}_value": self._source.present(name, column).fill_null(self._usual(column))
             for column, name in names.items()
-        ]
+        }
 
-    def _masks(self) -> list[Any]:
-        """For each set of several columns that must be present together whether they are: once, for all its sums."""
-        nw = optional("narwhals")
-        return [
-            nw.all_horizontal(*(self._here(column) for column in scope), ignore_nulls=False).alias(name)
-            for scope, name in self._scopes.items()
-        ]
+    def _masks(self) -> dict[str, Any]:
+        """For each set of columns that must be present together whether they are: once, for all its sums."""
+        return {name: self._present(scope) for scope, name in self._scopes.items()}
 
-    def _here(self, column: str) -> Any:
-        return ~self._source.present(self.names.numbers[column], column).is_null()
+    def _present(self, scope: tuple[str, ...]) -> Present:
+        return Present(tuple((self.names.numbers[column], column) for column in scope))
 
-    def _factors(self) -> list[Any]:
+    def _factors(self) -> dict[str, Any]:
         """The columns of products on their grids."""
         products = [item for item in self._layout.items if item.kind == "product"]
-        names = {column: self.names.numbers[column] for item in products for column in item.columns}
+        columns = dict.fromkeys(column for item in products for column in item.columns)
         grids = self._layout.factors
-        return [
-            (self._on_grid(column, grids[column]) - grids[column].below).alias(f"{name}_factor")
-            for column, name in names.items()
-        ]
+        return {
+            self._factor(column): self._on_grid(column, grids[column], shift=grids[column].below) for column in columns
+        }
+
+    def _factor(self, column: str) -> str:
+        return f"{self.names.numbers[column]}_factor"
 
     def _usual(self, column: str) -> float:
         """What stands for a missing value: the public fill value, or the middle of the bounds."""
         middle = self._layout.values[column].middle if column in self._layout.values else 0.0
         return float(self._fill.get(column, middle))  # type: ignore[arg-type]
 
-    def _on_grid(self, column: str, grid: Grid) -> Any:
-        """The column on a grid, before the shift."""
-        held = self._source.held(self.names.numbers[column], column, (grid.lower, grid.upper), self._usual(column))
-        return self._source.truncated(held * grid.factor - grid.offset)
+    def _on_grid(self, column: str, grid: Grid, condition: str | None = None, shift: int = 0) -> OnGrid:
+        return OnGrid(self.names.numbers[column], column, grid, self._usual(column), condition, shift)
 
     def _parts(self, item: Item) -> list[tuple[Any, int]]:
-        """One expression and its shift per sum of the item."""
-        nw, numbers, scope = optional("narwhals"), self.names.numbers, item.present
-        among = None if not scope else self._here(scope[0]) if len(scope) == 1 else nw.col(self._scopes[scope])
+        """One term, or expression, and its shift per sum of the item."""
+        nw, scope = optional("narwhals"), item.present
         if item.cells is not None:
+            among = None if not scope else self._present(scope).expression(self._source)
             return [(part.cast(nw.Int64), 0) for part in self._inside(item.columns[0], item.cells, among)]
         if item.kind == "count":
-            return [(nw.col("one") if among is None else among.cast(nw.Int64), 0)]
-        if item.kind == "sum":
-            grids = [self._layout.values[item.columns[0]]]
-            value, shift = self._on_grid(item.columns[0], grids[0]), grids[0].below
-        else:
-            grids = [self._layout.factors[column] for column in item.columns]
-            one, two = (nw.col(f"{numbers[column]}_factor") for column in item.columns)
-            value, shift = one * two, item.shift
+            return [(self._present(scope) if scope else nw.col("one"), 0)]
+        of_sum = item.kind == "sum"
+        grids = [(self._layout.values if of_sum else self._layout.factors)[column] for column in item.columns]
+        shift = grids[0].below if of_sum else item.shift
         # A missing value is 0 after the shift of a sum, on all but a few grids of narrow bounds; those, other columns,
         # and the shift of a square need the mask.
-        own = set(item.present) <= set(item.columns) and (item.kind == "sum" or item.shift == 0)
+        own = set(scope) <= set(item.columns) and (of_sum or item.shift == 0)
         own = own and all(grid.integer(grid.middle) == 0 for grid in grids)
-        return [(value, shift) if among is None or own else ((value - shift) * among.cast(nw.Int64), 0)]
+        masked = bool(scope) and not own
+        mask = {"condition": self._scopes[scope], "shift": shift} if masked else {}
+        term: OnGrid | Product
+        if of_sum:
+            term = self._on_grid(item.columns[0], grids[0], **mask)  # type: ignore[arg-type]
+        else:
+            term = Product(*(self._factor(column) for column in item.columns), **mask)  # type: ignore[arg-type]
+        return [(term, 0 if masked else shift)]
 
     def _inside(self, column: str, cells: Bins | Categories, among: Any) -> list[Any]:
         """For each cell of a histogram, whether the row lies in it."""

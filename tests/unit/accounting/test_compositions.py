@@ -9,8 +9,10 @@ import pytest
 
 import inid
 from inid.accounting import CompositionProof, Ledger
-from inid.accounting.charges import composition_from_dict, composition_to_dict
+from inid.accounting.charges import Charge, composition_from_dict, composition_to_dict
 from inid.accounting.costs import loss_costs
+from inid.accounting.history import History
+from inid.accounting.records import make_row
 from inid.accounting.settings import Settings
 from inid.accounting.stores import MemoryStore
 from inid.curves import Composed, Loss, Subsampled
@@ -87,6 +89,41 @@ def test_the_renyi_cost_of_a_step_is_just_above_the_integral(order: int, mu: flo
     found = loss_costs(Subsampled(Loss(mu=mu), rate, 7), ["renyi"], Fraction(order))["renyi"]
     assert found is not None
     assert 7 * max(remove, add) <= mp.mpf(found.numerator) / found.denominator <= 7 * remove * (1 + mp.mpf("1e-9"))
+
+
+def test_an_order_between_whole_ones_costs_no_less_than_the_integral() -> None:
+    """A forged proof cannot state order 19/2 and be computed at 9."""
+    step = Subsampled(Loss(mu=1.0), 0.1, 1)
+    costs = [loss_costs(step, ["renyi"], order)["renyi"] for order in (Fraction(9), Fraction(19, 2), Fraction(10))]
+    assert costs[0] < costs[1] <= costs[2]  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"inid_lease": 1}',
+        '{"inid_lease": 1, "first": "0", "count": 1}',
+        '{"inid_lease": [1], "first": 0, "count": 1}',
+        '{"inid_lease": 2, "first": 0, "count": 1}',
+        '{"inid_lease": 1, "first": 0, "count": 11}',
+        '{"inid_lease": 1, "first": 1, "count": 1}',
+        '{"inid_lease": 1, "first": 0, "count": 0}',
+        '{"inid_lease": 1, "first": 0, "count": -5}',
+        '{"inid_lease"',
+        '{"inid_composition"',
+        '{"inid_composition": 1, "neighbours": "add_remove", "loss": {}}',
+        '{"inid_composition": 1, "neighbours": "add_remove", "loss": {"kind": "poisson", "steps": 1e400}}',
+    ],
+)
+def test_rows_that_do_not_parse_are_refused_even_with_a_digest(text: str) -> None:
+    """Somebody who recomputes digests by hand still gets an error of this library, not a raw one."""
+    settings = Settings.make(TOTAL)
+    empty = History.empty(settings.to_text(), settings.terms)
+    charge = Charge.of(training(steps=10), settings.terms.currencies, settings.terms.order)
+    charged = empty.after(make_row(1, "", charge.texts(), charge.price, empty.digest), settings.terms)
+    forged = make_row(2, "", (text, "{}"), settings.terms.nothing, charged.digest)
+    with pytest.raises(inid.RecordError):
+        charged.after(forged, settings.terms)
 
 
 @pytest.mark.parametrize(("epsilon", "rate"), [(1.0, 0.01), (0.001, 0.5), (30.0, 0.25), (5.0, 1.0)])

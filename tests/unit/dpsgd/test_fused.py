@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from attack.test_dpsgd import added, assert_within, limits_of
+from attack.test_clipped_sums import added, assert_within, limits_of
 from inid.dpsgd import fused_layers, fused_norms, per_example_gradients
 from inid.dpsgd.fused_layers import fused_rows, typical_loss
 from inid.dpsgd.fused_positions import Lookups, Positions, Tied

@@ -1,4 +1,4 @@
-"""The Poisson loader yields what a DataLoader would, from any dataset, also when a batch is empty or comes in parts."""
+"""The Poisson loader yields what a DataLoader would, from any dataset, in physical batches of one size."""
 
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -70,19 +70,22 @@ LOADERS = {
 @pytest.mark.parametrize("part", [None, 4])
 @pytest.mark.parametrize("name", LOADERS)
 def test_every_kind_of_dataset(name, part):
-    """Each batch is a set of examples in order; parts of one batch are told apart from batches."""
+    """Each batch is a set of examples in order; physical batches have one size and say what of them is padding."""
     with unsafe_seed(3):
         loader = PoissonLoader(LOADERS[name](), max_physical_batch_size=part)
         assert len(loader) == 4
         assert loader.sample_rate == 0.25
         assert loader.expected_batch_size == 15
+        assert loader.physical_batch_size == (part or 24)  # 15 + 2 sqrt(11.25), rounded up to a multiple of eight
         batches, open_batch = [], False
         for batch in loader:
-            numbers = seen(batch)
-            assert part is None or len(numbers) <= part
-            batches = [*batches[:-1], batches[-1] + numbers] if open_batch else [*batches, numbers]
+            rows, mask = seen(batch), loader.drawn.mask.tolist()
+            assert len(rows) == len(mask) == loader.drawn.rows == loader.physical_batch_size
+            examples = [row for row, drawn in zip(rows, mask, strict=True) if drawn]
+            assert rows == examples + [rows[0]] * (len(rows) - len(examples))
+            assert loader.drawn.examples == len(examples)
+            batches = [*batches[:-1], batches[-1] + examples] if open_batch else [*batches, examples]
             open_batch = not loader.drawn.complete
-            assert loader.drawn.examples == len(batches[-1])
             assert loader.drawn.batch == len(batches)
     assert not open_batch
     assert len(batches) == 4
@@ -92,20 +95,38 @@ def test_every_kind_of_dataset(name, part):
 
 
 @pytest.mark.parametrize("name", ["tensors", "pairs", "named", "dictionaries", "own collate", "workers"])
-def test_empty_batches_have_the_form_of_others(name, monkeypatch):
+def test_an_empty_draw_is_all_padding(name, monkeypatch):
     monkeypatch.setattr(poisson_loader, "_bernoulli", lambda size, rate: np.zeros(size, dtype=bool))
     loader = PoissonLoader(LOADERS[name](), max_physical_batch_size=4)
     batches = list(loader)
     assert len(batches) == 4
     for batch in batches:
-        assert seen(batch) == []
-        if isinstance(batch, dict) and "name" in batch:
-            assert batch["name"] == []
-            assert batch["label"].shape == (0,)
+        assert seen(batch) == [0] * 4
         if name == "named":
             assert type(batch) is Pair
     assert loader.drawn.examples == 0
+    assert not loader.drawn.mask.any()
     assert loader.drawn.complete
+
+
+@pytest.mark.parametrize(
+    ("size", "batch_size", "wanted"),
+    [(64, 64, 64), (10, 4, 8), (50_000, 1000, 1088), (50_000, 100, 120), (1000, 1, 3), (100, 99, 100)],
+)
+def test_the_default_size_is_about_two_deviations_above_the_mean(size, batch_size, wanted):
+    loader = PoissonLoader(DataLoader(TensorDataset(torch.zeros(size, 1)), batch_size=batch_size))
+    assert loader.physical_batch_size == wanted
+
+
+@pytest.mark.parametrize("size", [50, 100, 110, 120, 200])
+def test_the_cost_of_padding_is_what_is_drawn(size):
+    loader = PoissonLoader(
+        DataLoader(TensorDataset(torch.zeros(1000, 1)), batch_size=100), max_physical_batch_size=size
+    )
+    drawn = np.random.default_rng(0).binomial(1000, 0.1, 20_000)
+    rows = size * np.maximum(1, np.ceil(drawn / size)).mean()
+    assert abs(loader.padding - (1 - 100 / rows)) < 0.01
+    assert f"{100 * loader.padding:.0f} % of them padding" in repr(loader)
 
 
 def test_processes_share_the_examples_without_overlap(monkeypatch):
@@ -115,7 +136,7 @@ def test_processes_share_the_examples_without_overlap(monkeypatch):
         loader = PoissonLoader(DataLoader(Rows(tensors), batch_size=5), rank=rank, world=3)
         assert loader.sample_rate == 0.25
         assert loader.expected_batch_size == 15
-        parts += seen(next(iter(loader)))
+        parts += [row for batch in loader for row in seen(batch)[: loader.drawn.examples]][: SIZE // 3]
     assert sorted(parts) == list(range(SIZE))
 
 

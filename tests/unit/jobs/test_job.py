@@ -131,6 +131,8 @@ def test_the_script_runs_and_makes_the_same_plan(folder, values):
         ({"part": "1/3"}, "part"),
         ({"out": 5}, "out"),
         ({"ledger": ["a"]}, "ledger"),
+        ({"ledger": "mysql://ann:pw@db/x"}, "ledger does not fit"),
+        ({"ledger": "."}, "ledger does not fit"),
     ],
 )
 def test_errors_name_the_key(change, word):

@@ -29,6 +29,8 @@ WITH_TARGET = EVERYWHERE | {
 ESTIMATORS = [
     (learn.PrivateMoments(HUGE, bounds=(-1000, 1000)), EVERYWHERE),
     (learn.PrivatePCA(budget=HUGE, row_norm=1000.0), EVERYWHERE),
+    (learn.BoundsScaler((-1000, 1000)), EVERYWHERE),
+    (learn.PrivateStandardScaler(HUGE, bounds=(-1000, 1000)), EVERYWHERE),
     (learn.PrivateLinearRegression(HUGE, bounds_X=(-1000, 1000), bounds_y=(-1000, 1000)), WITH_TARGET),
     (learn.PrivateRidge(0.01, budget=HUGE, bounds_X=(-1000, 1000), bounds_y=(-1000, 1000)), WITH_TARGET),
     (learn.PrivateLasso(0.01, budget=HUGE, bounds_X=(-1000, 1000), bounds_y=(-1000, 1000)), WITH_TARGET),

@@ -13,8 +13,20 @@ from inid.tables.engines.pandas import Pandas
 from inid.tables.engines.polars import Polars
 from inid.tables.engines.roles import Role
 from inid.tables.engines.spark import Spark
+from inid.tables.engines.terms import OnGrid, Present, Product
 
-__all__ = ["Build", "Engine", "EngineError", "Role", "guarded", "open_table", "optional"]
+__all__ = [
+    "Build",
+    "Engine",
+    "EngineError",
+    "OnGrid",
+    "Present",
+    "Product",
+    "Role",
+    "guarded",
+    "open_table",
+    "optional",
+]
 
 _OPENERS = {
     "pandas": Pandas,

@@ -12,6 +12,7 @@ from inid.arguments import shown
 from inid.errors import ArgumentError
 from inid.tables.engines.guarded import guarded, optional
 from inid.tables.engines.roles import Role, is_text
+from inid.tables.engines.terms import Present, Term
 from inid.tables.facts import Bounds, Key
 
 __all__ = ["Build", "Engine", "schema_of"]
@@ -65,6 +66,29 @@ class Engine(ABC):
         value = optional("narwhals").col(name)
         present = value.fill_nan(usual) if self.may_hold_nan(column) else value
         return present.fill_null(usual).clip(*bounds)
+
+    def prepared(self, frame: Any, terms: Mapping[str, Any]) -> Any:
+        """The frame with a column more for each term (an expression, or a `Term`)."""
+        return frame.with_columns(*(self._expression(term).alias(name) for name, term in terms.items()))
+
+    def totals(self, frame: Any, terms: Mapping[str, Any]) -> Any:
+        """A frame of one row: the sum of each term over all rows.
+
+        In one step, so that an engine which works column by column never holds all terms at once.
+        """
+        whole = optional("narwhals").Int64
+        return frame.select(*(self._number(term).sum().cast(whole).alias(name) for name, term in terms.items()))
+
+    def with_terms(self, frame: Any, kept: Sequence[str], terms: Mapping[str, Any]) -> Any:
+        """A frame with what each row adds to each term, and the columns that are kept."""
+        return frame.select(*kept, *(self._number(term).alias(name) for name, term in terms.items()))
+
+    def _expression(self, term: Any) -> Any:
+        return term.expression(self) if isinstance(term, Term) else term
+
+    def _number(self, term: Any) -> Any:
+        made = self._expression(term)
+        return made.cast(optional("narwhals").Int64) if isinstance(term, Present) else made
 
     def run(self, build: Build, what: str = "run the query") -> list[tuple[Any, ...]]:
         """Make a query and execute it. Making it is guarded too: pandas computes as it goes.

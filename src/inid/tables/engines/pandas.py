@@ -1,12 +1,14 @@
 """pandas. What a value becomes is decided value by value, in `pandas_columns`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from inid.tables.engines.base import Build, Engine, schema_of
 from inid.tables.engines.guarded import guarded, optional
 from inid.tables.engines.pandas_columns import typed
+from inid.tables.engines.pandas_sums import product_sums, term_array
 from inid.tables.engines.roles import Role
+from inid.tables.engines.terms import Product, Term
 
 __all__ = ["Pandas"]
 
@@ -43,11 +45,47 @@ class Pandas(Engine):
         empty = Pandas(self._frame.iloc[:0])
         guarded(lambda: build(empty), "prepare the query, so nothing was charged")
 
+    def prepared(self, frame: Any, terms: Mapping[str, Any]) -> Any:
+        arrays, others = _apart(terms)
+        made = super().prepared(frame, others) if others else frame
+        return _joined(made, {name: term_array(frame.to_native(), term) for name, term in arrays.items()})
+
+    def totals(self, frame: Any, terms: Mapping[str, Any]) -> Any:
+        arrays, others = _apart(terms)
+        native = frame.to_native()
+        products = {name: term for name, term in arrays.items() if isinstance(term, Product)}
+        found: dict[str, Any] = product_sums(native, products)
+        found |= {name: int(term_array(native, term).sum()) for name, term in arrays.items() if name not in products}
+        if others:
+            found |= dict(zip(others, super().totals(frame, others).row(0), strict=True))
+        made = optional("pandas").DataFrame([[found[name] for name in terms]], columns=list(terms))
+        return optional("narwhals").from_native(made)
+
+    def with_terms(self, frame: Any, kept: Sequence[str], terms: Mapping[str, Any]) -> Any:
+        arrays, others = _apart(terms)
+        made = super().with_terms(frame, kept, others)
+        native = frame.to_native()
+        return _joined(made, {name: term_array(native, term).astype("int64") for name, term in arrays.items()})
+
     def truncated(self, expression: Any) -> Any:
         return expression.floor().cast(optional("narwhals").Int64)  # the cast refuses what has a fraction
 
     def rows(self, query: Any) -> list[tuple[Any, ...]]:
-        return list(query.iter_rows())
+        # At once: row by row pandas would make a series of each of thousands of columns.
+        return [tuple(row) for row in query.to_native().to_numpy(dtype=object).tolist()]
 
     def answer(self, columns: Mapping[str, list[Any]]) -> Any:
         return optional("pandas").DataFrame(dict(columns))
+
+
+def _apart(terms: Mapping[str, Any]) -> tuple[dict[str, Term], dict[str, Any]]:
+    """The terms that are computed as arrays, and the others, which are expressions."""
+    arrays = {name: term for name, term in terms.items() if isinstance(term, Term)}
+    return arrays, {name: term for name, term in terms.items() if name not in arrays}
+
+
+def _joined(frame: Any, arrays: Mapping[str, Any]) -> Any:
+    """A frame and columns beside it."""
+    pandas, native = optional("pandas"), frame.to_native()
+    added = pandas.DataFrame(dict(arrays), index=native.index, copy=False)
+    return optional("narwhals").from_native(pandas.concat([native, added], axis=1))

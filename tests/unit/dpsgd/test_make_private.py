@@ -86,6 +86,13 @@ BAD = [
     ({"total": -1.0}, "total"),
     ({"total": 1e30}, "total"),
     ({"max_physical_batch_size": 0}, "max_physical_batch_size"),
+    ({"pad_batches": False}, "secret number"),
+    ({"epochs": 1, "steps": 2}, "not both"),
+    ({"steps": 0}, "steps"),
+    ({"neighbours": "replace"}, "neighbours"),
+    ({"neighbours": "add_remove"}, "sample_rate= and steps="),
+    ({"sample_rate": 1.5}, "sample_rate"),
+    ({"sample_rate": float("nan")}, "sample_rate"),
     ({"groups": "0"}, "groups"),
     ({"groups": []}, "groups"),
     ({"groups": [["0"]]}, "leave out"),
@@ -110,8 +117,8 @@ def test_bad_arguments_are_named_and_change_nothing(change, message):
     with pytest.raises(ArgumentError, match=message):
         dpsgd.make_private(**(options | change))
     assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
-    model[0](X)  # no hook was left behind
-    assert not model._forward_hooks
+    model[0](X)  # no wrapper was left behind
+    assert "forward" not in vars(model)
 
 
 def test_optimizers_that_do_not_fit():
@@ -154,6 +161,11 @@ def test_streams_are_refused():
             data_loader=DataLoader(Stream(), batch_size=4),
             noise_multiplier=1.0,
         )
+
+
+def test_groups_and_global_clipping_do_not_go_together():
+    with pytest.raises(ArgumentError, match="groups go with per_layer"):
+        private(net(), X, clipping="global", groups=[["0"], ["2"]])
 
 
 def test_a_target_out_of_reach():

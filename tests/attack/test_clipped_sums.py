@@ -160,7 +160,7 @@ import sys
 import torch
 from torch import nn
 sys.path[:0] = sys.argv[1:]
-from attack.test_dpsgd import WAYS, added, assert_within, limits_of
+from attack.test_clipped_sums import WAYS, added, assert_within, limits_of
 from training import private
 
 def check():

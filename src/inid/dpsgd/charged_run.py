@@ -1,0 +1,79 @@
+"""A training run that is charged to a ledger: once, before its first step."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from inid.accounting import Ledger
+from inid.dpsgd.accountant import Segment
+from inid.dpsgd.distributed import Processes
+from inid.errors import RecordError
+from inid.noise import current_source
+
+__all__ = ["ChargedRun"]
+
+_PARTS = 100  # leases in a run: what a crash loses is at most one of them
+
+
+class ChargedRun:
+    """Charges a run as a whole, and leases its steps before they are taken.
+
+    Stopping early is covered by the charge. Going back to a checkpoint and on from there is not: the steps after the
+    checkpoint were taken once already. So step numbers are leased from the ledger, a hundredth of the run at a time,
+    and none is handed out twice; a run that is repeated too often ends with a `BudgetError`.
+
+    Args:
+        ledger: Who pays.
+        run: All steps of the run.
+        label: The ledger's note.
+        processes: Who trains; only the first talks to the ledger.
+    """
+
+    def __init__(self, ledger: Ledger, run: Segment, label: str, processes: Processes) -> None:
+        self._ledger, self._run, self._label, self._processes = ledger, run, label, processes
+        self._charge: tuple[int, str] | None = None  # its number in the ledger, and the digest of its line
+        self._leased: Iterator[int] = iter(())
+
+    def take_step(self) -> None:
+        """Take one step that is paid for.
+
+        Raises:
+            BudgetError: The run does not fit into the ledger, or all its steps have been taken.
+        """
+        if next(self._leased, None) is None:
+            self._charge, leased = self._processes.on_first(self._paid)
+            self._leased = iter(leased)
+            next(self._leased)
+
+    def _paid(self) -> tuple[tuple[int, str], range]:
+        charge = self._charge
+        if charge is None:
+            receipt = self._ledger.charge(self._run.composition(), self._label, private=current_source().private)
+            charge = receipt.id, receipt.digest
+        left = self._ledger.steps_left(charge[0])
+        return charge, self._ledger.lease_steps(charge[0], max(1, min(self._run.steps // _PARTS, left)))
+
+    def state_dict(self) -> dict[str, Any]:
+        """What identifies the charge, for a run that goes on from a checkpoint."""
+        run = self._run
+        return {
+            "charge": None if self._charge is None else list(self._charge),
+            "run": [run.mechanism, run.noise_multiplier, run.sample_rate, run.neighbours],
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any] | None) -> None:
+        """Go on within the charge of a checkpoint instead of making a new one.
+
+        Raises:
+            RecordError: The checkpoint is not of a run that was charged to this ledger, with this noise.
+        """
+        cure = "pass to make_private the ledger and the settings that the run began with"
+        if not isinstance(state, Mapping) or state.get("run") != self.state_dict()["run"]:
+            raise RecordError(f"the state is not of a run with this noise that a ledger paid for: {cure}.")
+        charge = state.get("charge")
+        found = None if charge is None else (charge[0], charge[1])
+        if self._charge is not None and found != self._charge:
+            raise RecordError("this run has been charged already, and the state is of another: make a new optimizer.")
+        known = {(record.id, record.digest) for record in self._ledger.history()} if found else set()
+        if found is not None and found not in known:
+            raise RecordError(f"the state names a charge that is not in this ledger: {cure}.")
+        self._charge = found

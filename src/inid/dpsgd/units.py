@@ -1,0 +1,50 @@
+"""The layers whose parameters get their per-example gradients at once."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from torch import nn
+from torch.nn.utils import parametrize
+
+from inid.dpsgd.layers import Formula, formula_of
+
+__all__ = ["Unit", "units_of"]
+
+
+@dataclass(frozen=True, eq=False)
+class Unit:
+    """A layer whose parameters get their rows at once: by a formula, or example by example."""
+
+    name: str
+    layer: nn.Module
+    formula: Formula | None
+    parameters: dict[str, nn.Parameter]
+
+
+def units_of(module: nn.Module) -> list[Unit]:
+    """The smallest layers that own all the trainable parameters they use, each once, also under several parents.
+
+    >>> [(u.name, u.formula is not None) for u in units_of(nn.Sequential(nn.Linear(2, 2), nn.GRU(2, 2)))]
+    [('0', True), ('1', False)]
+    """
+    found: dict[nn.Module, Unit] = {}
+    for unit in _found(module, ""):
+        found.setdefault(unit.layer, unit)
+    return list(found.values())
+
+
+def _found(module: nn.Module, prefix: str) -> Iterator[Unit]:
+    formula = formula_of(module)
+    own = {name: p for name, p in module.named_parameters(recurse=False) if p.requires_grad}
+    # A parameter that a child has as well (BERT's bias of the last layer) is used by the child.
+    of_children = {p for child in module.children() for p in child.parameters()}
+    if formula is not None:
+        if own:
+            yield Unit(prefix, module, formula, own)
+    elif any(p not in of_children for p in own.values()) or parametrize.is_parametrized(module):
+        every = {name: p for name, p in module.named_parameters() if p.requires_grad}
+        if every:
+            yield Unit(prefix, module, None, every)
+    else:
+        for name, child in module.named_children():
+            yield from _found(child, f"{prefix}.{name}" if prefix else name)

@@ -1,0 +1,121 @@
+"""How private training comes between a model and its layers: wrapped forwards, frozen parameters, kept inputs."""
+
+import functools
+from collections.abc import Callable
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
+from torch.utils import _pytree as pytree
+
+from inid.dpsgd.units import Unit
+
+__all__ = ["FunctionalLinear", "WrappedForward", "frozen", "is_private", "keep", "versions"]
+
+
+class WrappedForward:
+    """Stands in for a module's `forward`. Copies and pickles of the module get the original: they are ordinary."""
+
+    def __init__(self, module: nn.Module, run: Callable[..., Any]) -> None:
+        self.module, self.run, self.forward = module, run, module.forward
+        self._own = vars(module).get("forward")
+        functools.update_wrapper(self, module.forward, updated=())
+        module.forward = self
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run in its place."""
+        return self.run(self.forward, args, kwargs)
+
+    def undo(self) -> None:
+        """Give the module its own forward back."""
+        if self._own is None:
+            del self.module.forward
+        else:
+            self.module.forward = self._own
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return getattr, (self.module, "forward")
+
+
+def is_private(module: nn.Module) -> bool:
+    """Whether a model has been made private."""
+    return isinstance(vars(module).get("forward"), WrappedForward)
+
+
+def versions(module: nn.Module) -> list[tuple[int, int]]:
+    """Which buffers and parameters a model has, and how often each was written to; no value has to be read for it."""
+    # The buffers of spectral normalisation follow the weights alone.
+    return [
+        (id(tensor), tensor._version)  # noqa: SLF001 - the only way to see that a tensor was changed in place
+        for layer in module.modules()
+        if type(layer).__name__ != "_SpectralNorm"
+        for held in (layer._buffers, layer._parameters)  # noqa: SLF001 - the quickest way, in every forward
+        for tensor in held.values()
+        if tensor is not None
+    ]
+
+
+def frozen(unit: Unit, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The output of a layer while its parameters are frozen, as something to differentiate."""
+    parameters = list(unit.parameters.values())
+    try:
+        for parameter in parameters:
+            parameter.requires_grad_(False)
+        output = forward(*args, **kwargs)
+    finally:
+        for parameter in parameters:
+            parameter.requires_grad_(True)
+    return _started(output) if isinstance(output, Tensor) else pytree.tree_map_only(Tensor, _started, output)
+
+
+class FunctionalLinear(TorchFunctionMode):
+    """Sends every call of `functional.linear` to a function."""
+
+    def __init__(self, run: Callable[..., Any]) -> None:
+        super().__init__()
+        self._run = run
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        run = self._run if func is functional.linear else func
+        return run(*args, **(kwargs or {}))
+
+
+_ANCHOR = torch.empty((), requires_grad=True)
+
+
+def _started(tensor: Tensor) -> Tensor:
+    """A tensor that autograd takes for something to differentiate: itself, or a copy where gradients start here."""
+    if tensor.requires_grad or not tensor.is_floating_point():
+        return tensor
+    anchor = torch.empty((), device=tensor.device, requires_grad=True)
+    return cast("Tensor", _Start.apply(tensor, anchor))  # type: ignore[no-untyped-call]
+
+
+class _Start(torch.autograd.Function):
+    @staticmethod
+    def forward(_ctx: Any, tensor: Tensor, _anchor: Tensor) -> Tensor:
+        return tensor.clone()
+
+    @staticmethod
+    def backward(_ctx: Any, *gradients: Any) -> Any:
+        return gradients[0], None
+
+
+def keep(tensor: Tensor) -> Any:
+    """A node of autograd's with a tensor in `saved_tensors`, where activation checkpointing can recompute it."""
+    return cast("Tensor", _Keep.apply(_ANCHOR, tensor.detach())).grad_fn  # type: ignore[no-untyped-call]
+
+
+class _Keep(torch.autograd.Function):
+    """A node that holds a tensor, as the layers of torch hold theirs."""
+
+    @staticmethod
+    def forward(ctx: Any, anchor: Tensor, tensor: Tensor) -> Tensor:
+        ctx.save_for_backward(tensor)
+        return anchor.view_as(anchor)
+
+    @staticmethod
+    def backward(_ctx: Any, *_gradients: Any) -> Any:
+        return None, None

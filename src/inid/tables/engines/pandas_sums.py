@@ -1,0 +1,88 @@
+"""Terms of pandas columns as NumPy arrays, and sums of many products at once.
+
+An expression takes pandas milliseconds however few rows there are, and a covariance matrix has thousands of them.
+
+Sums of products are matrix products, which hold whole numbers exactly here:
+A factor of a product is a whole number of at most 2^15 in size (half of the largest before its shift, see
+`inid.fixed_point`), so a product is at most 2^30, and the sum of 2^17 of them at most 2^47: float64 holds it and every
+partial sum exactly, in whatever order BLAS adds.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inid.tables.engines.terms import OnGrid, Present, Product, Term
+
+__all__ = ["product_sums", "term_array"]
+
+_ROWS = 1 << 17
+_ENTRIES = 1 << 20  # of a block: it stays in the cache
+
+
+def product_sums(frame: Any, products: Mapping[str, Product]) -> dict[str, int]:
+    """The sum of each product over the rows that count."""
+    found: dict[str, int] = {}
+    for condition in dict.fromkeys(product.condition for product in products.values()):
+        own = {name: product for name, product in products.items() if product.condition == condition}
+        kept = None if condition is None else frame[condition].to_numpy(dtype=bool)
+        columns = list(dict.fromkeys(column for product in own.values() for column in (product.first, product.second)))
+        place = {column: at for at, column in enumerate(columns)}
+        pairs = [(place[product.first], place[product.second]) for product in own.values()]
+        sums = (
+            _all_pairs(frame, columns, kept) if len(pairs) > len(columns) else _few_pairs(frame, columns, pairs, kept)
+        )
+        number = len(frame) if kept is None else int(kept.sum())
+        for (name, product), (i, j) in zip(own.items(), pairs, strict=True):
+            found[name] = int(sums[i, j]) - product.shift * number
+    return found
+
+
+def term_array(frame: Any, term: Term) -> NDArray[Any]:
+    """What each row adds; columns of numbers are doubles, with NaN for what is missing."""
+    if isinstance(term, Present):
+        missing: NDArray[Any] = np.array([np.isnan(frame[name].to_numpy()) for name, _ in term.columns])
+        return np.asarray(~missing.any(axis=0))
+    value: NDArray[Any]
+    if isinstance(term, Product):
+        value = frame[term.first].to_numpy() * frame[term.second].to_numpy()
+    else:
+        value = _on_grid(frame[term.name].to_numpy(), term)
+    if term.condition is None:
+        return value - term.shift if term.shift else value
+    return np.where(frame[term.condition].to_numpy(dtype=bool), value - term.shift, 0)
+
+
+def _on_grid(values: NDArray[np.float64], term: OnGrid) -> NDArray[np.int64]:
+    """The operations of `Grid.integer`, before its shift."""
+    grid = term.grid
+    held = np.clip(np.where(np.isnan(values), term.usual, values), grid.lower, grid.upper)
+    held *= grid.factor
+    held -= grid.offset
+    return held.astype(np.int64)  # not negative: cuts fractions off
+
+
+def _all_pairs(frame: Any, columns: list[str], kept: NDArray[np.bool_] | None) -> NDArray[np.int64]:
+    values = [frame[column].to_numpy() for column in columns]
+    total = np.zeros((len(columns), len(columns)), dtype=np.int64)
+    step = min(max(_ENTRIES // len(columns), 1), _ROWS)
+    for start in range(0, len(frame), step):
+        block = np.array([value[start : start + step] for value in values], dtype=np.float64)
+        if kept is not None:
+            block = block[:, kept[start : start + step]]
+        total += (block @ block.T).astype(np.int64)
+    return total
+
+
+def _few_pairs(
+    frame: Any, columns: list[str], pairs: list[tuple[int, int]], kept: NDArray[np.bool_] | None
+) -> dict[tuple[int, int], int]:
+    total = dict.fromkeys(pairs, 0)
+    for start in range(0, len(frame), _ROWS):
+        rows = slice(start, start + _ROWS)
+        for i, j in pairs:
+            one, two = (frame[columns[at]].to_numpy()[rows].astype(np.float64) for at in (i, j))
+            total[i, j] += int(one @ two if kept is None else (one * kept[rows]) @ two)
+    return total

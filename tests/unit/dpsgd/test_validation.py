@@ -1,0 +1,57 @@
+"""What stands in the way of private training is listed with its cure, and replaced where there is a substitute."""
+
+import pytest
+import torch
+from torch import nn
+
+from inid import dpsgd
+from inid.errors import ArgumentError
+from training import private, train_once
+
+
+def old_fashioned():
+    torch.manual_seed(0)
+    return nn.Sequential(
+        nn.Conv2d(3, 6, 3),
+        nn.BatchNorm2d(6),
+        nn.Sequential(nn.InstanceNorm2d(6, affine=True, track_running_stats=True), nn.Softmax(dim=0)),
+        nn.Flatten(),
+        nn.Linear(6 * 36, 2),
+    )
+
+
+def test_all_problems_are_listed_with_their_cures():
+    found = dpsgd.validate(old_fashioned())
+    assert [text.split(" ", 3)[1] for text in found] == ["'1'", "'2.0'", "'2.1'"]
+    assert "GroupNorm(2, 6)" in found[0]
+    assert "dpsgd.fix(model)" in found[0]
+    with pytest.raises(ArgumentError, match=r"2 more: dpsgd\.validate"):
+        private(old_fashioned(), torch.ones(4, 3, 8, 8))
+
+
+def test_what_can_be_fixed_is_fixed_in_a_copy():
+    model = old_fashioned()
+    fixed = dpsgd.fix(model)
+    assert isinstance(model[1], nn.BatchNorm2d)
+    assert isinstance(fixed[1], nn.GroupNorm)
+    assert torch.equal(fixed[1].weight, model[1].weight)
+    assert [text.split(" ", 3)[1] for text in dpsgd.validate(fixed)] == ["'2.1'"]
+    fixed[2][1] = nn.Softmax(dim=1)
+    train_once(private(fixed, torch.randn(4, 3, 8, 8)))
+    assert isinstance(dpsgd.fix(nn.BatchNorm1d(4)), nn.GroupNorm)
+
+
+@pytest.mark.parametrize("shift", [False, True])
+def test_the_loss_of_an_example_depends_on_its_own_labels_alone(shift):
+    draw = torch.Generator().manual_seed(1)
+    logits, labels = torch.randn(4, 5, 3, generator=draw), torch.randint(0, 3, (4, 5), generator=draw)
+    labels[0, 2:] = labels[3] = -100
+    found = dpsgd.per_example_loss(logits, labels, shift=shift)
+    for at in range(3):
+        own = (logits[at, :-1], labels[at, 1:]) if shift else (logits[at], labels[at])
+        assert torch.allclose(found[at], nn.functional.cross_entropy(*own))
+    assert found[3] == 0
+    flat = dpsgd.per_example_loss(logits[:, 0], labels[:, 0])
+    assert torch.allclose(flat[:3], nn.functional.cross_entropy(logits[:3, 0], labels[:3, 0], reduction="none"))
+    with pytest.raises(ArgumentError, match="do not fit"):
+        dpsgd.per_example_loss(logits, labels[:, 0])
