@@ -11,22 +11,19 @@ square root of the unit of rounding, relative to the largest entry: layers that 
 rows stay far below it, and mixing examples moves entries by a good part of themselves.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
-from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
 from inid.dpsgd.layers import takes_positions
 from inid.dpsgd.units import Unit
 from inid.errors import GuaranteeError
 
-__all__ = ["Call", "CallPlan", "MadeUp", "Trace", "check_same", "compare", "no_randomness", "same_for_all"]
+__all__ = ["Call", "CallPlan", "MadeUp", "SameForAllError", "Trace", "found_out"]
 
 EXAMPLES = 3
 
@@ -131,9 +128,9 @@ class MadeUp:
         )
         return training, self._form, known
 
-    def batches(self) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
-        """The three together, then each alone."""
-        whole = self._whole()
+    def batches(self, most: int | None = None) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
+        """The three together, then each alone; whole numbers stay below `most`, or below the smallest embedding."""
+        whole = self._whole(most)
         rows = [slice(None), *(slice(at, at + 1) for at in range(EXAMPLES))]
         return [
             pytree.tree_unflatten(
@@ -142,7 +139,7 @@ class MadeUp:
             for which in rows
         ]
 
-    def _whole(self) -> list[Any]:
+    def _whole(self, most: int | None) -> list[Any]:
         if self._given is not None:
             tensors = [leaf for leaf in pytree.tree_leaves(self._given) if isinstance(leaf, Tensor)]
             if len(tensors) != sum(self._split) or any(leaf.ndim == 0 or len(leaf) < EXAMPLES for leaf in tensors):
@@ -156,7 +153,7 @@ class MadeUp:
                 for leaf, own in zip(self._leaves, self._split, strict=True)
             ]
         heights = [layer.num_embeddings for layer in self._module.modules() if isinstance(layer, nn.Embedding)]
-        below = max(2, min([height for height in heights if height > 1], default=EXAMPLES))
+        below = most or max(2, min([height for height in heights if height > 1], default=EXAMPLES))
         draw = torch.Generator().manual_seed(5)
         return [
             _made_up(leaf, below, draw) if own else leaf for leaf, own in zip(self._leaves, self._split, strict=True)
@@ -181,7 +178,29 @@ def _made_up(leaf: Tensor, below: int, draw: torch.Generator) -> Tensor:
     return made.to(leaf)
 
 
-def compare(together: Trace, alone: list[Trace]) -> CallPlan:
+def found_out(run: Callable[..., Trace], batches: list[tuple[tuple[Any, ...], dict[str, Any]]]) -> CallPlan:
+    """The plan of a model's calls.
+
+    Args:
+        run: Runs the model on arguments, arguments by name, and a set of layers whose input is to be repeated.
+        batches: Three examples together, then each alone.
+
+    Raises:
+        GuaranteeError: The examples do not stay apart.
+    """
+    together, *alone = (run(*batch, frozenset()) for batch in batches)
+    plan, first = _compare(together, alone), alone[0]
+    while plan.shared != together.shared:
+        try:
+            together, *alone = (run(*batch, plan.shared) for batch in batches)
+            plan = _compare(together, alone)
+        except Exception as error:
+            raise SameForAllError(next(iter(plan.shared))) from error
+        _check_same(first, alone[0])
+    return plan
+
+
+def _compare(together: Trace, alone: list[Trace]) -> CallPlan:
     """The plan that the joint run and the single runs agree on.
 
     Raises:
@@ -207,27 +226,30 @@ def compare(together: Trace, alone: list[Trace]) -> CallPlan:
     apart = {call.unit for call in calls if any(call.entries)}
     for unit in repeated | (later if not repeated else set()):
         if unit in apart or unit in later or unit.formula is None or not takes_positions(unit.layer):
-            raise same_for_all(unit)
+            raise SameForAllError(unit)
     _check_output(together.output, [one.output for one in alone], allowed)
     return CallPlan(tuple(calls), frozenset(repeated) | together.shared)
 
 
-def check_same(one: Trace, other: Trace) -> None:
+def _check_same(one: Trace, other: Trace) -> None:
     """Refuse a model that computes something else when inputs for all examples are repeated for each."""
     allowed = one.rounding() ** 0.5
     if any(
         _is_real(leaf) and not _equal(leaf, again, allowed)
         for leaf, again in zip(one.output, other.output, strict=True)
     ):
-        raise same_for_all(next(iter(other.shared)))
+        raise SameForAllError(next(iter(other.shared)))
 
 
-def same_for_all(unit: Unit) -> GuaranteeError:
-    """The error for a layer that is called with the same input for all examples, which cannot be repeated for each."""
-    return GuaranteeError(
-        f"layer {unit.name!r} is called with an input that is the same for all examples: give it a row per example, "
-        "for example torch.arange(length).expand(len(x), length)."
-    )
+class SameForAllError(GuaranteeError):
+    """A layer is called with the same input for all examples, which cannot be repeated for each."""
+
+    def __init__(self, unit: Unit) -> None:
+        super().__init__(
+            f"layer {unit.name!r} is called with an input that is the same for all examples: give it a row per "
+            "example, for example torch.arange(length).expand(len(x), length)."
+        )
+        self.unit = unit
 
 
 def _entries(unit: Unit, leaves: list[Any], alone: list[list[Any]], allowed: float) -> tuple[int, ...]:
@@ -303,59 +325,3 @@ def _is_real(leaf: object) -> bool:
 
 def _copies(leaves: list[Any]) -> list[Any]:
     return [leaf.detach().clone() if isinstance(leaf, Tensor) else leaf for leaf in leaves]
-
-
-@contextmanager
-def no_randomness(module: nn.Module) -> Iterator[None]:
-    """Draw nothing that depends on the number of examples, and let no layer be silent by having only zeros."""
-    silent = [p for p in module.parameters() if p.requires_grad and p.numel() > 1 and not bool(p.detach().any())]
-    with _Fixed():
-        for parameter in silent:
-            parameter.data.normal_(std=0.02)
-        try:
-            yield
-        finally:
-            for parameter in silent:
-                parameter.data.zero_()
-
-
-class _Fixed(TorchFunctionMode):
-    """Replaces random tensors by constants, so that they are the same for one and for three examples.
-
-    Single random numbers (which layer to skip) stay random: they do not depend on the number of examples.
-    """
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = dict(kwargs or {})
-        name = getattr(func, "__name__", "")
-        if name in _DROPOUT:
-            return args[0] if args else kwargs["input"]
-        if name in _ATTENTION:
-            at, args = _ATTENTION[name], list(args)
-            if len(args) > at:
-                args[at] = 0.0
-            elif "dropout_p" in kwargs:
-                kwargs["dropout_p"] = 0.0
-        elif name in _RECURRENT:
-            args = [0.0 if isinstance(arg, float) else arg for arg in args]
-        elif name in {"rrelu", "rrelu_"}:
-            return functional.leaky_relu(args[0], 0.25)
-        elif name == "randperm":
-            return torch.arange(args[0]).flip(0)
-        made = func(*args, **kwargs)
-        if name in _RANDOM and isinstance(made, Tensor) and made.ndim:
-            with torch.no_grad():
-                return made.fill_(1)
-        return made
-
-
-_DROPOUT = {
-    f"{kind}{end}"
-    for kind in ("dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout")
-    for end in ("", "_")
-}
-_DROPOUT |= {"dropout1d", "dropout2d", "dropout3d"}
-_ATTENTION = {"scaled_dot_product_attention": 4, "multi_head_attention_forward": 10}
-_RECURRENT = {"lstm", "gru", "rnn_tanh", "rnn_relu"}
-_RANDOM = {"rand", "randn", "randint", "rand_like", "randn_like", "randint_like", "bernoulli", "bernoulli_", "normal"}
-_RANDOM |= {"normal_", "uniform_", "exponential_", "poisson", "multinomial", "cauchy_", "log_normal_", "geometric_"}

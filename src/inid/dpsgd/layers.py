@@ -13,7 +13,7 @@ from torch.nn import functional
 from inid.dpsgd import gpu_kernels
 from inid.dpsgd.gradient_rows import Dense, Outer, Rows, Spread
 
-__all__ = ["Formula", "apart", "formula_of", "linear_rows", "rows_of", "takes_positions"]
+__all__ = ["Formula", "apart", "formula_of", "linear_rows", "linear_weight", "rows_of", "takes_positions"]
 
 Formula = Callable[[nn.Module, Tensor, Tensor], dict[str, Rows]]
 Sizes = tuple[int, ...]
@@ -89,6 +89,11 @@ def linear_rows(inputs: Tensor, gradients: Tensor) -> Rows:
         return Outer(gradients, inputs)
     inputs, gradients = inputs.flatten(1, -2), gradients.flatten(1, -2)
     return Dense((gradients.mT @ inputs).flatten(1))
+
+
+def linear_weight(_layer: nn.Module, inputs: Tensor, gradients: Tensor) -> dict[str, Rows]:
+    """The formula of a weight that is used by `functional.linear`, outside its own layer."""
+    return {"weight": linear_rows(inputs, gradients)}
 
 
 def _bias_rows(gradients: Tensor) -> Rows:

@@ -22,16 +22,27 @@ from torch.nn import functional
 from torch.nn.utils import skip_init
 from torch.utils import _pytree as pytree
 
-from inid.dpsgd.call_plan import Call, CallPlan, MadeUp, Trace, check_same, compare, no_randomness, same_for_all
+from inid.dpsgd.call_plan import Call, CallPlan, MadeUp, SameForAllError, Trace, found_out
 from inid.dpsgd.clipped_sums import GroupRows, Rule, Sums
+from inid.dpsgd.fixed_randomness import no_randomness
 from inid.dpsgd.fused_layers import fused_rows, stored
 from inid.dpsgd.fused_positions import put_together
 from inid.dpsgd.gradient_rows import Dense, Rows
-from inid.dpsgd.layers import Formula, apart, linear_rows, rows_of
+from inid.dpsgd.layers import Formula, apart, linear_weight, rows_of
 from inid.dpsgd.poisson_loader import Drawn
-from inid.dpsgd.units import Unit, units_of
+from inid.dpsgd.units import Unit, parent_unit, units_of
 from inid.dpsgd.vmap_gradients import run_with_own_parameters
-from inid.dpsgd.wrapped_forward import FunctionalLinear, WrappedForward, frozen, keep, versions
+from inid.dpsgd.wrapped_forward import (
+    FunctionalLinear,
+    WrappedForward,
+    first_tensor,
+    frozen,
+    keep,
+    repeated,
+    rows_in,
+    used_outside,
+    versions,
+)
 from inid.errors import GuaranteeError
 
 __all__ = ["PerExampleGradients", "Places"]
@@ -110,7 +121,7 @@ class PerExampleGradients:
         if not torch.is_grad_enabled() or self._trace is not None or self._forward is not None:
             return forward(*args, **kwargs)
         self._check_parameters()
-        rows = _rows(args, kwargs)
+        rows = rows_in(args, kwargs)
         made_up = MadeUp(args, kwargs, rows, self._module, self._example)
         signature = made_up.signature(training=self._module.training)
         for _ in range(2):
@@ -168,7 +179,7 @@ class PerExampleGradients:
                 "wrap what is not training in torch.no_grad()."
             )
         if unit in turn.plan.shared:
-            args = _repeated(args, turn.rows)
+            args = repeated(args, turn.rows)
         call = self._planned_call(turn, unit, args, kwargs, again=again)
         if not again:
             for parameter in unit.parameters.values():
@@ -180,13 +191,11 @@ class PerExampleGradients:
         self, turn: _Pass, unit: Unit, args: tuple[Any, ...], kwargs: dict[str, Any], *, again: bool
     ) -> Call:
         leaves = pytree.tree_leaves((args, kwargs))
-        if again:
-            candidates = [call for call in turn.plan.calls if call.fits(unit, leaves, turn.rows)]
-        else:
-            candidates = list(turn.plan.calls[turn.calls : turn.calls + 1])
-            turn.calls += 1
-        if candidates and candidates[0].fits(unit, leaves, turn.rows):
-            return candidates[0]
+        candidates = turn.plan.calls if again else turn.plan.calls[turn.calls : turn.calls + 1]
+        turn.calls += not again
+        for call in candidates:
+            if call.fits(unit, leaves, turn.rows):
+                return call
         if again:
             raise GuaranteeError(_RUN_AGAIN)
         raise _CallsChanged
@@ -219,17 +228,27 @@ class PerExampleGradients:
             finally:
                 self._inside = False
         output = frozen(unit, forward, args, kwargs)
-        kept = keep(stored(cast("Tensor", _first_tensor(args, kwargs)), output))
+        kept = keep(stored(cast("Tensor", first_tensor(args, kwargs)), output))
         output.register_hook(partial(self._collect_rows, unit, turn, again, kept))
         return output
 
     def _planned(
         self, forward: Callable[..., Any], made_up: MadeUp, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> CallPlan:
-        batches = made_up.batches()
+        attempts = [made_up.batches(), made_up.batches(2)]  # tokens; and what may also be a mask
         try:
             with no_randomness(self._module), torch.autocast(self.sums.flat.device.type, enabled=False):
-                return self._tried(forward, batches)
+                while True:
+                    try:
+                        return found_out(partial(self._traced, forward), attempts[0])
+                    except SameForAllError as error:
+                        self._widen(error)
+                    except GuaranteeError:
+                        raise
+                    except Exception:
+                        if len(attempts) == 1:
+                            raise
+                        del attempts[0]
         except GuaranteeError:
             raise
         except Exception as error:
@@ -241,29 +260,25 @@ class PerExampleGradients:
                 "(three made-up or public examples, as the model is called with) where random ones are not valid."
             ) from error
 
-    def _tried(self, forward: Callable[..., Any], batches: list[tuple[tuple[Any, ...], dict[str, Any]]]) -> CallPlan:
-        together, *alone = (self._traced(forward, *batch, frozenset()) for batch in batches)
-        plan, first = compare(together, alone), alone[0]
-        while plan.shared != together.shared:
-            try:
-                together, *alone = (self._traced(forward, *batch, plan.shared) for batch in batches)
-                plan = compare(together, alone)
-            except Exception as error:
-                raise same_for_all(next(iter(plan.shared))) from error
-            check_same(first, alone[0])
-        return plan
+    def _widen(self, error: SameForAllError) -> None:
+        """Take the parent of a layer with the same input for all examples as one layer, run example by example."""
+        parent = parent_unit(self._module, error.unit)
+        if parent is None:
+            raise error
+        self._uses.update(parent.parameters.values())
+        self._wrapped.append(WrappedForward(parent.layer, partial(self._run_layer, parent)))
 
     def _traced(
         self, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], shared: frozenset[Unit]
     ) -> Trace:
         for _ in range(2):
-            trace = self._trace = Trace(_rows(args, kwargs), shared)
+            trace = self._trace = Trace(rows_in(args, kwargs), shared)
             try:
                 # Every run draws the same single numbers, and spends none of the user's randomness.
                 with torch.random.fork_rng(self._gpus), self._functional_calls():
                     output = pytree.tree_leaves(forward(*args, **kwargs))
                 calls = list(trace.calls)
-                outside = self._used_outside(output)
+                outside = used_outside(output, list(self._places))
             finally:
                 self._trace = None
             trace.calls = calls  # without what the backward ran again
@@ -273,25 +288,16 @@ class PerExampleGradients:
             self._tied = {}  # perhaps it is a head that uses the weight of an embedding: look at functional.linear
         if outside:
             raise GuaranteeError(
-                f"parameter {outside[0]!r} is used outside the forward of its own module, where its gradient cannot be "
-                "clipped by example: call the module (torch.nn.functional.linear(x, weight) works as well)."
+                f"parameter {self._names[outside[0]]!r} is used outside the forward of its own module, where its "
+                "gradient cannot be clipped by example: call the module, or torch.nn.functional.linear(x, weight)."
             )
         return trace
-
-    def _used_outside(self, output: list[Any]) -> list[str]:
-        """The parameters that get an ordinary gradient, although all layers were frozen while they ran."""
-        ends = [leaf for leaf in output if isinstance(leaf, Tensor) and leaf.requires_grad and leaf.is_floating_point()]
-        if not ends:
-            return []
-        parameters = list(self._places)
-        found = torch.autograd.grad([end.sum() for end in ends], parameters, allow_unused=True)
-        return [self._names[p] for p, gradient in zip(parameters, found, strict=True) if gradient is not None]
 
     def _trace_layer(
         self, trace: Trace, unit: Unit, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         if unit in trace.shared:
-            args = _repeated(args, trace.examples)
+            args = repeated(args, trace.examples)
         self._inside = True
         try:
             output = frozen(unit, forward, args, kwargs)
@@ -311,7 +317,7 @@ class PerExampleGradients:
         if parameter not in self._tied:
             name = f"{self._names[parameter]} in functional.linear"
             layer = skip_init(nn.Linear, 1, 1, bias=False)  # type: ignore[no-untyped-call] # stands for its kind
-            self._tied[parameter] = Unit(name, layer, _linear_weight, {"weight": parameter})
+            self._tied[parameter] = Unit(name, layer, linear_weight, {"weight": parameter})
         return self._run_layer(self._tied[parameter], lambda x: functional.linear(x, weight, bias), (inputs,), {})
 
     def _collect_rows(self, unit: Unit, turn: _Pass, again: bool, kept: Any, gradients: Tensor) -> None:
@@ -392,27 +398,3 @@ class PerExampleGradients:
 
     def _scale(self, turn: _Pass) -> float:
         return float(turn.rows) if self._mean else 1.0
-
-
-def _rows(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
-    first = _first_tensor(args, kwargs)
-    if first is None or first.ndim == 0 or not len(first):
-        raise GuaranteeError(
-            "the private module must be called with a tensor whose first dimension counts the examples: pass the batch "
-            "as the first tensor."
-        )
-    return first.shape[0]
-
-
-def _first_tensor(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor | None:
-    return next((leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)), None)
-
-
-def _repeated(args: tuple[Any, ...], examples: int) -> tuple[Any, ...]:
-    """An input that is the same for all examples, such as positions, once for each of them."""
-    shared = args[0] if args[0].ndim > 1 and args[0].shape[0] == 1 else args[0].unsqueeze(0)
-    return shared.expand(examples, *shared.shape[1:]), *args[1:]
-
-
-def _linear_weight(_layer: nn.Module, inputs: Tensor, gradients: Tensor) -> dict[str, Rows]:
-    return {"weight": linear_rows(inputs, gradients)}

@@ -8,7 +8,7 @@ from torch.nn.utils import parametrize
 
 from inid.dpsgd.layers import Formula, formula_of
 
-__all__ = ["Unit", "units_of"]
+__all__ = ["Unit", "parent_unit", "units_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +31,20 @@ def units_of(module: nn.Module) -> list[Unit]:
     for unit in _found(module, ""):
         found.setdefault(unit.layer, unit)
     return list(found.values())
+
+
+def parent_unit(module: nn.Module, unit: Unit) -> Unit | None:
+    """The parent of a layer as one unit, run example by example; None where that is the whole model.
+
+    >>> model = nn.Sequential(nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2)), nn.Linear(2, 2))
+    >>> parent = parent_unit(model, units_of(model)[0])
+    >>> parent.name, list(parent.parameters), parent_unit(model, parent)
+    ('0', ['0.weight', '0.bias', '1.weight', '1.bias'], None)
+    """
+    for name, parent in module.named_modules():
+        if parent is not module and any(child is unit.layer for child in parent.children()):
+            return Unit(name, parent, None, {own: p for own, p in parent.named_parameters() if p.requires_grad})
+    return None
 
 
 def _found(module: nn.Module, prefix: str) -> Iterator[Unit]:

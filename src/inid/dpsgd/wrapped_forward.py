@@ -11,8 +11,20 @@ from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
 from inid.dpsgd.units import Unit
+from inid.errors import GuaranteeError
 
-__all__ = ["FunctionalLinear", "WrappedForward", "frozen", "is_private", "keep", "versions"]
+__all__ = [
+    "FunctionalLinear",
+    "WrappedForward",
+    "first_tensor",
+    "frozen",
+    "is_private",
+    "keep",
+    "repeated",
+    "rows_in",
+    "used_outside",
+    "versions",
+]
 
 
 class WrappedForward:
@@ -68,6 +80,37 @@ def frozen(unit: Unit, forward: Callable[..., Any], args: tuple[Any, ...], kwarg
         for parameter in parameters:
             parameter.requires_grad_(True)
     return _started(output) if isinstance(output, Tensor) else pytree.tree_map_only(Tensor, _started, output)
+
+
+def rows_in(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
+    """How many rows the batch has that a model is called with: those of the first tensor."""
+    first = first_tensor(args, kwargs)
+    if first is None or first.ndim == 0 or not len(first):
+        raise GuaranteeError(
+            "the private module must be called with a tensor whose first dimension counts the examples: pass the batch "
+            "as the first tensor."
+        )
+    return first.shape[0]
+
+
+def first_tensor(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor | None:
+    """The first tensor among the arguments."""
+    return next((leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)), None)
+
+
+def repeated(args: tuple[Any, ...], examples: int) -> tuple[Any, ...]:
+    """An input that is the same for all examples, such as positions, once for each of them."""
+    shared = args[0] if args[0].ndim > 1 and args[0].shape[0] == 1 else args[0].unsqueeze(0)
+    return shared.expand(examples, *shared.shape[1:]), *args[1:]
+
+
+def used_outside(output: list[Any], parameters: list[nn.Parameter]) -> list[nn.Parameter]:
+    """The parameters that get an ordinary gradient, although all layers were frozen while they ran."""
+    ends = [leaf for leaf in output if isinstance(leaf, Tensor) and leaf.requires_grad and leaf.is_floating_point()]
+    if not ends:
+        return []
+    found = torch.autograd.grad([end.sum() for end in ends], parameters, allow_unused=True)
+    return [p for p, gradient in zip(parameters, found, strict=True) if gradient is not None]
 
 
 class FunctionalLinear(TorchFunctionMode):

@@ -1,0 +1,68 @@
+"""Runs of a model in which nothing random depends on the number of examples."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
+
+__all__ = ["no_randomness"]
+
+
+@contextmanager
+def no_randomness(module: nn.Module) -> Iterator[None]:
+    """Draw nothing that depends on the number of examples, and let no layer be silent by having only zeros."""
+    silent = [p for p in module.parameters() if p.requires_grad and p.numel() > 1 and not bool(p.detach().any())]
+    with _Fixed():
+        for parameter in silent:
+            parameter.data.normal_(std=0.02)
+        try:
+            yield
+        finally:
+            for parameter in silent:
+                parameter.data.zero_()
+
+
+class _Fixed(TorchFunctionMode):
+    """Replaces random tensors by constants, so that they are the same for one and for three examples.
+
+    Single random numbers (which layer to skip) stay random: they do not depend on the number of examples.
+    """
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = dict(kwargs or {})
+        name = getattr(func, "__name__", "")
+        if name in _DROPOUT:
+            return args[0] if args else kwargs["input"]
+        if name in _ATTENTION:
+            at, args = _ATTENTION[name], list(args)
+            if len(args) > at:
+                args[at] = 0.0
+            elif "dropout_p" in kwargs:
+                kwargs["dropout_p"] = 0.0
+        elif name in _RECURRENT:
+            args = [0.0 if isinstance(arg, float) else arg for arg in args]
+        elif name in {"rrelu", "rrelu_"}:
+            return functional.leaky_relu(args[0], 0.25)
+        elif name == "randperm":
+            return torch.arange(args[0]).flip(0)
+        made = func(*args, **kwargs)
+        if name in _RANDOM and isinstance(made, Tensor) and made.ndim:
+            with torch.no_grad():
+                return made.fill_(1)
+        return made
+
+
+_DROPOUT = {
+    f"{kind}{end}"
+    for kind in ("dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout")
+    for end in ("", "_")
+}
+_DROPOUT |= {"dropout1d", "dropout2d", "dropout3d"}
+_ATTENTION = {"scaled_dot_product_attention": 4, "multi_head_attention_forward": 10}
+_RECURRENT = {"lstm", "gru", "rnn_tanh", "rnn_relu"}
+_RANDOM = {"rand", "randn", "randint", "rand_like", "randn_like", "randint_like", "bernoulli", "bernoulli_", "normal"}
+_RANDOM |= {"normal_", "uniform_", "exponential_", "poisson", "multinomial", "cauchy_", "log_normal_", "geometric_"}
