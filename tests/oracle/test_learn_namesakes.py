@@ -5,7 +5,9 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn import datasets, linear_model
+from sklearn.cluster import KMeans
 from sklearn.multiclass import OneVsRestClassifier
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
@@ -159,3 +161,35 @@ def test_a_pipeline_with_a_step_that_reads_the_data_warns_and_others_do_not():
         make_pipeline(StandardScaler(), model).fit(X, Y)
     assert len(said) == 1
     make_pipeline(learn.BoundsScaler((LOWER, UPPER)), model).fit(X, Y)  # a warning would be an error here
+
+
+def test_naive_bayes_is_its_namesake():
+    data, labels = datasets.load_iris(return_X_y=True)
+    with unsafe_no_noise():
+        ours = learn.PrivateGaussianNB(HUGE, bounds_X=(0, 10), classes=range(3)).fit(data, labels)
+    theirs = GaussianNB().fit(data, labels)
+    np.testing.assert_allclose(ours.theta_, theirs.theta_, atol=1e-5)
+    np.testing.assert_allclose(ours.var_, theirs.var_, atol=1e-5)
+    np.testing.assert_allclose(ours.predict_proba(data), theirs.predict_proba(data), atol=1e-3)
+
+
+def test_k_means_without_noise_is_lloyds_algorithm_from_the_same_start():
+    data = datasets.load_iris().data
+    with unsafe_no_noise():
+        ours = learn.PrivateKMeans(3, budget=HUGE, bounds_X=(0, 10), rounds=30).fit(data)
+        start = learn.PrivateKMeans(3, budget=HUGE, bounds_X=(0, 10), rounds=9).fit(data).cluster_centers_
+    theirs = KMeans(3, init=start, n_init=1, max_iter=21, tol=0, algorithm="lloyd").fit(data)
+    np.testing.assert_allclose(ours.cluster_centers_, theirs.cluster_centers_, atol=1e-4)
+    assert (ours.predict(data) == theirs.predict(data)).all()
+    assert ours.get_feature_names_out().tolist() == ["privatekmeans0", "privatekmeans1", "privatekmeans2"]
+
+
+def test_naive_bayes_and_k_means_are_useful_at_epsilon_one():
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 3, 5000)
+    data = np.array([[2.0, 2.0], [5.0, 8.0], [8.0, 3.0]])[labels] + rng.normal(size=(5000, 2)) * 0.7
+    for budget in (BUDGET, inid.PureDP(1.0)):
+        bayes = learn.PrivateGaussianNB(budget, bounds_X=(0, 10), classes=range(3)).fit(data, labels)
+        assert bayes.score(data, labels) > 0.95
+    found = learn.PrivateKMeans(3, budget=BUDGET, bounds_X=(0, 10)).fit(data)
+    assert np.mean((data - found.cluster_centers_[found.predict(data)]) ** 2) < 1.0

@@ -26,10 +26,12 @@ except ImportError:
 
 from inid.learn.base import NotPrivateStepWarning, RepeatedSpendingWarning
 from inid.learn.bounds import bounds_of
+from inid.learn.k_means import PrivateKMeans
 from inid.learn.lasso import PrivateElasticNet, PrivateLasso
 from inid.learn.linear import PrivateLinearRegression, PrivateRidge
 from inid.learn.logistic import PrivateLogisticRegression
 from inid.learn.moments import PrivateMoments
+from inid.learn.naive_bayes import PrivateGaussianNB
 from inid.learn.pca import PrivatePCA, subspace_recovery_error
 from inid.learn.scaling import BoundsScaler, PrivateStandardScaler
 from inid.learn.smoothness import NotPrivateWarning, estimate_smoothness
@@ -39,6 +41,8 @@ __all__ = [
     "NotPrivateStepWarning",
     "NotPrivateWarning",
     "PrivateElasticNet",
+    "PrivateGaussianNB",
+    "PrivateKMeans",
     "PrivateLasso",
     "PrivateLinearRegression",
     "PrivateLogisticRegression",

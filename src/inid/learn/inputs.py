@@ -22,10 +22,10 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from inid.arguments import Floats
+from inid.arguments import Floats, shown
 from inid.errors import ArgumentError
 
-__all__ = ["Labels", "Matrix", "read_labels", "read_matrix", "read_rows", "read_target"]
+__all__ = ["Labels", "Matrix", "read_classes", "read_labels", "read_matrix", "read_rows", "read_target"]
 
 Array = np.ndarray[Any, Any]
 
@@ -150,6 +150,29 @@ def read_labels(estimator: object, X: Matrix, y: Any) -> Labels:
     read = _entries(y)
     _check_column(X, (len(y),))
     return Labels(X.shape[0], lambda: np.fromiter(read(), dtype=object, count=len(y)))
+
+
+def read_classes(classes: Sequence[Any] | None, labels: Labels) -> Array:
+    """The classes: as given, or those that occur, which are then public.
+
+    Raises:
+        ArgumentError: They are not two or more different labels.
+    """
+    if classes is not None:
+        given = np.asarray(classes)
+        if given.ndim != 1 or len(given) < 2 or len({*given.tolist()}) < len(given):
+            raise ArgumentError(
+                f"classes must be two or more different labels, got {shown(classes)}: pass (negative, positive), or "
+                "all of them."
+            )
+        return given
+    found = labels.classes()
+    if len(found) < 2:
+        raise ArgumentError(
+            "y must hold two classes or more, not one class: pass classes=(negative, positive) for the labels to be "
+            "public."
+        )
+    return found
 
 
 def _declared_labels(y: Any) -> tuple[tuple[int, ...], Callable[[], Array]]:

@@ -10,13 +10,12 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from inid.accounting import Ledger
-from inid.arguments import Floats, real, shown
-from inid.errors import ArgumentError
+from inid.arguments import Floats, real
 from inid.learn.base import PrivateEstimator, read_relation
 from inid.learn.bounds import Bounds, hold, read_bounds
 from inid.learn.clipped_gradients import LogisticLoss
 from inid.learn.coordinate_descent import Descent
-from inid.learn.inputs import Labels, read_labels, read_matrix
+from inid.learn.inputs import read_classes, read_labels, read_matrix
 from inid.promises import Budget
 from inid.sets import Neighbours
 
@@ -124,7 +123,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
         labels = read_labels(self, data, y)
         self._held = read_bounds("bounds_X", self.bounds_X, data.shape[1], getattr(self, "feature_names_in_", None))
         descent = Descent.of(self, *self._held, relation)
-        classes = self._read_classes(labels)
+        classes = read_classes(self.classes, labels)
         wanted = classes if len(classes) > 2 else classes[1:]
         found = descent.run(
             data,
@@ -160,21 +159,3 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
         """The most probable label."""
         scores = self.decision_function(X)
         return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
-
-    def _read_classes(self, labels: Labels) -> Any:
-        """The classes: as given, or those that occur, which are then public."""
-        if self.classes is not None:
-            given = np.asarray(self.classes)
-            if given.ndim != 1 or len(given) < 2 or len({*given.tolist()}) < len(given):
-                raise ArgumentError(
-                    f"classes must be two or more different labels, got {shown(self.classes)}: pass (negative, "
-                    "positive), or all of them."
-                )
-            return given
-        found = labels.classes()
-        if len(found) < 2:
-            raise ArgumentError(
-                "y must hold two classes or more, not one class: pass classes=(negative, positive) for the labels to "
-                "be public."
-            )
-        return found

@@ -30,6 +30,8 @@ ESTIMATORS = [
     (learn.PrivateMoments(HUGE, bounds=(-1000, 1000)), EVERYWHERE),
     (learn.PrivatePCA(budget=HUGE, row_norm=1000.0), EVERYWHERE),
     (learn.BoundsScaler((-1000, 1000)), EVERYWHERE),
+    (learn.PrivateGaussianNB(HUGE, bounds_X=(-1000, 1000)), EVERYWHERE),
+    (learn.PrivateKMeans(2, budget=HUGE, bounds_X=(-1000, 1000)), EVERYWHERE),
     (learn.PrivateStandardScaler(HUGE, bounds=(-1000, 1000)), EVERYWHERE),
     (learn.PrivateLinearRegression(HUGE, bounds_X=(-1000, 1000), bounds_y=(-1000, 1000)), WITH_TARGET),
     (learn.PrivateRidge(0.01, budget=HUGE, bounds_X=(-1000, 1000), bounds_y=(-1000, 1000)), WITH_TARGET),

@@ -1,0 +1,180 @@
+"""PrivateKMeans: Lloyd's algorithm with noisy sums and numbers of rows of each cluster, round after round."""
+
+import math
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from inid.accounting import Ledger
+from inid.arguments import Floats, choice, integer
+from inid.learn.base import PrivateEstimator, read_relation
+from inid.learn.bounds import Bounds, hold, read_bounds, read_budget
+from inid.learn.inputs import read_matrix
+from inid.learn.noise_range import cover_answers
+from inid.learn.units import MOST_ROWS, Units, exact_floats
+from inid.noise import add_noise
+from inid.planning import plan
+from inid.promises import Budget, PureDP
+from inid.releasing import charge
+from inid.sets import Neighbours, Sensitivity
+
+__all__ = ["PrivateKMeans", "cluster_sensitivity"]
+
+_UP = 1 + 2.0**-48  # more than the rounding of the few operations that make a radius
+_ROUNDS = 8
+_NEAR = 0.1  # of the bounds: how far from the largest cluster an empty one starts again
+
+
+def cluster_sensitivity(clusters: int, width: int, rounds: int, neighbours: Neighbours, *, pure: bool) -> Sensitivity:
+    """How far one person moves the sums and the numbers of rows of all clusters, in all rounds.
+
+    Statement. In each round a row adds (z, 1) to the block of its cluster, |z_i| <= 1; which one is a function of the
+    row and of what was released before. With radii r = sqrt(M / w) for sums and 1 / sqrt(1 - w) for numbers the change
+    of one round has norm at most 1 when a row becomes nothing, is added or removed: M / r^2 + (1 - w) = 1. A replaced
+    row changes two blocks, squared norm 2, or one block by (z - z', 0), squared norm 4 M / r^2 = 4 w. T rounds add up
+    to T times that, whatever the clusters (E7). In l1 norm: M + 1 a round, 2 M + 2 when replaced.
+
+    w balances the error that both bring into a mean z: M sigma_sum^2 and |mean|^2 sigma_number^2 with mean squares of
+    1/3, which gives w / (1 - w) = sqrt(3 M).
+    """
+    replaced = neighbours == "replace"
+    if pure:
+        entries = float(rounds * (width + 1) * (2 if replaced else 1))
+        return Sensitivity.ball(dimension=rounds * clusters * (width + 1), l1=entries, neighbours=neighbours)
+    share = 1 - 1 / (1 + math.sqrt(3 * width))
+    block = np.append(np.full(width, math.sqrt(width / share)), 1 / math.sqrt(1 - share))
+    size = math.sqrt(rounds * (max(2.0, 4 * share) if replaced else 1.0)) * _UP
+    return Sensitivity.ellipsoid(np.tile(block * size, rounds * clusters), neighbours=neighbours)
+
+
+class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]
+    """k-means under differential privacy: centres from noisy sums over noisy numbers of rows.
+
+    The first centres are spread over the public bounds, and learn nothing from the data. The labels of the rows fitted
+    are not kept: they are not private. `predict` labels the rows it is given.
+
+    Args:
+        n_clusters: How many.
+        budget: The promise.
+        bounds_X: (lower, upper) of the columns, public, or a pair for each column's name; values outside are clipped,
+            in `fit` and in `predict`, and NaN counts as the middle.
+        rounds: How often the centres move.
+        neighbours: "zero_out", "add_remove" or "replace"; None takes the ledger's relation, else "zero_out". The number
+            of rows of each cluster is released in any case.
+        mechanism: "auto" (Gaussian unless the promise is pure), "gaussian" or "laplace".
+
+    Attributes:
+        cluster_centers_: One centre per row, in the user's units.
+        cluster_count_: The released number of rows of each cluster, in the last round.
+        plan_: The noise plan of all rounds.
+        private_: False when a test's source drew the noise.
+
+    >>> import inid
+    >>> X = np.repeat([[0.1], [0.9]], 5000, axis=0)
+    >>> model = PrivateKMeans(2, budget=inid.ApproxDP(1.0, 1e-6), bounds_X=(0, 1)).fit(X)
+    >>> np.sort(model.cluster_centers_.ravel()).round(1).tolist()
+    [0.1, 0.9]
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        budget: Budget | None = None,
+        bounds_X: Bounds | None = None,
+        rounds: int = _ROUNDS,
+        neighbours: Neighbours | None = None,
+        mechanism: Literal["auto", "gaussian", "laplace"] = "auto",
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.budget = budget
+        self.bounds_X = bounds_X
+        self.rounds = rounds
+        self.neighbours = neighbours
+        self.mechanism = mechanism
+
+    def fit(self, X: Any, y: object = None, *, ledger: Ledger | None = None) -> Self:  # noqa: ARG002 - for pipelines
+        """Move the centres.
+
+        Args:
+            X: One row per person.
+            y: Ignored.
+            ledger: Where the cost of all rounds is charged, before the data are looked at.
+
+        Raises:
+            ArgumentError: A parameter or the shape of X is malformed.
+            BudgetError: The ledger refuses.
+        """
+        self._start_fit()
+        budget, relation = read_budget(self.budget), read_relation(self.neighbours, ledger)
+        mechanism = choice("mechanism", self.mechanism, ("auto", "gaussian", "laplace"))
+        if mechanism == "auto":
+            mechanism = "laplace" if isinstance(budget, PureDP) else "gaussian"
+        clusters = integer("n_clusters", self.n_clusters, least=1, cure="pass how many clusters to find")
+        rounds = integer("rounds", self.rounds, least=1, cure="pass how often the centres move")
+        data = read_matrix(self, X, reset=True, empty=relation == "add_remove")
+        width = data.shape[1]
+        self._held = read_bounds("bounds_X", self.bounds_X, width, getattr(self, "feature_names_in_", None))
+        rows = None if relation == "add_remove" else data.shape[0]
+        units = Units.of(*self._held, rows, centre=True, scale=True)
+        sensitivity = cluster_sensitivity(clusters, width, rounds, relation, pure=mechanism == "laplace")
+        noise = plan(sensitivity, budget, mechanism=mechanism)
+        noise = cover_answers(noise, float(MOST_ROWS if rows is None else rows))
+        _, source = charge(noise, ledger, type(self).__name__)
+        spread, values = _spread_out(clusters, width), data.floats()
+        centres = spread
+        scales = noise.scales.reshape(rounds, -1)
+        for drawn in scales:
+            noisy = add_noise(_exact_clusters(values, units, centres), drawn, noise.mechanism, source)
+            sums = noisy.reshape(clusters, width + 1)
+            counts, least = sums[:, -1:], max(float(drawn.max()), 1.0)
+            found = np.clip(sums[:, :-1] / np.maximum(counts, 1.0), -1.0, 1.0)
+            # A cluster with fewer rows than noise alone explains goes to the largest one, to take a part of it.
+            largest = found[counts.argmax()]
+            near = np.clip(largest + _NEAR * spread, -1.0, 1.0)
+            centres = np.where(counts > least, found, near)
+        self._end_fit(ledger)
+        self.plan_, self.private_ = noise, source.private
+        self.cluster_centers_ = units.centre + units.unit * centres
+        self.cluster_count_ = counts[:, 0]
+        self._n_features_out = clusters
+        return self
+
+    def predict(self, X: Any) -> NDArray[np.intp]:
+        """The nearest centre of each row."""
+        return np.asarray(self.transform(X).argmin(axis=1))
+
+    def transform(self, X: Any) -> Floats:
+        """The distance of each row to each centre."""
+        check_is_fitted(self)
+        data = hold(read_matrix(self, X, reset=False).floats(), *self._held)
+        return np.sqrt(_distances(data, self.cluster_centers_, np.ones(data.shape[1])))
+
+
+def _exact_clusters(values: Floats, units: Units, centres: Floats) -> Floats:
+    """The exact sums of the rows nearest to each centre, and their number, cluster by cluster."""
+    step, (clusters, width) = units.grid.step, centres.shape
+    sums = np.zeros((clusters, width + 1), np.int64)
+    for whole in units.chunks(values):
+        nearest = _distances(whole * step, centres, units.unit).argmin(axis=1)
+        inside = (nearest[:, None] == np.arange(clusters)).astype(np.float64)
+        # Whole numbers: exact in whatever order BLAS adds.
+        sums += (inside.T @ np.column_stack([whole, np.ones(len(whole))])).astype(np.int64)
+    return np.asarray(exact_floats(sums) * np.append(step, 1.0)).ravel()
+
+
+def _distances(rows: Floats, centres: Floats, unit: Floats) -> Floats:
+    """Squared distances in the user's units, each from its own row alone, so that no row decides another's cluster."""
+    return np.column_stack([(((rows - centre) * unit) ** 2).sum(axis=1) for centre in centres])
+
+
+def _spread_out(clusters: int, width: int) -> Floats:
+    """Points spread evenly over [-1, 1]^M by multiples of irrational numbers (a Kronecker sequence)."""
+    golden = 2.0
+    for _ in range(30):  # the root of x^(M + 1) = x + 1, which suits M dimensions best
+        golden = (1 + golden) ** (1 / (width + 1))
+    steps = golden ** -np.arange(1.0, width + 1)
+    return np.asarray(2 * ((0.5 + np.outer(np.arange(1, clusters + 1), steps)) % 1) - 1)

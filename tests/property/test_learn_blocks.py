@@ -1,0 +1,123 @@
+"""Naive Bayes and k-means: one person moves the sums of all classes and clusters by no more than the planned set."""
+
+import itertools
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+
+import inid
+from inid import learn
+from inid.learn import k_means, naive_bayes
+from inid.learn.k_means import cluster_sensitivity
+from inid.learn.naive_bayes import class_sensitivity
+
+RELATIONS = ["zero_out", "add_remove", "replace"]
+BUDGETS = [inid.ApproxDP(1.0, 1e-6), inid.PureDP(1.0)]
+NASTY = [np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324]
+
+
+def reach(change, sensitivity):
+    """How far a change goes towards the edge of the set: 1 at the edge."""
+    if sensitivity.kind == "ellipsoid":
+        return float(np.sqrt(((change / sensitivity.limits) ** 2).sum()))
+    (radius,), norm = sensitivity.limits, sensitivity.to_dict()["norm"]
+    return float((np.abs(change) ** norm).sum() ** (1 / norm) / radius)
+
+
+def changes(relation, rows, block):
+    """Every change of the blocks by one row: removed or nothing, or replaced by any other, of any class."""
+    alone = [block(row, place) for row, place in rows]
+    if relation != "replace":
+        return alone
+    return [one - other for one, other in itertools.product(alone, alone)]
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("pure", [False, True])
+def test_the_set_of_naive_bayes_holds_every_corner_and_is_attained(relation, pure):
+    width, classes = 2, 3
+    points = itertools.product((-1.0, -0.5, 0.0, 0.5, 1.0), repeat=width)
+    rows = [(np.array(z), k) for z in points for k in range(classes)]
+
+    def block(z, k):
+        out = np.zeros((classes, 2 * width + 1))
+        out[k] = np.concatenate([z, z**2, [1.0]])
+        return out.ravel()
+
+    sensitivity = class_sensitivity(classes, width, relation, pure=pure)
+    found = max(reach(change, sensitivity) for change in changes(relation, rows, block))
+    assert 0.999 < found <= 1
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("pure", [False, True])
+@pytest.mark.parametrize("width", [1, 2])
+def test_the_set_of_k_means_holds_every_corner_and_is_attained(relation, pure, width):
+    clusters, rounds = 2, 2
+    # Rows may change their cluster from round to round, as the released centres have it.
+    places = [*itertools.product(range(clusters), repeat=rounds)]
+    rows = [(np.array(z), p) for z in itertools.product((-1.0, 0.0, 1.0), repeat=width) for p in places]
+
+    def block(z, place):
+        out = np.zeros((rounds, clusters, width + 1))
+        for at, k in enumerate(place):
+            out[at, k] = np.append(z, 1.0)
+        return out.ravel()
+
+    sensitivity = cluster_sensitivity(clusters, width, rounds, relation, pure=pure)
+    found = max(reach(change, sensitivity) for change in changes(relation, rows, block))
+    assert 0.999 < found <= 1
+
+
+def watched(module, name):
+    """Patch a function of the module so that its results are kept."""
+    original, seen = getattr(module, name), []
+
+    def call(*args, **more):
+        seen.append(original(*args, **more))
+        return seen[-1]
+
+    return patch.object(module, name, call), seen
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("budget", BUDGETS, ids=lambda one: one.kind)
+def test_whole_fits_move_by_at_most_the_planned_set(relation, budget):
+    """Any floats at all, on the answers that the estimators hand over."""
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        X = rng.choice([*NASTY, -1.0, 0.3, 2.0, 5.0], size=(6, 2))
+        y, other, labels = rng.integers(0, 3, 6), X.copy(), rng.integers(0, 3, 6)
+        other[0], labels[1:] = rng.choice([*NASTY, 2.0, -1.0], size=2), y[1:]
+        if relation == "add_remove":
+            other, labels = X[1:], y[1:]
+        bayes = learn.PrivateGaussianNB(budget, bounds_X=(-1, 2), classes=(0, 1), neighbours=relation)
+        means = learn.PrivateKMeans(2, budget=budget, bounds_X=(-1, 2), rounds=1, neighbours=relation)
+        for model, module, name, targets in (
+            (bayes, naive_bayes, "exact_columns", (y, labels)),
+            (means, k_means, "_exact_clusters", (y, labels)),
+        ):
+            patched, seen = watched(module, name)
+            with patched:
+                model.fit(X, targets[0])
+                first = np.concatenate(seen)
+                seen.clear()
+                model.fit(other, targets[1])
+            change = first - np.concatenate(seen)
+            bound = 1 if relation != "zero_out" else 2  # zero_out: from one row to another by way of nothing
+            assert reach(change, model.plan_.sensitivity) <= bound
+
+
+def test_a_row_counts_in_one_class_whatever_its_label_claims():
+    class Everything:
+        __hash__ = None
+
+        def __eq__(self, other):
+            return True
+
+    model = learn.PrivateGaussianNB(BUDGETS[0], bounds_X=(0, 1), classes=(0, 1))
+    patched, seen = watched(naive_bayes, "exact_columns")
+    with patched:
+        model.fit([[0.5], [0.5]], [Everything(), 1])
+    assert np.concatenate(seen).reshape(2, -1)[:, -1].tolist() == [1.0, 1.0]
