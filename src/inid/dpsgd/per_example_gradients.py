@@ -320,9 +320,9 @@ class PerExampleGradients:
             self._tied[parameter] = Unit(name, layer, linear_weight, {"weight": parameter})
         return self._run_layer(self._tied[parameter], lambda x: functional.linear(x, weight, bias), (inputs,), {})
 
-    def _collect_rows(self, unit: Unit, turn: _Pass, again: bool, kept: Any, gradients: Tensor) -> None:
+    def _collect_rows(self, unit: Unit, turn: _Pass, again: bool, kept: Tensor, gradients: Tensor) -> None:
         self._enter(turn, again=again)
-        (inputs,) = kept.saved_tensors
+        (inputs,) = cast("Any", kept.grad_fn).saved_tensors
         with torch.no_grad(), torch.autocast(gradients.device.type, enabled=False):
             # Under autocast a layer may have met its input in another precision than it was given in.
             if inputs.dtype != gradients.dtype and inputs.is_floating_point():

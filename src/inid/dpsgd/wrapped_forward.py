@@ -146,9 +146,12 @@ class _Start(torch.autograd.Function):
         return gradients[0], None
 
 
-def keep(tensor: Tensor) -> Any:
-    """A node of autograd's with a tensor in `saved_tensors`, where activation checkpointing can recompute it."""
-    return cast("Tensor", _Keep.apply(_ANCHOR, tensor.detach())).grad_fn  # type: ignore[no-untyped-call]
+def keep(tensor: Tensor) -> Tensor:
+    """What has a tensor in `grad_fn.saved_tensors`, where activation checkpointing can recompute it.
+
+    Hold what is returned, not its `grad_fn`: some versions of torch free what a node has saved with the node's output.
+    """
+    return cast("Tensor", _Keep.apply(_ANCHOR, tensor.detach()))  # type: ignore[no-untyped-call]
 
 
 class _Keep(torch.autograd.Function):
