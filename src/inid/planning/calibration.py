@@ -18,7 +18,7 @@ from inid.mechanisms import GAUSSIAN, LAPLACE, Exponent, Mechanism
 from inid.numbers.rational_sums import RATIONAL_TERMS
 from inid.planning.certificate import Certificate, certify
 from inid.planning.curve import shrink_factor
-from inid.planning.domination import mu_squared_estimate
+from inid.planning.domination import MOST_RATIOS, mu_squared_estimate
 from inid.planning.renyi_room import shrink_under_renyi
 from inid.promises import ApproxDP, Budget, GaussianDP, RenyiDP
 from inid.sets import Cells, Ratios, Sensitivity
@@ -35,9 +35,15 @@ _SUM_ROOM = 1e-6
 _RANGE_CURE = "bring the units of the coordinates closer together, or change the budget"
 
 
-def follows_curve(budget: Budget, mechanism: Mechanism) -> bool:
-    """Whether scales may shrink below what the rules afford, along the privacy curve."""
-    return mechanism is LAPLACE and isinstance(budget, (ApproxDP, GaussianDP, RenyiDP))
+def follows_curve(sensitivity: Sensitivity, budget: Budget, mechanism: Mechanism) -> bool:
+    """Whether scales may shrink below what the rules afford, along the privacy curve.
+
+    Under GaussianDP the whole curve must be proved, up to the sum of the ratios, which for so many coordinates lies
+    where the Gaussian curve is no float (`domination`): there the rules decide.
+    """
+    if mechanism is not LAPLACE or (isinstance(budget, GaussianDP) and sensitivity.corner_size > MOST_RATIOS):
+        return False
+    return isinstance(budget, (ApproxDP, GaussianDP, RenyiDP))
 
 
 def calibrated(
@@ -81,7 +87,7 @@ def calibrated(
             np.ldexp(scales, exponent, out=scales)
     least = float(scales.min() if quiet is None else scales.min(where=~quiet, initial=math.inf))
     shrink = 1.0
-    if follow_curve and follows_curve(budget, mechanism) and least > 0:
+    if follow_curve and follows_curve(sensitivity, budget, mechanism) and least > 0:
         if isinstance(budget, RenyiDP):
             shrink = shrink_under_renyi(sensitivity, budget, scales, cells)
         else:
@@ -122,7 +128,7 @@ def _raised(
 ) -> Iterator[Floats]:
     """The scales as they are, then larger and larger ones."""
     yield scales
-    if follows_curve(budget, mechanism):
+    if follows_curve(sensitivity, budget, mechanism):
         # The estimate put the plan on the curve; the certified curve lies a little above it. Raise the scales by what
         # that little asks for, and else fall back to what the rules carry.
         factor, exponent = _least_factor(sensitivity, budget, mechanism, scales, cells)

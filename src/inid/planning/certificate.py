@@ -11,7 +11,7 @@ from inid.mechanisms import LAPLACE, Mechanism, MechanismName
 from inid.numbers.rational_sums import arithmetic_used, float_up
 from inid.numbers.safe_search import decimal_fraction
 from inid.planning.curve import laplace_delta
-from inid.planning.domination import dominated, mu_squared_above, mu_squared_estimate
+from inid.planning.domination import MOST_RATIOS, dominated, mu_squared_above, mu_squared_estimate
 from inid.planning.renyi_room import laplace_divergence
 from inid.promises import ApproxDP, Budget, GaussianDP, RenyiDP
 from inid.sets import Cells, Sensitivity
@@ -118,7 +118,7 @@ def _beyond_the_sum(
         reached = laplace_delta(sensitivity, scales, cells, decimal_fraction(budget.epsilon))
         statement = f"the certified privacy curve, {reached!r} at epsilon, is at most delta"
         return Fraction(reached) <= decimal_fraction(budget.delta), statement, _BY_CURVE
-    if isinstance(budget, GaussianDP):
+    if isinstance(budget, GaussianDP) and sensitivity.corner_size <= MOST_RATIOS:
         mu, ratios = decimal_fraction(budget.mu), sensitivity.ratios(scales, cells)
         if mu_squared_estimate(ratios, 1.0) <= 1.001 * budget.mu**2 and mu_squared_above(ratios) <= mu**2:
             words = "the worst ratios e have sum of (-2 Phi^-1(exp(-e/2)/2))^2 <= mu^2"

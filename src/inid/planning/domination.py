@@ -29,8 +29,9 @@ from inid.numbers.enclosures import density, enclose, exp, mills_ratio, tail_bou
 from inid.numbers.rational_sums import Counts
 from inid.sets import Ratios
 
-__all__ = ["dominated", "mu_squared_above", "mu_squared_estimate"]
+__all__ = ["MOST_RATIOS", "dominated", "mu_squared_above", "mu_squared_estimate"]
 
+MOST_RATIOS = 5000  # with more, the sum of the ratios lies where the Gaussian curve is too small for a float
 _BITS = 160
 _POINTS = 120  # values of the Laplace curve that a proof may use
 _STEEPEST = 34  # in standard deviations: beyond, the Gaussian curve is too small for a float

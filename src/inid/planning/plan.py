@@ -138,7 +138,7 @@ class _Drafting:
         found = s.shapes(mechanism.exponent, *arguments)
         if self.allocation != "optimal" or mechanism is GAUSSIAN or isinstance(self.budget, PureDP):
             return found
-        if follows_curve(self.budget, mechanism):
+        if follows_curve(s, self.budget, mechanism):
             # A single ratio is bounded exactly by its sum, as under pure DP.
             return found if s.corner_size <= 1 else searched_shapes(s, self.budget, *arguments[1:])
         # Each rule of the promise (`calibration`) has its own least-error shape, and no other shape does better by it.
