@@ -199,7 +199,8 @@ def _held(
     """The sum of the rows times `scale`, every entry held to a bound, without padding."""
 
     def work(rows: Tensor) -> Tensor:
-        rows = rows if padding is None else rows.masked_fill(padding[:, None], 0.0)
+        if padding is not None:
+            rows.masked_fill_(padding[:, None], 0.0)  # a copy by now, or made for this
         if quantum is None and kind == torch.float32 and gpu_kernels.usable(rows, rows.shape[0]):
             return gpu_kernels.held_sum(rows, scale, _below(bound))
         scaled = (rows if rows.dtype == torch.float64 else rows.float()) * scale
