@@ -176,7 +176,7 @@ class Descent:
         noise = cover_answers(noise, np.concatenate(largest))
         _, source = charge(noise, ledger, self.name)
         scales = check_scales(noise.row_scales)
-        # Whatever the caller has told NumPy or SciPy, no error and no warning may depend on a record.
+        # Whatever the caller has set in NumPy or SciPy, no error and no warning may depend on a record.
         with np.errstate(all="ignore"), special.errstate(all="ignore"):
             values, rows = data.floats(), float(data.shape[0])
             if secret:
