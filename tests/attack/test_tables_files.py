@@ -39,6 +39,24 @@ def test_a_carriage_return_that_programs_leave_unquoted_is_refused(tmp_path, wri
         tables.Table(path, bounds=BOUNDS, neighbours=neighbours)
 
 
+@pytest.mark.parametrize("content", [b"x\n1\r\n", b"x\r\n1\n", b'x\n"a\r\nb"\n"c"\r\n', b"x\n1\r\n\r\n"])
+def test_a_file_of_one_column_in_which_lines_end_differently_is_refused(tmp_path, content):
+    """A blank line is a row there, and after a header that ends in a line feed every "\\r\\n" was two ends of lines."""
+    path = tmp_path / "people.csv"
+    path.write_bytes(content)
+    with pytest.raises(inid.ArgumentError, match="carriage return and a line feed"):
+        tables.Table(path, bounds=BOUNDS)
+
+
+@pytest.mark.parametrize("block", [3, 4, 5, 7, 1 << 22])
+@pytest.mark.parametrize("content", [b'x\r\n1\r\n\r\n"a\nb"\r\n', b'x\n1\n\n"a\r\nb"\n', b'x\r\n1\r\n\r\n"\n\n"'])
+def test_a_file_of_one_column_in_which_lines_end_alike_is_read_row_by_row(tmp_path, monkeypatch, content, block):
+    monkeypatch.setattr(csv_files, "_BLOCK", block)
+    path = tmp_path / "people.csv"
+    path.write_bytes(content)
+    assert counted(path) == counted(path, neighbours="replace") == 3
+
+
 GOOD = {
     "plain": (b"k,x\na,1\nb,2\n", 2),
     "no end": (b"k,x\na,1\nb,2", 2),

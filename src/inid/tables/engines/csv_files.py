@@ -8,7 +8,9 @@ the table. For that the file must follow RFC 4180, or it is refused:
 1. A quote stands at both ends of a value, or doubled inside such a value, and nowhere else. (A quote that is never
    closed would swallow the rows after it.)
 2. A carriage return stands before a line feed, or inside quotes. (Alone it would split one row into many.)
-3. Where the number of rows is released as it is, a file of several columns has no blank line: it would be skipped.
+3. In a file of one column all lines end alike: in a line feed, or in a carriage return and a line feed. (There a blank
+   line is a row, and the end of a line must not be taken for one.)
+4. Where the number of rows is released as it is, a file of several columns has no blank line: it would be skipped.
 
 Whether a file follows the rule depends on its rows, and is said openly, like that it can be opened at all.
 """
@@ -31,6 +33,7 @@ __all__ = ["CsvFiles", "escaped", "found_files", "read_csv_files"]
 _BLOCK = 1 << 22
 _QUOTE, _CR, _LF = b'"'[0], b"\r"[0], b"\n"[0]
 _MARKS = "*?["
+_MIXED = "it has one column, and some lines end in a line feed alone, others in a carriage return and a line feed"
 
 
 @dataclass(frozen=True)
@@ -144,12 +147,13 @@ def _checked(path: str, stream: IO[bytes], delimiter: str) -> tuple[tuple[str, .
     first = stream.read(_BLOCK).removeprefix(b"\xef\xbb\xbf")
     names = _names(path, first, delimiter)
     mark = delimiter.encode()
+    ends = None if len(names) > 1 else first.partition(b"\n")[0].endswith(b"\r")
     block, quotes, blank = b"\n" + first, 0, False  # what stands before the first byte counts as the end of a line
     while True:
         more = stream.read(_BLOCK)
         block += more or 2 * mark  # what stands after the last byte counts as the end of a value
         stop = len(block) - 2  # of the last two bytes it is not known yet what follows
-        counted, skipped = _examined(path, block, stop, quotes, mark[0])
+        counted, skipped = _examined(path, block, stop, quotes, mark[0], returned=ends)
         quotes, blank = quotes + counted, blank or skipped
         if not more:
             break
@@ -159,8 +163,12 @@ def _checked(path: str, stream: IO[bytes], delimiter: str) -> tuple[tuple[str, .
     return names, blank
 
 
-def _examined(path: str, block: bytes, stop: int, before: int, delimiter: int) -> tuple[int, bool]:
+def _examined(
+    path: str, block: bytes, stop: int, before: int, delimiter: int, *, returned: bool | None
+) -> tuple[int, bool]:
     """Check the bytes from 1 up to `stop`, after so many quotes: how many more there are, and if a line is blank.
+
+    `returned`: whether there must be a carriage return at the end of every line, or of none; None where either will do.
 
     After an even number of quotes a place is outside of them. So in order quotes open and close in turn, and the two
     halves of a doubled one close and open at once: an opening one follows the end of a value, or a closing one
@@ -181,6 +189,12 @@ def _examined(path: str, block: bytes, stop: int, before: int, delimiter: int) -
         returns = np.flatnonzero(data[1:stop] == _CR) + 1
         if outside(returns[data[returns + 1] != _LF]):
             raise _broken(path, "a carriage return stands alone, outside quotes")
+        if returned is False and outside(returns):
+            raise _broken(path, _MIXED)
+    if returned:
+        feeds = np.flatnonzero(data[1:stop] == _LF) + 1
+        if outside(feeds[data[feeds - 1] != _CR]):
+            raise _broken(path, _MIXED)
     blank = False
     if b"\n\n" in block or b"\n\r\n" in block:
         lines = np.flatnonzero(data[1:stop] == _LF) + 1
