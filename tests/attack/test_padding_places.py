@@ -1,0 +1,51 @@
+"""Padding is left out whatever a collate function does with the order of the examples."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+
+from inid import dpsgd
+from inid.dpsgd import poisson_loader
+
+NUMBER = 12
+X = torch.randn(NUMBER, 5, generator=torch.Generator().manual_seed(0))
+
+
+class Sequences(Dataset):
+    def __len__(self):
+        return NUMBER
+
+    def __getitem__(self, at):
+        return {"x": X[at], "length": (NUMBER - at) % 7}
+
+
+def sort_by_length(samples):
+    samples = sorted(samples, key=lambda sample: -sample.pop("length"))  # as some collate functions do, in place
+    return {"x": torch.stack([sample["x"] for sample in samples]), "names": ["ann"] * len(samples)}
+
+
+def clipped_sum(drawn, monkeypatch):
+    torch.manual_seed(1)
+    model = nn.Sequential(nn.Linear(5, 4), nn.Tanh(), nn.Linear(4, 1))
+    training = dpsgd.make_private(
+        module=model,
+        optimizer=torch.optim.SGD(model.parameters(), lr=0.0),
+        data_loader=DataLoader(Sequences(), batch_size=6, collate_fn=sort_by_length),
+        noise_multiplier=1.0,
+        max_physical_batch_size=40,
+    )
+    monkeypatch.setattr(poisson_loader, "_bernoulli", lambda size, rate: drawn)
+    batch = next(iter(training.data_loader))
+    assert len(batch["names"]) == len(batch["x"]) == 40
+    (100 * training.module(batch["x"])).square().mean().backward()
+    return training.optimizer._sums.flat.double()
+
+
+@pytest.mark.parametrize("left_out", [0, 3, NUMBER - 1])
+def test_examples_that_a_collate_function_sorts_count_once(left_out, monkeypatch):
+    """With padding before the sort the first example counted a dozen times."""
+    every = np.ones(NUMBER, dtype=bool)
+    moved = clipped_sum(every, monkeypatch) - clipped_sum(np.arange(NUMBER) != left_out, monkeypatch)
+    assert moved.norm() <= 1.0
