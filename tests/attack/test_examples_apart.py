@@ -2,6 +2,7 @@
 
 import copy
 import random
+from dataclasses import dataclass
 
 import pytest
 import torch
@@ -278,3 +279,27 @@ def test_a_hook_of_the_users_is_part_of_the_model():
 def test_modules_that_normalise_over_examples_are_refused_by_name(part):
     with pytest.raises(ArgumentError, match="normalises over the examples"):
         private(nn.Sequential(nn.Linear(E, 3).double(), part), X)
+
+
+@dataclass
+class Output:
+    loss: torch.Tensor
+
+
+class OwnOutput(nn.Module):
+    """A model that returns its loss inside an object of its own, which torch does not look into."""
+
+    def __init__(self, *, single):
+        super().__init__()
+        self.layer, self.single = nn.Linear(5, 1), single
+
+    def forward(self, x):
+        made = self.layer(x)
+        return Output((made - made.mean(0)).square().mean() if self.single else made - made.mean(0))
+
+
+@pytest.mark.parametrize("single", [True, False])
+def test_mixing_is_seen_in_objects_of_the_models_own(single):
+    training = private(OwnOutput(single=single), torch.randn(8, 5))
+    with pytest.raises(GuaranteeError, match=r"single number|side by side"):
+        train_once(training, lambda output: output.loss)

@@ -23,7 +23,7 @@ from inid.dpsgd.layers import takes_positions
 from inid.dpsgd.units import Unit
 from inid.errors import GuaranteeError
 
-__all__ = ["Call", "CallPlan", "MadeUp", "SameForAllError", "Trace", "found_out"]
+__all__ = ["Call", "CallPlan", "MadeUp", "SameForAllError", "Trace", "found_out", "output_leaves"]
 
 EXAMPLES = 3
 
@@ -317,6 +317,26 @@ def _equal(one: Tensor, other: Tensor, allowed: float) -> bool:
     left, right = left[finite], right[finite]
     largest = max((float(each.abs().max()) for each in (left, right) if each.numel()), default=0.0)
     return not left.numel() or float((left - right).abs().max()) <= allowed * largest
+
+
+def output_leaves(output: object) -> list[Any]:
+    """The leaves of what a model returns, also inside objects that torch does not look into (dataclasses, laws).
+
+    >>> from types import SimpleNamespace
+    >>> output_leaves([1, SimpleNamespace(loss=2)])
+    [1, 2]
+    """
+    found, seen = [], set[int]()
+    waiting = pytree.tree_leaves(output)
+    while waiting:
+        leaf = waiting.pop(0)
+        inside = vars(leaf) if hasattr(leaf, "__dict__") and not isinstance(leaf, (Tensor, nn.Module, type)) else None
+        if inside is None or callable(leaf):
+            found.append(leaf)
+        elif id(leaf) not in seen:
+            seen.add(id(leaf))
+            waiting = pytree.tree_leaves(dict(inside)) + waiting
+    return found
 
 
 def _is_real(leaf: object) -> bool:

@@ -22,7 +22,7 @@ from torch.nn import functional
 from torch.nn.utils import skip_init
 from torch.utils import _pytree as pytree
 
-from inid.dpsgd.call_plan import Call, CallPlan, MadeUp, SameForAllError, Trace, found_out
+from inid.dpsgd.call_plan import Call, CallPlan, MadeUp, SameForAllError, Trace, found_out, output_leaves
 from inid.dpsgd.clipped_sums import GroupRows, Rule, Sums
 from inid.dpsgd.fixed_randomness import no_randomness
 from inid.dpsgd.fused_layers import fused_rows, stored
@@ -276,7 +276,7 @@ class PerExampleGradients:
             try:
                 # Every run draws the same single numbers, and spends none of the user's randomness.
                 with torch.random.fork_rng(self._gpus), self._functional_calls():
-                    output = pytree.tree_leaves(forward(*args, **kwargs))
+                    output = output_leaves(forward(*args, **kwargs))
                 calls = list(trace.calls)
                 outside = used_outside(output, list(self._places))
             finally:
