@@ -95,6 +95,37 @@ def test_what_the_answers_do_not_show_is_held_by_the_digest(record):
     assert tables.verify_result(resealed(changed))
 
 
+NONSENSE = [
+    (("question", "max_rows"), -1),  # for which no grid is found, however long one looks
+    (("question", "max_rows"), 0),
+    (("question", "max_rows"), 10**400),
+    (("question", "rows"), -1),
+    (("question", "mean", 0), "weight"),
+    (("question", "bounds"), {}),
+    (("question", "person"), {}),
+    (("question", "neighbours"), []),
+    (("level",), 10**400),
+]
+
+
+@pytest.mark.parametrize(("path", "value"), NONSENSE)
+def test_a_question_that_cannot_have_been_asked_is_refused_in_a_sentence(record, path, value):
+    with pytest.raises(inid.RecordError, match="does not parse"):
+        tables.verify_result(resealed(change(record, path, value)))
+
+
+def test_a_second_answer_under_the_same_name_is_refused(tmp_path, record):
+    """Readers of JSON differ in which of two they take; the digest would be that of the last."""
+    path = tmp_path / "record.json"
+    path.write_text(json.dumps(record))
+    assert run(f"inid verify {path}").exit_code == 0
+    path.write_text('{"rows": [], ' + json.dumps(record)[1:])
+    assert run(f"inid verify {path}").exit_code == 4
+    row = json.dumps(record["rows"][0])
+    path.write_text(json.dumps(record).replace(row, '{"estimate": 1.0, ' + row[1:]))
+    assert run(f"inid verify {path}").exit_code == 4
+
+
 def test_the_command_refuses_changed_results(folder):
     """Every estimate set to 1.0 was said to hold."""
     assert run(f"release {QUESTION} --epsilon 1 --record record.json").exit_code == 0

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import Any
+from typing import Any, cast, get_args
 
 import numpy as np
 
-from inid.arguments import shown
-from inid.errors import InidError, RecordError
+from inid.arguments import choice, integer, shown
+from inid.errors import ArgumentError, InidError, RecordError
 from inid.planning import NoisePlan
 from inid.releasing import Release
 from inid.sets import Neighbours, Sensitivity
@@ -34,8 +34,9 @@ from inid.tables.result import Row
 from inid.tables.sensitivity import candidate_sets, joint_sets
 from inid.tables.statistics import Layout, lay_out
 
-__all__ = ["COLUMN_STATISTICS", "Question"]
+__all__ = ["COLUMN_STATISTICS", "MOST_ROWS", "Question"]
 
+MOST_ROWS = 2**40  # leaves 22 bits for each value
 COLUMN_STATISTICS = ("sum", "mean", "variance", "std", "covariance")
 
 
@@ -163,18 +164,23 @@ class Question:
                 else Categories(read_keys(f"histogram of {column}", cells["categories"]))
                 for column, cells in record["histogram"].items()
             }
-            person = record["person"]
-            return cls(
+            person, rows = record["person"], record["rows"]
+            cure = "store questions with to_dict()"
+            made = cls(
                 count=bool(record["count"]),
                 columns={kind: read_columns(kind, record[kind], "a list of columns") for kind in COLUMN_STATISTICS},
                 histogram=histogram,
                 by={column: read_keys(f"by of {column}", keys) for column, keys in record["by"].items()},
                 bounds=read_bounds(record["bounds"]),
                 missing=read_missing(record["missing"]),
-                person=person and Person(person["column"], person["max_rows"], person["order_by"]),
-                neighbours=record["neighbours"],
-                rows=record["rows"],
-                max_rows=int(record["max_rows"]),
+                person=None if person is None else Person(person["column"], person["max_rows"], person["order_by"]),
+                neighbours=cast("Neighbours", choice("neighbours", record["neighbours"], get_args(Neighbours))),
+                rows=None if rows is None else integer("rows", rows, least=1, cure=cure),
+                max_rows=integer("max_rows", record["max_rows"], least=1, cure=cure),
             )
-        except (InidError, KeyError, TypeError, ValueError, AttributeError):
+            if made.max_rows > MOST_ROWS:
+                raise ArgumentError(f"max_rows must be at most 2^40: {cure}.")
+            made.layout  # noqa: B018 - laid out now: a column may lack its bounds, and bounds their grid
+            return made
+        except (InidError, KeyError, TypeError, ValueError, AttributeError, OverflowError):
             raise RecordError(f"the question in the record does not parse, got {shown(record)}.") from None

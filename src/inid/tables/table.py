@@ -10,13 +10,13 @@ from inid.errors import ArgumentError
 from inid.sets import Neighbours
 from inid.tables.engines import Engine, open_table
 from inid.tables.facts import Bounds, Categories, Key, Person, read_bounds, read_missing
+from inid.tables.question import MOST_ROWS
 
 if TYPE_CHECKING:
     from inid.tables.query import Query
 
 __all__ = ["Table"]
 
-_LARGEST = 2**40  # leaves 22 bits for each value
 _RELATIONS: tuple[Neighbours, ...] = ("add_remove", "replace", "zero_out")
 _PUBLIC_NUMBER = ("replace", "zero_out")  # the number of rows is released as it is: none may be left out
 
@@ -76,7 +76,7 @@ class Table:
         fill = read_missing(missing)
         guess = None if rows is None else integer("rows", rows, least=1, cure="pass a public guess, or leave it out")
         limit = integer("max_rows", max_rows, least=1, cure="pass a public limit, for example 2**32")
-        if limit > _LARGEST:
+        if limit > MOST_ROWS:
             raise ArgumentError(f"max_rows must be at most 2^40, got {shown(max_rows)}: release the table in parts.")
         if not (isinstance(unit, Person) or (isinstance(unit, str) and unit == "row")):
             raise ArgumentError(f'unit must be "row" or a Person, got {shown(unit)}: tables.Person("user_id", 5).')

@@ -52,7 +52,7 @@ def verify_result(record: Mapping[str, Any]) -> Certificate:
         values = np.array([float(value) for value in released["values"]])
         plan = NoisePlan.from_dict(released["plan"])
         verify_record(dict(released))
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         raise RecordError("the record of the result does not parse: it is not whole, or was changed.") from None
     if stored != made:
         raise RecordError("the record was changed after it was made: its digest is that of another content.")

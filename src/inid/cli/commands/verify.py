@@ -1,6 +1,7 @@
 """`inid verify`: prove again what a plan, a release record or a ledger promises."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,7 @@ def _proved(path: Path, content: bytes) -> tuple[str, Certificate | CompositionP
         GuaranteeError: It breaks its promise.
     """
     try:
-        record: Any = json.loads(content)
+        record: Any = json.loads(content, object_pairs_hook=partial(_named_once, path))
     except ValueError:
         raise RecordError(f"{path} is neither JSON nor a ledger.") from None
     if not isinstance(record, dict) or not {"plan", "release"} & record.keys():
@@ -77,6 +78,18 @@ def _proved(path: Path, content: bytes) -> tuple[str, Certificate | CompositionP
             )
         return "release", verify_result(record), str(record["digest"])
     return ("noisy values" if "values" in record else "plan"), verify_record(record), None
+
+
+def _named_once(path: Path, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON in which no name stands twice: its readers might take either value, the digest covers one.
+
+    Raises:
+        RecordError: A name stands twice.
+    """
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise RecordError(f"{path} was changed: a name stands twice in one of its objects.")
+    return found
 
 
 def _ledger(console: Console, address: str, name: str) -> None:
