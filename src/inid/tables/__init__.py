@@ -17,6 +17,10 @@ own way stands in its file of `engines`.
 
 from inid.tables.engines import EngineError
 from inid.tables.facts import Categories, Person
+from inid.tables.marginals.plan import MarginalPlan, MarginalsPlan
+from inid.tables.marginals.query import MarginalsQuery
+from inid.tables.marginals.question import MarginalsQuestion
+from inid.tables.marginals.result import Combination, MarginalsResult
 from inid.tables.plan import StatisticPlan, TableAccuracy, TablePlan
 from inid.tables.query import Query
 from inid.tables.question import Question
@@ -26,7 +30,13 @@ from inid.tables.verification import verify_result
 
 __all__ = [
     "Categories",
+    "Combination",
     "EngineError",
+    "MarginalPlan",
+    "MarginalsPlan",
+    "MarginalsQuery",
+    "MarginalsQuestion",
+    "MarginalsResult",
     "Person",
     "Query",
     "Question",

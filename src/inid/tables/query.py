@@ -212,9 +212,7 @@ class Query:
         cure = "pass a probability such as 0.95"
         if not real("level", level, above=0, cure=cure) <= _HIGHEST_LEVEL:
             raise ArgumentError(f"level must be at most 1 - 1e-12, got {shown(level)}: {cure}.")
-        unit = getattr(ledger, "unit", None)
-        if isinstance(unit, str):  # what is no ledger is refused by `release`
-            self._check_unit(unit)
+        self.table.check_ledger_unit(ledger)
         self._sums.check(self.table.source)
         noisy = release(self._values, plan.noise, ledger, label=label)
         return Result(self.question.answers(noisy, level), plan, noisy, level, self.question, self.table.source)
@@ -249,23 +247,6 @@ class Query:
         layout, rows = self.layout, self.table.rows or NOMINAL_ROWS
         columns = [*layout.values, *(item.columns[0] for item in layout.items if item.cells is not None)]
         return read_tolerances(layout, tolerance, weights, columns, rows / len(self.cells))
-
-    def _check_unit(self, unit: str) -> None:
-        """Refuse a ledger that counts in rows where people are protected, or the other way round.
-
-        Neither covers the other: one row more or less may also let in, or keep out, another row of the same person. Any
-        word but "row" is the user's own for whoever the person column tells apart.
-        """
-        person = self.table.person
-        if person is None and unit != "row":
-            raise ArgumentError(
-                f"the ledger's unit is {unit!r}, but this table protects single rows: state unit=Person(...)."
-            )
-        if person is not None and unit == "row":
-            raise ArgumentError(
-                f"the ledger's unit is 'row', but this table protects whoever shares a value of {person.column!r}: "
-                f"charge a ledger made for them, for example with unit={person.column!r}."
-            )
 
     def _values(self) -> Floats:
         """The exact sums as floats. Holding them to a public size is 1-Lipschitz; rounding is in the sensitivity."""

@@ -14,7 +14,7 @@ from inid.tables.facts import Bins, Categories, Key, Person
 from inid.tables.items import Item
 from inid.tables.statistics import Layout
 
-__all__ = ["Integers", "Sums", "cell_names"]
+__all__ = ["Integers", "QueryNames", "Sums", "cell_names", "first_rows"]
 
 Integers = NDArray[np.int64]
 
@@ -59,7 +59,7 @@ class Sums:
         return _arranged(source.run(self._build), self.layout.items, self.by, self._columns(source).shifts)
 
     def _columns(self, source: Engine) -> "_Columns":
-        return _Columns(_Names(self.layout, self.by, self.unit, source), self.layout, self.fill, source)
+        return _Columns(QueryNames(self.layout, self.by, self.unit, source), self.layout, self.fill, source)
 
     @property
     def _build(self) -> Build:
@@ -81,14 +81,14 @@ def _query(source: Engine, columns: "_Columns", by: Mapping[str, Sequence[Key]],
         return source.totals(frame, counted)
     frame = source.with_terms(frame, [*groups, *names.person, *names.order], counted)
     if unit is not None:
-        frame = _limited(frame, unit.max_rows, names, [*names.order, *sums, *groups])
+        frame = first_rows(frame, unit.max_rows, names, [*names.order, *sums, *groups])
     added = [nw.col(name).sum() for name in counted]
     totals = frame.group_by(*groups).agg(*added) if groups else frame.select(*added)
     # DuckDB sums into 128 bits, which would become decimals or floats outside.
     return totals.select(*groups, *(nw.col(name).cast(nw.Int64) for name in counted))
 
 
-class _Names:
+class QueryNames:
     """The names inside the query: new ones throughout, so that no column of the table is mistaken for one of them."""
 
     def __init__(self, layout: Layout, by: Mapping[str, Sequence[Key]], unit: Person | None, source: Engine) -> None:
@@ -118,6 +118,11 @@ class _Names:
         if not self.wanted:  # without a column there would be no rows to count
             self._add("any", next(iter(source.schema)), "raw")
 
+    def without_nan(self) -> dict[str, Any]:
+        """People and orders with null for NaN, which engines sort differently."""
+        nw = optional("narwhals")
+        return {name: nw.when(~nw.col(name).is_nan()).then(nw.col(name)) for name in self.floats}
+
     def _add(self, prefix: str, column: str, role: Role) -> str:
         name = f"{prefix}_{len(self.wanted)}"
         self.wanted[name] = (column, role)
@@ -137,7 +142,7 @@ class _Columns:
         shifts: What the integers of each sum have too much, in every row: taken off after summing.
     """
 
-    def __init__(self, names: _Names, layout: Layout, fill: Mapping[str, object], source: Engine) -> None:
+    def __init__(self, names: QueryNames, layout: Layout, fill: Mapping[str, object], source: Engine) -> None:
         self.names, self._layout, self._fill, self._source = names, layout, fill, source
         scopes = dict.fromkeys(item.present for item in layout.items if item.present and item.kind in _MASKED)
         self._scopes = {scope: f"scope_{at}" for at, scope in enumerate(scopes)}
@@ -147,12 +152,12 @@ class _Columns:
         self.shifts = [shift for _, shift in parts]
 
     def _words(self) -> dict[str, Any]:
-        """Categories without missing values, and people and orders without NaN, which engines sort differently."""
+        """Categories without missing values, and people and orders without NaN."""
         nw, fill = optional("narwhals"), self._fill
         known = {name: fill[column] for column, name in self.names.categories.items() if column in fill}
         roles = {name: {"str": str, "int": int, "bool": bool}[self.names.wanted[name][1]] for name in known}
         found = {name: nw.col(name).fill_null(roles[name](usual)) for name, usual in known.items()}
-        return found | {name: nw.when(~nw.col(name).is_nan()).then(nw.col(name)) for name in self.names.floats}
+        return found | self.names.without_nan()
 
     def _values(self) -> dict[str, Any]:
         """The columns of bins without missing values."""
@@ -228,7 +233,7 @@ class _Columns:
         return inside if among is None else [part & among for part in inside]
 
 
-def _limited(frame: Any, limit: int, names: _Names, order: Sequence[str]) -> Any:
+def first_rows(frame: Any, limit: int, names: QueryNames, order: Sequence[str]) -> Any:
     """The first rows of each person. Rows that tie in everything add the same, so it does not matter which is kept."""
     nw = optional("narwhals")
     (person,) = names.person

@@ -3,21 +3,27 @@
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, cast
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal, cast, overload
 
 from inid.arguments import choice, integer, shown
 from inid.errors import ArgumentError
 from inid.sets import Neighbours
 from inid.tables.engines import Engine, open_table
 from inid.tables.facts import Bounds, Categories, Key, Person, read_bounds, read_missing
+from inid.tables.marginals.domains import Domains, Marginal, read_domains
 from inid.tables.question import MOST_ROWS
 
 if TYPE_CHECKING:
+    from inid.accounting import Ledger
+    from inid.tables.marginals.query import MarginalsQuery
     from inid.tables.query import Query
 
 __all__ = ["Table"]
 
 _RELATIONS: tuple[Neighbours, ...] = ("add_remove", "replace", "zero_out")
+_NO_BOUNDS: Mapping[str, tuple[float, float]] = MappingProxyType({})
+_NO_DOMAINS: Mapping[str, Sequence[Key]] = MappingProxyType({})
 _PUBLIC_NUMBER = ("replace", "zero_out")  # the number of rows is released as it is: none may be left out
 
 
@@ -39,6 +45,10 @@ class Table:
         max_rows: A public upper limit on the rows of the whole table (those of one person: `Person.max_rows`). With
             more rows sums and counts stop at the limit and the answers are wrong, without a sign of it: state it
             generously. The guarantee holds up to twice as many rows.
+        domains: Per column its public values, for tables of counts: {"sex": ["F", "M"], "age": range(116)}.
+        other: What becomes of a row whose key is in no domain, or missing: "cell" (it counts in a cell of its own, one
+            more value of the column) or "drop" (a row unknown in any domain column that the query uses leaves the whole
+            query, before a person's rows are limited).
 
     Raises:
         ArgumentError: A column is unknown or not numeric, bounds are not finite or reversed, or another argument is
@@ -59,17 +69,20 @@ class Table:
     missing: Mapping[str, object]
     rows: int | None
     max_rows: int
+    domains: Domains
 
     def __init__(
         self,
         data: object,
         *,
-        bounds: Mapping[str, tuple[float, float]],
+        bounds: Mapping[str, tuple[float, float]] = _NO_BOUNDS,
         unit: Literal["row"] | Person = "row",
         neighbours: Neighbours | None = None,
         missing: Literal["omit"] | Mapping[str, float | str | bool] = "omit",
         rows: int | None = None,
         max_rows: int = 2**32,
+        domains: Mapping[str, Sequence[Key]] = _NO_DOMAINS,
+        other: Literal["cell", "drop"] = "cell",
     ) -> None:
         read = read_bounds(bounds)
         relation = None if neighbours is None else cast("Neighbours", choice("neighbours", neighbours, _RELATIONS))
@@ -90,10 +103,13 @@ class Table:
             source = source.counting_every_row()
         source.require_numbers("bounds", list(read))
         source.require("missing", list(fill))
+        public = read_domains(domains, other)
+        for column, keys in public.keys.items():
+            source.require_keys("domains", column, keys)
         if person is not None:
             source.require_single("unit", [person.column, *person.order])
         facts = {"source": source, "bounds": read, "person": person, "neighbours": relation}
-        facts |= {"missing": fill, "rows": guess, "max_rows": limit}
+        facts |= {"missing": fill, "rows": guess, "max_rows": limit, "domains": public}
         for name, value in facts.items():
             object.__setattr__(self, name, value)
 
@@ -116,10 +132,52 @@ class Table:
             object.__setattr__(made, "source", self.source.counting_every_row())
         return made
 
+    def check_ledger_unit(self, ledger: "Ledger | None") -> None:
+        """Refuse a ledger that counts in rows where people are protected, or the other way round.
+
+        Neither covers the other: one row more or less may also let in, or keep out, another row of the same person. Any
+        word but "row" is the user's own for whoever the person column tells apart.
+
+        Raises:
+            ArgumentError: It does.
+        """
+        unit, person = getattr(ledger, "unit", None), self.person
+        if not isinstance(unit, str):  # no ledger; what is none is refused by `release`
+            return
+        if person is None and unit != "row":
+            raise ArgumentError(
+                f"the ledger's unit is {unit!r}, but this table protects single rows: state unit=Person(...)."
+            )
+        if person is not None and unit == "row":
+            raise ArgumentError(
+                f"the ledger's unit is 'row', but this table protects whoever shares a value of {person.column!r}: "
+                f"charge a ledger made for them, for example with unit={person.column!r}."
+            )
+
+    @overload
     def query(
         self,
         *,
         count: bool = False,
+        sum: Sequence[str] = (),
+        mean: Sequence[str] = (),
+        variance: Sequence[str] = (),
+        std: Sequence[str] = (),
+        covariance: Sequence[str] = (),
+        histogram: Mapping[str, Sequence[float | str] | Categories] | None = None,
+        by: Mapping[str, Sequence[Key]] | None = None,
+    ) -> "Query": ...
+
+    @overload
+    def query(self, *, marginals: int | Sequence[Marginal]) -> "MarginalsQuery": ...
+
+    @overload
+    def query(self, *, count: Sequence[Marginal]) -> "MarginalsQuery": ...
+
+    def query(
+        self,
+        *,
+        count: bool | Sequence[Marginal] = False,
         sum: Sequence[str] = (),  # noqa: A002 - the word that users look for
         mean: Sequence[str] = (),
         variance: Sequence[str] = (),
@@ -127,11 +185,12 @@ class Table:
         covariance: Sequence[str] = (),
         histogram: Mapping[str, Sequence[float | str] | Categories] | None = None,
         by: Mapping[str, Sequence[Key]] | None = None,
-    ) -> "Query":
+        marginals: int | Sequence[Marginal] | None = None,
+    ) -> "Query | MarginalsQuery":
         """Ask for statistics, any number together; they share sums and one promise. Nothing is computed yet.
 
         Args:
-            count: The number of rows.
+            count: The number of rows; or several groupings, [("sex",), ("sex", "education")], the same as `marginals`.
             sum: Columns to add up.
             mean: Columns to average.
             variance: Columns whose variance (mean square distance from the mean) is asked for.
@@ -141,6 +200,9 @@ class Table:
                 Values outside all bins are not counted.
             by: Per column its public keys: every statistic is given for each combination of them, also those without
                 rows. Rows with other keys are left out.
+            marginals: Tables of counts over columns with a domain, [("sex", "age"), ("race",)], or a number k for all
+                tables over k of them. They share one promise with the least noise, and agree with each other. Not
+                together with other statistics.
 
         Raises:
             ArgumentError: A column is unknown or has no bounds, keys or edges are malformed, or nothing is asked for.
@@ -150,7 +212,14 @@ class Table:
         >>> t.query(histogram={"age": [0, 50, 100]}, by={"sex": ["F", "M"]}).labels[:2]
         ('histogram(age)[sex=F, age=[0, 50)]', 'histogram(age)[sex=F, age=[50, 100]]')
         """
+        from inid.tables.marginals.query import read_marginals
         from inid.tables.query import read_query
 
         asked = {"sum": sum, "mean": mean, "variance": variance, "std": std, "covariance": covariance}
+        if marginals is not None or not isinstance(count, (bool, str)):
+            if any(map(len, asked.values())) or histogram or by or (marginals is not None and count is not False):
+                raise ArgumentError(
+                    "several tables of counts are a query of their own: ask for other statistics in another one."
+                )
+            return read_marginals(self, *(("count", count) if marginals is None else ("marginals", marginals)))
         return read_query(self, count, asked, histogram or {}, by or {})

@@ -17,6 +17,8 @@ from inid.accounting import verify_record
 from inid.errors import GuaranteeError, RecordError
 from inid.planning import Certificate, NoisePlan
 from inid.releasing import Release
+from inid.tables.marginals.question import MarginalsQuestion
+from inid.tables.marginals.result import PublishedTable, published_tables
 from inid.tables.question import Question
 from inid.tables.result import Row, record_digest
 
@@ -46,9 +48,10 @@ def verify_result(record: Mapping[str, Any]) -> Certificate:
     try:
         stored = record["digest"]
         made = record_digest(record)
-        question, level = Question.from_dict(record["question"]), float(record["level"])
-        released: Mapping[str, Any] = record.get("release", record)
-        rows = record["results"] if "results" in record else record["rows"]
+        many = "marginals" in record["question"]
+        question: Question | MarginalsQuestion = (MarginalsQuestion if many else Question).from_dict(record["question"])
+        level, released = float(record["level"]), record.get("release", record)
+        rows = record["tables"] if many else record["results"] if "results" in record else record["rows"]
         values = np.array([float(value) for value in released["values"]])
         plan = NoisePlan.from_dict(released["plan"])
         verify_record(dict(released))
@@ -61,8 +64,26 @@ def verify_result(record: Mapping[str, Any]) -> Certificate:
     if not question.is_covered_by(plan):
         raise GuaranteeError("the plan in the record was made for another question: it does not cover these sums.")
     release = Release(values, plan, plan.certificate, True, "", dt.datetime.now(dt.UTC))
-    _compare(rows, question.answers(release, level))
+    if isinstance(question, MarginalsQuestion):
+        _compare_tables(rows, published_tables(question, release, level))
+    else:
+        _compare(rows, question.answers(release, level))
     return plan.certificate
+
+
+def _compare_tables(stored: Any, made: list[PublishedTable]) -> None:
+    if not (isinstance(stored, list) and len(stored) == len(made)):
+        raise RecordError("the record does not hold the tables of its question.")
+    for at, (kept, table) in enumerate(zip(stored, made, strict=True), start=1):
+        wanted = table.to_dict()
+        same = isinstance(kept, Mapping) and kept.get("columns") == wanted["columns"]
+        numbers = kept.get("estimate") if same else None
+        if not (isinstance(numbers, list) and len(numbers) == len(wanted["estimate"])):
+            raise RecordError(f"table {at} of the record is not one of its question: it was changed.")
+        pairs = [*zip(numbers, wanted["estimate"], strict=True)]
+        pairs += [(kept.get(name), wanted[name]) for name in ("std", "reach")]
+        if not all(_is_near(value, number, _SLACK * table.std) for value, number in pairs):
+            raise RecordError(f"table {at} of the record is not the one that its noisy numbers give: it was changed.")
 
 
 def _compare(stored: Any, made: tuple[Row, ...]) -> None:

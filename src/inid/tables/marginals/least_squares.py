@@ -15,7 +15,7 @@ import numpy as np
 from inid.tables.marginals.basis import Floats, analyse, synthesise
 from inid.tables.marginals.workload import Workload
 
-__all__ = ["consistent", "precisions"]
+__all__ = ["block_estimates", "consistent", "precisions"]
 
 
 def precisions(workload: Workload, tau: Floats) -> Floats:
@@ -29,8 +29,8 @@ def precisions(workload: Workload, tau: Floats) -> Floats:
     return np.asarray(np.bincount(workload.block_of, parts, minlength=len(workload.blocks)), dtype=np.float64)
 
 
-def consistent(workload: Workload, tables: Mapping[int, Floats], tau: Floats) -> dict[int, Floats]:
-    """The asked tables after least squares: unbiased like the ones given, and in agreement with each other.
+def block_estimates(workload: Workload, tables: Mapping[int, Floats], tau: Floats) -> dict[int, Floats]:
+    """The least-squares estimate of the residuals of every block.
 
     Args:
         workload: What was asked, all in one channel.
@@ -39,17 +39,29 @@ def consistent(workload: Workload, tables: Mapping[int, Floats], tau: Floats) ->
     """
     sums: dict[int, Floats] = {}
     exact = precisions(workload, tau)
-    pairs = list(zip(workload.table_of.tolist(), workload.block_of.tolist(), workload.outside.tolist(), strict=True))
-    places = {pair[:2]: _axes(workload, *pair[:2]) for pair in pairs}
-    for table, block, outside in pairs:
-        values, axes = tables[table], places[table, block]
+    for table, block, outside in _pairs(workload):
+        values, axes = tables[table], _axes(workload, table, block)
         others = tuple(at for at in range(values.ndim) if at not in axes)
         part = analyse(values.sum(axis=others)) * (1 / (tau[table] ** 2 * outside * exact[block]))
         sums[block] = sums[block] + part if block in sums else part
+    return sums
+
+
+def consistent(workload: Workload, tables: Mapping[int, Floats], tau: Floats) -> dict[int, Floats]:
+    """The asked tables after least squares: unbiased like the ones given, and in agreement with each other.
+
+    The arguments are those of `block_estimates`.
+    """
+    blocks = block_estimates(workload, tables, tau)
     found = {number: np.zeros(values.shape) for number, values in tables.items()}
-    for table, block, _ in pairs:
-        found[table] += synthesise(sums[block], found[table].shape, places[table, block])
+    for table, block, _ in _pairs(workload):
+        found[table] += synthesise(blocks[block], found[table].shape, _axes(workload, table, block))
     return found
+
+
+def _pairs(workload: Workload) -> list[tuple[int, int, float]]:
+    """Each table, each block inside it, and the product of the sizes outside the block."""
+    return list(zip(workload.table_of.tolist(), workload.block_of.tolist(), workload.outside.tolist(), strict=True))
 
 
 def _axes(workload: Workload, table: int, block: int) -> tuple[int, ...]:

@@ -16,7 +16,7 @@ Every sum is taken in floats that are rounded up at each step and added as whole
 below the truth. The radii are rounded up last of all, so that nothing depends on the rounding before.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 
@@ -47,6 +47,8 @@ class Residuals:
         counts: How many residuals have it.
         neighbours: The relation for which the ellipsoid holds the differences.
         vanishing: Whether a row can vanish from the query under "replace".
+        rows: The most rows of one person. `radii` are for one row: a difference of m rows is a sum of m differences of
+            one row, and so lies in the ellipsoid m times as large.
     """
 
     workload: Workload
@@ -55,6 +57,7 @@ class Residuals:
     counts: Whole
     neighbours: str
     vanishing: bool
+    rows: int = 1
 
     @cached_property
     def orders(self) -> list[NDArray[np.intp]]:
@@ -73,7 +76,34 @@ class Residuals:
             GuaranteeError: The radii are too small for somebody.
         """
         self.prove()
-        return Sensitivity.ellipsoid(self.radii, counts=self.counts, neighbours=self.neighbours)
+        radii = self.radii if self.rows == 1 else np.nextafter(self.radii * float(self.rows), np.inf)
+        radii, counts = (
+            np.append(np.zeros(self.public_totals), radii),
+            np.append(np.ones(self.public_totals, int), self.counts),
+        )
+        return Sensitivity.ellipsoid(radii, counts=counts, neighbours=self.neighbours)
+
+    @property
+    def public_totals(self) -> int:
+        """1 where the total of the counts is public: the first coordinate, which nobody moves; else 0."""
+        return len(self.workload.blocks) - len(self.blocks)
+
+    def is_covered_by(self, sensitivity: Sensitivity) -> bool:
+        """Whether an ellipsoid in these coordinates, whatever its radii, holds every difference."""
+        start, own = self.public_totals, self.sensitivity()
+        if sensitivity.kind != own.kind or sensitivity.neighbours != own.neighbours:
+            return False
+        if sensitivity.to_dict()["counts"] != own.to_dict()["counts"] or sensitivity.limits.size != own.limits.size:
+            return False
+        if sensitivity.limits[:start].any():
+            return False
+        # Divided and rounded down: what is proved for these radii holds for those times m.
+        radii = np.nextafter(sensitivity.limits[start:] / self.rows, 0) if self.rows > 1 else sensitivity.limits[start:]
+        try:
+            replace(self, radii=radii).prove()
+        except GuaranteeError:
+            return False
+        return True
 
     def prove(self) -> None:
         """Check that the ellipsoid holds every difference.
@@ -102,7 +132,7 @@ class Residuals:
         return rates
 
 
-def residuals(workload: Workload, s: Floats, *, neighbours: str, vanishing: bool = False) -> Residuals:
+def residuals(workload: Workload, s: Floats, *, neighbours: str, vanishing: bool = False, rows: int = 1) -> Residuals:
     """The residuals of a workload under shares in proportion to rho_B / s_B, as a proved ellipsoid.
 
     Args:
@@ -110,6 +140,7 @@ def residuals(workload: Workload, s: Floats, *, neighbours: str, vanishing: bool
         s: s_B up to a factor, from `least_sum` or `least_maximum`.
         neighbours: "add_remove", "zero_out" or "replace".
         vanishing: Whether a row can vanish from the query under "replace": a filter, dropped keys, a person.
+        rows: The most rows of one person.
 
     >>> import numpy as np
     >>> from inid.tables.marginals.allocation import least_sum
@@ -132,7 +163,7 @@ def residuals(workload: Workload, s: Floats, *, neighbours: str, vanishing: bool
         squares, times, _ = _norms(workload, block)
         radii.append(np.sqrt(np.array([_float_up(q) for q in squares]) / rates[block]) * _UP)
         counts.append(times)
-    made = Residuals(workload, blocks, np.concatenate(radii), np.concatenate(counts), neighbours, vanishing)
+    made = Residuals(workload, blocks, np.concatenate(radii), np.concatenate(counts), neighbours, vanishing, rows)
     made.prove()
     return made
 

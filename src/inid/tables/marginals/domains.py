@@ -1,0 +1,123 @@
+"""Public domains: the values of each attribute, stated once for a table, and the tables that are asked over them."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Literal, cast
+
+from inid.arguments import choice, integer, shown
+from inid.errors import ArgumentError
+from inid.tables.facts import Key, read_keys
+
+__all__ = ["OTHER", "Domains", "Marginal", "read_domains", "read_tables"]
+
+OTHER = "(other)"  # what the cell of unknown keys is called
+Marginal = tuple[str, ...]
+_MOST_CELLS = 2**26  # of all asked tables that are not inside another one
+
+
+@dataclass(frozen=True)
+class Domains:
+    """The public values of attributes, and what becomes of rows with other ones.
+
+    Attributes:
+        keys: The stated values of each column.
+        other: "cell" (one more value of each attribute, for unknown keys and what is missing) or "drop" (a row unknown
+            in any column that the query uses leaves the whole query).
+    """
+
+    keys: Mapping[str, tuple[Key, ...]]
+    other: Literal["cell", "drop"] = "cell"
+
+    def size(self, column: str) -> int:
+        """How many values an attribute has, the cell of other keys included."""
+        return len(self.keys[column]) + (self.other == "cell")
+
+    def levels(self, column: str) -> list[Key]:
+        """What the values are called; texts throughout where one of them is the cell of other keys.
+
+        >>> Domains({"sex": ("F", "M")}).levels("sex"), Domains({"age": (0, 1)}, "drop").levels("age")
+        (['F', 'M', '(other)'], [0, 1])
+        """
+        keys = self.keys[column]
+        return [*map(str, keys), OTHER] if self.other == "cell" else list(keys)
+
+    def among(self, columns: Iterable[str]) -> "Domains":
+        """The domains of these columns alone."""
+        return Domains({column: self.keys[column] for column in columns}, self.other)
+
+
+def read_domains(domains: object, other: object) -> Domains:
+    """Public values per column.
+
+    Raises:
+        ArgumentError: They are malformed.
+    """
+    kind = cast("Literal['cell', 'drop']", choice("other", other, ("cell", "drop")))
+    if not isinstance(domains, Mapping):
+        raise ArgumentError(
+            f"domains must be a dictionary of public values per column, got {shown(domains)}: "
+            "for example domains={'sex': ['F', 'M']}."
+        )
+    read: dict[str, tuple[Key, ...]] = {}
+    for column, keys in domains.items():
+        if not (isinstance(column, str) and column):
+            raise ArgumentError(f"domains must be keyed by column names, got {shown(column)}: name the column.")
+        read[column] = read_keys(f"domains[{column!r}]", keys)
+        if kind == "drop" and len(read[column]) == 1:
+            raise ArgumentError(
+                f"domains[{column!r}] has one value and no cell for others, so that it divides nothing: leave it out, "
+                'or state other="cell".'
+            )
+        if kind == "cell" and OTHER in map(str, read[column]):
+            raise ArgumentError(
+                f"domains[{column!r}] holds {OTHER!r}, the name of the cell of all other keys: leave it out, or state "
+                'other="drop".'
+            )
+    return Domains(read, kind)
+
+
+def read_tables(name: str, asked: object, domains: Domains) -> tuple[Marginal, ...]:
+    """The asked tables: lists of columns, or a number k for all tables over k of the columns with a domain.
+
+    Raises:
+        ArgumentError: A column has no domain, a table is asked twice, or there are too many cells.
+
+    >>> read_tables("marginals", 2, Domains({"sex": ("F", "M"), "age": (0, 1), "race": ("A",)}))
+    (('sex', 'age'), ('sex', 'race'), ('age', 'race'))
+    """
+    cure = f"for example {name}=[('sex',), ('sex', 'age')]"
+    if isinstance(asked, int) and not isinstance(asked, bool):
+        number = integer(name, asked, least=1, cure="pass how many columns each table has, or a list of tables")
+        if number > len(domains.keys):
+            raise ArgumentError(
+                f"{name}={number} asks for tables over {number} columns, but {len(domains.keys)} have a domain: state "
+                "Table(domains=...)."
+            )
+        tables: list[Marginal] = list(combinations(domains.keys, number))
+    else:
+        if isinstance(asked, (str, bytes, Mapping)) or not isinstance(asked, Sequence) or not len(asked):
+            raise ArgumentError(f"{name} must be a list of tables, got {shown(asked)}: {cure}.")
+        tables = [_table(f"{name}[{at}]", table, domains, cure) for at, table in enumerate(asked)]
+    if len({frozenset(table) for table in tables}) != len(tables):
+        raise ArgumentError(f"{name} names the same table twice: give each set of columns once.")
+    if not any(tables):
+        raise ArgumentError(f"{name} asks for the total alone: pass count=True, without tables.")
+    cells = sum(math.prod(map(domains.size, table)) for table in tables)
+    if cells > _MOST_CELLS:
+        raise ArgumentError(f"{name} asks for {cells:,} cells, at most 2^26 fit: ask for tables over fewer columns.")
+    return tuple(tables)
+
+
+def _table(name: str, table: object, domains: Domains, cure: str) -> Marginal:
+    if isinstance(table, (str, bytes, Mapping)) or not isinstance(table, Sequence):
+        raise ArgumentError(f"{name} must be a table, that is a tuple of columns, got {shown(table)}: {cure}.")
+    for at, column in enumerate(table):
+        if not (isinstance(column, str) and column not in table[:at]):
+            raise ArgumentError(f"{name} must name different columns, got {shown(table)}: {cure}.")
+        if column not in domains.keys:
+            raise ArgumentError(
+                f"{name} names {column!r}, which has no public domain: state Table(domains={{{column!r}: [...]}})."
+            )
+    return tuple(table)
