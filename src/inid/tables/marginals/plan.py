@@ -189,11 +189,11 @@ def block_variances(question: MarginalsQuestion, noise: NoisePlan) -> Floats:
     """s_B of every block under the noise of a plan; 0 for a public total."""
     work, made = question.workload, question.coordinates
     if noise.sensitivity.kind != "ellipsoid":
-        return np.asarray(1 / precisions(work, math.sqrt(2.0) * np.asarray(noise.row_scales)))
-    found, at = np.zeros(len(work.blocks)), made.public_totals
+        return np.asarray(1 / precisions(work, math.sqrt(2.0) * question.scales(noise)))
+    found, at, scales = np.zeros(len(work.blocks)), made.public_totals, question.scales(noise)
     for block in made.blocks.tolist():
         squares = square_norms(tuple(work.sizes[i] for i in work.attributes(block)))[0]
-        here = noise.row_scales[at : at + len(squares)]
+        here = scales[at : at + len(squares)]
         found[block] = max(float(scale) ** 2 / q for scale, q in zip(here, squares, strict=True))
         at += len(squares)
     return found
@@ -205,7 +205,7 @@ def _gaussian(question: MarginalsQuestion, budget: Budget, objective: Objective,
     noise = plan(question.residuals(shared.s).sensitivity(), budget, mechanism="gaussian")
     s = block_variances(question, noise)
     moved = noise.sensitivity.limits > 0
-    mu = float((noise.sensitivity.limits[moved] / noise.row_scales[moved]).max())
+    mu = float((noise.sensitivity.limits[moved] / question.scales(noise)[moved]).max())
     reach = question.unit_rows * math.sqrt(2.0 if question.neighbours == "replace" else 1.0)
     equal = np.full(len(work.tables), math.sqrt(len(work.tables)) * reach / mu)
     spent = np.divide(work.norms, s, out=np.zeros_like(s), where=s > 0)
@@ -225,8 +225,8 @@ def _laplace(question: MarginalsQuestion, budget: Budget, objective: Objective, 
     weights = 1 / relative if objective == "sum" else 1 / np.sqrt(cells * relative**3)
     noise = plan(question.table_set, budget, mechanism="laplace", weights=weights)
     split = plan(question.table_set, budget, mechanism="laplace", allocation="spr")
-    equal = math.sqrt(2.0) * np.asarray(split.row_scales)
-    shares = 1 / np.asarray(noise.row_scales)
+    equal = math.sqrt(2.0) * question.scales(split)
+    shares = 1 / question.scales(noise)
     return _described(question, noise, objective, tolerance, equal, shares / shares.sum())
 
 

@@ -154,6 +154,12 @@ class MarginalsQuestion:
         others = tuple(axis for axis, column in enumerate(self.maximal[at]) if column not in table)
         return np.asarray(counted[at].sum(axis=others))
 
+    def scales(self, noise: NoisePlan) -> Floats:
+        """The largest scale of each run of residuals, or of each table's cells."""
+        counts = self.workload.cells if noise.sensitivity.kind != "ellipsoid" else noise.sensitivity.counts
+        starts = np.arange(noise.dimension) if counts is None else np.cumsum(counts) - counts
+        return np.asarray(np.maximum.reduceat(noise.scales, starts.astype(np.int64)))
+
     def answers(self, values: Floats, noise: NoisePlan) -> Answers:
         """Noisy numbers, ready to be read as tables that agree with each other."""
         made, work = self.coordinates, self.workload
@@ -161,7 +167,7 @@ class MarginalsQuestion:
             start = made.public_totals
             total = float(values[0]) if start else None
             return Answers(made, values[start:], noise.scales[start:], total)
-        tau = np.sqrt(2.0) * np.asarray(noise.row_scales)
+        tau = np.sqrt(2.0) * self.scales(noise)
         ends = np.append(0, np.cumsum(work.cells)).astype(np.int64)
         noisy = {}
         for at in range(len(self.tables)):

@@ -281,7 +281,7 @@ def _half_width(
     noise = release.plan
     if noise.mechanism == "gaussian":
         return -float(ndtri((1 - level) / 2)) * std * _ROUNDING
-    scales = np.asarray(noise.row_scales)
+    scales = question.scales(noise)
     parts = coefficients(question.workload, math.sqrt(2.0) * scales, wanted)
     counted = np.concatenate([(part * scale).reshape(-1) for part, scale in zip(parts, scales, strict=True)])
     unit = float(np.abs(counted).max()) * 2.0**-40  # equal ones differ in their last bits: rounded up, they are equal
