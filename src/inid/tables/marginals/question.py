@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from inid.arguments import shown
+from inid.arguments import integer, shown
 from inid.errors import ArgumentError, InidError, RecordError
 from inid.planning import NoisePlan
 from inid.sets import Neighbours, Sensitivity
@@ -203,18 +203,20 @@ class MarginalsQuestion:
         Raises:
             RecordError: The record does not parse.
         """
+        cure = "the record was changed"
         try:
-            domains, person = read_domains(record["domains"], record["other"]), record["person"]
+            domains, person, rows = read_domains(record["domains"], record["other"]), record["person"], record["rows"]
             tables = read_tables("marginals", [tuple(table) for table in record["marginals"]], domains)
             made = cls(
                 tables=tables,
                 domains=domains,
                 person=person and Person(person["column"], person["max_rows"], person["order_by"]),
                 neighbours=record["neighbours"],
-                rows=record["rows"],
-                max_rows=int(record["max_rows"]),
+                rows=None if rows is None else integer("rows", rows, least=1, cure=cure),
+                max_rows=integer("max_rows", record["max_rows"], least=1, cure=cure),
             )
             made.check_exact()
-        except (InidError, KeyError, TypeError, ValueError, AttributeError):
+            made.coordinates  # noqa: B018 - made now: the relation may be none
+        except (InidError, KeyError, TypeError, ValueError, AttributeError, OverflowError):
             raise RecordError(f"the question in the record does not parse, got {shown(record)}.") from None
         return made
