@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from inid import dpsgd
 from inid.dpsgd import poisson_loader
+from inid.errors import GuaranteeError
 
 NUMBER = 12
 X = torch.randn(NUMBER, 5, generator=torch.Generator().manual_seed(0))
@@ -49,3 +50,46 @@ def test_examples_that_a_collate_function_sorts_count_once(left_out, monkeypatch
     every = np.ones(NUMBER, dtype=bool)
     moved = clipped_sum(every, monkeypatch) - clipped_sum(np.arange(NUMBER) != left_out, monkeypatch)
     assert moved.norm() <= 1.0
+
+
+def read_ahead(loader):
+    """A prefetcher: takes the next batch before the one at hand is used."""
+    batches = iter(loader)
+    held = next(batches)
+    for following in batches:
+        yield held
+        held = following
+    yield held
+
+
+@pytest.mark.parametrize("part", [40, 10])
+def test_a_loop_that_reads_ahead_is_refused(part, monkeypatch):
+    """The padding of one batch was taken for the examples of the next: one person counted 28 times."""
+    model = nn.Linear(5, 1)
+    training = dpsgd.make_private(
+        module=model,
+        optimizer=torch.optim.SGD(model.parameters(), lr=0.0),
+        data_loader=DataLoader(TensorDataset(X.repeat(5, 1)), batch_size=10),
+        noise_multiplier=1.0,
+        max_physical_batch_size=part,
+    )
+    draws = iter([3, 30, 3, 3, 3, 3, 3])
+    monkeypatch.setattr(poisson_loader, "_bernoulli", lambda size, rate: np.arange(size) < next(draws))
+    (x,) = next(read_ahead(training.data_loader))
+    with pytest.raises(GuaranteeError, match="read ahead"):
+        training.module(x).sum().backward()
+
+
+def test_a_look_at_a_batch_before_training_is_fine():
+    model = nn.Linear(5, 1)
+    training = dpsgd.make_private(
+        module=model,
+        optimizer=torch.optim.SGD(model.parameters(), lr=0.0),
+        data_loader=DataLoader(TensorDataset(X), batch_size=4),
+        noise_multiplier=1.0,
+    )
+    next(iter(training.data_loader))
+    for (x,) in training.data_loader:
+        training.module(x).mean().backward()
+        training.optimizer.step()
+    assert training.accountant.steps == 3

@@ -138,7 +138,7 @@ class PerExampleGradients:
 
     def _run_pass(self, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], turn: _Pass) -> Any:
         before = versions(self._module)
-        self._forward = self._latest = turn
+        self._forward, self._latest, self._drawn.seen = turn, turn, True
         try:
             with self._functional_calls():
                 output = forward(*args, **kwargs)

@@ -47,6 +47,8 @@ class Drawn:
         examples: How many of them are drawn examples; the rest, at the end, is padding.
         complete: Whether the latest physical batch was the last of its step: then schedulers may step.
         fresh: Whether the latest physical batch has not been used.
+        seen: Whether the model has been run since it was handed out.
+        ahead: Whether it was handed out before the model had been run on the one before, by the same iterator.
         used: The batch whose examples are in the sums.
         stepped: The batch of the last step.
         private: Whether the batch was drawn from secret randomness.
@@ -57,6 +59,8 @@ class Drawn:
     examples: int = 0
     complete: bool = True
     fresh: bool = False
+    seen: bool = False
+    ahead: bool = False
     used: int = 0
     stepped: int = 0
     private: bool = True
@@ -66,8 +70,9 @@ class Drawn:
         """True for the rows of the latest physical batch that are drawn examples: what metrics should count."""
         return torch.arange(self.rows) < self.examples
 
-    def hand_out(self, rows: int, examples: int, *, first: bool, last: bool) -> None:
-        """Note a physical batch."""
+    def hand_out(self, rows: int, examples: int, *, first: bool, last: bool, again: bool) -> None:
+        """Note a physical batch; `again` where the iterator that makes it has made the one before."""
+        self.ahead, self.seen = again and not self.seen, False
         if first:
             if 0 < self.stepped < self.batch:
                 warnings.warn(
@@ -96,6 +101,12 @@ class Drawn:
             raise GuaranteeError(
                 f"backward ran over {rows} rows where the private loader handed out {left}: train on the batches of "
                 "the returned data_loader, each of them once and whole."
+            )
+        if self.ahead:
+            raise GuaranteeError(
+                "a physical batch was handed out and passed over, or the loader is read ahead of the training; then it "
+                "is not certain which rows are padding: train on each batch before taking the next, and begin a new "
+                "iteration over the data_loader instead of passing batches over."
             )
         if not self.fresh:
             raise GuaranteeError(
@@ -202,7 +213,8 @@ class PoissonLoader:
                 raise GuaranteeError(
                     "another iterator has begun a batch between two parts of this one: finish a batch before the next."
                 )
-            self.drawn.hand_out(rows, examples, first=first, last=last)
+            again = own > 0 and self.drawn.batch == own
+            self.drawn.hand_out(rows, examples, first=first, last=last, again=again)
             own = self.drawn.batch
             self._warn_of_lengths(batch)
             yield batch
