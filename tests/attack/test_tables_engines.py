@@ -1,6 +1,7 @@
 """One row must not decide how an engine reads everybody else's: by statistics, types, collations or a crash."""
 
 import math
+from decimal import Decimal
 
 import duckdb
 import numpy as np
@@ -394,3 +395,23 @@ def test_a_missing_value_adds_nothing_where_the_middle_is_not_on_the_grid():
     query = tables.Table(rows, bounds=bounds).query(covariance=["x"], mean=["x"])
     assert query.layout.values["x"].integer(query.layout.values["x"].middle) != 0
     assert query.exact_sums().tolist() == [0, 0, 0]
+
+
+ODD = [Decimal("sNaN"), Decimal("NaN"), math.nan, np.datetime64("NaT"), pd.NaT, pd.NA, None, [1], np.array([1, 2])]
+
+
+@pytest.mark.parametrize("odd", ODD, ids=repr)
+def test_an_object_that_cannot_be_compared_is_nobody_and_stops_no_query(odd):
+    """pandas' own test for missing values stops at a signalling NaN."""
+    frame = pd.DataFrame({"p": pd.Series([1, odd, "a", odd], dtype=object), "x": 1.0})
+    assert sums(frame, unit=tables.Person("p", 1, "p"), count=True) == [2.0]
+
+
+def test_people_are_not_told_apart_by_intervals_which_take_two_for_one():
+    """DuckDB keeps no nanoseconds of a duration: two people were limited as one, and one let in the other's rows."""
+    data = pa.table({"p": pa.array([1, 2], pa.duration("ns")), "x": [1.0, 2.0]})
+    relation = duckdb.connect().sql("SELECT unnest([INTERVAL 1 MONTH, INTERVAL 30 DAY]) AS p, 1.0 AS x")
+    for table in (data, relation):
+        with pytest.raises(inid.ArgumentError, match="Duration"):
+            tables.Table(table, bounds=BOUNDS, unit=tables.Person("p", 1))
+    assert sums(pl.from_arrow(data), unit=tables.Person("p", 1), count=True) == [2.0]

@@ -190,7 +190,7 @@ class Engine(ABC):
             if not self._holds_single_values(column):
                 raise ArgumentError(
                     f"{name} names {column!r}, which holds {_name(self.schema[column])}: "
-                    "make it a column of single values."
+                    "make it a column of single values, such as texts or whole numbers."
                 )
 
 

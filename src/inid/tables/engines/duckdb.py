@@ -42,6 +42,10 @@ class DuckDB(SqlEngine):
     def may_hold_nan(self, column: str) -> bool:
         return False  # made null where the column is read
 
+    def _holds_single_values(self, column: str) -> bool:
+        # An INTERVAL drops nanoseconds and takes a month for thirty days: two people would be limited as one.
+        return super()._holds_single_values(column) and self.schema[column] != optional("narwhals").Duration
+
     def truncated(self, expression: Any) -> Any:
         return expression.floor().cast(optional("narwhals").Int64)  # the cast rounds
 

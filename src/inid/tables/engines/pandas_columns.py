@@ -219,12 +219,16 @@ def _text(value: Any) -> str | None:
 
 
 def _places(values: Any) -> Any:
-    """People by equality: for each value the place of the first one that equals it; without a hash it is nobody."""
-    known: dict[Hashable, int] = {}
-    here = ~values.isna().to_numpy(dtype=bool)
+    """People by equality: for each value the place of the first one that equals it; without a hash it is nobody.
 
-    def place(value: Any) -> int:
+    Nobody is also what does not equal itself (NaN, NaT), and what cannot be asked (NA, a signalling NaN, at which
+    pandas' own `isna` stops).
+    """
+    known: dict[Hashable, int] = {}
+
+    def place(value: Any) -> int | None:
+        if value is None or value != value:  # noqa: PLR0124 - see above
+            return None
         return known.setdefault((isinstance(value, _BOOLS), value), len(known))  # Python takes True for 1
 
-    places = [_attempt(place, value) if present else None for value, present in zip(values, here, strict=True)]
-    return optional("pandas").array(places, dtype="Int64")
+    return optional("pandas").array(_each(place, values), dtype="Int64")
