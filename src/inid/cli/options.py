@@ -96,6 +96,15 @@ TABLE = (
     Option("max_rows", "N", "With --person: how many rows of one person count; the others are left out."),
     _columns("order_by", "With --person: which of their rows come first."),
     Option("neighbours", "RELATION", "add_remove, replace or zero_out (default: the ledger's, else add_remove)."),
+    Option("domains", "COL=KEY,...", "Public values of each column of --marginals; 0:115 is a range.", "list"),
+    Option("other", "WORD", "Rows with other keys: cell (one more cell, the default) or drop."),
+    Option(
+        "marginals",
+        "COL,...",
+        "A table of counts over columns with --domains; give it once per table, or a number for all tables over so "
+        "many columns.",
+        "list",
+    ),
 )
 
 STATED = (
@@ -119,6 +128,7 @@ NOISE = (
     Option("allocation", "NAME", "optimal (the default); iid and spr are the baselines."),
     Option("tolerance", "NAME=X,...", "The error you could live with, by column or label.", "list"),
     Option("weights", "NAME=X,...", "What a unit of error costs, instead of --tolerance.", "list"),
+    Option("objective", "NAME", "With --marginals: max (the largest error, the default) or sum."),
     Option("order", "P", "The order of the error that is minimized: 2 (the default), 1, ..."),
 )
 

@@ -8,7 +8,7 @@ from inid.arguments import shown
 from inid.cli.options import Option, flag_name
 from inid.errors import ArgumentError
 from inid.jobs import KEYS, Job, read_toml
-from inid.jobs.flag_syntax import syntax_of
+from inid.jobs.flag_syntax import separator_of, syntax_of
 
 __all__ = ["job_from", "read_values"]
 
@@ -27,7 +27,7 @@ def read_values(options: Sequence[Option], flags: Mapping[str, Any], elsewhere: 
     stated: dict[str, Any] = {}
     for option in options:
         given = flags.get(option.key)
-        text = ",".join(given) if isinstance(given, list) else given
+        text = separator_of(option.key).join(given) if isinstance(given, list) else given
         if text is None or text == "":
             continue
         stated[option.key] = syntax_of(option.key)(option.flag, text) if isinstance(text, str) else text

@@ -89,11 +89,18 @@ def _table_script(job: Job) -> str:
         "missing": {name: _short(value) for name, value in question.missing.items()},
         "rows": question.rows,
         "max_rows": question.table_max_rows,
+        "domains": {name: list(keys) for name, keys in question.domains.items()},
+        "other": question.other,
     }
+    marginals = question.marginals
     asked: dict[str, Any] = {"count": question.count or None}
+    asked["marginals"] = list(marginals) if isinstance(marginals, tuple) else marginals
     asked |= {kind: list(getattr(question, kind)) for kind in COLUMN_STATISTICS}
     asked |= {name: {c: _short_list(v) for c, v in getattr(question, name).items()} for name in ("histogram", "by")}
-    noise = _noise(job) | {"tolerance": job.noise.tolerance, "weights": job.noise.weights}
+    tolerance: Any = job.noise.tolerance
+    if marginals is not None and isinstance(tolerance, Mapping):
+        tolerance = {tuple(name.split("*")): value for name, value in tolerance.items()}
+    noise = _noise(job) | {"tolerance": tolerance, "weights": job.noise.weights}
     level = None if job.outputs.level is None else float(job.outputs.level)
     label = job.ledger.label
     lines = [

@@ -10,11 +10,25 @@ from typing import Any, TypeVar
 from inid.arguments import shown
 from inid.errors import ArgumentError
 
-__all__ = ["cells", "intervals", "keys", "named_numbers", "names", "same", "syntax_of", "written"]
+__all__ = [
+    "cells",
+    "intervals",
+    "keys",
+    "named_numbers",
+    "names",
+    "ranges",
+    "same",
+    "separator_of",
+    "syntax_of",
+    "tables",
+    "written",
+]
 
 _T = TypeVar("_T")
 
 _WHOLE = re.compile(r"-?(?:0|[1-9]\d*)")
+_RANGE = re.compile(r"(-?\d{1,18}):(-?\d{1,18})")
+_LONGEST_RANGE = 2**20
 _DECIMAL = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _QUOTED = re.compile(r"""^(['"])(.*)\1$""", re.DOTALL)
 
@@ -79,6 +93,23 @@ def keys(flag: str, text: str) -> dict[str, list[Any]]:
     return {column: _typed(entries, _WHOLE, int) for column, entries in found.items()}
 
 
+def ranges(flag: str, text: str) -> dict[str, list[Any]]:
+    """Lists of public keys by column, written as `keys` are; 0:115 alone stands for all whole numbers from 0 to 115.
+
+    >>> ranges("--domains", "sex=F,M,age=0:3")
+    {'sex': ['F', 'M'], 'age': [0, 1, 2, 3]}
+    """
+    found = keys(flag, text)
+    for column, entries in found.items():
+        ends = _RANGE.fullmatch(entries[0]) if len(entries) == 1 and isinstance(entries[0], str) else None
+        if ends is not None:
+            low, high = int(ends[1]), int(ends[2])
+            if not low < high < low + _LONGEST_RANGE:
+                raise _wrong(flag, entries[0], "write lower:upper, the lower one first")
+            found[column] = list(range(low, high + 1))
+    return found
+
+
 def cells(flag: str, text: str) -> dict[str, list[Any]]:
     """Edges of bins (numbers) or categories (texts) by column, written as `keys` are.
 
@@ -89,19 +120,36 @@ def cells(flag: str, text: str) -> dict[str, list[Any]]:
     return {column: _typed(entries, _DECIMAL, float) for column, entries in found.items()}
 
 
+def tables(_flag: str, text: str) -> list[list[str]] | int:
+    """Tables as lists of columns, separated by semicolons; or how many columns each has.
+
+    >>> tables("--marginals", "sex,age;race"), tables("--marginals", "2")
+    ([['sex', 'age'], ['race']], 2)
+    """
+    return int(text) if text.isdecimal() else [names(_flag, table) for table in text.split(";")]
+
+
 _SYNTAX: dict[str, Callable[[str, str], Any]] = {
     "bounds": intervals,
     "histogram": cells,
     "missing": cells,
     "by": keys,
+    "domains": ranges,
+    "marginals": tables,
     "tolerance": named_numbers,
     "weights": named_numbers,
-} | dict.fromkeys(("sum", "mean", "variance", "std", "covariance", "order_by", "labels", "sensitivity"), names)
+    **dict.fromkeys(("sum", "mean", "variance", "std", "covariance", "order_by", "labels", "sensitivity"), names),
+}
 
 
 def syntax_of(key: str) -> Callable[[str, str], Any]:
     """How the flag of a key is read."""
     return _SYNTAX.get(key, same)
+
+
+def separator_of(key: str) -> str:
+    """What stands between the values of a flag that is given several times: each --marginals is a table of its own."""
+    return ";" if key == "marginals" else ","
 
 
 def written(flag: str, value: Any, syntax: Callable[[str, str], Any]) -> str:
@@ -113,7 +161,9 @@ def written(flag: str, value: Any, syntax: Callable[[str, str], Any]) -> str:
     >>> written("--bounds", {"age": [0, 100]}, intervals), written("--by", {"code": ["1", "2"]}, keys)
     ('age=0:100', "code='1','2'")
     """
-    if isinstance(value, Mapping):
+    if syntax is tables:
+        text = ";".join(",".join(table) for table in value)
+    elif isinstance(value, Mapping):
         separator = ":" if syntax is intervals else ","
         text = ",".join(f"{name}={separator.join(_entries(entry))}" for name, entry in value.items())
     else:
@@ -145,6 +195,8 @@ def _comparable(value: Any, syntax: Callable[[str, str], Any]) -> Any:
     if isinstance(value, Mapping):
         return [(name, _comparable(entry, syntax)) for name, entry in value.items()]
     listed = value if _is_list(value) else [value]
+    if syntax is tables:
+        return [list(table) for table in listed]
     if syntax in (intervals, named_numbers):
         return [float(entry) for entry in listed]
     if syntax is names:

@@ -34,6 +34,7 @@ class NoiseChoice:
         tolerance: The acceptable error by name, or one number after the other.
         weights: What a unit of error costs, likewise.
         order: The order of the error that is minimized.
+        objective: Of marginals: "max" or "sum".
     """
 
     mechanism: str | None = None
@@ -41,6 +42,7 @@ class NoiseChoice:
     tolerance: Mapping[str, float] | tuple[float, ...] | None = None
     weights: Mapping[str, float] | tuple[float, ...] | None = None
     order: check.Number | None = None
+    objective: str | None = None
 
     @classmethod
     def read(cls, values: Mapping[str, Any], named: Naming) -> "NoiseChoice":
@@ -56,11 +58,17 @@ class NoiseChoice:
                 "a number from 1 to 1,000,000, such as 2",
                 lambda x: 1 <= x <= 1_000_000,
             ),
+            objective=check.choice_or_none(named("objective"), values.get("objective"), ("max", "sum")),
         )
 
     def arguments(self) -> dict[str, Any]:
         """What is stated, as `plan` takes it; tolerance and weights stay aside."""
-        given = {"mechanism": self.mechanism, "allocation": self.allocation, "order": self.order}
+        given = {
+            "mechanism": self.mechanism,
+            "allocation": self.allocation,
+            "order": self.order,
+            "objective": self.objective,
+        }
         return {name: value for name, value in given.items() if value is not None}
 
 

@@ -11,7 +11,8 @@ from inid.jobs.questions import Naming, StatedQuestion
 from inid.planning import AccuracyPlan, plan, plan_for_accuracy
 from inid.promises import Budget
 from inid.report import PlanSummary, summarize_plan
-from inid.tables import Query, TablePlan
+from inid.tables import MarginalsPlan, MarginalsQuery, Query, TablePlan
+from inid.tables.marginals.report_inputs import summarize_marginals_plan
 from inid.tables.report_inputs import summarize_table_plan
 
 __all__ = ["PlannedJob", "accuracy_of_job", "missing_promise", "plan_job", "promise_of"]
@@ -32,8 +33,8 @@ class PlannedJob:
     job: Job
     budget: Budget
     summary: PlanSummary
-    query: Query | None = None
-    plan: TablePlan | None = None
+    query: Query | MarginalsQuery | None = None
+    plan: TablePlan | MarginalsPlan | None = None
 
 
 def promise_of(job: Job, named: Naming = str) -> Budget:
@@ -85,6 +86,10 @@ def plan_job(job: Job, named: Naming = str) -> PlannedJob:
         made = plan(question.box(), budget, tolerance=tolerance, weights=weights, **noise.arguments())
         return PlannedJob(job, budget, summarize_plan(made, question.names, tolerance, noise.mechanism or "auto"))
     query = question.open(named)
+    if isinstance(query, MarginalsQuery):
+        return _plan_marginals(job, budget, query, named)
+    if noise.objective is not None:
+        raise ArgumentError(f"{named('objective')} goes with {named('marginals')}: leave it out here.")
     table_plan = query.plan(
         budget,
         tolerance=_by_name(named("tolerance"), noise.tolerance),
@@ -92,6 +97,20 @@ def plan_job(job: Job, named: Naming = str) -> PlannedJob:
         **noise.arguments(),
     )
     return PlannedJob(job, budget, summarize_table_plan(table_plan), query, table_plan)
+
+
+def _plan_marginals(job: Job, budget: Budget, query: MarginalsQuery, named: Naming) -> PlannedJob:
+    """Tolerances are by table, its columns joined by "*": {"sex*age": 5}."""
+    noise = job.noise
+    for key in ("weights", "allocation", "order"):
+        if getattr(noise, key) is not None:
+            raise ArgumentError(f"{named(key)} does not go with {named('marginals')}: leave it out.")
+    by_name = _by_name(named("tolerance"), noise.tolerance)
+    tolerance: dict[tuple[str, ...] | str, float] | None = None
+    if by_name is not None:
+        tolerance = {tuple(name.split("*")): value for name, value in by_name.items()}
+    made = query.plan(budget, tolerance=tolerance, **noise.arguments())
+    return PlannedJob(job, budget, summarize_marginals_plan(made), query, made)
 
 
 def _with_relation_of_ledger(job: Job) -> Job:
@@ -120,6 +139,8 @@ def accuracy_of_job(
         tolerance = _in_order(named("tolerance"), wanted, question.names) or []
         return plan_for_accuracy(question.box(), tolerance, failure=failure, delta=delta), question.names
     query = question.open(named)
+    if isinstance(query, MarginalsQuery):
+        raise ArgumentError(f"the cost of an accuracy is not known for {named('marginals')}: plan with a promise.")
     made = query.plan_for_accuracy(_by_name(named("tolerance"), wanted), failure=failure, delta=delta)
     noise = tuple(option.noise for option in made.alternatives)
     return AccuracyPlan(made.plan.noise, noise, made.reason), list(query.labels)

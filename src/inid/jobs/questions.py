@@ -8,7 +8,7 @@ from typing import Any
 from inid.errors import ArgumentError
 from inid.jobs import values as check
 from inid.sets import Sensitivity
-from inid.tables import Person, Query, Table
+from inid.tables import MarginalsQuery, Person, Query, Table
 
 __all__ = ["COLUMN_STATISTICS", "Naming", "StatedQuestion", "TableQuestion", "read_question"]
 
@@ -36,6 +36,9 @@ class TableQuestion:
         max_rows: How many rows of one person count.
         order_by: Which rows of a person come first.
         neighbours: The neighbouring relation.
+        domains: Public values by column, for tables of counts.
+        other: What becomes of rows with other keys: "cell" or "drop".
+        marginals: Tables of counts that share one promise, or how many columns each has.
     """
 
     table: str
@@ -55,6 +58,9 @@ class TableQuestion:
     max_rows: int | None = None
     order_by: tuple[str, ...] = ()
     neighbours: str | None = None
+    domains: Mapping[str, tuple[check.Key, ...]]
+    other: str | None = None
+    marginals: tuple[tuple[str, ...], ...] | int | None = None
 
     @classmethod
     def read(cls, values: Mapping[str, Any], named: Naming) -> "TableQuestion":
@@ -75,6 +81,9 @@ class TableQuestion:
             "person": check.word,
             "max_rows": check.whole,
             "neighbours": lambda name, value: check.choice_or_none(name, value, _RELATIONS),
+            "domains": check.keys_by_column,
+            "other": lambda name, value: check.choice_or_none(name, value, ("cell", "drop")),
+            "marginals": check.marginals,
         }
         readers |= dict.fromkeys((*COLUMN_STATISTICS, "order_by"), check.names)
         read = {key: reader(named(key), values.get(key)) for key, reader in readers.items()}
@@ -86,7 +95,16 @@ class TableQuestion:
             raise ArgumentError(
                 f"{person} needs {limits}: state how many rows of one person count, for example {limits} 5."
             )
+        if made.marginals is not None and (made.count or made.histogram or made.by or made.column_statistics):
+            raise ArgumentError(
+                f"{named('marginals')} are a release of their own: ask for other statistics in another."
+            )
         return made
+
+    @property
+    def column_statistics(self) -> dict[str, tuple[str, ...]]:
+        """The columns of each statistic that is asked for."""
+        return {kind: getattr(self, kind) for kind in COLUMN_STATISTICS if getattr(self, kind)}
 
     @property
     def source(self) -> str:
@@ -98,7 +116,7 @@ class TableQuestion:
         """The privacy unit in a ledger's words: "row", or the name of the person column."""
         return self.person or "row"
 
-    def open(self, named: Naming = str) -> Query:
+    def open(self, named: Naming = str) -> Query | MarginalsQuery:
         """The query, on the table. Reads the names and types of its columns, and no value.
 
         Raises:
@@ -116,9 +134,13 @@ class TableQuestion:
             neighbours=self.neighbours or "add_remove",  # type: ignore[arg-type]
             missing=dict(self.missing) or "omit",
             rows=self.rows,
+            domains=dict(self.domains),  # type: ignore[arg-type]
+            other=self.other or "cell",  # type: ignore[arg-type]
             **limit,  # type: ignore[arg-type, unused-ignore]
         )
-        asked = {kind: getattr(self, kind) for kind in COLUMN_STATISTICS}
+        if self.marginals is not None:
+            return table.query(marginals=self.marginals)
+        asked = self.column_statistics
         for kind, columns in asked.items():
             table.source.require(named(kind), list(columns))
             for column in columns:

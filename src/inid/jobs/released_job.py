@@ -14,7 +14,8 @@ from inid.jobs.ledgers import open_or_create
 from inid.jobs.planned_job import PlannedJob
 from inid.jobs.questions import Naming, TableQuestion
 from inid.report import Estimate, LedgerState, ReportInputs
-from inid.tables import EngineError, Query, Result, TablePlan
+from inid.tables import EngineError, MarginalsPlan, MarginalsQuery, MarginalsResult, Query, Result, TablePlan
+from inid.tables.marginals.report_inputs import marginals_report_inputs
 from inid.tables.report_inputs import as_estimates, report_inputs
 from inid.tables.result import record_digest
 
@@ -37,7 +38,7 @@ class ReleasedJob:
     """
 
     planned: PlannedJob
-    result: Result
+    result: Result | MarginalsResult
     ledger: LedgerState | None
     created: bool
     title: str
@@ -51,6 +52,8 @@ class ReleasedJob:
     @property
     def may_be_full(self) -> bool:
         """Whether a released count may be at the limit on the table's rows, within the reach of its noise."""
+        if isinstance(self.result, MarginalsResult):
+            return self.result.combine({(): {(): 1}}).upper >= self.result.question.max_rows
         question = self.result.question
         _, upper = self.result.release.interval(_SURE)
         counts = [label.startswith("count") for label in question.labels]
@@ -67,12 +70,17 @@ class ReleasedJob:
             "private": release.private,
             "level": self.result.level,
             "question": self.result.question.to_dict(),
-            "results": [row.to_dict() for row in self.estimates],
+            **self._answers(),
             "values": release.values.tolist(),
             "ledger": None if self.ledger is None else self.ledger.to_dict(),
             "ledger_created": self.created,
         } | self.plan_record
         return content | {"digest": record_digest(content)}
+
+    def _answers(self) -> dict[str, Any]:
+        if isinstance(self.result, MarginalsResult):
+            return {"tables": self.result.to_dict()["tables"]}
+        return {"results": [row.to_dict() for row in self.estimates]}
 
     def record_text(self) -> str:
         """The record as JSON text."""
@@ -81,14 +89,16 @@ class ReleasedJob:
     def report(self) -> ReportInputs:
         """What the HTML report shows."""
         question = self.planned.job.question
-        return report_inputs(
-            self.result,
-            title=self.title,
-            source=question.source if isinstance(question, TableQuestion) else "",
-            ledger=self.ledger,
-            summary=self.planned.summary,
-            digest=self.record["digest"],
-        )
+        facts: dict[str, Any] = {
+            "title": self.title,
+            "source": question.source if isinstance(question, TableQuestion) else "",
+            "ledger": self.ledger,
+            "summary": self.planned.summary,
+            "digest": self.record["digest"],
+        }
+        if isinstance(self.result, MarginalsResult):
+            return marginals_report_inputs(self.result, **facts)
+        return report_inputs(self.result, **facts)
 
 
 def release_job(
@@ -162,10 +172,12 @@ def _charged_ledger(
         yield ledger, new
 
 
-def _publish(planned: PlannedJob, query: Query, plan: TablePlan, ledger: Ledger | None) -> Result:
+def _publish(
+    planned: PlannedJob, query: Query | MarginalsQuery, plan: TablePlan | MarginalsPlan, ledger: Ledger | None
+) -> Result | MarginalsResult:
     level, label = planned.job.outputs.level, planned.job.ledger.label or ""
     try:
-        return query.release(plan, ledger=ledger, label=label, level=0.95 if level is None else float(level))
+        return query.release(plan, ledger=ledger, label=label, level=0.95 if level is None else float(level))  # type: ignore[arg-type]
     except EngineError as error:
         charged = "" if ledger is None else " The charge stands: it is made before the table is read."
         raise EngineError(f"{error}{charged}") from None

@@ -206,6 +206,21 @@ def keys_by_column(name: str, value: object) -> dict[str, tuple[Key, ...]]:
     return cells_by_column(name, value, "give each column a list of its keys, for example sex=F,M")
 
 
+def marginals(name: str, value: object) -> tuple[tuple[str, ...], ...] | int | None:
+    """Tables as lists of columns, or how many columns each has; None when not given.
+
+    >>> marginals("marginals", [["sex", "age"], ["race"]]), marginals("marginals", 2)
+    ((('sex', 'age'), ('race',)), 2)
+    """
+    if value is None:
+        return None
+    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+        return value
+    if not _is_list(value) or not value:
+        raise _wrong(name, value, 'pass tables, for example [["sex", "age"], ["race"]], or how many columns each has')
+    return tuple(names(name, table) for table in value)
+
+
 def cells_by_column(
     name: str, value: object, cure: str = "give each column edges or categories, for example age=0,20,40"
 ) -> dict[str, tuple[Key, ...]]:

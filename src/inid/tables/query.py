@@ -260,7 +260,7 @@ class Query:
 
 
 def read_query(
-    table: Table, count: bool, asked: Mapping[str, Sequence[str]], histogram: Mapping[str, object], by: object
+    table: Table, count: object, asked: Mapping[str, Sequence[str]], histogram: Mapping[str, object], by: object
 ) -> Query:
     """Check what is asked against the table's names, types and public facts.
 

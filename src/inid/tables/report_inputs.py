@@ -15,12 +15,12 @@ from inid.report import (
     ReportInputs,
 )
 from inid.report.number_text import plain_number
-from inid.tables.facts import Bins, Categories
+from inid.tables.facts import Bins, Categories, Person
 from inid.tables.plan import TablePlan
 from inid.tables.question import COLUMN_STATISTICS, Question
 from inid.tables.result import Result, Row
 
-__all__ = ["as_estimates", "report_inputs", "summarize_table_plan"]
+__all__ = ["as_estimates", "protected_unit", "report_inputs", "summarize_table_plan"]
 
 _USUAL_LIMIT = 2**32  # the default limit on rows, which the report need not mention
 _RELATIONS = {
@@ -77,7 +77,7 @@ def report_inputs(
     return ReportInputs(
         title=title,
         plan=summary or summarize_table_plan(result.plan),
-        unit=_unit(question),
+        unit=protected_unit(question.person),
         question=_facts(question, source),
         columns=_columns(question),
         blocks=_blocks(question, as_estimates(result.rows)),
@@ -112,11 +112,12 @@ def _facts(question: Question, source: str) -> list[tuple[str, str]]:
     kinds += [f"{kind} of {_counted(len(names), 'column')}" for kind, names in question.columns.items() if names]
     kinds += [f"histogram of {_counted(len(question.histogram), 'column')}"] if question.histogram else []
     rows, limit = question.rows, question.max_rows
+    unit = protected_unit(question.person)
     terms = [
         ("table", source),
         ("statistics", ", ".join(kinds)),
         ("groups", "; ".join(f"{name}: {_listed(keys)}" for name, keys in question.by.items())),
-        ("protected", f"{_unit(question)}: results are about equally likely {_RELATIONS[question.neighbours]}"),
+        ("protected", f"{unit}: results are about equally likely {_RELATIONS[question.neighbours]}"),
         ("rows assumed", "" if rows is None else f"{rows:,}, a public guess for planning"),
         ("rows at most", "" if limit == _USUAL_LIMIT else f"{limit:,}, stated in advance"),
     ]
@@ -138,8 +139,8 @@ def _columns(question: Question) -> list[ColumnFacts]:
     return found
 
 
-def _unit(question: Question) -> str:
-    person = question.person
+def protected_unit(person: Person | None) -> str:
+    """Who is protected, in words."""
     if person is None:
         return "one row"
     rows = "one row" if person.max_rows == 1 else f"up to {person.max_rows:,} rows"

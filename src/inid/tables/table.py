@@ -216,7 +216,7 @@ class Table:
         from inid.tables.query import read_query
 
         asked = {"sum": sum, "mean": mean, "variance": variance, "std": std, "covariance": covariance}
-        if marginals is not None or not isinstance(count, (bool, str)):
+        if marginals is not None or isinstance(count, (list, tuple)):
             if any(map(len, asked.values())) or histogram or by or (marginals is not None and count is not False):
                 raise ArgumentError(
                     "several tables of counts are a query of their own: ask for other statistics in another one."

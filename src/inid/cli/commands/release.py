@@ -149,6 +149,8 @@ RELEASE = Command(
     --epsilon 1 --delta 1e-6 --tolerance age=1,income=500 --ledger budget.db --out result.csv --report report.html
   inid release people.csv --histogram sex=F,M --histogram age=0,20,40,60,80,100 --bounds age=0:100 \\
     --epsilon 0.5 --ledger histograms.db --json
+  inid release people.csv --domains sex=F,M --domains age=0:115 --marginals sex,age --marginals sex \\
+    --epsilon 1 --delta 1e-6 --ledger tables.db --out tables.csv
   inid release --config release.toml
   inid ledger create thirds.db --epsilon 3 --delta 1e-6 --currency epsilon
   inid release people.csv --bounds age=0:100 --mean age --ledger thirds.db --part 1/3

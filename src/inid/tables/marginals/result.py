@@ -23,7 +23,7 @@ from inid.tables.marginals.laplace_law import coefficients, quantile
 from inid.tables.marginals.plan import MarginalsPlan
 from inid.tables.marginals.question import MarginalsQuestion
 from inid.tables.marginals.tidy import rounded, tidied
-from inid.tables.result import record_digest
+from inid.tables.result import Row, record_digest
 
 __all__ = ["Combination", "MarginalsResult", "PublishedTable", "interval_reach", "published_tables"]
 
@@ -123,6 +123,24 @@ class MarginalsResult:
         estimate, std = self._answers.combine(wanted)
         reach = self._interval(std, wanted)
         return Combination(estimate, estimate - reach, estimate + reach, std)
+
+    @cached_property
+    def rows(self) -> tuple[Row, ...]:
+        """Every cell of the asked tables as a line of its own, like those of other statistics."""
+        found = []
+        unit = 1.0 if self.plan.mechanism == "gaussian" else math.sqrt(2.0)
+        for entry in published_tables(self.question, self.release, self.level):
+            cells = product(*(self.question.domains.levels(column) for column in entry.columns))
+            for cell, value in zip(cells, entry.estimate.reshape(-1).tolist(), strict=True):
+                groups = ", ".join(f"{column}={key}" for column, key in zip(entry.columns, cell, strict=True))
+                ends = value - entry.reach, value + entry.reach
+                found.append(Row("count", "", groups, value, *ends, entry.std / unit))
+        return tuple(found)
+
+    @cached_property
+    def frame(self) -> Any:
+        """The same as `to_frame()`."""
+        return self.to_frame()
 
     def to_frame(self) -> Any:
         """Every asked table in one frame: table, one column per key (empty where the table lacks it), the numbers."""

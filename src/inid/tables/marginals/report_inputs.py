@@ -1,0 +1,66 @@
+"""From many tables, their plan and their answers to what the report and the command show."""
+
+import math
+
+from inid.report import Dimension, EstimateBlock, LedgerState, PlanLine, PlanSummary, ReportInputs
+from inid.tables.marginals.plan import MarginalsPlan
+from inid.tables.marginals.result import MarginalsResult
+from inid.tables.report_inputs import as_estimates, protected_unit
+
+__all__ = ["marginals_report_inputs", "summarize_marginals_plan"]
+
+
+def summarize_marginals_plan(made: MarginalsPlan) -> PlanSummary:
+    """The plan of many tables, one line per table.
+
+    Each row counts in one cell of every table, so that i.i.d. noise on all cells is the equal split.
+    """
+    lines = tuple(
+        PlanLine(
+            label=f"count by {table.label}" if table.columns else "count",
+            share=table.share,
+            deviation=table.std,
+            tolerance=table.tolerance,
+            baselines={"iid": table.spr, "spr": table.spr},
+        )
+        for table in made.tables
+    )
+    return PlanSummary(made.noise, lines, made.noise.compare(), {"iid": made.gain(), "spr": made.gain()}, None)
+
+
+def marginals_report_inputs(
+    result: MarginalsResult,
+    *,
+    title: str,
+    source: str = "",
+    ledger: LedgerState | None = None,
+    summary: PlanSummary | None = None,
+    digest: str | None = None,
+) -> ReportInputs:
+    """Everything that the report of many tables shows; the arguments are those of `tables.report_inputs`."""
+    question, estimates = result.question, as_estimates(result.rows)
+    blocks, start = [], 0
+    for table in question.tables:
+        levels = [tuple(map(str, question.domains.levels(column))) for column in table]
+        stop = start + math.prod(map(len, levels))
+        dimensions = tuple(Dimension(column, level) for column, level in zip(table, levels, strict=True))
+        blocks.append(EstimateBlock("count", "", dimensions, estimates[start:stop]))
+        start = stop
+    dropped = "count in a cell of their own" if question.domains.other == "cell" else "are left out"
+    facts = [
+        ("table", source),
+        ("statistics", f"{len(question.tables)} tables of counts over {', '.join(question.columns)}"),
+        ("other keys", f"rows with other keys, or none, {dropped}"),
+    ]
+    return ReportInputs(
+        title=title,
+        plan=summary or summarize_marginals_plan(result.plan),
+        unit=protected_unit(question.person),
+        question=[(term, text) for term, text in facts if text],
+        blocks=blocks,
+        level=result.level,
+        time=result.release.time.strftime("%Y-%m-%d %H:%M:%S UTC"),
+        private=result.private,
+        ledger=ledger,
+        digest=digest,
+    )

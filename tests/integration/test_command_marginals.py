@@ -1,0 +1,79 @@
+"""Many tables at once on the command line; the same job as a file, a command and a script."""
+
+import csv
+import json
+import tomllib
+
+import pandas as pd
+import pytest
+
+from command_line import run
+from inid.jobs import Job
+
+
+@pytest.fixture
+def people(tmp_path):
+    path = tmp_path / "people.csv"
+    pd.DataFrame({"sex": ["F", "M", "X"] * 40, "age": list(range(6)) * 20, "race": ["a", "b"] * 60}).to_csv(
+        path, index=False
+    )
+    return path
+
+
+def command(*words):
+    return run(" ".join(map(str, words)))
+
+
+ASKED = ("--domains", "sex=F,M", "--domains", "age=0:5", "--domains", "race=a,b")
+TABLES = ("--marginals", "sex,age", "--marginals", "race")
+
+
+def test_plan_release_and_verify(people, tmp_path):
+    promise = ("--epsilon", "1", "--delta", "1e-6")
+    planned = command("plan", people, *ASKED, *TABLES, *promise, "--tolerance", "sex*age=2", "--objective", "sum")
+    assert planned.exit_code == 0, planned.output
+    assert "count by sex, age" in planned.output
+    out, record, page = tmp_path / "out.csv", tmp_path / "record.json", tmp_path / "report.html"
+    files = ("--out", out, "--record", record, "--report", page, "--ledger", tmp_path / "ledger.db")
+    released = command("release", people, *ASKED, *TABLES, *promise, *files)
+    assert released.exit_code == 0, released.output
+    rows = list(csv.DictReader(out.read_text(encoding="utf-8").splitlines()))
+    assert len(rows) == 3 * 7 + 3
+    assert rows[0]["groups"] == "sex=F, age=0"
+    assert rows[-1]["groups"] == "race=(other)"
+    assert len(json.loads(record.read_text())["tables"]) == 2
+    assert "race" in page.read_text()
+    checked = command("verify", record)
+    assert checked.exit_code == 0, checked.output
+    forged = json.loads(record.read_text())
+    forged["tables"][1]["estimate"][0] += 1
+    record.write_text(json.dumps(forged))
+    assert command("verify", record).exit_code != 0
+
+
+def test_all_pairs_and_what_does_not_go_together(people):
+    pairs = command("plan", people, *ASKED, "--marginals", "2", "--other", "drop", "--mu", "1")
+    assert pairs.exit_code == 0, pairs.output
+    assert "count by sex, race" in pairs.output
+    for wrong in (("--count",), ("--order", "1"), ("--weights", "sex=1"), ("--by", "sex=F,M")):
+        assert command("plan", people, *ASKED, *TABLES, "--mu", "1", *wrong).exit_code == 2, wrong
+    assert command("plan", people, "--count", "--objective", "max", "--mu", "1").exit_code == 2
+
+
+def test_a_job_is_the_same_as_file_command_and_script(people):
+    job = Job.from_dict(
+        {
+            "table": str(people),
+            "domains": {"sex": ["F", "M"], "race": ["a", "b"]},
+            "other": "drop",
+            "marginals": [["sex", "race"], ["race"]],
+            "tolerance": {"race": 5, "sex*race": 2},
+            "objective": "sum",
+            "mu": 1,
+        }
+    )
+    assert Job.from_dict(tomllib.loads(job.to_toml())) == job
+    assert "--marginals 'sex,race;race'" in job.to_command()
+    space = {}
+    exec(job.to_python(), space)  # noqa: S102 - our own script
+    assert len(space["result"].question.tables) == 2
