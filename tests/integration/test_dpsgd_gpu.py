@@ -3,7 +3,9 @@
 import pytest
 import torch
 from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
 
+from inid import dpsgd
 from inid.dpsgd import gpu_kernels, layers
 from needs import needs
 from training import groups_of, slow_sums, sums
@@ -110,3 +112,30 @@ def test_clipped_sums(options):
     slow = slow_sums(model.cpu(), x, thresholds, groups=groups, clipping=clipping, total=options.get("total"))
     for name, wanted in slow.items():
         assert (found[name].double().cpu() - wanted).abs().max() <= 1e-4 * wanted.abs().max()
+
+
+@pytest.mark.parametrize("precision", ["highest", "high"])
+def test_examples_are_found_apart_where_convolutions_round_their_arguments(precision):
+    """Convolutions choose their kernels by the size of the batch, and round to TF32: neither is taken for mixing."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(precision)
+    try:
+        blocks = [nn.Conv2d(3, 16, 3, padding=1), nn.GroupNorm(8, 16), nn.ReLU()]
+        for _ in range(8):
+            blocks += [nn.Conv2d(16, 16, 3, padding=1, bias=False), nn.GroupNorm(8, 16), nn.ReLU()]
+        net = nn.Sequential(*blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 10)).cuda()
+        images, labels = torch.randn(64, 3, 32, 32, device="cuda"), torch.randint(0, 10, (64,), device="cuda")
+        made = dpsgd.make_private(
+            module=net,
+            optimizer=torch.optim.SGD(net.parameters(), lr=0.1),
+            data_loader=DataLoader(TensorDataset(images, labels), batch_size=16),
+            noise_multiplier=1.0,
+            max_grad_norm=1.0,
+        )
+        for x, y in made.data_loader:
+            made.optimizer.zero_grad()
+            nn.functional.cross_entropy(made.module(x), y).backward()
+            made.optimizer.step()
+        assert made.accountant.steps == 4
+    finally:
+        torch.set_float32_matmul_precision(before)

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
+from inid.dpsgd.fused_rounding import argument_rounding
 from inid.dpsgd.layers import takes_positions
 from inid.dpsgd.units import Unit
 from inid.errors import GuaranteeError
@@ -26,6 +27,7 @@ from inid.errors import GuaranteeError
 __all__ = ["Call", "CallPlan", "MadeUp", "SameForAllError", "Trace", "found_out", "output_leaves"]
 
 EXAMPLES = 3
+_TF32 = 2.0**-10
 
 _APART = "keep the examples in the first dimension of every layer, and do not mix, repeat or reorder them"
 
@@ -93,9 +95,12 @@ class Trace:
         self.calls.append((unit, _copies(arguments), _copies(pytree.tree_leaves(output)), derived))
 
     def rounding(self) -> float:
-        """The coarsest unit of rounding among all numbers seen."""
+        """The coarsest unit of rounding among all numbers seen, and among the arguments of their products.
+
+        On a GPU convolutions of float32 round their arguments to TF32 by default, products where the settings say so.
+        """
         seen = [*self.output, *(leaf for _, leaves, output, _ in self.calls for leaf in (*leaves, *output))]
-        return max((torch.finfo(leaf.dtype).eps for leaf in seen if _is_real(leaf)), default=0.0)
+        return max((_unit_of(leaf) for leaf in seen if _is_real(leaf)), default=0.0)
 
 
 class MadeUp:
@@ -297,6 +302,11 @@ def _check_output(output: list[Any], alone: list[list[Any]], allowed: float) -> 
                 "the output of the private module for three examples is not that for each of them side by side: "
                 f"{_APART}."
             )
+
+
+def _unit_of(leaf: Tensor) -> float:
+    convolved = _TF32 if leaf.is_cuda and leaf.dtype == torch.float32 else 0.0
+    return max(torch.finfo(leaf.dtype).eps, argument_rounding(leaf.dtype), convolved)
 
 
 def _side_by_side(leaf: Tensor, ones: tuple[Tensor, ...], dimension: int, allowed: float) -> bool:
