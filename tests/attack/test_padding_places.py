@@ -93,3 +93,21 @@ def test_a_look_at_a_batch_before_training_is_fine():
         training.module(x).mean().backward()
         training.optimizer.step()
     assert training.accountant.steps == 3
+
+
+def test_a_batch_taken_between_forward_and_backward_is_refused(monkeypatch):
+    model = nn.Linear(5, 1)
+    training = dpsgd.make_private(
+        module=model,
+        optimizer=torch.optim.SGD(model.parameters(), lr=0.0),
+        data_loader=DataLoader(TensorDataset(X), batch_size=4),
+        noise_multiplier=1.0,
+        max_physical_batch_size=12,
+    )
+    draws = iter([2, 12, 12])
+    monkeypatch.setattr(poisson_loader, "_bernoulli", lambda size, rate: np.arange(size) < next(draws))
+    batches = iter(training.data_loader)
+    loss = training.module(next(batches)[0]).sum()
+    next(batches)
+    with pytest.raises(GuaranteeError, match="read ahead"):
+        loss.backward()

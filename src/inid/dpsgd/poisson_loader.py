@@ -48,7 +48,7 @@ class Drawn:
         complete: Whether the latest physical batch was the last of its step: then schedulers may step.
         fresh: Whether the latest physical batch has not been used.
         seen: Whether the model has been run since it was handed out.
-        ahead: Whether it was handed out before the model had been run on the one before, by the same iterator.
+        ahead: Whether its iterator has handed out a physical batch before the model had been run on the one before.
         used: The batch whose examples are in the sums.
         stepped: The batch of the last step.
         private: Whether the batch was drawn from secret randomness.
@@ -72,7 +72,7 @@ class Drawn:
 
     def hand_out(self, rows: int, examples: int, *, first: bool, last: bool, again: bool) -> None:
         """Note a physical batch; `again` where the iterator that makes it has made the one before."""
-        self.ahead, self.seen = again and not self.seen, False
+        self.ahead, self.seen = again and (self.ahead or not self.seen), False
         if first:
             if 0 < self.stepped < self.batch:
                 warnings.warn(
@@ -102,7 +102,7 @@ class Drawn:
                 f"backward ran over {rows} rows where the private loader handed out {left}: train on the batches of "
                 "the returned data_loader, each of them once and whole."
             )
-        if self.ahead:
+        if self.ahead or not self.seen:
             raise GuaranteeError(
                 "a physical batch was handed out and passed over, or the loader is read ahead of the training; then it "
                 "is not certain which rows are padding: train on each batch before taking the next, and begin a new "
