@@ -67,7 +67,7 @@ class Drawn:
 
     @property
     def mask(self) -> Tensor:
-        """True for the rows of the latest physical batch that are drawn examples: what metrics should count."""
+        """True for the rows of the latest physical batch that are drawn examples: for metrics, not for the loss."""
         return torch.arange(self.rows) < self.examples
 
     def hand_out(self, rows: int, examples: int, *, first: bool, last: bool, again: bool) -> None:
