@@ -415,3 +415,12 @@ def test_people_are_not_told_apart_by_intervals_which_take_two_for_one():
         with pytest.raises(inid.ArgumentError, match="Duration"):
             tables.Table(table, bounds=BOUNDS, unit=tables.Person("p", 1))
     assert sums(pl.from_arrow(data), unit=tables.Person("p", 1), count=True) == [2.0]
+
+
+@pytest.mark.parametrize("kind", [pa.time64("ns"), pa.date64()], ids=str)
+def test_people_of_types_at_whose_values_pandas_stops_are_refused_before_a_charge(kind):
+    """One nanosecond decided whether the query ran at all, after the charge."""
+    people = pa.array([1, 2, 3, 4], pa.int64()).view(kind)
+    frame = pa.table({"p": people, "x": [1.0] * 4}).to_pandas(types_mapper=pd.ArrowDtype)
+    with pytest.raises(inid.ArgumentError, match="single values"):
+        tables.Table(frame, bounds=BOUNDS, unit=tables.Person("p", 1))

@@ -38,7 +38,9 @@ class Pandas(Engine):
         return column in self._objects or super()._holds_numbers(column) or super()._holds_keys(column, key)
 
     def _holds_single_values(self, column: str) -> bool:
-        return column in self._objects or super()._holds_single_values(column)
+        # pandas makes Python's times and dates of some types of Arrow's, and stops at a value that is finer than those.
+        finer = str(self._frame.dtypes[column]) in ("time64[ns][pyarrow]", "date64[ms][pyarrow]")
+        return not finer and (column in self._objects or super()._holds_single_values(column))
 
     def check(self, build: Build) -> None:
         # pandas has no plan of a query: it runs on the same columns without rows.
