@@ -98,6 +98,24 @@ class Engine(ABC):
         """
         return guarded(lambda: self.rows(build(self)), what)
 
+    def run_several(self, build: Build, queries: Sequence[Callable[[Any], Any]]) -> list[list[tuple[Any, ...]]]:
+        """Make one frame, keep it inside the engine, and execute several queries of it.
+
+        Raises:
+            EngineError: The engine failed.
+        """
+
+        def results() -> list[list[tuple[Any, ...]]]:
+            frame = build(self)
+            kept = self.kept(frame) if len(queries) > 1 else frame
+            return [self.rows(query(kept)) for query in queries]
+
+        return guarded(results, "run the queries")
+
+    def kept(self, frame: Any) -> Any:
+        """The same frame, computed once for several queries where the engine has a way to."""
+        return frame
+
     def check(self, build: Build) -> None:
         """Make a query and have its types checked, without a look at the rows: before anything is charged.
 

@@ -3,7 +3,7 @@
 (Engines differ in what PyArrow's own kernels do at the edges; so they are not used.)
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -53,6 +53,17 @@ class DuckDB(SqlEngine):
         with self._lock:
             return super().run(build, what)
 
+    def run_several(self, build: Build, queries: Sequence[Callable[[Any], Any]]) -> list[list[tuple[Any, ...]]]:
+        with self._lock:
+            return super().run_several(build, queries)
+
+    def kept(self, frame: Any) -> Any:
+        # On a connection of our own: a temporary table on the user's might replace another.
+        connection = connect()
+        connection.register("counted_rows", frame.collect().to_arrow())
+        connection.execute("CREATE TABLE kept_rows AS SELECT * FROM counted_rows")
+        return optional("narwhals").from_native(connection.table("kept_rows"))
+
     def check(self, build: Build) -> None:
         with self._lock:
             super().check(build)
@@ -85,6 +96,10 @@ class DuckDBRelation(DuckDB):
     def rows(self, query: Any) -> list[tuple[Any, ...]]:
         with without_statistics(self._relation):
             return super().rows(query)
+
+    def kept(self, frame: Any) -> Any:
+        with without_statistics(self._relation):
+            return super().kept(frame)
 
 
 class DuckDBCsv(DuckDB):

@@ -40,5 +40,8 @@ class Polars(Engine):
         # Not streamed, Polars would hold whole columns in memory.
         return list(query.collect(engine="streaming").iter_rows())
 
+    def kept(self, frame: Any) -> Any:
+        return frame.collect(engine="streaming").lazy()
+
     def answer(self, columns: Mapping[str, list[Any]]) -> Any:
         return optional("polars").DataFrame(dict(columns))

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from inid.tables.engines import Build, Engine, EngineError, optional
+from inid.tables.engines import Engine, EngineError, optional
 from inid.tables.facts import Person
 from inid.tables.marginals.basis import Floats
 from inid.tables.marginals.domains import Domains, Marginal
@@ -39,7 +40,7 @@ class Counts:
         Raises:
             EngineError: The engine cannot run these queries.
         """
-        source.check(self._build(tuple(self.domains.keys)))
+        source.check(lambda engine: self._counted(self._frame(engine), tuple(self.domains.keys)))
 
     def run(self, source: Engine, tables: Sequence[Marginal]) -> list[Floats]:
         """Count. Not private.
@@ -47,13 +48,12 @@ class Counts:
         Raises:
             EngineError: The engine failed.
         """
-        return [self._placed(table, source.run(self._build(table))) for table in tables]
+        queries = [partial(self._counted, table=table) for table in tables]
+        found = source.run_several(self._frame, queries)
+        return [self._placed(table, rows) for table, rows in zip(tables, found, strict=True)]
 
-    def _build(self, table: Marginal) -> Build:
-        return lambda source: self._query(source, table)
-
-    def _query(self, source: Engine, table: Marginal) -> Any:
-        """For each group its keys, which of them are unknown (then the key is the first of the domain), and its rows.
+    def _frame(self, source: Engine) -> Any:
+        """For each row that counts its keys, and which of them are unknown (then the key is the first of the domain).
 
         Keys never are null here: engines differ in what they do with null keys, and in how they sort them.
         """
@@ -64,15 +64,15 @@ class Counts:
             name: nw.col(name).is_in(list(self.domains.keys[column])).fill_null(False)
             for column, name in names.keys.items()
         }
-        flags = {name: f"{name}_unknown" for name in known} if cell else {}
+        flags = [_flag(name) for name in known] if cell else []
         if cell:
-            frame = frame.with_columns(*(is_known.alias(flags[name]) for name, is_known in known.items()))
+            frame = frame.with_columns(*(is_known.alias(_flag(name)) for name, is_known in known.items()))
             frame = frame.with_columns(
                 *(
-                    nw.when(nw.col(flags[name])).then(nw.col(name)).otherwise(nw.lit(self.domains.keys[column][0]))
+                    nw.when(nw.col(_flag(name))).then(nw.col(name)).otherwise(nw.lit(self.domains.keys[column][0]))
                     for column, name in names.keys.items()
                 ),
-                *((~nw.col(flag)).cast(nw.Int64).alias(flag) for flag in flags.values()),
+                *((~nw.col(flag)).cast(nw.Int64).alias(flag) for flag in flags),
             )
         else:
             for is_known in known.values():
@@ -81,9 +81,14 @@ class Counts:
         frame = frame.with_columns(*(part.alias(name) for name, part in prepared.items())) if prepared else frame
         frame = frame.with_columns(one=nw.lit(1, dtype=nw.Int64))
         if self.unit is not None:
-            frame = first_rows(frame, self.unit.max_rows, names, [*names.order, *names.keys.values(), *flags.values()])
-        groups = [names.keys[column] for column in table]
-        groups += [flags[name] for name in groups if cell]
+            frame = first_rows(frame, self.unit.max_rows, names, [*names.order, *names.keys.values(), *flags])
+        return frame.select(*names.keys.values(), *flags, "one")
+
+    def _counted(self, frame: Any, table: Marginal) -> Any:
+        """The keys and flags of each group, and its rows."""
+        nw, columns = optional("narwhals"), list(self.domains.keys)
+        groups = [f"key_{columns.index(column)}" for column in table]
+        groups += [_flag(name) for name in groups] if self.domains.other == "cell" else []
         counted = frame.group_by(*groups).agg(nw.col("one").sum())
         return counted.select(*groups, nw.col("one").cast(nw.Int64))
 
@@ -103,3 +108,8 @@ class Counts:
                 ) from None
             found[at] += int(row[-1])
         return found
+
+
+def _flag(name: str) -> str:
+    """The column that says whether a key is unknown."""
+    return f"{name}_unknown"
