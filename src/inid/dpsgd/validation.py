@@ -58,8 +58,8 @@ def fix(module: nn.Module) -> nn.Module:
     Make the optimizer anew: the copy has parameters of its own. What has no plain substitute stays, and `validate`
     names it. Weights and biases of the normalisations are kept.
 
-    >>> fix(nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8)))[1]
-    GroupNorm(8, 8, eps=1e-05, affine=True)
+    >>> type(fix(nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8)))[1]).__name__
+    'GroupNorm'
     """
     fixed = copy.deepcopy(module)
     if isinstance(fixed, _BatchNorm):
