@@ -46,6 +46,7 @@ class Spark(SqlEngine):
         return list(query.collect().iter_rows())
 
     def answer(self, columns: Mapping[str, list[Any]]) -> Any:
-        types = ["double" if isinstance(column[0], float) else "string" for column in columns.values()]
+        names = {float: "double", int: "bigint", bool: "boolean"}
+        types = [names.get(type(column[0]), "string") for column in columns.values()]
         schema = ", ".join(f"`{name}` {kind}" for name, kind in zip(columns, types, strict=True))
         return self._session.createDataFrame(list(zip(*columns.values(), strict=True)), schema=schema)

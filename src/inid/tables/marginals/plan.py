@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from inid.arguments import choice, real, shown
-from inid.errors import ArgumentError
+from inid.errors import ArgumentError, GuaranteeError
 from inid.planning import Certificate, NoisePlan, plan
 from inid.planning.text import aligned
 from inid.promises import Budget, PureDP
@@ -88,8 +88,10 @@ class MarginalsPlan:
         """Re-derive the guarantee: the noise keeps the promise, and the plan's set holds what a person can change.
 
         Raises:
-            GuaranteeError: The scales break the promise.
+            GuaranteeError: The scales break the promise, or somebody can leave the plan's set.
         """
+        if not self.question.is_covered_by(self.noise):
+            raise GuaranteeError("the set of the plan does not hold what one person can change in these tables.")
         return self.noise.verify()
 
     @cached_property

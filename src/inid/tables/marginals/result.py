@@ -5,12 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
 
-from inid.arguments import Floats, shown
+from inid.arguments import Floats, real, shown
 from inid.errors import ArgumentError
 from inid.planning import Certificate
 from inid.planning.text import aligned
@@ -24,6 +25,9 @@ from inid.tables.marginals.plan import MarginalsPlan
 from inid.tables.marginals.question import MarginalsQuestion
 from inid.tables.marginals.tidy import rounded, tidied
 from inid.tables.result import Row, record_digest
+
+if TYPE_CHECKING:
+    from inid.accounting import Ledger
 
 __all__ = ["Combination", "MarginalsResult", "PublishedTable", "interval_reach", "published_tables"]
 
@@ -178,6 +182,22 @@ class MarginalsResult:
         }
         return record | {"digest": record_digest(record)}
 
+    def report(
+        self, path: str | Path, *, title: str = "Private tables of counts", ledger: "Ledger | None" = None
+    ) -> None:
+        """Write one self-contained HTML page: tables, the promise in plain words, the plan, the certificate.
+
+        Args:
+            path: Where the page goes; a file that is there is replaced.
+            title: Its heading.
+            ledger: The ledger that was charged, to show what is left of it.
+        """
+        from inid.report import LedgerState, page
+        from inid.tables.marginals.report_inputs import marginals_report_inputs
+
+        state = None if ledger is None else LedgerState.of(ledger)
+        Path(path).write_text(page(marginals_report_inputs(self, title=title, ledger=state)), encoding="utf-8")
+
     def __str__(self) -> str:
         head = f"{len(self.question.tables)} tables of counts under {self.plan.budget}"
         head += "" if self.private else " - NOT PRIVATE: made by a test source"
@@ -225,7 +245,9 @@ class MarginalsResult:
             cell = keys if isinstance(keys, tuple) else (keys,)
             if len(cell) != len(names) or any(key not in level for key, level in zip(cell, levels, strict=True)):
                 raise ArgumentError(f"the table {names} has no cell {shown(keys)}: give one key per column.")
-            found[tuple(level.index(key) for key, level in zip(cell, levels, strict=True))] += float(weight)
+            found[tuple(level.index(key) for key, level in zip(cell, levels, strict=True))] += real(
+                f"the count of {cell}", weight, cure="pass a number"
+            )
         return np.transpose(found, np.argsort(attributes)) if attributes else found
 
     def _reach(self, attributes: tuple[int, ...]) -> float:

@@ -119,7 +119,7 @@ def test_stds_and_intervals_are_those_of_the_noise(frame, mechanism):
         assert 0.93 < np.mean(np.abs(errors[columns]) <= reach) < 0.97, columns
 
 
-def test_tables_agree_and_tidy_ones_are_counts(frame):
+def test_tables_agree_and_tidy_ones_are_counts(frame, tmp_path):
     query = Table(frame, domains=DOMAINS).query(marginals=ASKED)
     result = query.release(query.plan(inid.ApproxDP(1.0, 1e-6)))
     by_age = result.marginal("sex", "age").groupby("sex", sort=False)["estimate"].sum()
@@ -130,6 +130,9 @@ def test_tables_agree_and_tidy_ones_are_counts(frame):
     assert (tidy["estimate"] == tidy["estimate"].round()).all()
     assert len(result.to_frame()) == int(query.question.workload.cells.sum())
     assert "more cells" in str(result)
+    assert query.plan(inid.GaussianDP(1.0)).verify().promise == "GaussianDP(mu=1.0)"
+    result.report(tmp_path / "report.html")
+    assert "(other)" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("budget", [inid.PureDP(1.0), inid.ApproxDP(1.0, 1e-6), inid.ZCDP(0.1)])
@@ -192,8 +195,21 @@ def test_tables_outside_and_unknown_cells_are_refused(frame):
         lambda: result.marginal("who"),
         lambda: result.marginal("sex", integers=True),
         lambda: result.combine({("sex",): {"N": 1}}),
+        lambda: result.combine({("sex",): {"F": float("nan")}}),
         lambda: query.plan(inid.PureDP(1.0), tolerance={("age",): 1}),
         lambda: query.plan(inid.PureDP(1.0), objective="mean"),
     ):
         with pytest.raises(inid.InidError):
             call()
+
+
+@pytest.mark.parametrize(("columns", "published"), [(1, 3.0468), (2, 6.3587)])
+def test_adult_has_the_error_of_the_published_optimum(columns, published):
+    """ResidualPlanner's root mean squared error for all 1- and 2-way tables of Adult at mu = 1."""
+    sizes = (100, 100, 100, 99, 85, 42, 16, 15, 9, 7, 6, 5, 2, 2)
+    domains = {f"c{at}": range(size) for at, size in enumerate(sizes)}
+    table = Table(pd.DataFrame({name: [0] for name in domains}), domains=domains, other="drop")
+    plan = table.query(marginals=columns).plan(inid.GaussianDP(1.0), objective="sum", mechanism="gaussian")
+    squares = sum(entry.cells * entry.std**2 for entry in plan.tables) / sum(entry.cells for entry in plan.tables)
+    assert abs(np.sqrt(squares) - published) < 1e-4
+    plan.verify()
