@@ -111,3 +111,24 @@ def test_a_batch_taken_between_forward_and_backward_is_refused(monkeypatch):
     next(batches)
     with pytest.raises(GuaranteeError, match="read ahead"):
         loss.backward()
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_a_mean_over_the_drawn_examples_alone_is_refused(monkeypatch, masked):
+    """It divides by how many were drawn: with inputs 1 and one -1, 21 drawn, one example moved 1.9 thresholds."""
+    model = nn.Linear(5, 1)
+    training = dpsgd.make_private(
+        module=model,
+        optimizer=torch.optim.SGD(model.parameters(), lr=0.0),
+        data_loader=DataLoader(TensorDataset(X), batch_size=4),
+        noise_multiplier=1.0,
+        max_physical_batch_size=12,
+    )
+    monkeypatch.setattr(poisson_loader, "_bernoulli", lambda size, _: np.arange(size) < 5)
+    (x,) = next(iter(training.data_loader))
+    losses = training.module(x).square().flatten()
+    if not masked:
+        losses.mean().backward()
+        return
+    with pytest.raises(GuaranteeError, match="leaves the padding out"):
+        losses[training.data_loader.drawn.mask].mean().backward()

@@ -4,9 +4,8 @@ While a layer runs its parameters are frozen, so that autograd does not spend ti
 use; a hook on its output gets the gradient that flows back and works out the rows, one per example. A group's rows are
 clipped as soon as the last of its layers is done, so that per-layer clipping never holds more than one layer's rows.
 
-What the layers are called with, and how examples lie in it, is found out on made-up examples (see `call_plan`); the
-calls of a forward must be those. One backward may follow each forward, over one physical batch of the loader: a second
-backward, or two forwards under one, would let one person count more than once.
+What the layers are called with is found out on made-up examples (see `call_plan`). One backward may follow each
+forward, over one physical batch: a second backward, or two forwards under one, would count a person more than once.
 """
 
 from collections import Counter
@@ -29,6 +28,7 @@ from inid.dpsgd.fused_layers import fused_rows, stored
 from inid.dpsgd.fused_positions import put_together
 from inid.dpsgd.gradient_rows import Dense, Rows
 from inid.dpsgd.layers import Formula, apart, linear_weight, rows_of
+from inid.dpsgd.per_example_loss import watched
 from inid.dpsgd.poisson_loader import Drawn
 from inid.dpsgd.units import Unit, parent_unit, units_of
 from inid.dpsgd.vmap_gradients import run_with_own_parameters
@@ -69,8 +69,8 @@ class _Pass:
     ended: bool = False
 
 
-class _CallsChanged(BaseException):
-    """The model calls other layers than planned. Not an `Exception`, which a model might catch."""
+class _CallsChanged(BaseException):  # not an `Exception`, which a model might catch
+    """The model calls other layers than planned."""
 
 
 class PerExampleGradients:
@@ -151,7 +151,7 @@ class PerExampleGradients:
                 "the forward of the private module changed one of its buffers or parameters, which would carry facts "
                 "about examples without noise: remove running statistics and the like, or compute them outside."
             )
-        return output
+        return watched(output, self._drawn) if self._mean else output
 
     def _check_parameters(self) -> None:
         for parameter in self._places:

@@ -52,6 +52,7 @@ class Drawn:
         used: The batch whose examples are in the sums.
         stepped: The batch of the last step.
         private: Whether the batch was drawn from secret randomness.
+        watched: How many physical batches with padding have had their loss looked at.
     """
 
     batch: int = 0
@@ -64,6 +65,7 @@ class Drawn:
     used: int = 0
     stepped: int = 0
     private: bool = True
+    watched: int = 0
 
     @property
     def mask(self) -> Tensor:
