@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import inid
-from inid.planning.renyi_room import laplace_divergence
+from inid.planning.renyi_calibration import laplace_divergence
 
 CASES = [(2, 0.5), (9, 0.526), (9, 1e-6), (40, 3.0), (200, 0.02), (3, 50.0)]
 

@@ -127,7 +127,7 @@ def _budgets(
     """The least budget that these scales keep, as far as it can be proved: the first that verifies."""
     spent = sensitivity.supremum(mechanism.exponent, scales, cells)
     if spent == 0:
-        raise ArgumentError("sensitivity is 0 everywhere: the answer depends on nobody and costs nothing.")
+        raise ArgumentError("sensitivity is 0 everywhere: nobody moves the answer, and it costs nothing.")
     if not spent < Fraction(sys.float_info.max):
         raise RangeError("the cost exceeds the largest float: accept a larger tolerance.")
     if delta is None:

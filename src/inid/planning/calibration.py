@@ -19,7 +19,7 @@ from inid.numbers.rational_sums import RATIONAL_TERMS
 from inid.planning.certificate import Certificate, certify
 from inid.planning.curve import shrink_factor
 from inid.planning.domination import MOST_RATIOS, mu_squared_estimate
-from inid.planning.renyi_room import shrink_under_renyi
+from inid.planning.renyi_calibration import shrink_under_renyi
 from inid.promises import ApproxDP, Budget, GaussianDP, RenyiDP
 from inid.sets import Cells, Ratios, Sensitivity
 

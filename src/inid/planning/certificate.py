@@ -12,7 +12,7 @@ from inid.numbers.rational_sums import arithmetic_used, float_up
 from inid.numbers.safe_search import decimal_fraction
 from inid.planning.curve import laplace_delta
 from inid.planning.domination import MOST_RATIOS, dominated, mu_squared_above, mu_squared_estimate
-from inid.planning.renyi_room import laplace_divergence
+from inid.planning.renyi_calibration import laplace_divergence
 from inid.promises import ApproxDP, Budget, GaussianDP, RenyiDP
 from inid.sets import Cells, Sensitivity
 
