@@ -5,6 +5,7 @@ import pytest
 
 from inid.fixed_point import fixed_columns, product_bits
 from inid.learn.second_moments import exact_moments
+from inid.learn.units import Units
 
 LOWER, UPPER = np.array([-1.0, 0.0, 2.0]), np.array([1.0, 7.3, 5.0])
 
@@ -50,7 +51,7 @@ def test_sums_of_products_stay_below_two_to_the_53(rows):
 def test_moments_are_the_same_in_any_order_of_the_rows():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(5000, 4)) * [1, 1e-8, 1e8, 3]
-    columns = fixed_columns(np.full(4, -1e8), np.full(4, 1e8), product_bits(5000), centre=False)
-    exact = exact_moments(X, columns, mean=True)
+    units = Units.of(np.full(4, -1e8), np.full(4, 1e8), 5000, centre=False, scale=False)
+    exact = exact_moments(X, units, mean=True)
     for _ in range(3):
-        np.testing.assert_array_equal(exact_moments(rng.permutation(X), columns, mean=True), exact)
+        np.testing.assert_array_equal(exact_moments(rng.permutation(X), units, mean=True), exact)

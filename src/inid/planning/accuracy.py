@@ -71,7 +71,7 @@ def plan_for_accuracy(
     >>> a.plan.mechanism, a.plan.budget.to_dict()["epsilon"]
     ('laplace', 1.1983337375687522)
     >>> print(a.reason)
-    Laplace noise is the cheaper: epsilon = 1.19828 at delta = 1e-06, against 2.15574 for Gaussian noise.
+    Laplace noise is the cheaper: epsilon = 1.19833 at delta = 1e-06, against 2.15589 for Gaussian noise.
     """
     if not isinstance(sensitivity, Sensitivity):
         raise ArgumentError(

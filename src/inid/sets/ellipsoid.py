@@ -1,5 +1,6 @@
 """An axis-aligned ellipsoid (E4): the difference has sum d_i^2 / radii_i^2 <= 1."""
 
+import sys
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, ClassVar, Self
@@ -75,5 +76,6 @@ class Ellipsoid(Sensitivity):
         radii = cells.spread(self.reach)
         moved = radii > 0
         counts = None if cells.counts is None else cells.counts[moved]
-        relative = scales[moved] / radii[moved] * (1 - 2.0**-50)
+        with np.errstate(over="ignore"):  # a smaller scale has a larger ratio, so the largest float is on the safe side
+            relative = np.minimum(scales[moved] / radii[moved] * (1 - 2.0**-50), sys.float_info.max)
         return envelopes.norm_ratios(np.ones(1), relative, counts, np.zeros(relative.size, np.int64))

@@ -164,7 +164,7 @@ class Query:
         >>> import pandas
         >>> t = Table(pandas.DataFrame({"age": [31, 44]}), bounds={"age": (0, 100)}, rows=1000)
         >>> print(t.query(count=True).plan_for_accuracy({"count": 10}, failure=0.05).reason)
-        Laplace noise reaches it at epsilon = 0.299573; name a delta to consider Gaussian noise.
+        Laplace noise reaches it at epsilon = 0.299585; name a delta to consider Gaussian noise.
         """
         query = self._under(ledger)
         if query is not self:

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Hashable, Iterable
 from decimal import Decimal
 from fractions import Fraction
-from numbers import Integral, Number, Real
+from numbers import Integral, Number, Rational, Real
 from typing import Any
 
 import numpy as np
@@ -136,7 +136,12 @@ def _attempt(read: Callable[[Any], Any], value: Any) -> Any:
 
 
 def _is_missing(value: Any) -> bool:
-    return value is None or value is optional("pandas").NA or (isinstance(value, (Real, Decimal)) and math.isnan(value))
+    if value is None or value is optional("pandas").NA:
+        return True
+    if isinstance(value, Decimal):
+        return value.is_nan()
+    # Whole numbers are never missing, and those beyond every float could not be asked.
+    return isinstance(value, Real) and not isinstance(value, Rational) and math.isnan(value)
 
 
 def _double(value: Any) -> float:
