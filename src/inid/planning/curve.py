@@ -100,8 +100,12 @@ def shrink_factor(ratios: Ratios, epsilon: float, delta: float, *, coarse: bool 
     hundredths together at their mean, which changes the factor by their square: enough to compare shapes.
     """
     values, counts = binned(*ratios, coarse=coarse)
-    if int(counts.sum()) == 1 or not float(values.max(initial=0.0)) < 1e5:
-        return 1.0  # one ratio: the pure bound is exact already
+    number = float(counts.sum())
+    # With probability 2^-K every coordinate lies on its far side, where the loss is the whole sum E of the ratios: so
+    # delta(epsilon) >= 2^-K (1 - exp(epsilon - E)), and E exceeds epsilon by -log(1 - delta 2^K) at most.
+    pure = epsilon > 0 and math.log2(delta) + number < min(math.log2(epsilon), 0.0) - 50
+    if number == 1 or pure or not float(values.max(initial=0.0)) < 1e5:
+        return 1.0  # the pure bound is exact already, or all but exact
 
     def excess(log_factor: float) -> float:
         found = delta_estimate(Loss(values * math.exp(-log_factor), counts), epsilon)
