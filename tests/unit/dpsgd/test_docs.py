@@ -11,5 +11,5 @@ def test_every_example_runs():
     found = blocks(PAGE.read_text(encoding="utf-8"))
     assert found
     namespace = {"__name__": "docs"}
-    for block in found:
-        run(block, namespace)
+    for block, shown in found:
+        run(block, shown, namespace)
