@@ -149,6 +149,7 @@ ADDRESSES = [
     "postgresql+asyncpg://ann:s3cret@db/x",
     " postgresql://ann:s3cret@db/x",
     "postgresql://db/x?password=s3cret",
+    "sqlite:///no/such/folder/x.db?password=s3cret",
     "postgresql://db/x?user=ann&sslpassword=s3cret",
     "postgresql://ann:top@s3cret@db/x",
     "postgresql://ann:top@s3cret/x@db/x",

@@ -79,6 +79,8 @@ def read_address(address: object) -> Address:
     text = str(address).strip() if isinstance(address, str) else str(address)
     if text[:10].lower() == "sqlite:///":
         text = address = text[10:]
+        if "?" in text:  # options, of which one may be a secret
+            raise ArgumentError(f"a ledger's file takes no options after a question mark: {_CURE}.")
     scheme = _SCHEME.match(text)
     if isinstance(address, Path) and _SCHEME.search(text):
         raise ArgumentError("a server's address must be passed as a string, not as a Path: Path changes its slashes.")
