@@ -1,5 +1,9 @@
-"""Property tests draw the same examples in every run, so that a failure can be repeated by running the test again."""
+"""Property tests draw the same examples in every run, and no test leaves settings of a library behind for the next."""
 
+import sys
+
+import mpmath
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
@@ -11,3 +15,15 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("repeatable")
+
+
+@pytest.fixture(autouse=True)
+def settings_of_libraries():
+    """Digits of mpmath and the precision of torch's products are put back after every test."""
+    digits = mpmath.mp.dps
+    torch = sys.modules.get("torch")
+    precision = torch.get_float32_matmul_precision() if torch is not None else None
+    yield
+    mpmath.mp.dps = digits
+    if torch is not None:
+        torch.set_float32_matmul_precision(precision)
