@@ -7,8 +7,13 @@ from inid.dpsgd import fused_kernels
 from inid.dpsgd.fused_norms import absolute_sum, gram_bound
 from inid.dpsgd.fused_rounding import chunked
 from inid.dpsgd.fused_sums import folded, weighted_product
+from needs import needs
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+
+@pytest.fixture(autouse=True)
+def gpu():
+    needs("gpu")
+
 
 SHAPES = [(3, 128, 768, 3072), (2, 70, 100, 300), (1, 5, 20, 7), (2, 257, 768, 5025), (130, 64, 64, 50)]
 
