@@ -17,6 +17,7 @@ own way stands in its file of `engines`.
 
 from inid.tables.engines import EngineError
 from inid.tables.facts import Categories, Person
+from inid.tables.marginals.domains import Ordered
 from inid.tables.marginals.plan import MarginalPlan, MarginalsPlan
 from inid.tables.marginals.query import MarginalsQuery
 from inid.tables.marginals.question import MarginalsQuestion
@@ -37,6 +38,7 @@ __all__ = [
     "MarginalsQuery",
     "MarginalsQuestion",
     "MarginalsResult",
+    "Ordered",
     "Person",
     "Query",
     "Question",

@@ -11,7 +11,7 @@ from inid.errors import ArgumentError
 from inid.sets import Neighbours
 from inid.tables.engines import Engine, open_table
 from inid.tables.facts import Bounds, Categories, Key, Person, read_bounds, read_missing
-from inid.tables.marginals.domains import Domains, Marginal, read_domains
+from inid.tables.marginals.domains import Domains, Marginal, Ordered, read_domains
 from inid.tables.question import MOST_ROWS
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ __all__ = ["Table"]
 
 _RELATIONS: tuple[Neighbours, ...] = ("add_remove", "replace", "zero_out")
 _NO_BOUNDS: Mapping[str, tuple[float, float]] = MappingProxyType({})
-_NO_DOMAINS: Mapping[str, Sequence[Key]] = MappingProxyType({})
+_NO_DOMAINS: Mapping[str, Sequence[Key] | Ordered] = MappingProxyType({})
 _PUBLIC_NUMBER = ("replace", "zero_out")  # the number of rows is released as it is: none may be left out
 
 
@@ -45,7 +45,7 @@ class Table:
         max_rows: A public upper limit on the rows of the whole table (those of one person: `Person.max_rows`). With
             more rows sums and counts stop at the limit and the answers are wrong, without a sign of it: state it
             generously. The guarantee holds up to twice as many rows.
-        domains: Per column its public values, for tables of counts: {"sex": ["F", "M"], "age": range(116)}.
+        domains: Per column its public values, for tables of counts: {"sex": ["F", "M"], "age": Ordered(range(116))}.
         other: What becomes of a row whose key is in no domain, or missing: "cell" (it counts in a cell of its own, one
             more value of the column) or "drop" (a row unknown in any domain column that the query uses leaves the whole
             query, before a person's rows are limited).
@@ -81,7 +81,7 @@ class Table:
         missing: Literal["omit"] | Mapping[str, float | str | bool] = "omit",
         rows: int | None = None,
         max_rows: int = 2**32,
-        domains: Mapping[str, Sequence[Key]] = _NO_DOMAINS,
+        domains: Mapping[str, Sequence[Key] | Ordered] = _NO_DOMAINS,
         other: Literal["cell", "drop"] = "cell",
     ) -> None:
         read = read_bounds(bounds)
@@ -117,6 +117,14 @@ class Table:
     def relation(self) -> Neighbours:
         """The neighbouring relation, "add_remove" where none was stated."""
         return self.neighbours or "add_remove"
+
+    @property
+    def rows_can_vanish(self) -> bool:
+        """Whether replacing one unit's data can take rows out of every query of this table, so that no count is public.
+
+        A person may have fewer rows afterwards. (Dropped keys do the same, to the queries that use them.)
+        """
+        return self.person is not None
 
     def under(self, relation: Neighbours) -> "Table":
         """The same table under a relation, where none was stated: that of a ledger.

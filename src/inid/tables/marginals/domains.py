@@ -3,18 +3,39 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Literal, cast
 
 from inid.arguments import choice, integer, shown
 from inid.errors import ArgumentError
 from inid.tables.facts import Key, read_keys
 
-__all__ = ["OTHER", "Domains", "Marginal", "read_domains", "read_tables"]
+__all__ = ["OTHER", "Domains", "Marginal", "Ordered", "read_domains", "read_tables"]
 
 OTHER = "(other)"  # what the cell of unknown keys is called
 Marginal = tuple[str, ...]
 _MOST_CELLS = 2**26  # of all asked tables that are not inside another one
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """The public values of a column in their order, from the first to the last.
+
+    Args:
+        values: Whole numbers, ascending, or texts such as ["low", "middle", "high"]. The cell of other keys has no
+            place in the order.
+
+    >>> Ordered(range(3))
+    Ordered(values=(0, 1, 2))
+    """
+
+    values: Sequence[Key]
+
+    def __post_init__(self) -> None:
+        values = read_keys("Ordered", self.values)
+        if not isinstance(values[0], str) and not all(low < high for low, high in pairwise(values)):  # type: ignore[operator]
+            raise ArgumentError(f"Ordered must list whole numbers in ascending order, got {shown(values)}: sort them.")
+        object.__setattr__(self, "values", values)
 
 
 @dataclass(frozen=True)
@@ -25,10 +46,12 @@ class Domains:
         keys: The stated values of each column.
         other: "cell" (one more value of each attribute, for unknown keys and what is missing) or "drop" (a row unknown
             in any column that the query uses leaves the whole query).
+        ordered: The columns whose values are stated in their order.
     """
 
     keys: Mapping[str, tuple[Key, ...]]
     other: Literal["cell", "drop"] = "cell"
+    ordered: frozenset[str] = frozenset()
 
     def size(self, column: str) -> int:
         """How many values an attribute has, the cell of other keys included."""
@@ -45,7 +68,8 @@ class Domains:
 
     def among(self, columns: Iterable[str]) -> "Domains":
         """The domains of these columns alone."""
-        return Domains({column: self.keys[column] for column in columns}, self.other)
+        keys = {column: self.keys[column] for column in columns}
+        return Domains(keys, self.other, self.ordered & keys.keys())
 
 
 def read_domains(domains: object, other: object) -> Domains:
@@ -61,10 +85,11 @@ def read_domains(domains: object, other: object) -> Domains:
             "for example domains={'sex': ['F', 'M']}."
         )
     read: dict[str, tuple[Key, ...]] = {}
+    ordered = frozenset(column for column, keys in domains.items() if isinstance(keys, Ordered))
     for column, keys in domains.items():
         if not (isinstance(column, str) and column):
             raise ArgumentError(f"domains must be keyed by column names, got {shown(column)}: name the column.")
-        read[column] = read_keys(f"domains[{column!r}]", keys)
+        read[column] = read_keys(f"domains[{column!r}]", keys.values if isinstance(keys, Ordered) else keys)
         if kind == "drop" and len(read[column]) == 1:
             raise ArgumentError(
                 f"domains[{column!r}] has one value and no cell for others, so that it divides nothing: leave it out, "
@@ -75,7 +100,7 @@ def read_domains(domains: object, other: object) -> Domains:
                 f"domains[{column!r}] holds {OTHER!r}, the name of the cell of all other keys: leave it out, or state "
                 'other="drop".'
             )
-    return Domains(read, kind)
+    return Domains(read, kind, ordered)
 
 
 def read_tables(name: str, asked: object, domains: Domains) -> tuple[Marginal, ...]:

@@ -154,6 +154,7 @@ def read_marginals(table: Table, name: str, asked: object) -> MarginalsQuery:
         neighbours=table.relation,
         rows=table.rows,
         max_rows=table.max_rows,
+        rows_can_vanish=table.rows_can_vanish,
     )
     question.check_exact()
     return MarginalsQuery(table, question)

@@ -14,7 +14,7 @@ from inid.tables.facts import Person
 from inid.tables.marginals.allocation import least_sum
 from inid.tables.marginals.answers import Answers, exact_residuals
 from inid.tables.marginals.basis import Floats, contrasts, square_norms
-from inid.tables.marginals.domains import Domains, Marginal, read_domains, read_tables
+from inid.tables.marginals.domains import Domains, Marginal, Ordered, read_domains, read_tables
 from inid.tables.marginals.least_squares import block_estimates, precisions
 from inid.tables.marginals.sensitivity import Residuals, residuals
 from inid.tables.marginals.workload import Workload, workload_of
@@ -35,6 +35,8 @@ class MarginalsQuestion:
         neighbours: The neighbouring relation.
         rows: A public guess of the number of rows, or None.
         max_rows: A public upper limit on the rows of the table.
+        rows_can_vanish: Whether replacing one unit's data can take rows out of the query, whatever keys they have: see
+            `Table.rows_can_vanish`.
     """
 
     tables: tuple[Marginal, ...]
@@ -43,6 +45,7 @@ class MarginalsQuestion:
     neighbours: Neighbours
     rows: int | None
     max_rows: int
+    rows_can_vanish: bool = False
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -77,7 +80,7 @@ class MarginalsQuestion:
     @property
     def vanishing(self) -> bool:
         """Whether a row can vanish from the query under "replace"."""
-        return self.person is not None or self.domains.other == "drop"
+        return self.rows_can_vanish or self.person is not None or self.domains.other == "drop"
 
     def numbers(self, table: Marginal) -> tuple[int, ...]:
         """The numbers of the attributes of a table."""
@@ -190,10 +193,12 @@ class MarginalsQuestion:
             "marginals": [list(table) for table in self.tables],
             "domains": {column: list(keys) for column, keys in self.domains.keys.items()},
             "other": self.domains.other,
+            "ordered": sorted(self.domains.ordered),
             "person": person and {"column": person.column, "max_rows": person.max_rows, "order_by": list(person.order)},
             "neighbours": self.neighbours,
             "rows": self.rows,
             "max_rows": self.max_rows,
+            "rows_can_vanish": self.rows_can_vanish,
         }
 
     @classmethod
@@ -205,7 +210,11 @@ class MarginalsQuestion:
         """
         cure = "the record was changed"
         try:
-            domains, person, rows = read_domains(record["domains"], record["other"]), record["person"], record["rows"]
+            stated = {
+                column: Ordered(keys) if column in record.get("ordered", ()) else keys
+                for column, keys in record["domains"].items()
+            }
+            domains, person, rows = read_domains(stated, record["other"]), record["person"], record["rows"]
             tables = read_tables("marginals", [tuple(table) for table in record["marginals"]], domains)
             made = cls(
                 tables=tables,
@@ -214,6 +223,7 @@ class MarginalsQuestion:
                 neighbours=record["neighbours"],
                 rows=None if rows is None else integer("rows", rows, least=1, cure=cure),
                 max_rows=integer("max_rows", record["max_rows"], least=1, cure=cure),
+                rows_can_vanish=bool(record.get("rows_can_vanish", person is not None)),
             )
             made.check_exact()
             made.coordinates  # noqa: B018 - made now: the relation may be none

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import inid
-from inid.tables import Person, Table, verify_result
+from inid.tables import MarginalsQuestion, Ordered, Person, Table, verify_result
 
 DOMAINS = {"sex": ["F", "M"], "age": range(5), "race": ["a", "b", "c"], "own": [False, True]}
 ASKED = [("sex", "age"), ("race",), ("race", "own", "sex")]
@@ -75,6 +75,18 @@ def test_several_groupings_of_a_count_are_the_same_query(frame):
     table = Table(frame, domains=DOMAINS)
     assert table.query(count=ASKED).question.to_dict() == table.query(marginals=ASKED).question.to_dict()
     assert len(table.query(marginals=2).question.tables) == 6
+
+
+def test_an_ordered_domain_has_the_same_tables_and_is_recorded(frame):
+    ordered = DOMAINS | {"age": Ordered(range(5))}
+    query, plain = (Table(frame, domains=domains).query(marginals=ASKED) for domains in (ordered, DOMAINS))
+    plan = query.plan(inid.GaussianDP(1.0))
+    assert np.array_equal(query.exact_values(plan), plain.exact_values(plan))
+    record = query.question.to_dict()
+    assert record["ordered"] == ["age"]
+    assert MarginalsQuestion.from_dict(record).to_dict() == record
+    with pytest.raises(inid.InidError, match="ascending"):
+        Ordered([0, 2, 1])
 
 
 def test_the_plan_beats_an_equal_split_and_prints_tables_inside(frame):
