@@ -6,6 +6,7 @@ import numbers
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from inid.planning import AccuracyPlan, Certificate, NoisePlan
 if TYPE_CHECKING:
     from inid.accounting import Ledger
 
-__all__ = ["Release", "charge", "release"]
+__all__ = ["Release", "charge", "check_plan", "read_values", "release"]
 
 _VERSION = 1
 _WHOLE = 2**53  # the integers up to here are float64 numbers
@@ -123,7 +124,7 @@ def charge(
     Returns:
         The proof, and the source from which the noise of this charge must be drawn.
     """
-    _check_plan(plan)
+    check_plan(plan)
     read_word("label", label, empty=True)
     if ledger is not None and (isinstance(ledger, type) or not callable(getattr(ledger, "charge", None))):
         # Not the value: an address may hold a password.
@@ -173,26 +174,31 @@ def release(
     >>> inid.release(lambda: [12.0, 40.0], p).values.shape
     (2,)
     """
-    _check_plan(plan)
-    given = None if callable(values) else _read_values(values, plan)
+    check_plan(plan)
+    read = partial(_read_for, plan)
+    given = None if callable(values) else read(values)
     certificate, source = charge(plan, ledger, label)
-    exact = _read_values(values(), plan) if callable(values) else given
+    exact = read(values()) if callable(values) else given
     noisy = add_noise(exact, plan.scales, plan.mechanism, source)
     noisy.flags.writeable = False
     return Release(noisy, plan, certificate, source.private, label, dt.datetime.now(dt.UTC))
 
 
-def _check_plan(plan: object) -> None:
+def check_plan(plan: object) -> None:
+    """Refuse what is not a plan of noise."""
     if isinstance(plan, AccuracyPlan):
         raise ArgumentError("plan must be a NoisePlan, got an AccuracyPlan: pass its .plan, the cheapest of them.")
     if not isinstance(plan, NoisePlan):
         raise ArgumentError(f"plan must be a NoisePlan, got {shown(plan)}: make one with inid.plan(...).")
 
 
-def _read_values(values: object, plan: NoisePlan) -> Floats:
-    """The values as float64, by their type and shape alone: what they hold is never inspected and never shown."""
+def _read_for(plan: NoisePlan, values: object) -> Floats:
     plan.sensitivity.check_names("values", values)
-    dimension = plan.dimension
+    return read_values(values, plan.dimension)
+
+
+def read_values(values: object, dimension: int) -> Floats:
+    """The values as float64, by their type and shape alone: what they hold is never inspected and never shown."""
     cure = f"pass a one-dimensional sequence of {dimension} numbers, one per coordinate of the plan"
     if isinstance(values, np.ma.MaskedArray):
         raise ArgumentError("values must not be a masked array: fill the masked entries with a public value first.")

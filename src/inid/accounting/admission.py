@@ -10,6 +10,7 @@ from inid.accounting.rules import accepts
 from inid.accounting.settings import Settings
 from inid.accounting.summary import left_of, spending, times
 from inid.errors import BudgetError
+from inid.numbers.decimals import decimal_down
 from inid.numbers.safe_search import decimal_fraction
 from inid.promises import ApproxDP, Budget, PureDP
 
@@ -57,9 +58,15 @@ def admitted(settings: Settings, seen: History, charge: Charge) -> Amounts:
         return terms.everything
     if charge.taken and terms.reserve is None:
         raise BudgetError(
-            f"the charge takes a probability of {float(charge.taken):.3g} on top of its noise, and this ledger keeps "
-            "none in reserve: make one with reserve=..., for example reserve=1e-7, or make this its only charge, whose "
-            f"delta is at most that of {settings.total} with this probability added."
+            f"the charge takes delta={float(charge.taken):.3g} on top of its noise, and this ledger keeps none in "
+            "reserve: make one with reserve=..., for example reserve=1e-7, or make this its only charge, whose delta "
+            f"is at most that of {settings.total} with this delta added."
+        )
+    if terms.reserve is not None and charge.taken > (rest := terms.reserve - (seen.sums["delta"] or 0)):
+        raise BudgetError(
+            f"the charge takes delta={float(charge.taken):.3g} on top of its noise, and the ledger has "
+            f"{decimal_down(max(rest, Fraction(0)))!r} of its reserve of {float(terms.reserve):.3g} left: state "
+            "delta=... of no more than that. A reserve cannot grow."
         )
     if all(amount is None for amount in price.values()):
         raise BudgetError(

@@ -11,6 +11,7 @@ Start reading at `add_noise`.
     compiled_draws   the same loops compiled, when numba is installed
     exact_draws      whole numbers of any length, where floats cannot decide
     prepared_noise   noise drawn ahead of the values it is for
+    noisy_argmax     which of many noisy scores is the largest, decided exactly
 """
 
 from inid.noise.adding import add_noise
