@@ -3,7 +3,8 @@
 import numpy as np
 
 from experiments.claims import HOLDS, NOT, Claim, Estimate, Outcome, Table
-from experiments.descents import Problem, Tuned, compare
+from experiments.descent_figures import compare
+from experiments.descents import Problem, Tuned
 from experiments.study import Study
 
 __all__ = ["one_sided", "run"]

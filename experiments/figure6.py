@@ -1,7 +1,8 @@
 """Figure 6: DP coordinate descent for logistic regression on Electricity."""
 
 from experiments.claims import Outcome
-from experiments.descents import Problem, Tuned, compare
+from experiments.descent_figures import compare
+from experiments.descents import Problem, Tuned
 from experiments.study import Study
 
 __all__ = ["run"]

@@ -17,6 +17,11 @@ SIZES = [1e-100, 1e-60, 1.0, 1e60, 1e100]
 WEIGHTS = [1e-200, 1e-195, 1.0, 1e195, 1e200]
 
 
+def inner_slow(values):
+    """The ends and the middle in every run, what lies between them in long runs."""
+    return [pytest.param(x, marks=pytest.mark.slow) if i % 2 else x for i, x in enumerate(values)]
+
+
 def relative_changes(low, high, mean):
     """Every change of the products (and sums) by rows at the corners and at 0, in exact whole numbers of one unit."""
     ends = [(-1, 0, 1) if least < 0 else (0, 1) for least in low]
@@ -26,7 +31,7 @@ def relative_changes(low, high, mean):
 
 
 @pytest.mark.parametrize("mean", [True, False])
-@pytest.mark.parametrize("weight", WEIGHTS)
+@pytest.mark.parametrize("weight", inner_slow(WEIGHTS))
 def test_the_change_of_one_row_lies_in_the_planned_set_and_has_noise(weight, mean):
     """Weights that push squares beyond the floats once gave radii of 0: exact sums, at no cost."""
     for size, other, budget in itertools.product(SIZES, WEIGHTS, BUDGETS):
@@ -55,7 +60,7 @@ def test_the_change_of_one_row_lies_in_the_planned_set_and_has_noise(weight, mea
 
 
 @pytest.mark.parametrize("relation", ["zero_out", "add_remove", "replace"])
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", inner_slow(SIZES))
 def test_every_release_of_every_estimator_has_noise_or_is_refused(size, relation):
     """Fits as users make them; what the floats cannot hold may be refused by an error of ours, before any charge."""
     plans = []

@@ -116,6 +116,7 @@ def test_descent_without_noise_is_the_lasso_on_california():
     assert lasso_objective(X, y, model.coef_) / lasso_objective(X, y, exact) - 1 < 1e-6
 
 
+@pytest.mark.slow
 def test_descent_without_noise_is_logistic_regression_on_electricity():
     X, y = electricity()
     exact = LogisticRegression(C=1.0, fit_intercept=False, tol=1e-12, max_iter=10_000).fit(X, y).coef_[0]

@@ -158,11 +158,10 @@ def test_moderate_caps_at_any_unit_give_a_plan(profile, part, unit, order):
                 np.testing.assert_allclose(made.scales / largest, other.scales, rtol=1e-9)
 
 
-@settings(max_examples=25)
-@given(VALUES, st.one_of(st.just(0.0), VALUES), st.floats(-300, -0.001).map(lambda x: 10.0**x))
-@example(1.0, 1e300, 1e-6)
-@example(1e300, 1e-300, 1e-300)
-def test_approx_budgets_give_a_plan_or_an_inid_error(limit, epsilon, delta):
+APPROX = (VALUES, st.one_of(st.just(0.0), VALUES), st.floats(-300, -0.001).map(lambda x: 10.0**x))
+
+
+def check_approx(limit, epsilon, delta):
     for mechanism in ("gaussian", "laplace", "auto"):
         try:
             made = inid.plan(
@@ -175,6 +174,21 @@ def test_approx_budgets_give_a_plan_or_an_inid_error(limit, epsilon, delta):
             continue
         assert np.isfinite(made.scales).all()
         assert (made.scales >= 2.0**-1022).all()
+
+
+@settings(max_examples=4)
+@given(*APPROX)
+@example(1.0, 1e300, 1e-6)
+@example(1e300, 1e-300, 1e-300)
+def test_approx_budgets_give_a_plan_or_an_inid_error(limit, epsilon, delta):
+    check_approx(limit, epsilon, delta)
+
+
+@pytest.mark.slow
+@settings(max_examples=25)
+@given(*APPROX)
+def test_many_approx_budgets_give_a_plan_or_an_inid_error(limit, epsilon, delta):
+    check_approx(limit, epsilon, delta)
 
 
 @pytest.mark.parametrize("kind", [inid.GaussianDP, inid.ZCDP, inid.PureDP])

@@ -59,6 +59,7 @@ def check(mechanism, layout, total, seed, compiled):
                 assert chi_square(counts, other) < REJECT_BELOW
 
 
+@pytest.mark.slow
 @both
 def test_eight_bit_words_ten_million_draws(mechanism, compiled, visits):
     check(mechanism, EIGHT_BITS, SHORT_WORD_DRAWS, 201, compiled)
