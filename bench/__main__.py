@@ -9,6 +9,7 @@ from pathlib import Path
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
+# Files with a leading underscore are shared parts of benchmarks, not benchmarks.
 known = sorted(p.stem for p in Path(__file__).parent.glob("*.py") if not p.stem.startswith("_"))
 chosen = sys.argv[1:] or known
 unknown = [name for name in chosen if name not in known]

@@ -42,7 +42,7 @@ import sys, time
 import torch
 torch.set_num_threads(1)
 sys.path.insert(0, ".")
-from bench.transformer import Transformer, losses
+from bench._transformer import Transformer, losses
 torch.manual_seed(0)
 tokens = torch.randint(0, 1000, (32, 65))
 x, y = tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()

@@ -24,7 +24,7 @@ from unittest import mock
 import torch
 from torch import Tensor, nn
 
-from bench.transformer import Transformer, losses
+from bench._transformer import Transformer, losses
 
 SHAPES = ((128, 128), (32, 256), (8, 1024))
 GOALS = {(128, 128): (1.6, 1.05, 1.1), (32, 256): (2.0, 1.1, 1.15), (8, 1024): (2.0, 1.1, 1.15)}
