@@ -25,7 +25,7 @@ $(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/python
 	@touch $@
 
 $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) -e '.[spark,learn,torch,cli,plot,fast,postgres,test]'
+	$(PIP) -e '.[spark,learn,torch,cli,studio,plot,fast,postgres,test]'
 	@touch $@
 
 demo: $(VENV)/.demo  ## Release thirty means of a medical table and leave a report in out/.

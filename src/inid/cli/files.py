@@ -1,4 +1,4 @@
-"""Writing results so that what was paid for is not lost: checked before the charge, written whole or not at all."""
+"""Whether results can be written, checked before the charge, so that what was paid for is not lost."""
 
 import os
 import tempfile
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from inid.cli.exit_codes import CommandError, ExitCode
 
-__all__ = ["check_apart", "check_writable", "write_whole"]
+__all__ = ["check_apart", "check_writable"]
 
 
 def check_writable(option: str, path: Path) -> None:
@@ -43,22 +43,3 @@ def check_apart(named: dict[str, Path | None]) -> None:
         other = seen.setdefault(path.resolve(), option)
         if other != option:
             raise CommandError(f"{other} and {option} name the same file {path}: name two.", ExitCode.USAGE)
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file so that readers, and a crash, see the old one or the new one, never half of it."""
-    path = path.resolve()  # what a link points to is replaced, not the link
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        # mkstemp makes files for the owner alone; a result is as readable as any other file of this user.
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(name).chmod(0o666 & ~mask)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise

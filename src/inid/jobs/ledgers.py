@@ -1,13 +1,20 @@
-"""Finding, opening and making the ledger that a job charges."""
+"""Finding, opening and making the ledger that a job charges, and what a plan would take of it."""
+
+from dataclasses import dataclass, replace
 
 from inid.accounting import Ledger
 from inid.accounting.addresses import is_file, place, read_address
+from inid.accounting.admission import admitted, priced
+from inid.accounting.amounts import added
+from inid.accounting.journal import Journal
 from inid.accounting.settings import Settings
 from inid.accounting.stores import open_store
-from inid.errors import ArgumentError
+from inid.accounting.summary import percent
+from inid.errors import ArgumentError, BudgetError
+from inid.planning import NoisePlan
 from inid.promises import Budget
 
-__all__ = ["is_file", "open_existing", "open_or_create", "stored_settings"]
+__all__ = ["LedgerPreview", "is_file", "make_ledger", "open_existing", "open_or_create", "preview", "stored_settings"]
 
 _WAIT = 30.0  # seconds for another process that is charging
 
@@ -59,3 +66,71 @@ def open_or_create(address: str, name: str, total: Budget, *, neighbours: str, u
                 "use another ledger, by its file or --name."
             )
     return open_existing(address, name), False
+
+
+def make_ledger(
+    address: str,
+    name: str,
+    total: Budget,
+    *,
+    rule: str = "auto",
+    neighbours: str = "add_remove",
+    unit: str = "row",
+    currency: str | None = None,
+) -> Ledger:
+    """A new ledger with a total of its own.
+
+    Raises:
+        ArgumentError: There is one of this name already, or a setting is malformed.
+    """
+    if stored_settings(address, name) is not None:
+        raise ArgumentError(
+            f'there is a ledger "{name}" already, and a total never changes: choose another --name or place.'
+        )
+    return Ledger.open(address, total=total, name=name, rule=rule, neighbours=neighbours, unit=unit, currency=currency)
+
+
+@dataclass(frozen=True)
+class LedgerPreview:
+    """What a release would take of its ledger, before anything is spent.
+
+    Attributes:
+        total: The promise that all charges together keep; that of the release where the ledger is still to be made.
+        charges: How many charges it has taken so far.
+        spent: How much of it is spent, in whole percent rounded up.
+        after: The same after this release; None where the ledger would refuse it.
+        refusal: Why it would refuse; None where it would not.
+        new: Whether the ledger is still to be made.
+    """
+
+    total: Budget
+    charges: int
+    spent: int
+    after: int | None
+    refusal: str | None
+    new: bool = False
+
+
+def preview(address: str, name: str, plan: NoisePlan) -> LedgerPreview:
+    """What a plan would take of a ledger. Nothing is charged, and no ledger is made.
+
+    Raises:
+        ArgumentError: The address is malformed.
+        BudgetError: The database cannot be read.
+        RecordError: The stored history is damaged.
+    """
+    settings = stored_settings(address, name)
+    if settings is None:
+        return LedgerPreview(plan.budget, 0, 0, 100, None, new=True)
+    store = open_store(address, name, _WAIT)
+    try:
+        seen = Journal(store, settings.to_text()).read()
+    finally:
+        store.close()
+    spent = percent(settings, seen)
+    try:
+        cost = admitted(settings, seen, priced(settings, plan))
+    except BudgetError as error:
+        return LedgerPreview(settings.total, seen.charges, spent, None, str(error))
+    after = percent(settings, replace(seen, charges=seen.charges + 1, sums=added(seen.sums, cost)))
+    return LedgerPreview(settings.total, seen.charges, spent, after, None)

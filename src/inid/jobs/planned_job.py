@@ -12,6 +12,7 @@ from inid.planning import AccuracyPlan, plan, plan_for_accuracy
 from inid.promises import Budget
 from inid.report import PlanSummary, summarize_plan
 from inid.tables import MarginalsPlan, MarginalsQuery, Query, TablePlan
+from inid.tables.engines import Engine
 from inid.tables.marginals.report_inputs import summarize_marginals_plan
 from inid.tables.report_inputs import summarize_table_plan
 
@@ -61,12 +62,13 @@ def missing_promise(named: Naming) -> ArgumentError:
     )
 
 
-def plan_job(job: Job, named: Naming = str) -> PlannedJob:
+def plan_job(job: Job, named: Naming = str, source: Engine | None = None) -> PlannedJob:
     """Plan a job. Of a table only the names and types of its columns are read.
 
     Args:
         job: The configuration.
         named: How errors name a key.
+        source: The table, where it is open already: a CSV file is checked from end to end when it is opened.
 
     Raises:
         ArgumentError: No promise is stated, or the question does not fit the table.
@@ -85,7 +87,7 @@ def plan_job(job: Job, named: Naming = str) -> PlannedJob:
         weights = _in_order(named("weights"), noise.weights, question.names)
         made = plan(question.box(), budget, tolerance=tolerance, weights=weights, **noise.arguments())
         return PlannedJob(job, budget, summarize_plan(made, question.names, tolerance, noise.mechanism or "auto"))
-    query = question.open(named)
+    query = question.open(named, source)
     if isinstance(query, MarginalsQuery):
         return _plan_marginals(job, budget, query, named)
     if noise.objective is not None:

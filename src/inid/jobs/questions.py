@@ -9,6 +9,7 @@ from inid.errors import ArgumentError
 from inid.jobs import values as check
 from inid.sets import Sensitivity
 from inid.tables import MarginalsQuery, Person, Query, Table
+from inid.tables.engines import Engine
 
 __all__ = ["COLUMN_STATISTICS", "Naming", "StatedQuestion", "TableQuestion", "read_question"]
 
@@ -116,8 +117,12 @@ class TableQuestion:
         """The privacy unit in a ledger's words: "row", or the name of the person column."""
         return self.person or "row"
 
-    def open(self, named: Naming = str) -> Query | MarginalsQuery:
+    def open(self, named: Naming = str, source: Engine | None = None) -> Query | MarginalsQuery:
         """The query, on the table. Reads the names and types of its columns, and no value.
+
+        Args:
+            named: How errors name a key.
+            source: The table, where it is open already.
 
         Raises:
             ArgumentError: A column is unknown or of another type than asked.
@@ -128,7 +133,7 @@ class TableQuestion:
             person = Person(self.person, max_rows=self.max_rows, order_by=self.order_by or None)
         limit = {} if self.table_max_rows is None else {"max_rows": self.table_max_rows}
         table = Table(
-            self.table,
+            self.table if source is None else source,
             bounds=dict(self.bounds),
             unit=person or "row",
             neighbours=self.neighbours or "add_remove",  # type: ignore[arg-type]

@@ -1,7 +1,8 @@
 """A plan line by line, beside what i.i.d. noise and an equal split of the same promise would give."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,6 @@ class PlanSummary:
     Attributes:
         noise: The plan of all noisy numbers.
         lines: One per statistic, or per stated number.
-        comparison: The error of every mechanism and allocation under the same promise.
         gains: The expected error under "iid" and "spr", as a ratio to the plan's.
         remark: A sentence when a baseline is already optimal.
         rows: The rows assumed, for a table.
@@ -59,11 +59,15 @@ class PlanSummary:
 
     noise: NoisePlan
     lines: tuple[PlanLine, ...]
-    comparison: Comparison
     gains: dict[str, float]
     remark: str | None
     rows: int | None = None
     guessed: bool = False
+
+    @cached_property
+    def comparison(self) -> Comparison:
+        """The error of every mechanism and allocation under the same promise; planned when it is first asked for."""
+        return self.noise.compare()
 
     @property
     def error_name(self) -> str:
@@ -149,8 +153,20 @@ def summarize_plan(
         for at, (label, share, deviation, moved, scale) in enumerate(columns)
     )
     gains = {name: _ratio(other, noise) for name, other in others.items()}
-    comparison = noise.compare()
-    return PlanSummary(noise, lines, comparison, gains, comparison.remark)
+    return PlanSummary(noise, lines, gains, nothing_to_gain(gains))
+
+
+def nothing_to_gain(gains: Mapping[str, float]) -> str | None:
+    """A sentence when a baseline is already optimal, else None.
+
+    >>> nothing_to_gain({"iid": 7.0, "spr": 1.0})
+    'Nothing to gain: an equal split is already optimal here.'
+    """
+    names = {"iid": "i.i.d. noise", "spr": "an equal split"}
+    equal = [name for key, name in names.items() if gains[key] <= _NO_GAIN]
+    if not equal:
+        return None
+    return f"Nothing to gain: {' and '.join(equal)} {'are' if len(equal) > 1 else 'is'} already optimal here."
 
 
 def _deviations(noise: NoisePlan) -> Floats:

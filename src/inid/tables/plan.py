@@ -11,12 +11,12 @@ from inid.errors import ArgumentError
 from inid.planning import Certificate, Comparison, NoisePlan, plan, plan_for_accuracy
 from inid.planning.text import aligned
 from inid.promises import Budget
+from inid.report.plan_summary import nothing_to_gain
 from inid.sets import Sensitivity
 from inid.tables.statistics import Layout, rounding, slopes
 
 __all__ = ["StatisticPlan", "TableAccuracy", "TablePlan", "make_plan", "plan_accuracy"]
 
-_NOTHING = 1.001  # a gain below 0.1 % is called none
 _ROWS = 40
 
 
@@ -98,11 +98,7 @@ class TablePlan:
     @property
     def remark(self) -> str | None:
         """A sentence when a baseline is already optimal, else None."""
-        names = {"iid": "i.i.d. noise", "spr": "an equal split"}
-        equal = [name for key, name in names.items() if self.gain(key) <= _NOTHING]
-        if not equal:
-            return None
-        return f"Nothing to gain: {' and '.join(equal)} {'are' if len(equal) > 1 else 'is'} already optimal here."
+        return nothing_to_gain({name: self.gain(name) for name in ("iid", "spr")})
 
     def compare(self) -> Comparison:
         """The noise beside its baselines, for the sums as they are released."""

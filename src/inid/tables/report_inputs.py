@@ -43,7 +43,7 @@ def summarize_table_plan(made: TablePlan) -> PlanSummary:
         for entry in made.statistics
     )
     gains = {name: made.gain(name) for name in ("iid", "spr")}
-    return PlanSummary(made.noise, lines, made.compare(), gains, made.remark, made.rows, not made.stated)
+    return PlanSummary(made.noise, lines, gains, made.remark, made.rows, not made.stated)
 
 
 def as_estimates(rows: Iterable[Row]) -> tuple[Estimate, ...]:

@@ -1,34 +1,12 @@
-"""Files are written whole or not at all, and what cannot be written is known beforehand."""
+"""What cannot be written is known beforehand."""
 
 import os
-import stat
 
 import pytest
 
 from inid.cli import files
 from inid.cli.exit_codes import CommandError, ExitCode
-
-
-def test_a_failure_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
-    path = tmp_path / "result.csv"
-    files.write_whole(path, "old\n")
-
-    def fails(*_args):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", fails)
-    with pytest.raises(OSError, match="No space"):
-        files.write_whole(path, "new\n")
-    assert path.read_text(encoding="utf-8") == "old\n"
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_result_is_as_readable_as_any_other_file(tmp_path):
-    (tmp_path / "plain").write_text("", encoding="utf-8")
-    files.write_whole(tmp_path / "result.csv", "é\n")
-    modes = {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("plain", "result.csv")}
-    assert len(modes) == 1
-    assert (tmp_path / "result.csv").read_bytes() == "é\n".encode()
+from inid.jobs.result_files import write_whole
 
 
 def test_checking_changes_nothing(tmp_path):
@@ -53,7 +31,7 @@ def test_a_link_stays_a_link_and_a_pipe_is_no_file(tmp_path):
     target, link, pipe = tmp_path / "target", tmp_path / "link", tmp_path / "pipe"
     link.symlink_to(target)
     files.check_writable("--out", link)
-    files.write_whole(link, "text")
+    write_whole(link, "text")
     assert link.is_symlink()
     assert target.read_text(encoding="utf-8") == "text"
     os.mkfifo(pipe)

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from inid.accounting import Ledger
 from inid.cli.commands.base import Command, Values
 from inid.cli.console import Console
 from inid.cli.files import check_writable
@@ -10,7 +9,7 @@ from inid.cli.options import COMMON, LEDGER_NAME, PROMISE, Option, argument, fla
 from inid.errors import ArgumentError
 from inid.jobs import read_budget
 from inid.jobs import values as check
-from inid.jobs.ledgers import is_file, open_existing, stored_settings
+from inid.jobs.ledgers import is_file, make_ledger, open_existing
 from inid.jobs.planned_job import missing_promise
 from inid.report import LedgerState
 
@@ -24,21 +23,17 @@ def create(values: Values) -> None:
     """Make a ledger with a total of its own."""
     console = Console(values)
     address, name = _address(values), _name(values)
-    if stored_settings(address, name) is not None:
-        raise ArgumentError(
-            f'there is a ledger "{name}" already, and a total never changes: choose another --name or place.'
-        )
     total = read_budget(values, flag_name)
     if total is None:
         raise missing_promise(flag_name)
     if is_file(address):
         check_writable("LEDGER", Path(address))
-    with Ledger.open(
+    with make_ledger(
         address,
-        total=total,
-        name=name,
-        rule=check.word("--rule", values.get("rule")) or "auto",  # type: ignore[arg-type, unused-ignore]
-        neighbours=check.choice_or_none("--neighbours", values.get("neighbours"), _RELATIONS) or "add_remove",  # type: ignore[arg-type, unused-ignore]
+        name,
+        total,
+        rule=check.word("--rule", values.get("rule")) or "auto",
+        neighbours=check.choice_or_none("--neighbours", values.get("neighbours"), _RELATIONS) or "add_remove",
         unit=check.word("--unit", values.get("unit")) or "row",
         currency=check.word("--currency", values.get("currency")),
     ) as ledger:

@@ -9,15 +9,16 @@ import typer
 
 from inid.cli.commands.base import Command, Values
 from inid.cli.console import Console
-from inid.cli.estimate_table import as_csv, print_estimates
+from inid.cli.estimate_table import print_estimates
 from inid.cli.exit_codes import CommandError, ExitCode, outcome
-from inid.cli.files import check_apart, check_writable, write_whole
+from inid.cli.files import check_apart, check_writable
 from inid.cli.options import COMMON, LEDGER_NAME, NOISE, PART, PROMISE, TABLE, Option, flag_name
 from inid.cli.parsing import job_from
 from inid.cli.plan_table import print_gain
 from inid.errors import ArgumentError, BudgetError
 from inid.jobs import Job, ReleasedJob, TableQuestion, plan_job, release_job
 from inid.jobs.ledgers import is_file
+from inid.jobs.result_files import as_csv, write_whole
 from inid.report import page
 
 __all__ = ["RELEASE", "run_job"]

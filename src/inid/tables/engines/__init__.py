@@ -39,13 +39,15 @@ _OPENERS = {
 
 
 def open_table(data: object) -> Engine:
-    """Recognise a frame or a path and read its schema.
+    """Recognise a frame or a path and read its schema; a table that is open already stays as it is.
 
     Raises:
         ArgumentError: Neither a frame of a known engine nor a path to a CSV or Parquet file.
         MissingExtraError: The engine's extra is not installed.
         EngineError: The file cannot be read, or a DuckDB connection has settings under which no query is safe.
     """
+    if isinstance(data, Engine):
+        return data
     if isinstance(data, (str, Path)):
         return open_path(str(data))
     cure = "pass a pandas, Polars, PyArrow, DuckDB or Spark frame, or the path of a .csv or .parquet file"

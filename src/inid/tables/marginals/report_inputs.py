@@ -25,7 +25,7 @@ def summarize_marginals_plan(made: MarginalsPlan) -> PlanSummary:
         )
         for table in made.tables
     )
-    return PlanSummary(made.noise, lines, made.noise.compare(), {"iid": made.gain(), "spr": made.gain()}, None)
+    return PlanSummary(made.noise, lines, {"iid": made.gain(), "spr": made.gain()}, None)
 
 
 def marginals_report_inputs(

@@ -1,0 +1,58 @@
+"""Results as files: the estimates as CSV, and writing them whole or not at all."""
+
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from inid.report import Estimate
+
+__all__ = ["COLUMNS", "as_csv", "write_whole"]
+
+COLUMNS = ("statistic", "column", "groups", "estimate", "lower", "upper", "scale")
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
+_QUOTED = (",", '"', "\r", "\n")
+
+
+def as_csv(estimates: Sequence[Estimate]) -> str:
+    """The rows of the CSV file; numbers keep every digit, and one that does not exist is empty.
+
+    Spreadsheets run a cell that begins with one of = + - @ as a formula, and a column of the table may be named so: an
+    apostrophe in front makes it a text.
+
+    >>> print(as_csv([Estimate("mean", "=1+1", "", 0.5, 0.25, 0.75, 0.1)]).splitlines()[1])
+    mean,'=1+1,,0.5,0.25,0.75,0.1
+    """
+    rows = [",".join(COLUMNS)]
+    for row in estimates:
+        cells = asdict(row)
+        rows.append(",".join(_cell(cells[name]) for name in COLUMNS))
+    return "\n".join(rows) + "\n"
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file so that readers, and a crash, see the old one or the new one, never half of it."""
+    path = path.resolve()  # what a link points to is replaced, not the link
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        # mkstemp makes files for the owner alone; a result is as readable as any other file of this user.
+        mask = os.umask(0)
+        os.umask(mask)
+        Path(name).chmod(0o666 & ~mask)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _cell(value: str | float | None) -> str:
+    if not isinstance(value, str):
+        return "" if value is None else repr(value)
+    text = f"'{value}" if value.startswith(_FORMULA_STARTS) else value
+    # The csv module would leave a lone carriage return unquoted, which readers take for the end of a row.
+    return '"' + text.replace('"', '""') + '"' if any(mark in text for mark in _QUOTED) else text
