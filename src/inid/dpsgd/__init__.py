@@ -14,6 +14,7 @@ from inid.dpsgd.accountant import Accountant, Segment, noise_multiplier_for
 from inid.dpsgd.adaptive import Adaptive
 from inid.dpsgd.make_private import PrivateTraining, make_private
 from inid.dpsgd.optimizer import PrivateOptimizer
+from inid.dpsgd.parameter_average import ParameterAverage
 from inid.dpsgd.per_example_loss import per_example_loss
 from inid.dpsgd.poisson_loader import PoissonLoader
 from inid.dpsgd.validation import fix, validate
@@ -21,6 +22,7 @@ from inid.dpsgd.validation import fix, validate
 __all__ = [
     "Accountant",
     "Adaptive",
+    "ParameterAverage",
     "PoissonLoader",
     "PrivateOptimizer",
     "PrivateTraining",

@@ -60,6 +60,7 @@ def make_private(
     noise: Source = "torch",
     loss_reduction: Literal["mean", "sum"] = "mean",
     max_physical_batch_size: int | None = None,
+    augmentations: int = 1,
     pad_batches: bool = True,
     neighbours: Literal["zero_out", "add_remove"] | None = None,
     sample_rate: float | None = None,
@@ -101,6 +102,9 @@ def make_private(
             so use `per_example_loss` there, or a sum.
         max_physical_batch_size: How many rows the model sees at a time, exactly: smaller draws are padded, larger ones
             come in several. By default about two standard deviations above the mean draw.
+        augmentations: How many views of each drawn example a step sees, one row after another: the dataset is asked
+            that many times for it, and a loop that changes rows at random makes them differ too. Their gradients are
+            averaged and clipped once, so that an example counts as it does alone.
         pad_batches: False lets the size of physical batches follow the draw. Only summed losses may be used then, and
             since kernels round by size, one example can move another's gradient: see docs/dpsgd.md.
         neighbours: "zero_out" (an example becomes nothing; the number of examples is public) or "add_remove" (it is
@@ -170,6 +174,9 @@ def make_private(
     loader = PoissonLoader(
         data_loader,
         max_physical_batch_size=max_physical_batch_size,
+        augmentations=arguments.integer(
+            "augmentations", augmentations, least=1, cure="pass how many views of each example to average"
+        ),
         padded=pad_batches,
         sample_rate=None if sample_rate is None else _rate(sample_rate),
         steps=None if steps is None else arguments.integer("steps", steps, least=1, cure="pass the number of steps"),
@@ -193,7 +200,19 @@ def make_private(
     seen = None if indices is None else hashlib.sha256(repr([int(at) for at in indices]).encode()).hexdigest()
     sampled = (len(loader.dataset), loader.sample_rate, seen)
     processes.agree(
-        (sampled, multiplier, shared, whole, clipping, allocation, mechanism, noise, loss_reduction, adaptive)
+        (
+            sampled,
+            multiplier,
+            shared,
+            whole,
+            clipping,
+            allocation,
+            mechanism,
+            noise,
+            loss_reduction,
+            adaptive,
+            augmentations,
+        )
     )
     processes.align(module)
     private = PrivateOptimizer(

@@ -11,7 +11,6 @@ forward, over one physical batch: a second backward, or two forwards under one, 
 from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, cast
 
@@ -22,8 +21,9 @@ from torch.nn.utils import skip_init
 from torch.utils import _pytree as pytree
 
 from inid.dpsgd.call_plan import Call, CallPlan, MadeUp, SameForAllError, Trace, found_out, output_leaves
-from inid.dpsgd.clipped_sums import GroupRows, Rule, Sums
+from inid.dpsgd.clipped_sums import Rule, Sums
 from inid.dpsgd.fixed_randomness import no_randomness
+from inid.dpsgd.forward_pass import CallsChanged, ForwardPass
 from inid.dpsgd.fused_layers import fused_rows, stored
 from inid.dpsgd.fused_positions import put_together
 from inid.dpsgd.gradient_rows import Dense, Rows
@@ -53,24 +53,6 @@ _RUN_AGAIN = (
 )
 
 Places = dict[nn.Parameter, tuple[int, int]]  # the group of a parameter, and where in the group it stands
-
-
-@dataclass(eq=False)
-class _Pass:
-    """One forward of the model and the backward that belongs to it."""
-
-    rows: int  # of the physical batch, padding included
-    plan: CallPlan
-    calls: int = 0  # how many of the plan's have been made
-    waiting: dict[int, int] = field(default_factory=dict)
-    gathered: dict[int, GroupRows] = field(default_factory=dict)
-    done: set[int] = field(default_factory=set)
-    begun: bool = False
-    ended: bool = False
-
-
-class _CallsChanged(BaseException):  # not an `Exception`, which a model might catch
-    """The model calls other layers than planned."""
 
 
 class PerExampleGradients:
@@ -103,8 +85,8 @@ class PerExampleGradients:
         self._module = module
         self._plans: dict[object, CallPlan] = {}
         self._tied: dict[nn.Parameter, Unit] | None = None  # weights used by functional.linear, once it was seen
-        self._forward: _Pass | None = None  # under way
-        self._latest: _Pass | None = None
+        self._forward: ForwardPass | None = None  # under way
+        self._latest: ForwardPass | None = None
         self._trace: Trace | None = None  # a run on made-up examples is under way
         self._inside = False  # a layer that is run example by example is under way
         units = units_of(module)
@@ -128,15 +110,23 @@ class PerExampleGradients:
             if signature not in self._plans:
                 self._plans[signature] = self._planned(forward, made_up, args, kwargs)
             try:
-                return self._run_pass(forward, args, kwargs, _Pass(rows, self._plans[signature]))
-            except _CallsChanged:
+                return self._run_pass(
+                    forward, args, kwargs, ForwardPass(rows, self._views(rows), self._plans[signature])
+                )
+            except CallsChanged:
                 del self._plans[signature]  # to be found out anew
         raise GuaranteeError(
             "the private module calls its layers in an order that changes from one forward to the next: let the calls "
             "depend neither on the examples nor on chance (layer drop)."
         )
 
-    def _run_pass(self, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], turn: _Pass) -> Any:
+    def _views(self, rows: int) -> int:
+        # Other numbers of rows are not of the loader, and a backward over them is refused.
+        return self._drawn.views if rows % self._drawn.views == 0 else 1
+
+    def _run_pass(
+        self, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], turn: ForwardPass
+    ) -> Any:
         before = versions(self._module)
         self._forward, self._latest, self._drawn.seen = turn, turn, True
         try:
@@ -145,7 +135,7 @@ class PerExampleGradients:
         finally:
             self._forward = None
         if turn.calls != len(turn.plan.calls):
-            raise _CallsChanged
+            raise CallsChanged
         if versions(self._module) != before:
             raise GuaranteeError(
                 "the forward of the private module changed one of its buffers or parameters, which would carry facts "
@@ -188,7 +178,7 @@ class PerExampleGradients:
         return self._run_planned(turn, call, forward, args, kwargs, again=again)
 
     def _planned_call(
-        self, turn: _Pass, unit: Unit, args: tuple[Any, ...], kwargs: dict[str, Any], *, again: bool
+        self, turn: ForwardPass, unit: Unit, args: tuple[Any, ...], kwargs: dict[str, Any], *, again: bool
     ) -> Call:
         leaves = pytree.tree_leaves((args, kwargs))
         candidates = turn.plan.calls if again else turn.plan.calls[turn.calls : turn.calls + 1]
@@ -198,11 +188,11 @@ class PerExampleGradients:
                 return call
         if again:
             raise GuaranteeError(_RUN_AGAIN)
-        raise _CallsChanged
+        raise CallsChanged
 
     def _run_planned(
         self,
-        turn: _Pass,
+        turn: ForwardPass,
         call: Call,
         forward: Callable[..., Any],
         args: tuple[Any, ...],
@@ -220,7 +210,8 @@ class PerExampleGradients:
                     unit.parameters,
                     args,
                     kwargs,
-                    examples=turn.rows,
+                    examples=turn.examples,
+                    views=turn.views,
                     split=[bool(own) for own in call.entries],
                     joined=call.joined,
                     collect=partial(self._collect_leaf, unit, turn, again),
@@ -320,17 +311,17 @@ class PerExampleGradients:
             self._tied[parameter] = Unit(name, layer, linear_weight, {"weight": parameter})
         return self._run_layer(self._tied[parameter], lambda x: functional.linear(x, weight, bias), (inputs,), {})
 
-    def _collect_rows(self, unit: Unit, turn: _Pass, again: bool, kept: Tensor, gradients: Tensor) -> None:
+    def _collect_rows(self, unit: Unit, turn: ForwardPass, again: bool, kept: Tensor, gradients: Tensor) -> None:
         self._enter(turn, again=again)
         (inputs,) = cast("Any", kept.grad_fn).saved_tensors
         with torch.no_grad(), torch.autocast(gradients.device.type, enabled=False):
             # Under autocast a layer may have met its input in another precision than it was given in.
             if inputs.dtype != gradients.dtype and inputs.is_floating_point():
                 inputs = inputs.to(gradients.dtype)
-            inputs, gradients = apart(unit.layer, turn.rows, inputs, gradients.detach())
-            rows = self._fused(unit, inputs, gradients) if len(inputs) == turn.rows else None
+            inputs, gradients = apart(unit.layer, turn.examples, inputs, gradients.detach())
+            rows = self._fused(unit, inputs, gradients) if len(inputs) == turn.examples else None
             if rows is None:
-                rows = rows_of(unit.layer, cast("Formula", unit.formula), inputs, gradients, turn.rows)
+                rows = rows_of(unit.layer, cast("Formula", unit.formula), inputs, gradients, turn.examples)
             for name, parameter in unit.parameters.items():
                 self._collect(turn, parameter, rows[name])
 
@@ -346,14 +337,14 @@ class PerExampleGradients:
         )
         return fused_rows(unit.layer, inputs, gradients, kept=rule.total is not None or not alone, tied=tied)
 
-    def _collect_leaf(self, unit: Unit, turn: _Pass, again: bool, name: str, leaf: Tensor) -> None:
+    def _collect_leaf(self, unit: Unit, turn: ForwardPass, again: bool, name: str, leaf: Tensor) -> None:
         self._enter(turn, again=again)
         gradients = cast("Tensor", leaf.grad)
         leaf.grad = None
         with torch.no_grad():
             self._collect(turn, unit.parameters[name], Dense(gradients.detach().flatten(1)))
 
-    def _enter(self, turn: _Pass, *, again: bool) -> None:
+    def _enter(self, turn: ForwardPass, *, again: bool) -> None:
         """Check, at the first gradient of a backward, that it is the one backward of the latest forward."""
         if again:
             raise GuaranteeError(_RUN_AGAIN)
@@ -369,10 +360,10 @@ class PerExampleGradients:
             )
         if not turn.begun:
             turn.begun = True
-            self.sums.begin(turn.rows, self._drawn.admit(turn.rows, begun=self.sums.begun))
+            self.sums.begin(turn.examples, self._drawn.admit(turn.rows, begun=self.sums.begun))
             torch.autograd.Variable._execution_engine.queue_callback(partial(self._finish, turn))  # noqa: SLF001 - what torch's own data parallel does
 
-    def _collect(self, turn: _Pass, parameter: nn.Parameter, rows: Rows) -> None:
+    def _collect(self, turn: ForwardPass, parameter: nn.Parameter, rows: Rows) -> None:
         at, place = self._places[parameter]
         if at in turn.done:
             raise GuaranteeError("a gradient came after its group had been clipped: call backward after the forward.")
@@ -383,18 +374,15 @@ class PerExampleGradients:
         turn.waiting[at] -= 1
         if turn.waiting[at] == 0 and self.rule.total is None:
             turn.done.add(at)
-            self.sums.add_group(at, turn.gathered.pop(at), self._scale(turn), self.rule)
+            self.sums.add_group(at, turn.gathered.pop(at), turn.scale(mean=self._mean), self.rule)
 
-    def _finish(self, turn: _Pass) -> None:
+    def _finish(self, turn: ForwardPass) -> None:
         turn.ended = True
         with torch.no_grad():
             if self.rule.total is not None:
-                self.sums.add_all(turn.gathered, self._scale(turn), self.rule)
+                self.sums.add_all(turn.gathered, turn.scale(mean=self._mean), self.rule)
             else:
                 for at, group in turn.gathered.items():  # some of their layers took no part in the loss
-                    self.sums.add_group(at, group, self._scale(turn), self.rule)
-            self.sums.count(self._scale(turn), self.rule)
+                    self.sums.add_group(at, group, turn.scale(mean=self._mean), self.rule)
+            self.sums.count(turn.scale(mean=self._mean), self.rule)
         turn.gathered.clear()
-
-    def _scale(self, turn: _Pass) -> float:
-        return float(turn.rows) if self._mean else 1.0

@@ -63,10 +63,10 @@ def watched(output: Any, drawn: Drawn) -> Any:
         output: What the model returned.
         drawn: What the loader handed out.
     """
-    if not 0 < drawn.examples < drawn.rows or drawn.watched >= _WATCHED:
+    first = drawn.examples * drawn.views
+    if not 0 < first < drawn.rows or drawn.watched >= _WATCHED:
         return output
     drawn.watched += 1
-    first = drawn.examples
 
     def check(gradient: Tensor) -> None:
         if bool(gradient[0].any()) and not bool(gradient[first:].any()):

@@ -9,7 +9,7 @@ gradients are zeroed and which count nowhere; a draw that does not fit takes fur
 import math
 import warnings
 from collections import deque
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -31,6 +31,7 @@ from torch.utils.data import (
 )
 
 from inid.arguments import shown
+from inid.dpsgd.collating import PaddedCollate
 from inid.errors import ArgumentError, GuaranteeError
 from inid.noise import current_source
 
@@ -44,7 +45,8 @@ class Drawn:
     Attributes:
         batch: The number of the batch that is out, from 1; 0 before the first.
         rows: How many rows the latest physical batch has, padding included.
-        examples: How many of them are drawn examples; the rest, at the end, is padding.
+        views: How many rows in a row are views of one example (augmentations).
+        examples: How many drawn examples it has; the rest, at the end, is padding.
         complete: Whether the latest physical batch was the last of its step: then schedulers may step.
         fresh: Whether the latest physical batch has not been used.
         seen: Whether the model has been run since it was handed out.
@@ -66,11 +68,12 @@ class Drawn:
     stepped: int = 0
     private: bool = True
     watched: int = 0
+    views: int = 1
 
     @property
     def mask(self) -> Tensor:
-        """True for the rows of the latest physical batch that are drawn examples: for metrics, not for the loss."""
-        return torch.arange(self.rows) < self.examples
+        """True for the rows of the latest physical batch that are of drawn examples: for metrics, not for the loss."""
+        return torch.arange(self.rows) < self.examples * self.views
 
     def hand_out(self, rows: int, examples: int, *, first: bool, last: bool, again: bool) -> None:
         """Note a physical batch; `again` where the iterator that makes it has made the one before."""
@@ -136,7 +139,8 @@ class PoissonLoader:
     """Yields what a `DataLoader` would, with batches drawn by Poisson sampling from cryptographic randomness.
 
     Every physical batch has `physical_batch_size` rows: first the drawn examples, then padding (`drawn.mask` tells them
-    apart). A draw that is larger comes in several; the optimizer adds them up and steps with the last.
+    apart). A draw that is larger comes in several; the optimizer adds them up and steps with the last. With several
+    augmentations the dataset is asked that many times for each example, and the answers follow one another.
 
     Attributes:
         dataset: The examples.
@@ -159,6 +163,7 @@ class PoissonLoader:
         loader: "DataLoader[Any]",
         *,
         max_physical_batch_size: int | None = None,
+        augmentations: int = 1,
         padded: bool = True,
         sample_rate: float | None = None,
         steps: int | None = None,
@@ -176,12 +181,24 @@ class PoissonLoader:
         self.sample_rate = batch_size * world / size if sample_rate is None else sample_rate
         self.steps = max(1, round(1 / self.sample_rate)) if steps is None else steps
         self.expected_batch_size = float(batch_size * world)
-        self.drawn = Drawn()
+        self.drawn = Drawn(views=augmentations)
+        if augmentations > 1 and loader.collate_fn is not default_collate:
+            raise ArgumentError(
+                "augmentations go with torch's own collate_fn: another may bring the views of an example into another "
+                "order, and each would then be clipped with those of others. Make the views in the dataset, or change "
+                "the rows in the training loop, and leave collate_fn out."
+            )
         self._own = np.arange(rank, size, world)
         self._mean, self._deviation = batch_size, math.sqrt(batch_size * (1 - self.sample_rate))
         # With a public number of examples no draw is larger than the whole; it is secret where the rate was stated.
         most = math.inf if sample_rate is not None else -(-size // world)
-        self.physical_batch_size = max_physical_batch_size or _default_size(self._mean + 2 * self._deviation, most)
+        default = augmentations * _default_size(self._mean + 2 * self._deviation, most)
+        self.physical_batch_size = max_physical_batch_size or default
+        if self.physical_batch_size % augmentations:
+            raise ArgumentError(
+                f"max_physical_batch_size must be a multiple of augmentations={augmentations}, got "
+                f"{self.physical_batch_size}: pass how many rows fit into memory, all views of an example among them."
+            )
         self._padded, self._loader = padded, loader
         self._shapes: list[tuple[int, ...]] | None = None
 
@@ -190,7 +207,7 @@ class PoissonLoader:
         """About how much of what the model computes is padding (by a normal approximation): what the padding costs."""
         if not self._padded:
             return 0.0
-        size, batches, further = self.physical_batch_size, 1.0, 1.0
+        size, batches, further = self.physical_batch_size // self.drawn.views, 1.0, 1.0
         at = 1
         while further > 1e-9:
             further = _tail(size * at + 0.5 - self._mean, self._deviation)
@@ -234,7 +251,9 @@ class PoissonLoader:
             self.dataset,
             batch_sampler=_Lists(self._parts(marks), self.steps),
             num_workers=loader.num_workers,
-            collate_fn=_Collate(loader.collate_fn, self.dataset, self.physical_batch_size if self._padded else 1),
+            collate_fn=PaddedCollate(
+                loader.collate_fn, self.dataset, self.physical_batch_size if self._padded else self.drawn.views
+            ),
             pin_memory=loader.pin_memory,
             timeout=loader.timeout,
             worker_init_fn=loader.worker_init_fn,
@@ -243,16 +262,17 @@ class PoissonLoader:
         )
 
     def _parts(self, marks: "deque[tuple[int, int, bool, bool]]") -> Iterator[tuple[NDArray[np.int64], int]]:
-        """The examples of each physical batch, and how many rows it has."""
-        size = self.physical_batch_size
+        """The examples of each physical batch, each as often as it has views, and how many rows it has."""
+        views = self.drawn.views
+        size = self.physical_batch_size // views
         for _ in range(self.steps):
             chosen = self._own[_bernoulli(self._own.size, self.sample_rate)]
             cuts = range(0, max(chosen.size, 1), size)
             for start in cuts:
                 part = chosen[start : start + size]
-                rows = size if self._padded else max(part.size, 1)
+                rows = views * (size if self._padded else max(part.size, 1))
                 marks.append((rows, part.size, start == 0, start == cuts[-1]))
-                yield part, rows
+                yield np.repeat(part, views), rows
 
     def _warn_of_lengths(self, batch: object) -> None:
         shapes = [tuple(leaf.shape[1:]) for leaf in _tensors(batch)]
@@ -332,64 +352,6 @@ class _Lists:
 
     def __len__(self) -> int:
         return self._length
-
-
-class _Collate:
-    """A collate function, and padding behind what it makes: copies of its first row.
-
-    Padding comes after collating: a collate function may bring the examples into another order (by length, say), and
-    copies among them would count as examples. Where rows lie is seen from what it makes of two and of three copies of
-    the dataset's first example. An empty draw is that example, all of it padding.
-    """
-
-    def __init__(self, collate: Any, dataset: Any, rows: int) -> None:
-        self._collate, self._dataset, self._rows = collate, dataset, rows
-        self._forms: list[Any] = []
-
-    def __call__(self, samples: list[Any]) -> Any:
-        samples = samples or [self._dataset[0]]
-        missing = self._rows - len(samples)
-        batch = self._collate(samples)
-        if missing <= 0:
-            return batch
-        if not self._forms:
-            self._forms = [self._collate([self._dataset[0] for _ in range(number)]) for number in (2, 3)]
-        two, three = self._forms
-        return _padded(batch, two, three, missing)
-
-
-def _padded(batch: Any, two: Any, three: Any, missing: int) -> Any:
-    """A batch with copies of its first row behind it.
-
-    Args:
-        batch: What a collate function made.
-        two: What it makes of two examples.
-        three: What it makes of three.
-        missing: How many rows to add.
-    """
-    if isinstance(batch, Tensor):
-        for dimension, (size, larger) in enumerate(zip(two.shape, three.shape, strict=True)):
-            own = larger - size  # entries per example
-            if own > 0 and size == 2 * own:
-                return torch.cat([batch, *[batch.narrow(dimension, 0, own)] * missing], dimension)
-        return batch
-    if isinstance(batch, MutableMapping):  # also Hugging Face's, which are no dictionaries
-        for key in list(batch):
-            batch[key] = _padded(batch[key], two[key], three[key], missing)
-        return batch
-    if isinstance(batch, (list, tuple)):
-        if len(three) == len(two) + 1:  # one entry per example
-            return [*batch, *[batch[0]] * missing]
-        made = [_padded(*each, missing) for each in zip(batch, two, three, strict=True)]
-        return type(batch)(*made) if hasattr(batch, "_fields") else type(batch)(made)
-    if isinstance(batch, np.ndarray):
-        return _padded(torch.from_numpy(batch), two, three, missing).numpy()
-    if batch is None or isinstance(batch, (str, bytes, int, float)):
-        return batch
-    raise ArgumentError(
-        f"the collate_fn of the data_loader makes a {type(batch).__name__}, which cannot be padded to the public size "
-        "of physical batches: return tensors, in tuples, lists or dictionaries."
-    )
 
 
 def _bernoulli(size: int, rate: float) -> NDArray[np.bool_]:

@@ -32,6 +32,7 @@ def run_with_own_parameters(
     kwargs: dict[str, Any],
     *,
     examples: int,
+    views: int,
     split: Sequence[bool],
     joined: Sequence[int | None],
     collect: Callable[[str, Tensor], None],
@@ -45,6 +46,7 @@ def run_with_own_parameters(
         args: What it is called with.
         kwargs: The same by name.
         examples: How many examples there are.
+        views: How many views there are of each example, one after another.
         split: For every leaf of the arguments, whether it is divided among the examples by its first dimension, each
             getting an equal block of it; the others are the same for all.
         joined: For every leaf of the output, the dimension along which the examples' blocks lie; or None where it is
@@ -63,7 +65,11 @@ def run_with_own_parameters(
         under = {f"layer.{name}": leaf for name, leaf in own.items()}
         made, shape = pytree.tree_flatten(functional_call(bare, under, own_args, own_kwargs))
         shapes.append(shape)
-        return tuple(made)
+        # What is the same for all views has one entry, and is due once for each.
+        return tuple(
+            v if d is None or v.shape[d] >= views else v.expand(views, *v.shape[1:])
+            for v, d in zip(made, joined, strict=True)
+        )
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about ways in which torch is slower than it could be
