@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from inid.tables.marginals.allocation import least_maximum, least_sum
-from inid.tables.marginals.workload import workload_of
+from inid.tables.marginals.workload import of_number, workload_of
 
 WORKLOADS = {
     "two histograms": ([2, 3], [(0,), (1,)]),
@@ -73,7 +73,7 @@ def test_counts_and_sums_of_a_filled_column_are_those_of_a_semidefinite_program(
     everybody = [np.concatenate([unit, value * unit]) for unit in np.eye(kinds) for value in (-reach, reach)]
     matrix = cp.Variable((2 * kinds,) * 2, PSD=True)
     best = solved(cp.matrix_frac(np.concatenate(rows).T, matrix), matrix, everybody)
-    work = workload_of(sizes, tables, channels=channels, reach=(1.0, reach))
+    work = workload_of(sizes, tables, channels=channels, contributions=[of_number(1, reach)])
     assert abs(least_sum(work, np.ones(len(tables))).value / best - 1) < 1e-5
 
 

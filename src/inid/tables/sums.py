@@ -14,7 +14,7 @@ from inid.tables.facts import Bins, Categories, Key, Person
 from inid.tables.items import Item
 from inid.tables.statistics import Layout
 
-__all__ = ["Integers", "QueryNames", "Sums", "cell_names", "first_rows"]
+__all__ = ["Integers", "QueryNames", "SumTerms", "Sums", "cell_names", "first_rows"]
 
 Integers = NDArray[np.int64]
 
@@ -58,15 +58,15 @@ class Sums:
         """
         return _arranged(source.run(self._build), self.layout.items, self.by, self._columns(source).shifts)
 
-    def _columns(self, source: Engine) -> "_Columns":
-        return _Columns(QueryNames(self.layout, self.by, self.unit, source), self.layout, self.fill, source)
+    def _columns(self, source: Engine) -> "SumTerms":
+        return SumTerms(QueryNames(self.layout, self.by, self.unit, source), self.layout, self.fill, source)
 
     @property
     def _build(self) -> Build:
         return lambda source: _query(source, self._columns(source), self.by, self.unit)
 
 
-def _query(source: Engine, columns: "_Columns", by: Mapping[str, Sequence[Key]], unit: Person | None) -> Any:
+def _query(source: Engine, columns: "SumTerms", by: Mapping[str, Sequence[Key]], unit: Person | None) -> Any:
     """The keys of each group, its number of rows, and its sums before their shifts."""
     nw, names = optional("narwhals"), columns.names
     frame = source.columns(names.wanted).with_columns(one=nw.lit(1, dtype=nw.Int64))
@@ -133,7 +133,7 @@ def _role(keys: Sequence[Key]) -> Role:
     return "str" if isinstance(keys[0], str) else "bool" if isinstance(keys[0], bool) else "int"
 
 
-class _Columns:
+class SumTerms:
     """What each row adds to each released sum, as expressions.
 
     Attributes:

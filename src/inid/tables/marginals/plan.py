@@ -210,7 +210,8 @@ def _gaussian(question: MarginalsQuestion, budget: Budget, objective: Objective,
     mu = float((noise.sensitivity.limits[moved] / question.scales(noise)[moved]).max())
     reach = question.unit_rows * math.sqrt(2.0 if question.neighbours == "replace" else 1.0)
     equal = np.full(len(work.tables), math.sqrt(len(work.tables)) * reach / mu)
-    spent = np.divide(work.norms, s, out=np.zeros_like(s), where=s > 0)
+    lengths = work.spreads * np.square(work.reach)[work.blocks[:, 0]]
+    spent = np.divide(lengths, s, out=np.zeros_like(s), where=s > 0)
     spent /= spent.sum() * np.bincount(work.block_of, minlength=len(s))
     shares = np.bincount(work.table_of, spent[work.block_of], minlength=len(work.tables)).astype(np.float64)
     return _described(question, noise, objective, tolerance, equal, shares)

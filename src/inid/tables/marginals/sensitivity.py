@@ -4,21 +4,19 @@ Block B gets the share pi_B of the budget, in proportion to what it spends, and 
 r_k >= sqrt(q_k / u_B), where the *spending rate* u_B is pi_B over the squared length by which somebody moves the block.
 A difference with squared lengths l_B (in units of q_k) has sum_k z_k^2 / r_k^2 <= sum_B l_B max_k (q_k / r_k^2), so the
 ellipsoid holds it when that sum is at most 1. What has to be shown is thus a statement about the rates
-w_B = max_k q_k / r_k^2 alone, for the squared lengths of each relation:
+w_B = max_k q_k / r_k^2 alone, for the squared lengths of each relation, which `spending` states.
 
-* add_remove and zero_out (M2): l_B = rho_B c_B^2, one vector, whoever the person is;
-* replace, where no row can vanish (M7, M8): two people who differ in the attributes D have counts with
-  l_B = 2 rho_B (1 - g_BD), g_BD = prod over B and D of -1/(n_i - 1), and sums of a column bounded by c with
-  sum_B w_B l_B = 2 c^2 (sum_B rho_B w_B + |sum_B rho_B g_BD w_B|) at most, D empty included (only the number changes);
-* replace, where a row can vanish (a filter, dropped keys, a person): both of the above.
+Released numbers are whole numbers as floats. Beyond 2^53 floats round, so that two of them can be further apart than
+the whole numbers are, by the *slack* e_k at most. A difference then has length at most sqrt(sum z^2 / r^2) + E,
+E^2 = sum e_k^2 / r_k^2 (the triangle inequality), and the sum above must be at most (1 - E)^2.
 
 Every sum is taken in floats that are rounded up at each step and added as whole numbers of 2^-80: the result is never
 below the truth. The radii are rounded up last of all, so that nothing depends on the rounding before.
 """
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +24,7 @@ from numpy.typing import NDArray
 from inid.errors import GuaranteeError
 from inid.sets import Sensitivity
 from inid.tables.marginals.basis import Floats, Whole, square_norms
+from inid.tables.marginals.spending import alone, spending
 from inid.tables.marginals.workload import Places, Workload
 
 __all__ = ["Residuals", "residuals"]
@@ -33,7 +32,7 @@ __all__ = ["Residuals", "residuals"]
 _UP = 1 + 2.0**-48  # more than the rounding of the few operations before it
 _SHAVE = 1 - 2.0**-40
 _BITS = 80
-_MOST_SUBSETS = 1 << 16  # sets D of attributes that are looked at one by one
+_MOST_OF_A_ROW = 0.75
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +48,8 @@ class Residuals:
         vanishing: Whether a row can vanish from the query under "replace".
         rows: The most rows of one person. `radii` are for one row: a difference of m rows is a sum of m differences of
             one row, and so lies in the ellipsoid m times as large.
+        slack: How much further apart the floats of two whole numbers can be than these are, one entry per radius; None
+            where floats hold all of them.
     """
 
     workload: Workload
@@ -58,6 +59,7 @@ class Residuals:
     neighbours: str
     vanishing: bool
     rows: int = 1
+    slack: Floats | None = None
 
     @cached_property
     def orders(self) -> list[NDArray[np.intp]]:
@@ -111,12 +113,21 @@ class Residuals:
         Raises:
             GuaranteeError: It does not.
         """
-        spending = _spending(self.workload, self._rates(), self.neighbours, vanishing=self.vanishing)
-        most = max(_sum_up(terms) for terms in spending)
-        if not most <= 1 << _BITS:
+        found = spending(self.workload, self._rates(), self.neighbours, vanishing=self.vanishing)
+        most = max(_sum_up(terms) for terms in found)
+        room = 1.0 if self.slack is None else max(1 - self.rounding, 0.0) ** 2 * (2 - _UP)
+        if not most <= int(room * 2.0**_BITS):
             raise GuaranteeError(
-                f"one person can leave the ellipsoid of the residuals: {most / 2**_BITS!r} of it, at most 1 is allowed."
+                f"one person can leave the ellipsoid of the residuals: {most / 2**_BITS!r} of it, at most {room!r} is "
+                "allowed."
             )
+
+    @property
+    def rounding(self) -> float:
+        """E, rounded up: how far the rounding of whole numbers to floats can move a difference inside the ellipsoid."""
+        if self.slack is None:
+            return 0.0
+        return math.sqrt(float((self.counts * np.square(self.slack / (self.radii * self.rows))).sum())) * _UP
 
     def _rates(self) -> Floats:
         """w_B = max_k q_k / r_k^2 of every block, rounded up; 0 where the block is not released."""
@@ -132,7 +143,15 @@ class Residuals:
         return rates
 
 
-def residuals(workload: Workload, s: Floats, *, neighbours: str, vanishing: bool = False, rows: int = 1) -> Residuals:
+def residuals(
+    workload: Workload,
+    s: Floats,
+    *,
+    neighbours: str,
+    vanishing: bool = False,
+    rows: int = 1,
+    slack: Floats | None = None,
+) -> Residuals:
     """The residuals of a workload under shares in proportion to rho_B / s_B, as a proved ellipsoid.
 
     Args:
@@ -141,6 +160,7 @@ def residuals(workload: Workload, s: Floats, *, neighbours: str, vanishing: bool
         neighbours: "add_remove", "zero_out" or "replace".
         vanishing: Whether a row can vanish from the query under "replace": a filter, dropped keys, a person.
         rows: The most rows of one person.
+        slack: How much further apart floats of whole numbers in each block can be than these; None for not at all.
 
     >>> import numpy as np
     >>> from inid.tables.marginals.allocation import least_sum
@@ -154,65 +174,29 @@ def residuals(workload: Workload, s: Floats, *, neighbours: str, vanishing: bool
     blocks = np.flatnonzero(~public)
     # Whoever is replaced leaves the total of the counts as it is, so that it spends nothing there ...
     rates = np.where(total & (neighbours == "replace"), 0.0, 1 / s)
-    rates = rates / max(float(terms.sum()) for terms in _spending(workload, rates, neighbours, vanishing=vanishing))
-    if neighbours == "replace" and vanishing:  # ... and may take what a vanishing row leaves
-        rates = np.where(total, 1.0 - float((workload.norms * rates).sum()), rates)
+    rates = rates / max(float(terms.sum()) for terms in spending(workload, rates, neighbours, vanishing=vanishing))
+    if neighbours == "replace" and vanishing:  # ... and may take what a vanishing row leaves: half of it or more for
+        spent = float(alone(workload, rates).sum())  # counts alone, and a quarter is kept for it in any case
+        rates = rates * min(1.0, _MOST_OF_A_ROW / spent) if spent > 0 else rates
+        rates = np.where(total, 1.0 - min(spent, _MOST_OF_A_ROW), rates)
     rates = rates * _SHAVE
-    radii, counts = [], []
+    radii, counts, apart = [], [], []
     for block in blocks.tolist():
         squares, times, _ = _norms(workload, block)
         radii.append(np.sqrt(np.array([_float_up(q) for q in squares]) / rates[block]) * _UP)
         counts.append(times)
-    made = Residuals(workload, blocks, np.concatenate(radii), np.concatenate(counts), neighbours, vanishing, rows)
+        apart.append(np.full(len(squares), 0.0 if slack is None else float(slack[block])))
+    lengths, times = np.concatenate(radii), np.concatenate(counts)
+    made = Residuals(workload, blocks, lengths, times, neighbours, vanishing, rows)
+    if slack is not None and any(part.any() for part in apart):
+        made = replace(made, slack=np.concatenate(apart))
+        made = replace(made, radii=lengths / (1 - made.rounding) * _UP)  # a longer radius leaves less of the slack
     made.prove()
     return made
 
 
-def _spending(work: Workload, rates: Floats, neighbours: str, *, vanishing: bool) -> list[Floats]:
-    """Vectors of terms, rounded up: each sums to what a kind of neighbours spends, and the largest sum counts."""
-    alone = work.norms * rates * _UP
-    if neighbours != "replace":
-        return [alone]
-    found = [alone] if vanishing else []
-    counts = work.blocks[:, 0] == 0
-    twice = 2 * work.norms * rates * _UP
-    for signs in _signs(work):
-        if signs is None:  # 1 - g is at most n / (n - 1) for the smallest n, and |g| at most 1
-            found.append(twice * np.where(counts, _largest(work), 2.0) * _UP)
-            continue
-        terms = np.where(counts, twice * (1 - signs) * _UP, twice)
-        for channel in range(1, work.reach.size):
-            own = (twice * signs)[work.blocks[:, 0] == channel]
-            # A sum of signed numbers: its rounding is relative to their sizes.
-            terms = np.append(terms, abs(float(own.sum())) * _UP + 2.0**-48 * float(np.abs(own).sum()))
-        found.append(terms)
-    return found
-
-
 def _norms(workload: Workload, block: int) -> tuple[tuple[int, ...], Whole, NDArray[np.intp]]:
     return square_norms(tuple(workload.sizes[i] for i in workload.attributes(block)))
-
-
-def _signs(workload: Workload) -> list[Floats | None]:
-    """g_BD of every block, for each set D of attributes that a pair of people can differ in; [None] where too many."""
-    used = sorted({int(i) for i in workload.blocks[:, 1:].ravel() if i >= 0})
-    if 1 << len(used) > _MOST_SUBSETS:
-        return [None]
-    sizes = np.append(np.asarray(workload.sizes, dtype=np.float64), 2.0)
-    inside = workload.blocks[:, 1:]
-    found: list[Floats | None] = []
-    for number in range(len(used) + 1):
-        for chosen in combinations(used, number):
-            hit = np.isin(inside, chosen)
-            found.append(np.where(hit, -1 / (sizes[inside] - 1), 1.0).prod(axis=1))
-    return found
-
-
-def _largest(workload: Workload) -> Floats:
-    """The largest 1 - g_BD of each block over all D: n / (n - 1) for its smallest attribute."""
-    sizes = np.append(np.asarray(workload.sizes, dtype=np.float64), np.inf)
-    least = sizes[workload.blocks[:, 1:]].min(axis=1, initial=np.inf)
-    return np.where(np.isfinite(least), 1 + 1 / (np.where(np.isfinite(least), least, 2.0) - 1), 0.0)
 
 
 def _float_up(value: int) -> float:

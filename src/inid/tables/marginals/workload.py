@@ -8,22 +8,63 @@ s_B q_k on entry k of block B:
 * every cell of table A has the variance v_A = sum_{B in A} s_B rho_B prod_{A minus B} n_i^-2 (M3).
 
 Several *channels* can share the attributes: the counts, and the sums of columns by the same tables (M8). Blocks of
-different channels are different blocks; a channel whose contribution is at most c in size has rho_B c^2.
+different channels are different blocks. What a row adds to some channels together is a `Contribution`: of a column that
+is never missing the number v, |v| <= c; of one that may be missing the pair (p - t, p v), p = 1 where it is present,
+for a public t. A statistic that is asked (a count, a mean, a sum) is made of tables of several channels, with
+independent noise, so that its variance is a weighted sum of theirs.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from inid.tables.marginals.basis import Floats
 
-__all__ = ["Workload", "workload_of"]
+__all__ = ["Contribution", "Parts", "Workload", "of_missing", "of_number", "workload_of"]
 
 Places = NDArray[np.intp]
+
+
+class Contribution(NamedTuple):
+    """What one row adds to some channels at once.
+
+    Attributes:
+        channels: The channels.
+        states: What it adds to them at the corners: everything that a row can add lies in their convex hull.
+    """
+
+    channels: tuple[int, ...]
+    states: tuple[tuple[float, ...], ...]
+
+
+def of_number(channel: int, reach: float) -> Contribution:
+    """A number of at most this size that every row has."""
+    return Contribution((channel,), ((reach,), (-reach,)))
+
+
+def of_missing(channel: int, reach: float, offset: float) -> Contribution:
+    """A number of at most this size that may be missing: p - t in the first of two channels, p v in the second."""
+    here, gone = 1 - offset, -offset
+    return Contribution((channel, channel + 1), ((here, reach), (here, -reach), (gone, 0.0)))
+
+
+class Parts(NamedTuple):
+    """Which tables each statistic is made of, one entry per pair.
+
+    Attributes:
+        statistic: The number of the statistic.
+        table: The number of the table.
+        square: What the table's variance counts in the statistic's.
+    """
+
+    statistic: Places
+    table: Places
+    square: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +75,8 @@ class Workload:
         sizes: How many values each attribute has.
         tables: Each asked table: its channel, then the numbers of its attributes, padded with -1.
         blocks: Each block, likewise.
-        reach: c of each channel.
+        contributions: What one row adds.
+        parts: What the statistics that are asked are made of.
         table_of: Of each pair (table, block inside it), the table's number.
         block_of: Of each such pair, the block's number.
         outside: Of each such pair, the product of the sizes of the attributes outside the block.
@@ -43,7 +85,8 @@ class Workload:
     sizes: tuple[int, ...]
     tables: Places
     blocks: Places
-    reach: Floats
+    contributions: tuple[Contribution, ...]
+    parts: Parts
     table_of: Places
     block_of: Places
     outside: Floats
@@ -59,10 +102,19 @@ class Workload:
         return self._product(self.blocks, np.asarray(self.sizes, dtype=np.float64) - 1)
 
     @cached_property
-    def norms(self) -> Floats:
-        """rho_B c^2: how far one person moves each block, squared (M2)."""
-        sizes = np.asarray(self.sizes, dtype=np.float64)
-        return self._product(self.blocks, 1 - 1 / sizes) * np.square(self.reach[self.blocks[:, 0]])
+    def statistic_cells(self) -> Floats:
+        """How many cells each statistic has."""
+        found = np.ones(int(self.parts.statistic.max(initial=-1)) + 1)
+        found[self.parts.statistic] = self.cells[self.parts.table]
+        return found
+
+    @cached_property
+    def reach(self) -> Floats:
+        """The largest size of what a row adds to each channel."""
+        found = np.zeros(1 + max(channel for made in self.contributions for channel in made.channels))
+        for made in self.contributions:
+            found[list(made.channels)] = np.abs(made.states).max(axis=0)
+        return found
 
     @cached_property
     def spreads(self) -> Floats:
@@ -74,14 +126,25 @@ class Workload:
         return tuple(int(i) for i in self.blocks[block, 1:] if i >= 0)
 
     def costs(self, weights: Floats) -> Floats:
-        """V_B, what a unit of s_B adds to the sum over all cells of weights_A times their variance (M4)."""
-        per_block = np.bincount(self.block_of, weights[self.table_of] / self.outside, minlength=len(self.blocks))
+        """V_B, what a unit of s_B adds to the sum over statistics and cells of their weights times variances (M4)."""
+        statistic, table, square = self.parts
+        per_table = np.bincount(table, weights[statistic] * square, minlength=len(self.tables))
+        per_block = np.bincount(self.block_of, per_table[self.table_of] / self.outside, minlength=len(self.blocks))
         return np.asarray(self.entries * per_block)
 
-    def variances(self, s: Floats) -> Floats:
-        """v_A, the variance of a cell of each asked table (M3)."""
+    def table_variances(self, s: Floats) -> Floats:
+        """v_A, the variance of a cell of each table (M3)."""
         parts = (s * self.spreads)[self.block_of] / np.square(self.outside)
         return np.asarray(np.bincount(self.table_of, parts, minlength=len(self.tables)), dtype=np.float64)
+
+    def variances(self, s: Floats) -> Floats:
+        """The variance of a cell of each statistic that is asked."""
+        return self.gathered(self.table_variances(s))
+
+    def gathered(self, variances: Floats) -> Floats:
+        """The variance of each statistic, from those of the tables."""
+        statistic, table, square = self.parts
+        return np.asarray(np.bincount(statistic, variances[table] * square, minlength=self.statistic_cells.size))
 
     def _product(self, padded: Places, factors: Floats) -> Floats:
         extended = np.append(factors, 1.0)  # the padding -1 reads the last
@@ -93,15 +156,17 @@ def workload_of(
     tables: Sequence[Sequence[int]],
     *,
     channels: Sequence[int] | None = None,
-    reach: Sequence[float] = (1.0,),
+    contributions: Sequence[Contribution] = (),
+    parts: Parts | None = None,
 ) -> Workload:
     """The workload of some tables.
 
     Args:
         sizes: How many values each attribute has, at least 2.
-        tables: The attributes of each asked table, by number; () is the total.
-        channels: Which channel each table belongs to; all to the first when left out.
-        reach: How much one person adds to a cell at most, for each channel.
+        tables: The attributes of each table, by number; () is the total.
+        channels: Which channel each table belongs to; all to the first, the counts, when left out.
+        contributions: What one row adds to the channels after the first.
+        parts: What the asked statistics are made of; left out, each table is one.
 
     >>> w = workload_of([2, 3], [(0,), (0, 1)])
     >>> [w.attributes(b) for b in range(len(w.blocks))], w.cells.tolist()
@@ -123,7 +188,17 @@ def workload_of(
     table_of = np.concatenate([rows for _, rows, _ in pairs])
     outside = np.concatenate([out for _, _, out in pairs])
     blocks, block_of = _distinct(subsets, len(sizes))
-    return Workload(tuple(int(n) for n in sizes), asked, blocks, np.asarray(reach, float), table_of, block_of, outside)
+    every = np.arange(len(tables))
+    return Workload(
+        tuple(int(n) for n in sizes),
+        asked,
+        blocks,
+        (Contribution((0,), ((1.0,),)), *contributions),
+        parts or Parts(every, every, np.ones(len(tables))),
+        table_of,
+        block_of,
+        outside,
+    )
 
 
 def _subsets(width: int) -> list[tuple[int, ...]]:

@@ -23,7 +23,7 @@ def test_the_errors_on_adult_are_those_of_the_published_planner(ways):
     found = least_sum(work, np.ones(len(tables)))
     assert abs(np.sqrt(found.value / work.cells.sum()) - PUBLISHED[ways]) < 1e-4
     assert abs((work.cells * work.variances(found.s)).sum() / found.value - 1) < 1e-12
-    assert abs((work.norms / found.s).sum() - 1) < 1e-12
+    assert abs((work.spreads / found.s).sum() - 1) < 1e-12
 
 
 def test_the_least_maximum_levels_the_census_tables():

@@ -11,9 +11,14 @@ from inid.errors import GuaranteeError
 from inid.tables.marginals.allocation import least_maximum, least_sum
 from inid.tables.marginals.answers import exact_residuals
 from inid.tables.marginals.sensitivity import residuals
-from inid.tables.marginals.workload import workload_of
+from inid.tables.marginals.workload import of_number, workload_of
 
 RELATIONS = [("add_remove", False), ("zero_out", False), ("replace", False), ("replace", True)]
+
+
+def numbers(reach):
+    """Columns that are never missing."""
+    return [of_number(channel, c) for channel, c in enumerate(reach) if channel]
 
 
 def coordinates(made, tables):
@@ -60,7 +65,7 @@ WORKLOADS = [
 @pytest.mark.parametrize(("neighbours", "vanishing"), RELATIONS)
 @pytest.mark.parametrize(("sizes", "tables", "channels", "reach"), WORKLOADS)
 def test_nobody_leaves_the_ellipsoid_and_somebody_reaches_it(sizes, tables, channels, reach, neighbours, vanishing):
-    work = workload_of(sizes, tables, channels=channels, reach=reach)
+    work = workload_of(sizes, tables, channels=channels, contributions=numbers(reach))
     made = residuals(work, least_maximum(work, np.ones(len(tables))).s, neighbours=neighbours, vanishing=vanishing)
     most = worst(made, reach)
     assert most <= 1
@@ -81,7 +86,7 @@ def test_radii_that_are_cut_do_not_pass(neighbours, vanishing):
 
 def test_the_shortcuts_that_break_the_promise_are_caught():
     """M7 taken for sums, M7 where a row can vanish, and add_remove's radii under replace are all too small."""
-    work = workload_of([3, 2], [(0,), (0, 1)], channels=[0, 1], reach=(1.0, 5.0))
+    work = workload_of([3, 2], [(0,), (0, 1)], channels=[0, 1], contributions=numbers((1.0, 5.0)))
     s = least_sum(work, np.ones(2)).s
     alone = residuals(work, s, neighbours="add_remove")
     with pytest.raises(GuaranteeError):
@@ -95,7 +100,7 @@ def test_the_shortcuts_that_break_the_promise_are_caught():
     with pytest.raises(GuaranteeError):
         dataclasses.replace(everything, radii=radii).prove()
     # Sums treated like counts: 2 rho (1 - g) c^2 forgets that the number alone can change.
-    sums = workload_of([2], [(0,)], channels=[1], reach=(1.0, 5.0))
+    sums = workload_of([2], [(0,)], channels=[1], contributions=numbers((1.0, 5.0)))
     made = residuals(sums, least_sum(sums, np.ones(1)).s, neighbours="replace")
     assert worst(made, (1.0, 5.0)) <= 1
     shrunk = dataclasses.replace(made, radii=made.radii / np.sqrt(2))
@@ -107,7 +112,7 @@ def test_a_bound_takes_over_where_subsets_are_too_many(monkeypatch):
     work = workload_of([3, 2, 4], [(0, 1), (1, 2)])
     s = least_sum(work, np.ones(2)).s
     exact = residuals(work, s, neighbours="replace")
-    monkeypatch.setattr("inid.tables.marginals.sensitivity._MOST_SUBSETS", 1)
+    monkeypatch.setattr("inid.tables.marginals.spending._MOST_SUBSETS", 1)
     bounded = residuals(work, s, neighbours="replace")
     assert worst(bounded, (1.0,)) <= 1
     assert bounded.radii.max() >= exact.radii.max()
