@@ -17,4 +17,5 @@ if unknown:
     sys.exit(f"unknown benchmark {unknown[0]!r}: choose from {', '.join(known)}")
 for name in chosen:
     print(f"== {name}", flush=True)
+    sys.argv = [name]  # options are for a benchmark that is run by itself
     importlib.import_module(f"bench.{name}").main()

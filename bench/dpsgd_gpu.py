@@ -288,6 +288,9 @@ def main() -> None:
     )
     parser.add_argument("--profile", action="store_true", help="also what the GPU spends a per-layer step on")
     given = parser.parse_args()
+    if given.device == "cuda" and not torch.cuda.is_available():
+        print("No GPU here: nothing was measured. --device cpu --small shows that it runs.")
+        return
     peers = os.environ.get("INID_BENCH_PEERS")
     if peers:
         sys.path.insert(0, peers)
