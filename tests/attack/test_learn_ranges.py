@@ -10,7 +10,7 @@ import inid
 from inid import learn
 from inid.learn import moments, second_moments, smoothness
 from inid.learn.moments import column_costs, typical_cost
-from inid.learn.units import Units
+from inid.learn.public_units import Units
 
 BUDGETS = [inid.ApproxDP(epsilon=1.0, delta=1e-6), inid.PureDP(epsilon=1.0)]
 SIZES = [1e-100, 1e-60, 1.0, 1e60, 1e100]

@@ -20,7 +20,7 @@ from inid.learn.clipped_gradients import (
     short,
     whole_steps,
 )
-from inid.learn.units import Units
+from inid.learn.public_units import Units
 
 BUDGET = inid.ApproxDP(epsilon=1.0, delta=1e-6)
 NASTY = [np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, -0.0, 1e300]

@@ -5,7 +5,7 @@ import pytest
 
 from inid.fixed_point import fixed_columns, product_bits
 from inid.learn.second_moments import exact_moments
-from inid.learn.units import Units
+from inid.learn.public_units import Units
 
 LOWER, UPPER = np.array([-1.0, 0.0, 2.0]), np.array([1.0, 7.3, 5.0])
 

@@ -2,8 +2,8 @@
 
 Two ways to learn. `moments` releases second moments once and solves exactly on the result (`PrivateMoments`, the linear
 models, `PrivatePCA`); `coordinate_descent` releases one noisy gradient coordinate at a time
-(`PrivateLogisticRegression`, `PrivateLasso(solver="coordinate_descent")`). Start reading in `moments`, then `units` and
-`fixed_point` (why no rounding error and no malformed record can exceed the stated sensitivity).
+(`PrivateLogisticRegression`, `PrivateLasso(solver="coordinate_descent")`). Start reading in `moments`, then
+`public_units` and `fixed_point` (why no rounding error and no malformed record can exceed the stated sensitivity).
 
 Neighbours are those of the ledger or of the table, else "zero_out": one person's row becomes nothing, which adds 0 to
 every sum, and the number of rows is public. Under "add_remove" the number is secret, and released too. Bounds are

@@ -2,7 +2,8 @@
 
 import sys
 import warnings
-from typing import Any, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Literal, Self
 
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
@@ -10,9 +11,17 @@ from sklearn.utils import get_tags
 
 from inid.accounting import Ledger
 from inid.arguments import choice
+from inid.promises import Budget, PureDP
 from inid.sets import Neighbours
 
-__all__ = ["NotPrivateStepWarning", "PrivateEstimator", "RepeatedSpendingWarning", "read_relation"]
+__all__ = [
+    "NoisyEstimator",
+    "NotPrivateStepWarning",
+    "PrivateEstimator",
+    "RepeatedSpendingWarning",
+    "read_mechanism",
+    "read_relation",
+]
 
 _CALLERS = 8  # frames between a pipeline and the fit of its last step
 _RELATIONS: tuple[Neighbours, ...] = ("zero_out", "add_remove", "replace")
@@ -33,6 +42,17 @@ def read_relation(neighbours: object, ledger: Ledger | None) -> Neighbours:
         neighbours = neighbours if isinstance(neighbours, str) else "zero_out"  # what is no ledger is refused later
     word = choice("neighbours", neighbours, _RELATIONS)
     return next(one for one in _RELATIONS if one == word)
+
+
+def read_mechanism(mechanism: object, budget: Budget) -> Literal["gaussian", "laplace"]:
+    """The noise of a release of one fixed shape: by default Gaussian, unless the promise is pure.
+
+    >>> read_mechanism("auto", PureDP(1.0)), read_mechanism("gaussian", PureDP(1.0))
+    ('laplace', 'gaussian')
+    """
+    word = choice("mechanism", mechanism, ("auto", "gaussian", "laplace"))
+    pure = isinstance(budget, PureDP) if word == "auto" else word == "laplace"
+    return "laplace" if pure else "gaussian"
 
 
 class _Family:
@@ -131,3 +151,22 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         family: _Family | None = getattr(self, "_family", None)
         if family is not None and ledger is None:
             family.count(type(self).__name__)
+
+
+@dataclass(eq=False, repr=False)
+class NoisyEstimator(PrivateEstimator):
+    """An estimator that pays for its fit. Its parameters, and those of its subclasses, are dataclass fields.
+
+    Args:
+        budget: The promise; there is no default for it.
+        neighbours: "zero_out" (one person's row becomes nothing, and the number of rows is public), "add_remove" (the
+            number is secret) or "replace"; None takes the ledger's or the table's relation, else "zero_out".
+        mechanism: "auto", "gaussian" or "laplace".
+        allocation: "optimal", "spr" or "iid".
+    """
+
+    _: KW_ONLY
+    budget: Budget | None = None
+    neighbours: Neighbours | None = None
+    mechanism: Literal["auto", "gaussian", "laplace"] = "auto"
+    allocation: Literal["optimal", "spr", "iid"] = "optimal"

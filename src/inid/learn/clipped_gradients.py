@@ -22,7 +22,7 @@ from scipy.special import expit
 
 from inid.arguments import Floats
 from inid.learn.compiled_gradients import BLOCK, clipped_sum
-from inid.learn.units import Units
+from inid.learn.public_units import Units
 
 __all__ = [
     "FEATURE_BITS",

@@ -3,7 +3,7 @@
 import numpy as np
 
 from inid.arguments import Floats
-from inid.learn.units import Units, exact_floats
+from inid.learn.public_units import Units, exact_floats
 from inid.sets import Neighbours, Sensitivity
 
 __all__ = ["column_reach", "column_sensitivity", "exact_columns"]

@@ -6,8 +6,8 @@ depend on earlier noise, which sums of mu^2 (of epsilon, for Laplace noise) allo
 passes x columns stands for the whole fit: it is proved and charged once, before the data are looked at. Where the
 number of rows is secret ("add_remove") it is one more coordinate of that plan, released first.
 
-Columns are in public units (`units`): z = (x - middle of the bounds) / half their width. The units of the paper are the
-user's own, with thresholds C_i = C sqrt(M_i / sum M): `units="data"`.
+Columns are in public units (`public_units`): z = (x - middle of the bounds) / half their width. The units of the
+paper are the user's own, with thresholds C_i = C sqrt(M_i / sum M): `units="data"`.
 
 Departures from the paper. An error t in parameter i costs about M_i t^2 / 2 in the objective, so by default gradients
 have the weights 1/sqrt(M_i) ("curvature"); with the paper's thresholds the weighted profile is flat and the optimum is
@@ -29,20 +29,21 @@ from inid.accounting import Ledger
 from inid.arguments import Floats, choice, integer, real, shown
 from inid.errors import ArgumentError
 from inid.fixed_point import fixed_columns
+from inid.learn.base import read_mechanism
 from inid.learn.bounds import read_budget, read_sizes
 from inid.learn.clipped_gradients import FEATURE_BITS, Gradients, Loss, bounded_features, short, whole_steps
 from inid.learn.column_moments import column_reach, exact_columns
 from inid.learn.inputs import Matrix
 from inid.learn.noise_range import cover_answers
+from inid.learn.public_units import MOST_ROWS, Units
 from inid.learn.smoothness import mean_squares, split_budget
-from inid.learn.units import MOST_ROWS, Units
 from inid.noise import RandomSource, add_noise
 from inid.noise.compiled_draws import available
 from inid.noise.grids import check_scales
 from inid.noise.law_tables import law
 from inid.noise.prepared_noise import PreparedNoise
 from inid.planning import NoisePlan, plan
-from inid.promises import Budget, PureDP
+from inid.promises import Budget
 from inid.releasing import charge
 from inid.sets import Neighbours, Sensitivity
 
@@ -117,9 +118,6 @@ class Descent:
         budget = read_budget(estimator.budget)
         if estimator.weights is not None:
             choice("weights", estimator.weights, ("curvature",))
-        mechanism = choice("mechanism", estimator.mechanism, ("auto", "gaussian", "laplace"))
-        if mechanism == "auto":
-            mechanism = "laplace" if isinstance(budget, PureDP) else "gaussian"
         return cls(
             budget,
             lower,
@@ -129,7 +127,7 @@ class Descent:
             bool(estimator.fit_intercept),
             estimator.weights,
             neighbours,
-            mechanism,
+            read_mechanism(estimator.mechanism, budget),
             estimator.allocation,
             None
             if estimator.passes is None

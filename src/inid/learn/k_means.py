@@ -1,7 +1,8 @@
 """PrivateKMeans: Lloyd's algorithm with noisy sums and numbers of rows of each cluster, round after round."""
 
 import math
-from typing import Any, Literal, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,15 +10,14 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from inid.accounting import Ledger
-from inid.arguments import Floats, choice, integer
-from inid.learn.base import PrivateEstimator, read_relation
+from inid.arguments import Floats, integer
+from inid.learn.base import NoisyEstimator, read_mechanism, read_relation
 from inid.learn.bounds import Bounds, hold, read_bounds, read_budget
 from inid.learn.inputs import read_matrix
 from inid.learn.noise_range import cover_answers
-from inid.learn.units import MOST_ROWS, Units, exact_floats
+from inid.learn.public_units import MOST_ROWS, Units, exact_floats
 from inid.noise import add_noise
 from inid.planning import plan
-from inid.promises import Budget, PureDP
 from inid.releasing import charge
 from inid.sets import Neighbours, Sensitivity
 
@@ -50,7 +50,8 @@ def cluster_sensitivity(clusters: int, width: int, rounds: int, neighbours: Neig
     return Sensitivity.ellipsoid(np.tile(block * size, rounds * clusters), neighbours=neighbours)
 
 
-class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]
+@dataclass(eq=False, repr=False)
+class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEstimator):  # type: ignore[misc]
     """k-means under differential privacy: centres from noisy sums over noisy numbers of rows.
 
     The first centres are spread over the public bounds, and learn nothing from the data. The labels of the rows fitted
@@ -65,6 +66,7 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEs
         neighbours: "zero_out", "add_remove" or "replace"; None takes the ledger's relation, else "zero_out". The number
             of rows of each cluster is released in any case.
         mechanism: "auto" (Gaussian unless the promise is pure), "gaussian" or "laplace".
+        allocation: "optimal", "spr" or "iid".
 
     Attributes:
         cluster_centers_: One centre per row, in the user's units.
@@ -79,22 +81,10 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEs
     [0.1, 0.9]
     """
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        budget: Budget | None = None,
-        bounds_X: Bounds | None = None,
-        rounds: int = _ROUNDS,
-        neighbours: Neighbours | None = None,
-        mechanism: Literal["auto", "gaussian", "laplace"] = "auto",
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.budget = budget
-        self.bounds_X = bounds_X
-        self.rounds = rounds
-        self.neighbours = neighbours
-        self.mechanism = mechanism
+    n_clusters: int = 8
+    _: KW_ONLY
+    bounds_X: Bounds | None = None  # noqa: N815 - scikit-learn's capital
+    rounds: int = _ROUNDS
 
     def fit(self, X: Any, y: object = None, *, ledger: Ledger | None = None) -> Self:  # noqa: ARG002 - for pipelines
         """Move the centres.
@@ -110,9 +100,7 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEs
         """
         self._start_fit()
         budget, relation = read_budget(self.budget), read_relation(self.neighbours, ledger)
-        mechanism = choice("mechanism", self.mechanism, ("auto", "gaussian", "laplace"))
-        if mechanism == "auto":
-            mechanism = "laplace" if isinstance(budget, PureDP) else "gaussian"
+        mechanism = read_mechanism(self.mechanism, budget)
         clusters = integer("n_clusters", self.n_clusters, least=1, cure="pass how many clusters to find")
         rounds = integer("rounds", self.rounds, least=1, cure="pass how often the centres move")
         data = read_matrix(self, X, reset=True, empty=relation == "add_remove")
@@ -121,7 +109,7 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEs
         rows = None if relation == "add_remove" else data.shape[0]
         units = Units.of(*self._held, rows, centre=True, scale=True)
         sensitivity = cluster_sensitivity(clusters, width, rounds, relation, pure=mechanism == "laplace")
-        noise = plan(sensitivity, budget, mechanism=mechanism)
+        noise = plan(sensitivity, budget, mechanism=mechanism, allocation=self.allocation)
         noise = cover_answers(noise, float(MOST_ROWS if rows is None else rows))
         _, source = charge(noise, ledger, type(self).__name__)
         spread, values = _spread_out(clusters, width), data.floats()

@@ -1,5 +1,6 @@
 """Linear models with an l1 penalty: the LASSO, from moments or by coordinate descent, and the elastic net."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
 import numpy as np
@@ -9,12 +10,10 @@ from sklearn.linear_model import ElasticNet
 from inid.accounting import Ledger
 from inid.arguments import Floats, choice, real, shown
 from inid.errors import ArgumentError
-from inid.learn.bounds import Bounds
 from inid.learn.clipped_gradients import SquaredLoss
 from inid.learn.coordinate_descent import Descent
 from inid.learn.inputs import Matrix
 from inid.learn.linear import LinearModel, Normal, least_squares
-from inid.promises import Budget
 from inid.sets import Neighbours
 
 __all__ = ["PrivateElasticNet", "PrivateLasso"]
@@ -22,6 +21,7 @@ __all__ = ["PrivateElasticNet", "PrivateLasso"]
 _TOLERANCE, _SWEEPS = 1e-10, 100_000
 
 
+@dataclass(eq=False, repr=False)
 class PrivateElasticNet(LinearModel):
     """The elastic net under differential privacy, as scikit-learn's ElasticNet, from one release of moments.
 
@@ -30,18 +30,9 @@ class PrivateElasticNet(LinearModel):
     Args:
         alpha: The weight of the penalty.
         l1_ratio: How much of it is l1, between 0 and 1.
-        budget: The promise.
-        bounds_X: (lower, upper) of the columns, public, or a pair for each column's name; values outside are clipped,
-            in `fit` and in `predict`, and NaN counts as the middle.
-        bounds_y: (low, high) of the target, likewise.
-        fit_intercept: Whether there is an intercept (not penalised).
-        clip_predictions: Whether predictions are held to `bounds_y`.
-        weights: What errors in the moments cost, as for `PrivateMoments`; the target is the last column.
-        neighbours: "zero_out", "add_remove" or "replace"; None takes the ledger's relation, else "zero_out".
-        mechanism: "auto", "gaussian" or "laplace".
-        allocation: "optimal", "spr" or "iid".
 
-    The attributes are those of `PrivateLinearRegression`.
+    The other parameters, all by name, and the attributes are those of `PrivateLinearRegression`; an intercept is not
+    penalised.
 
     >>> import inid
     >>> X = np.linspace(-1, 1, 10_000).reshape(10_000, 1)
@@ -50,34 +41,8 @@ class PrivateElasticNet(LinearModel):
     True
     """
 
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        l1_ratio: float = 0.5,
-        *,
-        budget: Budget | None = None,
-        bounds_X: Bounds | None = None,
-        bounds_y: Bounds | None = None,
-        fit_intercept: bool = True,
-        clip_predictions: bool = True,
-        weights: Literal["frobenius", "curvature"] | ArrayLike = "curvature",
-        neighbours: Neighbours | None = None,
-        mechanism: Literal["auto", "gaussian", "laplace"] = "auto",
-        allocation: Literal["optimal", "spr", "iid"] = "optimal",
-    ) -> None:
-        super().__init__(
-            budget,
-            bounds_X=bounds_X,
-            bounds_y=bounds_y,
-            fit_intercept=fit_intercept,
-            clip_predictions=clip_predictions,
-            weights=weights,
-            neighbours=neighbours,
-            mechanism=mechanism,
-            allocation=allocation,
-        )
-        self.alpha = alpha
-        self.l1_ratio = l1_ratio
+    alpha: float = 1.0
+    l1_ratio: float = 0.5
 
     def _penalty(self) -> float:
         ratio = real("l1_ratio", self.l1_ratio, least=0, cure="pass a number between 0 and 1")
@@ -89,6 +54,7 @@ class PrivateElasticNet(LinearModel):
         return _sparse(normal, self._penalty(), float(self.l1_ratio))
 
 
+@dataclass(eq=False, repr=False)
 class PrivateLasso(LinearModel):
     """The LASSO under differential privacy, as scikit-learn's Lasso: mean of (1/2)(x.w + b - y)^2, plus alpha |w|_1.
 
@@ -97,19 +63,11 @@ class PrivateLasso(LinearModel):
 
     Args:
         alpha: The weight of the penalty.
-        budget: The promise.
-        bounds_X: (lower, upper) of the columns, public, or a pair for each column's name; values outside are clipped,
-            in `fit` and in `predict`, and NaN counts as the middle.
-        bounds_y: (low, high) of the target, likewise.
         solver: "moments" or "coordinate_descent".
-        fit_intercept: Whether there is an intercept (not penalised).
-        clip_predictions: Whether predictions are held to `bounds_y`.
         weights: For moments as for `PrivateMoments`, the target being the last column; for coordinate descent
             "curvature" or None (the paper's).
-        neighbours: "zero_out", "add_remove" or "replace"; None takes the ledger's relation, else "zero_out".
         mechanism: "auto", "gaussian" or "laplace"; with coordinate descent "auto" is Gaussian unless the promise is
             pure.
-        allocation: "optimal", "spr" or "iid".
         passes: Coordinate descent only, as are those below: how often every column is visited; None chooses by the
             budget and the number of rows.
         clip: C, the bound on the norm that per-record gradients are clipped to, column by column; None is the largest
@@ -120,6 +78,8 @@ class PrivateLasso(LinearModel):
             knowledge.
         units: "bounds": columns and target are scaled by their bounds, and `clip` and `smoothness` are in those units.
             "data": everything is in the user's units, as in the paper.
+
+    The other parameters, all by name, are those of `PrivateLinearRegression`; an intercept is not penalised.
 
     Attributes:
         coef_: One coefficient per column; a row of them for each of several targets (moments only).
@@ -136,44 +96,15 @@ class PrivateLasso(LinearModel):
     True
     """
 
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        *,
-        budget: Budget | None = None,
-        bounds_X: Bounds | None = None,
-        bounds_y: Bounds | None = None,
-        solver: Literal["moments", "coordinate_descent"] = "moments",
-        fit_intercept: bool = True,
-        clip_predictions: bool = True,
-        weights: Literal["frobenius", "curvature"] | ArrayLike | None = "curvature",
-        neighbours: Neighbours | None = None,
-        mechanism: Literal["auto", "gaussian", "laplace"] = "auto",
-        allocation: Literal["optimal", "spr", "iid"] = "optimal",
-        passes: int | None = None,
-        clip: float | None = None,
-        step: float = 1.0,
-        smoothness: Literal["bounds"] | ArrayLike = 0.1,
-        units: Literal["bounds", "data"] = "bounds",
-    ) -> None:
-        super().__init__(
-            budget,
-            bounds_X=bounds_X,
-            bounds_y=bounds_y,
-            fit_intercept=fit_intercept,
-            clip_predictions=clip_predictions,
-            weights=weights,  # type: ignore[arg-type]  # None is for coordinate descent only
-            neighbours=neighbours,
-            mechanism=mechanism,
-            allocation=allocation,
-        )
-        self.alpha = alpha
-        self.solver = solver
-        self.passes = passes
-        self.clip = clip
-        self.step = step
-        self.smoothness = smoothness
-        self.units = units
+    alpha: float = 1.0
+    _: KW_ONLY
+    weights: Literal["frobenius", "curvature"] | ArrayLike | None = "curvature"  # type: ignore[assignment]  # None is for coordinate descent only
+    solver: Literal["moments", "coordinate_descent"] = "moments"
+    passes: int | None = None
+    clip: float | None = None
+    step: float = 1.0
+    smoothness: Literal["bounds"] | ArrayLike = 0.1
+    units: Literal["bounds", "data"] = "bounds"
 
     def _learn(self, data: Matrix, target: Matrix, relation: Neighbours, ledger: Ledger | None) -> None:
         if choice("solver", self.solver, ("moments", "coordinate_descent")) == "moments":

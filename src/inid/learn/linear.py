@@ -6,7 +6,7 @@ for the moments themselves; refitting on bootstrap samples would spend the budge
 """
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -16,14 +16,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from inid.accounting import Ledger
 from inid.arguments import Floats, real
-from inid.learn.base import PrivateEstimator, read_relation
+from inid.learn.base import NoisyEstimator, read_relation
 from inid.learn.bounds import Bounds, hold, read_bounds, read_budget
 from inid.learn.inputs import Matrix, read_matrix, read_target
 from inid.learn.moment_sources import MomentSource
 from inid.learn.moments import column_costs, euclidean, typical_cost
+from inid.learn.public_units import Units
 from inid.learn.second_moments import MomentPlan, nearest_psd, plan_moments
 from inid.learn.table_moments import check_table
-from inid.learn.units import Units
 from inid.promises import Budget
 from inid.sets import Neighbours
 from inid.tables import Table
@@ -56,35 +56,20 @@ class Normal:
     rows: float
 
 
-class LinearModel(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
+@dataclass(eq=False, repr=False)
+class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
     """A linear model solved on noisy moments of (X, y), in units in which the bounds are -1 and 1.
 
     Without an intercept the moments are about 0. With one they are about the middle of the public bounds, the means are
     released too, and the model is solved on the covariance.
     """
 
-    def __init__(
-        self,
-        budget: Budget | None = None,
-        *,
-        bounds_X: Bounds | None = None,
-        bounds_y: Bounds | None = None,
-        fit_intercept: bool = True,
-        clip_predictions: bool = True,
-        weights: Literal["frobenius", "curvature"] | ArrayLike = "curvature",
-        neighbours: Neighbours | None = None,
-        mechanism: Literal["auto", "gaussian", "laplace"] = "auto",
-        allocation: Literal["optimal", "spr", "iid"] = "optimal",
-    ) -> None:
-        self.budget = budget
-        self.bounds_X = bounds_X
-        self.bounds_y = bounds_y
-        self.fit_intercept = fit_intercept
-        self.clip_predictions = clip_predictions
-        self.weights = weights
-        self.neighbours = neighbours
-        self.mechanism = mechanism
-        self.allocation = allocation
+    _: KW_ONLY
+    bounds_X: Bounds | None = None  # noqa: N815 - scikit-learn's capital
+    bounds_y: Bounds | None = None
+    fit_intercept: bool = True
+    clip_predictions: bool = True
+    weights: Literal["frobenius", "curvature"] | ArrayLike = "curvature"
 
     def fit(self, X: Any, y: Any, *, ledger: Ledger | None = None) -> Self:
         """Fit the model.
@@ -235,6 +220,7 @@ class LinearModel(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         """The coefficients of one target, in public units."""
 
 
+@dataclass(eq=False, repr=False)
 class PrivateLinearRegression(LinearModel):
     """Least squares under differential privacy, as scikit-learn's LinearRegression: |y - X w - b|^2.
 
@@ -268,27 +254,21 @@ class PrivateLinearRegression(LinearModel):
     True
     """
 
+    budget: Budget | None = None
+
     def _solve(self, normal: Normal) -> Floats:
         return least_squares(normal, 0.0)
 
 
+@dataclass(eq=False, repr=False)
 class PrivateRidge(LinearModel):
     """Ridge regression under differential privacy, as scikit-learn's Ridge: |y - X w - b|^2 + alpha |w|^2.
 
     Args:
         alpha: The weight of the penalty.
-        budget: The promise.
-        bounds_X: (lower, upper) of the columns, public, or a pair for each column's name; values outside are clipped,
-            in `fit` and in `predict`, and NaN counts as the middle.
-        bounds_y: (low, high) of the target, likewise.
-        fit_intercept: Whether there is an intercept (not penalised).
-        clip_predictions: Whether predictions are held to `bounds_y`.
-        weights: What errors in the moments cost, as for `PrivateMoments`; the target is the last column.
-        neighbours: "zero_out", "add_remove" or "replace"; None takes the ledger's relation, else "zero_out".
-        mechanism: "auto", "gaussian" or "laplace".
-        allocation: "optimal", "spr" or "iid".
 
-    The attributes are those of `PrivateLinearRegression`.
+    The other parameters, all by name, and the attributes are those of `PrivateLinearRegression`; an intercept is not
+    penalised.
 
     >>> import inid
     >>> X = np.linspace(-1, 1, 10_000).reshape(10_000, 1)
@@ -297,32 +277,7 @@ class PrivateRidge(LinearModel):
     True
     """
 
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        *,
-        budget: Budget | None = None,
-        bounds_X: Bounds | None = None,
-        bounds_y: Bounds | None = None,
-        fit_intercept: bool = True,
-        clip_predictions: bool = True,
-        weights: Literal["frobenius", "curvature"] | ArrayLike = "curvature",
-        neighbours: Neighbours | None = None,
-        mechanism: Literal["auto", "gaussian", "laplace"] = "auto",
-        allocation: Literal["optimal", "spr", "iid"] = "optimal",
-    ) -> None:
-        super().__init__(
-            budget,
-            bounds_X=bounds_X,
-            bounds_y=bounds_y,
-            fit_intercept=fit_intercept,
-            clip_predictions=clip_predictions,
-            weights=weights,
-            neighbours=neighbours,
-            mechanism=mechanism,
-            allocation=allocation,
-        )
-        self.alpha = alpha
+    alpha: float = 1.0
 
     def _solve(self, normal: Normal) -> Floats:
         # In public units the coefficient w stands for w unit_y / unit_x; the sum over the rows is N times the mean.

@@ -1,28 +1,25 @@
 """PrivateLogisticRegression: l2-regularised logistic regression by private coordinate descent."""
 
-from collections.abc import Sequence
-from typing import Any, Literal, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
-from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
 
 from inid.accounting import Ledger
 from inid.arguments import Floats, real
-from inid.learn.base import PrivateEstimator, read_relation
-from inid.learn.bounds import Bounds, hold, read_bounds
+from inid.learn.classifier import PrivateClassifier
 from inid.learn.clipped_gradients import LogisticLoss
 from inid.learn.coordinate_descent import Descent
-from inid.learn.inputs import read_classes, read_labels, read_matrix
-from inid.promises import Budget
+from inid.learn.inputs import Labels, Matrix, read_classes
 from inid.sets import Neighbours
 
 __all__ = ["PrivateLogisticRegression"]
 
 
-class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
+@dataclass(eq=False, repr=False)
+class PrivateLogisticRegression(PrivateClassifier):
     """Logistic regression under differential privacy, as scikit-learn's: C times the sum of losses, plus |w|^2 / 2.
 
     More than two classes are fitted one against the rest, in one plan: as many descents as classes, each a round of the
@@ -66,62 +63,18 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
     True
     """
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        budget: Budget | None = None,
-        bounds_X: Bounds | None = None,
-        classes: Sequence[Any] | None = None,
-        fit_intercept: bool = True,
-        passes: int | None = None,
-        clip: float | None = None,
-        step: float = 1.0,
-        weights: Literal["curvature"] | None = "curvature",
-        smoothness: Literal["bounds"] | ArrayLike = 0.1,
-        units: Literal["bounds", "data"] = "bounds",
-        neighbours: Neighbours | None = None,
-        mechanism: Literal["auto", "gaussian", "laplace"] = "auto",
-        allocation: Literal["optimal", "spr", "iid"] = "optimal",
-    ) -> None:
-        self.C = C
-        self.budget = budget
-        self.bounds_X = bounds_X
-        self.classes = classes
-        self.fit_intercept = fit_intercept
-        self.passes = passes
-        self.clip = clip
-        self.step = step
-        self.weights = weights
-        self.smoothness = smoothness
-        self.units = units
-        self.neighbours = neighbours
-        self.mechanism = mechanism
-        self.allocation = allocation
+    C: float = 1.0
+    _: KW_ONLY
+    fit_intercept: bool = True
+    passes: int | None = None
+    clip: float | None = None
+    step: float = 1.0
+    weights: Literal["curvature"] | None = "curvature"
+    smoothness: Literal["bounds"] | ArrayLike = 0.1
+    units: Literal["bounds", "data"] = "bounds"
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = True  # on the few hundred rows of scikit-learn's checks
-        return tags
-
-    def fit(self, X: Any, y: Any, *, ledger: Ledger | None = None) -> Self:
-        """Fit the model.
-
-        Args:
-            X: One row per person.
-            y: One label per person, in one dimension; with `classes` each is read by itself.
-            ledger: Where the cost is charged, before the data are looked at.
-
-        Raises:
-            ArgumentError: A parameter, or the shape of X or y, is malformed.
-            BudgetError: The ledger refuses.
-        """
-        self._start_fit()
+    def _learn(self, data: Matrix, labels: Labels, relation: Neighbours, ledger: Ledger | None) -> None:
         weight = real("C", self.C, above=0, cure="pass the weight of the losses")
-        relation = read_relation(self.neighbours, ledger)
-        data = read_matrix(self, X, reset=True, empty=relation == "add_remove")
-        labels = read_labels(self, data, y)
-        self._held = read_bounds("bounds_X", self.bounds_X, data.shape[1], getattr(self, "feature_names_in_", None))
         descent = Descent.of(self, *self._held, relation)
         classes = read_classes(self.classes, labels)
         wanted = classes if len(classes) > 2 else classes[1:]
@@ -134,17 +87,13 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ign
             l2=1 / weight,
             ledger=ledger,
         )
-        self._end_fit(ledger)
         self.classes_ = classes
         self.coef_, self.intercept_ = found.coefficients, found.intercepts
         self.plan_, self.smoothness_, self.private_ = found.plan, found.smoothness, found.private
-        return self
 
     def decision_function(self, X: Any) -> Floats:
         """The log-odds of the positive class, or of each class against the rest."""
-        check_is_fitted(self)
-        data = hold(read_matrix(self, X, reset=False).floats(), *self._held)
-        scores = np.asarray(data @ self.coef_.T + self.intercept_)
+        scores = np.asarray(self._rows(X) @ self.coef_.T + self.intercept_)
         return np.asarray(scores[:, 0] if len(self.classes_) == 2 else scores)
 
     def predict_proba(self, X: Any) -> Floats:

@@ -9,9 +9,9 @@ import numpy as np
 from inid.accounting import Ledger
 from inid.arguments import Floats
 from inid.learn.inputs import Matrix
+from inid.learn.public_units import Units
 from inid.learn.second_moments import MomentPlan, Moments, exact_moments, release_moments
 from inid.learn.table_moments import row_count, table_moments, table_relation
-from inid.learn.units import Units
 from inid.sets import Neighbours
 from inid.tables import Table
 

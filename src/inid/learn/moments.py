@@ -1,6 +1,7 @@
 """PrivateMoments: the mean and the second-moment matrix of bounded columns, in one release."""
 
 import math
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -9,21 +10,21 @@ from numpy.typing import ArrayLike
 from inid.accounting import Ledger
 from inid.arguments import Floats, choice
 from inid.errors import ArgumentError
-from inid.learn.base import PrivateEstimator, read_relation
+from inid.learn.base import NoisyEstimator, read_relation
 from inid.learn.bounds import Bounds, read_bounds, read_budget, read_sizes
 from inid.learn.inputs import read_matrix
 from inid.learn.moment_sources import MomentSource
+from inid.learn.public_units import Units
 from inid.learn.second_moments import nearest_psd, plan_moments
 from inid.learn.table_moments import check_table
-from inid.learn.units import Units
 from inid.promises import Budget
-from inid.sets import Neighbours
 from inid.tables import Table
 
 __all__ = ["PrivateMoments", "column_costs", "euclidean", "typical_cost"]
 
 
-class PrivateMoments(PrivateEstimator):
+@dataclass(eq=False, repr=False)
+class PrivateMoments(NoisyEstimator):
     """The mean and the second-moment matrix of bounded columns under differential privacy.
 
     One release of M(M+1)/2 products (and M sums with `mean`), whose sensitivity set is E8's; the matrix is then
@@ -39,9 +40,8 @@ class PrivateMoments(PrivateEstimator):
         weights: What errors cost: "frobenius" (every entry of the matrix alike), "curvature" (relative to the size of
             the columns, from the bounds), or the mean square of each column, public or paid for
             (`estimate_smoothness`).
-        neighbours: "zero_out" (one person's row becomes nothing, and the number of rows is public), "add_remove" (the
-            number is secret, and released as one more moment) or "replace"; None takes the ledger's or the table's
-            relation, else "zero_out".
+        neighbours: "zero_out", "add_remove" or "replace"; None takes the ledger's or the table's relation, else
+            "zero_out".
         mechanism: "auto", "gaussian" or "laplace".
         allocation: "optimal", "spr" or "iid".
 
@@ -61,26 +61,12 @@ class PrivateMoments(PrivateEstimator):
     ((3, 3), 9, True)
     """
 
-    def __init__(
-        self,
-        budget: Budget | None = None,
-        *,
-        bounds: Bounds | None = None,
-        mean: bool = True,
-        center: bool = True,
-        weights: Literal["frobenius", "curvature"] | ArrayLike = "frobenius",
-        neighbours: Neighbours | None = None,
-        mechanism: Literal["auto", "gaussian", "laplace"] = "auto",
-        allocation: Literal["optimal", "spr", "iid"] = "optimal",
-    ) -> None:
-        self.budget = budget
-        self.bounds = bounds
-        self.mean = mean
-        self.center = center
-        self.weights = weights
-        self.neighbours = neighbours
-        self.mechanism = mechanism
-        self.allocation = allocation
+    budget: Budget | None = None
+    _: KW_ONLY
+    bounds: Bounds | None = None
+    mean: bool = True
+    center: bool = True
+    weights: Literal["frobenius", "curvature"] | ArrayLike = "frobenius"
 
     def fit(self, X: Any, y: object = None, *, ledger: Ledger | None = None) -> Self:  # noqa: ARG002 - for pipelines
         """Release the moments of X.

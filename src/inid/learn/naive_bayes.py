@@ -5,24 +5,23 @@ not grow with the number of classes.
 """
 
 import math
-from collections.abc import Sequence
-from typing import Any, Literal, Self
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
-from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
 
 from inid.accounting import Ledger
-from inid.arguments import Floats, choice
-from inid.learn.base import PrivateEstimator, read_relation
-from inid.learn.bounds import Bounds, hold, read_bounds, read_budget
+from inid.arguments import Floats
+from inid.learn.base import read_mechanism
+from inid.learn.bounds import read_budget
+from inid.learn.classifier import PrivateClassifier
 from inid.learn.column_moments import exact_columns
-from inid.learn.inputs import read_classes, read_labels, read_matrix
+from inid.learn.inputs import Labels, Matrix, read_classes
 from inid.learn.noise_range import cover_answers
-from inid.learn.units import MOST_ROWS, Units
+from inid.learn.public_units import MOST_ROWS, Units
 from inid.planning import plan
-from inid.promises import Budget, PureDP
+from inid.promises import Budget
 from inid.releasing import release
 from inid.sets import Neighbours, Sensitivity
 
@@ -49,7 +48,8 @@ def class_sensitivity(classes: int, width: int, neighbours: Neighbours, *, pure:
     return Sensitivity.ball(dimension=dimension, l2=math.sqrt(entries) * _UP, neighbours=neighbours)
 
 
-class PrivateGaussianNB(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
+@dataclass(eq=False, repr=False)
+class PrivateGaussianNB(PrivateClassifier):
     """Gaussian naive Bayes under differential privacy, as scikit-learn's GaussianNB, from one release.
 
     Args:
@@ -61,6 +61,7 @@ class PrivateGaussianNB(ClassifierMixin, PrivateEstimator):  # type: ignore[misc
         neighbours: "zero_out", "add_remove" or "replace"; None takes the ledger's relation, else "zero_out". The number
             of rows of each class is released in any case.
         mechanism: "auto" (Gaussian unless the promise is pure), "gaussian" or "laplace".
+        allocation: "optimal", "spr" or "iid".
 
     Attributes:
         theta_: The mean of each column in each class.
@@ -79,52 +80,19 @@ class PrivateGaussianNB(ClassifierMixin, PrivateEstimator):  # type: ignore[misc
     True
     """
 
-    def __init__(
-        self,
-        budget: Budget | None = None,
-        *,
-        bounds_X: Bounds | None = None,
-        classes: Sequence[Any] | None = None,
-        neighbours: Neighbours | None = None,
-        mechanism: Literal["auto", "gaussian", "laplace"] = "auto",
-    ) -> None:
-        self.budget = budget
-        self.bounds_X = bounds_X
-        self.classes = classes
-        self.neighbours = neighbours
-        self.mechanism = mechanism
+    budget: Budget | None = None
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = True  # on the few hundred rows of scikit-learn's checks
-        return tags
-
-    def fit(self, X: Any, y: Any, *, ledger: Ledger | None = None) -> Self:
-        """Release the moments of each class.
-
-        Args:
-            X: One row per person.
-            y: One label per person, in one dimension; with `classes` each is read by itself.
-            ledger: Where the cost is charged, before the data are looked at.
-
-        Raises:
-            ArgumentError: A parameter, or the shape of X or y, is malformed.
-            BudgetError: The ledger refuses.
-        """
-        self._start_fit()
-        budget, relation = read_budget(self.budget), read_relation(self.neighbours, ledger)
-        mechanism = choice("mechanism", self.mechanism, ("auto", "gaussian", "laplace"))
-        if mechanism == "auto":
-            mechanism = "laplace" if isinstance(budget, PureDP) else "gaussian"
-        secret = relation == "add_remove"
-        data = read_matrix(self, X, reset=True, empty=secret)
-        labels, width = read_labels(self, data, y), data.shape[1]
-        self._held = read_bounds("bounds_X", self.bounds_X, width, getattr(self, "feature_names_in_", None))
-        classes = read_classes(self.classes, labels)
-        rows = None if secret else data.shape[0]
+    def _learn(self, data: Matrix, labels: Labels, relation: Neighbours, ledger: Ledger | None) -> None:
+        budget = read_budget(self.budget)
+        mechanism = read_mechanism(self.mechanism, budget)
+        width, classes = data.shape[1], read_classes(self.classes, labels)
+        rows = None if relation == "add_remove" else data.shape[0]
         units = Units.of(*self._held, rows, centre=True, scale=True)
         noise = plan(
-            class_sensitivity(len(classes), width, relation, pure=mechanism == "laplace"), budget, mechanism=mechanism
+            class_sensitivity(len(classes), width, relation, pure=mechanism == "laplace"),
+            budget,
+            mechanism=mechanism,
+            allocation=self.allocation,
         )
         noise = cover_answers(noise, float(MOST_ROWS if rows is None else rows))
 
@@ -138,7 +106,6 @@ class PrivateGaussianNB(ClassifierMixin, PrivateEstimator):  # type: ignore[misc
             return np.concatenate(blocks)
 
         made = release(answer, noise, ledger, label=type(self).__name__)
-        self._end_fit(ledger)
         self.plan_, self.release_, self.private_ = noise, made, made.private
         self.classes_ = classes
         blocks = made.values.reshape(len(classes), -1)
@@ -151,12 +118,10 @@ class PrivateGaussianNB(ClassifierMixin, PrivateEstimator):  # type: ignore[misc
         self.theta_ = units.centre + units.unit * mean
         self.var_ = units.unit**2 * np.clip(found[:, width:] - mean**2, np.maximum(least, 1e-9), 1.0)
         self.class_prior_ = self.class_count_ / self.class_count_.sum()
-        return self
 
     def predict_joint_log_proba(self, X: Any) -> Floats:
         """The logarithm of prior times likelihood, up to a constant, for each class."""
-        check_is_fitted(self)
-        data = hold(read_matrix(self, X, reset=False).floats(), *self._held)
+        data = self._rows(X)
         parts = [
             -0.5 * (np.log(2 * np.pi * var).sum() + ((data - mean) ** 2 / var).sum(axis=1))
             for mean, var in zip(self.theta_, self.var_, strict=True)

@@ -7,6 +7,7 @@ destroys more than its smaller noise gains (docs/learn.md has the measurements).
 
 import math
 from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -18,14 +19,13 @@ from inid.accounting import Ledger
 from inid.arguments import Floats, choice, integer, real, shown
 from inid.errors import ArgumentError
 from inid.fixed_point import product_bits
-from inid.learn.base import PrivateEstimator, read_relation
+from inid.learn.base import NoisyEstimator, read_relation
 from inid.learn.bounds import read_budget
 from inid.learn.inputs import read_matrix
 from inid.learn.noise_range import cover_answers
+from inid.learn.public_units import MOST_ROWS, exact_floats
 from inid.learn.second_moments import symmetric
-from inid.learn.units import MOST_ROWS, exact_floats
 from inid.planning import plan
-from inid.promises import Budget
 from inid.releasing import release
 from inid.sets import Neighbours, Sensitivity
 
@@ -37,7 +37,8 @@ _FARTHEST = 1e100
 _CHUNK = 1 << 20
 
 
-class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]
+@dataclass(eq=False, repr=False)
+class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEstimator):  # type: ignore[misc]
     """Principal components under differential privacy, for rows clipped to a public norm.
 
     Args:
@@ -70,26 +71,11 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
     (True, (5000, 1))
     """
 
-    def __init__(
-        self,
-        n_components: int | None = None,
-        *,
-        budget: Budget | None = None,
-        row_norm: float = 1.0,
-        mechanism: Literal["auto", "gaussian", "laplace"] = "auto",
-        clipping: Literal["rows", "elementwise"] = "rows",
-        center: bool = True,
-        neighbours: Neighbours | None = None,
-        allocation: Literal["optimal", "spr", "iid"] = "optimal",
-    ) -> None:
-        self.n_components = n_components
-        self.budget = budget
-        self.row_norm = row_norm
-        self.mechanism = mechanism
-        self.clipping = clipping
-        self.center = center
-        self.neighbours = neighbours
-        self.allocation = allocation
+    n_components: int | None = None
+    _: KW_ONLY
+    row_norm: float = 1.0
+    clipping: Literal["rows", "elementwise"] = "rows"
+    center: bool = True
 
     def fit(self, X: Any, y: object = None, *, ledger: Ledger | None = None) -> Self:  # noqa: ARG002 - for pipelines
         """Release the moments of X and take their leading eigenvectors.

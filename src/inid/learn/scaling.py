@@ -1,7 +1,8 @@
 """Scalers for private pipelines: by public bounds, which costs nothing, or by means and variances that are paid for."""
 
 import math
-from typing import Any, Literal, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
@@ -10,16 +11,15 @@ from sklearn.utils.validation import check_is_fitted
 from inid.accounting import Ledger
 from inid.arguments import Floats
 from inid.errors import ArgumentError
-from inid.learn.base import PrivateEstimator, read_relation
+from inid.learn.base import NoisyEstimator, PrivateEstimator, read_relation
 from inid.learn.bounds import Bounds, hold, read_bounds, read_budget
 from inid.learn.column_moments import column_sensitivity, exact_columns
 from inid.learn.inputs import read_matrix
 from inid.learn.noise_range import cover_answers
-from inid.learn.units import MOST_ROWS, Units
+from inid.learn.public_units import MOST_ROWS, Units
 from inid.planning import plan
 from inid.promises import Budget
 from inid.releasing import release
-from inid.sets import Neighbours
 
 __all__ = ["BoundsScaler", "PrivateStandardScaler"]
 
@@ -64,7 +64,8 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  #
         return np.asarray((np.asarray(X) - self.min_) / self.scale_)
 
 
-class PrivateStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]
+@dataclass(eq=False, repr=False)
+class PrivateStandardScaler(OneToOneFeatureMixin, TransformerMixin, NoisyEstimator):  # type: ignore[misc]
     """Centres columns at released means and divides by released standard deviations, as StandardScaler does.
 
     Args:
@@ -91,20 +92,9 @@ class PrivateStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstim
     (True, True)
     """
 
-    def __init__(
-        self,
-        budget: Budget | None = None,
-        *,
-        bounds: Bounds | None = None,
-        neighbours: Neighbours | None = None,
-        mechanism: Literal["auto", "gaussian", "laplace"] = "auto",
-        allocation: Literal["optimal", "spr", "iid"] = "optimal",
-    ) -> None:
-        self.budget = budget
-        self.bounds = bounds
-        self.neighbours = neighbours
-        self.mechanism = mechanism
-        self.allocation = allocation
+    budget: Budget | None = None
+    _: KW_ONLY
+    bounds: Bounds | None = None
 
     def fit(self, X: Any, y: object = None, *, ledger: Ledger | None = None) -> Self:  # noqa: ARG002 - for pipelines
         """Release the means and variances.

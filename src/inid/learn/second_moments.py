@@ -17,7 +17,7 @@ from inid.accounting import Ledger
 from inid.arguments import Floats
 from inid.fixed_point import Columns
 from inid.learn.noise_range import cover_answers
-from inid.learn.units import MOST_ROWS, Units, exact_floats
+from inid.learn.public_units import MOST_ROWS, Units, exact_floats
 from inid.planning import NoisePlan, plan
 from inid.promises import Budget
 from inid.releasing import Release, release

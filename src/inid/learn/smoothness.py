@@ -19,7 +19,7 @@ from inid.learn.bounds import Bounds, read_bounds, read_budget
 from inid.learn.column_moments import exact_columns
 from inid.learn.inputs import Matrix, read_rows
 from inid.learn.noise_range import cover_answers
-from inid.learn.units import MOST_ROWS, Units
+from inid.learn.public_units import MOST_ROWS, Units
 from inid.noise import current_source
 from inid.numbers.decimals import decimal_down, decimal_root_down
 from inid.numbers.safe_search import decimal_fraction

@@ -1,7 +1,7 @@
 """The moments of a table that stays in its engine (pandas, Polars, DuckDB, PyArrow, Spark): one query of whole sums.
 
-The mapping of `units` in the engine's own expressions: the same bounds, the same steps, the same exact sums. Only ties
-may round the other way, which moves no bound.
+The mapping of `public_units` in the engine's own expressions: the same bounds, the same steps, the same exact sums.
+Only ties may round the other way, which moves no bound.
 """
 
 from collections.abc import Sequence
@@ -13,8 +13,8 @@ from inid.accounting import Ledger
 from inid.arguments import Floats, shown
 from inid.errors import ArgumentError
 from inid.learn.base import read_relation
+from inid.learn.public_units import MOST_ROWS, Units
 from inid.learn.second_moments import in_units
-from inid.learn.units import MOST_ROWS, Units
 from inid.sets import Neighbours
 from inid.tables import Table
 from inid.tables.engines import Engine, Role, optional

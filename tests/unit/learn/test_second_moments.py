@@ -7,7 +7,7 @@ import inid
 from inid import learn
 from inid.fixed_point import fixed_columns
 from inid.learn.second_moments import Moments, moment_sets, nearest_psd, plan_moments
-from inid.learn.units import Units
+from inid.learn.public_units import Units
 
 ONE = inid.GaussianDP(mu=1.0)
 

@@ -1,0 +1,68 @@
+"""What the classifiers share: labels, bounds, and the order in which a fit reads them."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Self
+
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from inid.accounting import Ledger
+from inid.arguments import Floats
+from inid.learn.base import NoisyEstimator, read_relation
+from inid.learn.bounds import Bounds, hold, read_bounds
+from inid.learn.inputs import Labels, Matrix, read_labels, read_matrix
+from inid.sets import Neighbours
+
+__all__ = ["PrivateClassifier"]
+
+
+@dataclass(eq=False, repr=False)
+class PrivateClassifier(ClassifierMixin, NoisyEstimator):  # type: ignore[misc]
+    """A classifier of rows within public bounds.
+
+    Args:
+        bounds_X: (lower, upper) of the columns, public, or a pair for each column's name; values outside are clipped,
+            in `fit` and in `predict`, and NaN counts as the middle.
+        classes: The labels; left out, the set of labels that occur in y is treated as public.
+    """
+
+    _: KW_ONLY
+    bounds_X: Bounds | None = None  # noqa: N815 - scikit-learn's capital
+    classes: Sequence[Any] | None = None
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True  # on the few hundred rows of scikit-learn's checks
+        return tags
+
+    def fit(self, X: Any, y: Any, *, ledger: Ledger | None = None) -> Self:
+        """Fit the model.
+
+        Args:
+            X: One row per person.
+            y: One label per person, in one dimension; with `classes` each is read by itself.
+            ledger: Where the cost is charged, before the data are looked at.
+
+        Raises:
+            ArgumentError: A parameter, or the shape of X or y, is malformed.
+            BudgetError: The ledger refuses.
+        """
+        self._start_fit()
+        relation = read_relation(self.neighbours, ledger)
+        data = read_matrix(self, X, reset=True, empty=relation == "add_remove")
+        labels = read_labels(self, data, y)
+        self._held = read_bounds("bounds_X", self.bounds_X, data.shape[1], getattr(self, "feature_names_in_", None))
+        self._learn(data, labels, relation, ledger)
+        self._end_fit(ledger)
+        return self
+
+    @abstractmethod
+    def _learn(self, data: Matrix, labels: Labels, relation: Neighbours, ledger: Ledger | None) -> None:
+        """Plan, charge, look, learn."""
+
+    def _rows(self, X: Any) -> Floats:
+        """Rows to predict, held to the bounds as those of the fit were."""
+        check_is_fitted(self)
+        return hold(read_matrix(self, X, reset=False).floats(), *self._held)
