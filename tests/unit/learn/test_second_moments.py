@@ -6,8 +6,8 @@ import pytest
 import inid
 from inid import learn
 from inid.fixed_point import fixed_columns
-from inid.learn.second_moments import Moments, moment_sets, nearest_psd, plan_moments
 from inid.learn.public_units import Units
+from inid.learn.second_moments import Moments, moment_sets, nearest_psd, plan_moments
 
 ONE = inid.GaussianDP(mu=1.0)
 

@@ -6,9 +6,9 @@ import pytest
 
 import inid
 from inid import learn
+from inid.learn.public_units import Units
 from inid.learn.second_moments import exact_moments
 from inid.learn.table_moments import table_moments
-from inid.learn.public_units import Units
 from inid.tables import Person, Table
 from needs import needs
 
