@@ -16,8 +16,8 @@ from inid.jobs.questions import Naming, TableQuestion
 from inid.report import Estimate, LedgerState, ReportInputs
 from inid.tables import EngineError, MarginalsPlan, MarginalsQuery, MarginalsResult, Query, Result, TablePlan
 from inid.tables.marginals.report_inputs import marginals_report_inputs
+from inid.tables.published import record_digest
 from inid.tables.report_inputs import as_estimates, report_inputs
-from inid.tables.result import record_digest
 
 __all__ = ["ReleasedJob", "release_job"]
 

@@ -13,6 +13,7 @@ from inid.planning.text import aligned
 from inid.promises import Budget
 from inid.report.plan_summary import nothing_to_gain
 from inid.sets import Sensitivity
+from inid.tables.plan_of_query import PlanOfQuery
 from inid.tables.statistics import Layout, rounding, slopes
 
 __all__ = ["StatisticPlan", "TableAccuracy", "TablePlan", "make_plan", "plan_accuracy"]
@@ -49,7 +50,7 @@ class StatisticPlan:
 
 
 @dataclass(frozen=True, eq=False)
-class TablePlan:
+class TablePlan(PlanOfQuery):
     """The noise that every sum of a query gets, and the error to expect in every statistic. Made by `Query.plan`.
 
     Attributes:
@@ -67,21 +68,6 @@ class TablePlan:
     stated: bool
     iid: NoisePlan
     spr: NoisePlan
-
-    @property
-    def budget(self) -> Budget:
-        """The promise."""
-        return self.noise.budget
-
-    @property
-    def mechanism(self) -> str:
-        """The kind of noise."""
-        return self.noise.mechanism
-
-    @property
-    def certificate(self) -> Certificate:
-        """The proof that the noise keeps the promise."""
-        return self.noise.certificate
 
     @property
     def error(self) -> float:

@@ -1,7 +1,7 @@
 """A query: what is asked of a table, the sums it takes, and the release of them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -10,11 +10,12 @@ import numpy as np
 from inid.arguments import Floats, real, shown
 from inid.errors import ArgumentError
 from inid.promises import Budget
-from inid.releasing import release
-from inid.sets import Neighbours, Sensitivity, read_order
+from inid.releasing import Release
+from inid.sets import Sensitivity, read_order
 from inid.tables.facts import Bins, Categories, Key, read_cells, read_columns, read_keys
 from inid.tables.plan import TableAccuracy, TablePlan, make_plan, plan_accuracy
 from inid.tables.question import Question
+from inid.tables.releasable import Releasable
 from inid.tables.result import Result
 from inid.tables.sensitivity import largest_sum
 from inid.tables.statistics import Layout, read_tolerances
@@ -27,11 +28,10 @@ if TYPE_CHECKING:
 __all__ = ["NOMINAL_ROWS", "Query", "read_query"]
 
 NOMINAL_ROWS = 1000  # assumed when the user states no guess
-_HIGHEST_LEVEL = 1 - 1e-12  # what is left, divided among several sums, still tells a level from 1
 
 
 @dataclass(frozen=True, eq=False)
-class Query:
+class Query(Releasable[TablePlan, Result]):
     """Statistics of a table. Made by `Table.query`.
 
     Attributes:
@@ -39,7 +39,6 @@ class Query:
         question: What is asked, and the public facts it is asked with.
     """
 
-    table: Table
     question: Question
 
     @property
@@ -180,43 +179,6 @@ class Query:
             delta=delta,
         )
 
-    def release(
-        self, plan: TablePlan, ledger: "Ledger | None" = None, *, label: str = "", level: float = 0.95
-    ) -> Result:
-        """Charge the ledger, run the query, add the planned noise and return what may be published.
-
-        The charge comes before the engine looks at a value: a crash loses budget, never privacy. It is made once, here,
-        however often an engine repeats a part of its work. What public facts can refuse is refused before the charge.
-
-        Args:
-            plan: A plan of this query.
-            ledger: Where the cost is charged. Without one nobody keeps count.
-            label: A name for the ledger's history.
-            level: The probability with which each interval holds the exact answer, at most 1 - 1e-12.
-
-        Raises:
-            ArgumentError: The plan is of another query, the ledger counts rows where people are protected or the other
-                way round, or an argument is malformed; nothing was charged.
-            GuaranteeError: The plan does not keep its promise; nothing was charged.
-            BudgetError: The ledger refuses; the engine was not asked.
-            EngineError: The types of the table do not allow the query: nothing was charged, and the message says so.
-                Or the engine failed after the charge.
-        """
-        if not isinstance(plan, TablePlan):
-            raise ArgumentError(f"plan must be a TablePlan, got {shown(plan)}: make one with query.plan(...).")
-        query = self._at(plan.noise.sensitivity.neighbours)
-        if query is not self:
-            return query.release(plan, ledger, label=label, level=level)
-        if not self.question.is_covered_by(plan.noise):
-            raise ArgumentError("plan was made for another query or other public facts: make one with query.plan(...).")
-        cure = "pass a probability such as 0.95"
-        if not real("level", level, above=0, cure=cure) <= _HIGHEST_LEVEL:
-            raise ArgumentError(f"level must be at most 1 - 1e-12, got {shown(level)}: {cure}.")
-        self.table.check_ledger_unit(ledger)
-        self._sums.check(self.table.source)
-        noisy = release(self._values, plan.noise, ledger, label=label)
-        return Result(self.question.answers(noisy, level), plan, noisy, level, self.question, self.table.source)
-
     def exact_sums(self) -> Integers:
         """The sums before noise, as integers in the order of `labels`. NOT PRIVATE: for curators and tests.
 
@@ -234,21 +196,24 @@ class Query:
     def _sums(self) -> Sums:
         return Sums(self.layout, self.by, self.table.missing, self.table.person)
 
-    def _under(self, ledger: "Ledger | None") -> "Query":
-        """This query under the relation of a ledger, where the table states none."""
-        relation = getattr(ledger, "neighbours", None)
-        return self if relation is None else self._at(relation)
-
-    def _at(self, relation: Neighbours) -> "Query":
-        table = self.table.under(relation)
-        return self if table is self.table else Query(table, replace(self.question, neighbours=relation))
-
     def _tolerances(self, tolerance: Mapping[str, float] | None, weights: Mapping[str, float] | None) -> list[float]:
         layout, rows = self.layout, self.table.rows or NOMINAL_ROWS
         columns = [*layout.values, *(item.columns[0] for item in layout.items if item.cells is not None)]
         return read_tolerances(layout, tolerance, weights, columns, rows / len(self.cells))
 
-    def _values(self) -> Floats:
+    def _kind_of_plan(self) -> type[TablePlan]:
+        return TablePlan
+
+    def _is_planned_by(self, plan: TablePlan) -> bool:
+        return self.question.is_covered_by(plan.noise)
+
+    def _check_types(self) -> None:
+        self._sums.check(self.table.source)
+
+    def _published(self, plan: TablePlan, noisy: Release, level: float) -> Result:
+        return Result(noisy, level, self.question, self.table.source, self.question.answers(noisy, level), plan)
+
+    def _values(self, plan: TablePlan) -> Floats:  # noqa: ARG002 - every plan of the query has the same coordinates
         """The exact sums as floats. Holding them to a public size is 1-Lipschitz; rounding is in the sensitivity."""
         sizes = [largest_sum(item, self.table.max_rows) for item in self.layout.items]
         limits = self._spread(sizes).astype(np.int64)

@@ -1,23 +1,17 @@
 """What a release of a table returns: a frame of the user's own kind, and everything that says what it promises."""
 
-import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from hashlib import sha256
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from inid.planning import Certificate
-from inid.releasing import Release
-from inid.tables.engines import Engine
 from inid.tables.plan import TablePlan
+from inid.tables.published import Published
 
 if TYPE_CHECKING:
-    from inid.accounting import Ledger
+    from inid.report import LedgerState, ReportInputs
     from inid.tables.question import Question
 
-__all__ = ["Result", "Row", "record_digest"]
+__all__ = ["Result", "Row"]
 
 
 class Row(NamedTuple):
@@ -44,7 +38,7 @@ class Row(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Result:
+class Result(Published):
     """Private answers.
 
     Attributes:
@@ -55,12 +49,9 @@ class Result:
         question: What was asked, with the public facts.
     """
 
+    question: "Question"
     rows: tuple[Row, ...]
     plan: TablePlan
-    release: Release
-    level: float
-    question: "Question"
-    source: Engine = field(repr=False)
 
     @cached_property
     def frame(self) -> Any:
@@ -74,54 +65,10 @@ class Result:
         """The same as `frame`."""
         return self.frame
 
-    @property
-    def certificate(self) -> Certificate:
-        """The proof that the noise keeps the promise."""
-        return self.release.certificate
+    def _answers_record(self) -> dict[str, Any]:
+        return {"rows": [row._asdict() for row in self.rows]}
 
-    @property
-    def private(self) -> bool:
-        """False when a test's seeded or silent source drew the noise: such answers promise nothing."""
-        return self.release.private
-
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON-safe record that `verify_result` checks: question, answers, the sums they are made of, a digest."""
-        record = {
-            "level": self.level,
-            "question": self.question.to_dict(),
-            "rows": [row._asdict() for row in self.rows],
-            "release": self.release.to_dict(),
-        }
-        return record | {"digest": record_digest(record)}
-
-    def report(
-        self, path: str | Path, *, title: str = "Private statistics of a table", ledger: "Ledger | None" = None
-    ) -> None:
-        """Write one self-contained HTML page: estimates, the promise in plain words, the plan, the certificate.
-
-        Args:
-            path: Where the page goes; a file that is there is replaced.
-            title: Its heading.
-            ledger: The ledger that was charged, to show what is left of it.
-
-        >>> import inid, pandas, pathlib, tempfile
-        >>> t = inid.tables.Table(pandas.DataFrame({"age": [31.0, 44.0]}), bounds={"age": (0, 100)})
-        >>> q = t.query(mean=["age"])
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     q.release(q.plan(inid.PureDP(epsilon=1.0))).report(pathlib.Path(folder, "report.html"))
-        """
-        from inid.report import LedgerState, page
+    def _report_inputs(self, title: str | None, ledger: "LedgerState | None") -> "ReportInputs":
         from inid.tables.report_inputs import report_inputs
 
-        state = None if ledger is None else LedgerState.of(ledger)
-        Path(path).write_text(page(report_inputs(self, title=title, ledger=state)), encoding="utf-8")
-
-
-def record_digest(record: Mapping[str, Any]) -> str:
-    """The SHA-256 digest of a record, whatever the order of its keys; its own key "digest" does not count.
-
-    >>> record_digest({"a": 1, "b": 2}) == record_digest({"b": 2, "a": 1, "digest": "..."})
-    True
-    """
-    content = {key: value for key, value in record.items() if key != "digest"}
-    return sha256(json.dumps(content, sort_keys=True, allow_nan=False).encode()).hexdigest()
+        return report_inputs(self, title=title or "Private statistics of a table", ledger=ledger)

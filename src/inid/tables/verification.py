@@ -19,8 +19,9 @@ from inid.planning import Certificate, NoisePlan
 from inid.releasing import Release
 from inid.tables.marginals.question import MarginalsQuestion
 from inid.tables.marginals.result import PublishedTable, published_tables
+from inid.tables.published import record_digest
 from inid.tables.question import Question
-from inid.tables.result import Row, record_digest
+from inid.tables.result import Row
 
 __all__ = ["verify_result"]
 

@@ -19,6 +19,7 @@ from inid.tables.marginals.domains import Marginal
 from inid.tables.marginals.least_squares import precisions
 from inid.tables.marginals.question import MarginalsQuestion
 from inid.tables.marginals.workload import workload_of
+from inid.tables.plan_of_query import PlanOfQuery
 
 __all__ = ["MarginalPlan", "MarginalsPlan", "Objective", "plan_marginals"]
 
@@ -54,7 +55,7 @@ class MarginalPlan:
 
 
 @dataclass(frozen=True, eq=False)
-class MarginalsPlan:
+class MarginalsPlan(PlanOfQuery):
     """The noise of many tables, and the error to expect in each. Made by `MarginalsQuery.plan`.
 
     Attributes:
@@ -68,21 +69,6 @@ class MarginalsPlan:
     question: MarginalsQuestion
     objective: Objective
     tables: tuple[MarginalPlan, ...]
-
-    @property
-    def budget(self) -> Budget:
-        """The promise."""
-        return self.noise.budget
-
-    @property
-    def mechanism(self) -> str:
-        """The kind of noise."""
-        return self.noise.mechanism
-
-    @property
-    def certificate(self) -> Certificate:
-        """The proof that the noise keeps the promise."""
-        return self.noise.certificate
 
     def verify(self) -> Certificate:
         """Re-derive the guarantee: the noise keeps the promise, and the plan's set holds what a person can change.

@@ -1,19 +1,18 @@
 """A query for many tables of counts: planned, charged, counted inside the engine, released."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from inid.arguments import Floats, real, shown
-from inid.errors import ArgumentError
+from inid.arguments import Floats
 from inid.promises import Budget
-from inid.releasing import release
-from inid.sets import Neighbours
+from inid.releasing import Release
 from inid.tables.marginals.counts import Counts
 from inid.tables.marginals.domains import Marginal, read_tables
 from inid.tables.marginals.plan import MarginalsPlan, Objective, plan_marginals
 from inid.tables.marginals.question import MarginalsQuestion
 from inid.tables.marginals.result import MarginalsResult
+from inid.tables.releasable import Releasable
 from inid.tables.table import Table
 
 if TYPE_CHECKING:
@@ -21,11 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["MarginalsQuery", "read_marginals"]
 
-_HIGHEST_LEVEL = 1 - 1e-12
-
 
 @dataclass(frozen=True, eq=False)
-class MarginalsQuery:
+class MarginalsQuery(Releasable[MarginalsPlan, MarginalsResult]):
     """Tables of counts of a table. Made by `Table.query(marginals=...)`.
 
     Attributes:
@@ -33,7 +30,6 @@ class MarginalsQuery:
         question: What is asked, and the public facts it is asked with.
     """
 
-    table: Table
     question: MarginalsQuestion
 
     def plan(
@@ -82,41 +78,6 @@ class MarginalsQuery:
         query = self._under(ledger)
         return plan_marginals(query.question, budget, objective=objective, tolerance=tolerance, mechanism=mechanism)
 
-    def release(
-        self, plan: MarginalsPlan, ledger: "Ledger | None" = None, *, label: str = "", level: float = 0.95
-    ) -> MarginalsResult:
-        """Charge the ledger, count inside the engine, add the planned noise and return what may be published.
-
-        Args:
-            plan: A plan of this query.
-            ledger: Where the cost is charged. Without one nobody keeps count.
-            label: A name for the ledger's history.
-            level: The probability with which each interval holds the exact answer, at most 1 - 1e-12.
-
-        Raises:
-            ArgumentError: The plan is of another query, the ledger counts rows where people are protected or the other
-                way round, or an argument is malformed; nothing was charged.
-            GuaranteeError: The plan does not keep its promise; nothing was charged.
-            BudgetError: The ledger refuses; the engine was not asked.
-            EngineError: The types of the table do not allow the query: nothing was charged, and the message says so.
-                Or the engine failed after the charge.
-        """
-        if not isinstance(plan, MarginalsPlan):
-            raise ArgumentError(f"plan must be a MarginalsPlan, got {shown(plan)}: make one with query.plan(...).")
-        query = self._at(plan.noise.sensitivity.neighbours)
-        if query is not self:
-            return query.release(plan, ledger, label=label, level=level)
-        if plan.question.to_dict() != self.question.to_dict() or not self.question.is_covered_by(plan.noise):
-            raise ArgumentError("plan was made for another query or other public facts: make one with query.plan(...).")
-        cure = "pass a probability such as 0.95"
-        if not real("level", level, above=0, cure=cure) <= _HIGHEST_LEVEL:
-            raise ArgumentError(f"level must be at most 1 - 1e-12, got {shown(level)}: {cure}.")
-        self.table.check_ledger_unit(ledger)
-        self.question.check_exact()
-        self._counts.check(self.table.source)
-        noisy = release(lambda: self.exact_values(plan), plan.noise, ledger, label=label)
-        return MarginalsResult(plan, noisy, level, self.question, self.table.source)
-
     def exact_values(self, plan: MarginalsPlan) -> Floats:
         """The numbers before noise, in the coordinates of a plan. NOT PRIVATE: for curators and tests.
 
@@ -129,14 +90,21 @@ class MarginalsQuery:
     def _counts(self) -> Counts:
         return Counts(self.question.domains, self.table.person)
 
-    def _under(self, ledger: "Ledger | None") -> "MarginalsQuery":
-        """This query under the relation of a ledger, where the table states none."""
-        relation = getattr(ledger, "neighbours", None)
-        return self if relation is None else self._at(relation)
+    def _kind_of_plan(self) -> type[MarginalsPlan]:
+        return MarginalsPlan
 
-    def _at(self, relation: Neighbours) -> "MarginalsQuery":
-        table = self.table.under(relation)
-        return self if table is self.table else MarginalsQuery(table, replace(self.question, neighbours=relation))
+    def _is_planned_by(self, plan: MarginalsPlan) -> bool:
+        return plan.question.to_dict() == self.question.to_dict() and self.question.is_covered_by(plan.noise)
+
+    def _check_types(self) -> None:
+        self.question.check_exact()
+        self._counts.check(self.table.source)
+
+    def _values(self, plan: MarginalsPlan) -> Floats:
+        return self.exact_values(plan)
+
+    def _published(self, plan: MarginalsPlan, noisy: Release, level: float) -> MarginalsResult:
+        return MarginalsResult(noisy, level, self.question, self.table.source, plan)
 
 
 def read_marginals(table: Table, name: str, asked: object) -> MarginalsQuery:

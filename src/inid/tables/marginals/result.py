@@ -2,10 +2,9 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -13,10 +12,8 @@ from scipy.special import ndtri
 
 from inid.arguments import Floats, real, shown
 from inid.errors import ArgumentError
-from inid.planning import Certificate
 from inid.planning.text import aligned
 from inid.releasing import Release
-from inid.tables.engines import Engine
 from inid.tables.facts import Key
 from inid.tables.marginals.answers import Answers
 from inid.tables.marginals.domains import Marginal
@@ -24,10 +21,11 @@ from inid.tables.marginals.laplace_law import coefficients, quantile
 from inid.tables.marginals.plan import MarginalsPlan
 from inid.tables.marginals.question import MarginalsQuestion
 from inid.tables.marginals.tidy import rounded, tidied
-from inid.tables.result import Row, record_digest
+from inid.tables.published import Published
+from inid.tables.result import Row
 
 if TYPE_CHECKING:
-    from inid.accounting import Ledger
+    from inid.report import LedgerState, ReportInputs
 
 __all__ = ["Combination", "MarginalsResult", "PublishedTable", "interval_reach", "published_tables"]
 
@@ -52,7 +50,7 @@ class Combination(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class MarginalsResult:
+class MarginalsResult(Published):
     """Private tables of counts that agree with each other.
 
     Attributes:
@@ -62,11 +60,8 @@ class MarginalsResult:
         question: What was asked, with the public facts.
     """
 
-    plan: MarginalsPlan
-    release: Release
-    level: float
     question: MarginalsQuestion
-    source: Engine = field(repr=False)
+    plan: MarginalsPlan
 
     def marginal(self, *columns: str, tidy: bool = False, integers: bool = False) -> Any:
         """An asked table, or a table inside one, as a frame of the kind that the table was made of.
@@ -162,41 +157,14 @@ class MarginalsResult:
             numbers["std"] += [entry.std] * flat.size
         return self.source.answer(columns | numbers)
 
-    @property
-    def certificate(self) -> Certificate:
-        """The proof that the noise keeps the promise."""
-        return self.release.certificate
+    def _answers_record(self) -> dict[str, Any]:
+        published = published_tables(self.question, self.release, self.level)
+        return {"tables": [entry.to_dict() for entry in published]}
 
-    @property
-    def private(self) -> bool:
-        """False when a test's seeded or silent source drew the noise: such answers promise nothing."""
-        return self.release.private
-
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON-safe record that `verify_result` checks: question, tables, the numbers they are made of, a digest."""
-        record = {
-            "level": self.level,
-            "question": self.question.to_dict(),
-            "tables": [entry.to_dict() for entry in published_tables(self.question, self.release, self.level)],
-            "release": self.release.to_dict(),
-        }
-        return record | {"digest": record_digest(record)}
-
-    def report(
-        self, path: str | Path, *, title: str = "Private tables of counts", ledger: "Ledger | None" = None
-    ) -> None:
-        """Write one self-contained HTML page: tables, the promise in plain words, the plan, the certificate.
-
-        Args:
-            path: Where the page goes; a file that is there is replaced.
-            title: Its heading.
-            ledger: The ledger that was charged, to show what is left of it.
-        """
-        from inid.report import LedgerState, page
+    def _report_inputs(self, title: str | None, ledger: "LedgerState | None") -> "ReportInputs":
         from inid.tables.marginals.report_inputs import marginals_report_inputs
 
-        state = None if ledger is None else LedgerState.of(ledger)
-        Path(path).write_text(page(marginals_report_inputs(self, title=title, ledger=state)), encoding="utf-8")
+        return marginals_report_inputs(self, title=title or "Private tables of counts", ledger=ledger)
 
     def __str__(self) -> str:
         head = f"{len(self.question.tables)} tables of counts under {self.plan.budget}"

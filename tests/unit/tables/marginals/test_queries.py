@@ -156,7 +156,7 @@ def test_a_record_proves_itself_and_changes_are_found(frame, budget):
             query.release(query.plan(budget), ledger)
     record = result.to_dict()
     assert verify_result(record).promise == str(budget)
-    from inid.tables.result import record_digest
+    from inid.tables.published import record_digest
 
     def changed(change):
         other = copy.deepcopy(record)

@@ -1,0 +1,88 @@
+"""What every result of a table shares: its proof, whether it is private, its record and its report."""
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from inid.planning import Certificate
+from inid.releasing import Release
+from inid.tables.engines import Engine
+
+if TYPE_CHECKING:
+    from inid.accounting import Ledger
+    from inid.report import LedgerState, ReportInputs
+
+__all__ = ["Published", "record_digest"]
+
+
+@dataclass(frozen=True, eq=False)
+class Published(ABC):
+    """Answers that may be published.
+
+    Attributes:
+        release: The noisy numbers themselves; every answer is made of them.
+        level: The probability with which each interval holds the exact answer.
+        question: What was asked, with the public facts.
+    """
+
+    release: Release
+    level: float
+    question: Any
+    source: Engine = field(repr=False)
+
+    @property
+    def certificate(self) -> Certificate:
+        """The proof that the noise keeps the promise."""
+        return self.release.certificate
+
+    @property
+    def private(self) -> bool:
+        """False when a test's seeded or silent source drew the noise: such answers promise nothing."""
+        return self.release.private
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-safe record that `verify_result` checks: question, answers, the numbers they are made of, a digest."""
+        record = {"level": self.level, "question": self.question.to_dict()}
+        record |= self._answers_record() | {"release": self.release.to_dict()}
+        return record | {"digest": record_digest(record)}
+
+    def report(self, path: str | Path, *, title: str | None = None, ledger: "Ledger | None" = None) -> None:
+        """Write one self-contained HTML page: estimates, the promise in plain words, the plan, the certificate.
+
+        Args:
+            path: Where the page goes; a file that is there is replaced.
+            title: Its heading.
+            ledger: The ledger that was charged, to show what is left of it.
+
+        >>> import inid, pandas, pathlib, tempfile
+        >>> t = inid.tables.Table(pandas.DataFrame({"age": [31.0, 44.0]}), bounds={"age": (0, 100)})
+        >>> q = t.query(mean=["age"])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     q.release(q.plan(inid.PureDP(epsilon=1.0))).report(pathlib.Path(folder, "report.html"))
+        """
+        from inid.report import LedgerState, page
+
+        state = None if ledger is None else LedgerState.of(ledger)
+        Path(path).write_text(page(self._report_inputs(title, state)), encoding="utf-8")
+
+    @abstractmethod
+    def _answers_record(self) -> dict[str, Any]:
+        """The answers as JSON-safe values."""
+
+    @abstractmethod
+    def _report_inputs(self, title: str | None, ledger: "LedgerState | None") -> "ReportInputs":
+        """What the report shows of the answers."""
+
+
+def record_digest(record: Mapping[str, Any]) -> str:
+    """The SHA-256 digest of a record, whatever the order of its keys; its own key "digest" does not count.
+
+    >>> record_digest({"a": 1, "b": 2}) == record_digest({"b": 2, "a": 1, "digest": "..."})
+    True
+    """
+    content = {key: value for key, value in record.items() if key != "digest"}
+    return sha256(json.dumps(content, sort_keys=True, allow_nan=False).encode()).hexdigest()

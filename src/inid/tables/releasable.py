@@ -1,0 +1,101 @@
+"""What every query of a table shares: the checks before a charge, the charge, the answer and its noise."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+
+from inid.arguments import Floats, real, shown
+from inid.errors import ArgumentError
+from inid.releasing import Release, release
+from inid.sets import Neighbours
+from inid.tables.plan_of_query import PlanOfQuery
+from inid.tables.table import Table
+
+if TYPE_CHECKING:
+    from inid.accounting import Ledger
+
+__all__ = ["Releasable"]
+
+_HIGHEST_LEVEL = 1 - 1e-12  # what is left, divided among several sums, still tells a level from 1
+
+
+PlanT = TypeVar("PlanT", bound=PlanOfQuery)
+ResultT = TypeVar("ResultT")
+
+
+@dataclass(frozen=True, eq=False)
+class Releasable(ABC, Generic[PlanT, ResultT]):
+    """A question asked of a table.
+
+    Attributes:
+        table: The table.
+        question: What is asked, and the public facts it is asked with.
+    """
+
+    table: Table
+    question: Any
+
+    def release(self, plan: PlanT, ledger: "Ledger | None" = None, *, label: str = "", level: float = 0.95) -> ResultT:
+        """Charge the ledger, run the query, add the planned noise and return what may be published.
+
+        The charge comes before the engine looks at a value: a crash loses budget, never privacy. It is made once, here,
+        however often an engine repeats a part of its work. What public facts can refuse is refused before the charge.
+
+        Args:
+            plan: A plan of this query.
+            ledger: Where the cost is charged. Without one nobody keeps count.
+            label: A name for the ledger's history.
+            level: The probability with which each interval holds the exact answer, at most 1 - 1e-12.
+
+        Raises:
+            ArgumentError: The plan is of another query, the ledger counts rows where people are protected or the other
+                way round, or an argument is malformed; nothing was charged.
+            GuaranteeError: The plan does not keep its promise; nothing was charged.
+            BudgetError: The ledger refuses; the engine was not asked.
+            EngineError: The types of the table do not allow the query: nothing was charged, and the message says so.
+                Or the engine failed after the charge.
+        """
+        kind = self._kind_of_plan()
+        if not isinstance(plan, kind):
+            raise ArgumentError(f"plan must be a {kind.__name__}, got {shown(plan)}: make one with query.plan(...).")
+        query = self._at(plan.noise.sensitivity.neighbours)
+        if query is not self:
+            return query.release(plan, ledger, label=label, level=level)
+        if not self._is_planned_by(plan):
+            raise ArgumentError("plan was made for another query or other public facts: make one with query.plan(...).")
+        cure = "pass a probability such as 0.95"
+        if not real("level", level, above=0, cure=cure) <= _HIGHEST_LEVEL:
+            raise ArgumentError(f"level must be at most 1 - 1e-12, got {shown(level)}: {cure}.")
+        self.table.check_ledger_unit(ledger)
+        self._check_types()
+        noisy = release(lambda: self._values(plan), plan.noise, ledger, label=label)
+        return self._published(plan, noisy, level)
+
+    @abstractmethod
+    def _kind_of_plan(self) -> type[PlanT]:
+        """The class of this query's plans."""
+
+    @abstractmethod
+    def _is_planned_by(self, plan: PlanT) -> bool:
+        """Whether the noise of a plan covers what one person can change in this query."""
+
+    @abstractmethod
+    def _check_types(self) -> None:
+        """Refuse, before the charge, what the types of the table do not allow."""
+
+    @abstractmethod
+    def _values(self, plan: PlanT) -> Floats:
+        """The exact numbers in the order of the plan; called after the charge."""
+
+    @abstractmethod
+    def _published(self, plan: PlanT, noisy: Release, level: float) -> ResultT:
+        """The result made of the noisy numbers."""
+
+    def _under(self, ledger: "Ledger | None") -> Self:
+        """This query under the relation of a ledger, where the table states none."""
+        relation = getattr(ledger, "neighbours", None)
+        return self if relation is None else self._at(relation)
+
+    def _at(self, relation: Neighbours) -> Self:
+        table = self.table.under(relation)
+        return self if table is self.table else type(self)(table, replace(self.question, neighbours=relation))
