@@ -123,7 +123,7 @@ def hold(X: Floats, lower: Floats, upper: Floats) -> Floats:
     [1.0, 0.5, 0.0]
     """
     with np.errstate(all="ignore"):
-        held = np.clip(X, lower, upper)
+        held = np.clip(np.ascontiguousarray(X), lower, upper)  # predictions do not depend on the layout in memory
         return np.where(np.isnan(held), lower / 2 + upper / 2, held)
 
 

@@ -13,7 +13,8 @@ from inid.errors import ArgumentError
 from inid.learn.clipped_gradients import SquaredLoss
 from inid.learn.coordinate_descent import Descent
 from inid.learn.inputs import Matrix
-from inid.learn.linear import LinearModel, Normal, least_squares
+from inid.learn.linear import LinearModel
+from inid.learn.normal_equations import Normal, least_squares
 from inid.sets import Neighbours
 
 __all__ = ["PrivateElasticNet", "PrivateLasso"]

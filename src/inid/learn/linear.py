@@ -21,39 +21,16 @@ from inid.learn.bounds import Bounds, hold, read_bounds, read_budget
 from inid.learn.inputs import Matrix, read_matrix, read_target
 from inid.learn.moment_sources import MomentSource
 from inid.learn.moments import column_costs, euclidean, typical_cost
+from inid.learn.noise_splitting import shrinkage
+from inid.learn.normal_equations import Equations, Normal, Solver, least_squares
 from inid.learn.public_units import Units
-from inid.learn.second_moments import MomentPlan, nearest_psd, plan_moments
+from inid.learn.second_moments import MomentPlan, plan_moments
 from inid.learn.table_moments import check_table
 from inid.promises import Budget
 from inid.sets import Neighbours
 from inid.tables import Table
 
-__all__ = ["LinearModel", "Normal", "PrivateLinearRegression", "PrivateRidge", "least_squares"]
-
-
-@dataclass(frozen=True)
-class Normal:
-    """The normal equations of one target, in public units: minimise w.G w / 2 - w.c, G and c being means over the rows.
-
-    A coefficient of the user's is w times `unit_y` / `unit_x`, column by column.
-
-    Attributes:
-        gram: G.
-        products: c.
-        square: The mean square of the target.
-        size: The largest size of each column, in its unit.
-        unit_x: The unit of each column.
-        unit_y: The unit of the target.
-        rows: The number of rows, as known.
-    """
-
-    gram: Floats
-    products: Floats
-    square: float
-    size: Floats
-    unit_x: Floats
-    unit_y: float
-    rows: float
+__all__ = ["LinearModel", "PrivateLinearRegression", "PrivateRidge"]
 
 
 @dataclass(eq=False, repr=False)
@@ -147,38 +124,34 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
         """Plan, charge, release, solve."""
         budget, outputs = read_budget(self.budget), len(bounds_y[0])
         lower, upper = (np.append(x, y) for x, y in zip(bounds_X, bounds_y, strict=True))
-        planned = self._plan(budget, lower, upper, source)
+        planned = self._plan(budget, lower, upper, source, outputs)
         moments = source.release(planned, ledger, type(self).__name__)
         self.plan_ = planned.noise
         self.release_, self.private_ = moments.release, moments.release.private
         self._held = bounds_X, bounds_y
-        units = planned.units
-        with np.errstate(all="ignore"):  # whatever the caller has set, what was paid for must not be lost
-            if self.fit_intercept and moments.first is not None:
-                size, about = units.size, moments.about(-moments.first)
-            else:
-                size, about = np.maximum(np.abs(lower), np.abs(upper)) / units.unit, moments
-                about = about.about(units.centre / units.unit)
-            matrix = nearest_psd(about.second, size, about.spread)
-            width = len(size) - outputs
-            found = [
-                self._solve(
-                    Normal(
-                        matrix[:width, :width], matrix[:width, at], float(matrix[at, at]), size[:width],
-                        units.unit[:width], float(units.unit[at]), moments.rows,
-                    )
-                )
-                * (units.unit[at] / units.unit[:width])
-                for at in range(width, width + outputs)
-            ]  # fmt: skip
-            self.coef_ = np.array(found[0] if flat else found)
-            self.intercept_: Any = 0.0 if flat else np.zeros(outputs)
-            if self.fit_intercept and moments.first is not None:
-                means = units.centre + units.unit * moments.first
-                constant = means[width:] - self.coef_.reshape(outputs, width) @ means[:width]
-                self.intercept_ = float(constant[0]) if flat else constant
+        units, intercept = planned.units, bool(self.fit_intercept)
+        origin = None if intercept else units.centre / units.unit
+        size = units.size if intercept else np.maximum(np.abs(lower), np.abs(upper)) / units.unit
+        self.equations_ = Equations(moments, origin, size, units.unit, outputs)
+        self._centre, self._flat = units.centre, flat
+        self._take(self._solve)
 
-    def _plan(self, budget: Budget, lower: Floats, upper: Floats, source: MomentSource) -> MomentPlan:
+    def _take(self, solver: Solver) -> None:
+        """Solve, believe as much as the noise allows, and keep the result in the user's units."""
+        equations, width = self.equations_, self.n_features_in_
+        with np.errstate(all="ignore"):  # whatever the caller has set, what was paid for must not be lost
+            found = equations.solve(solver).weights
+            self.shrinkage_ = shrinkage(equations, solver)
+            line = equations.line(found * self.shrinkage_[:, None])
+            unit, centre = equations.unit, self._centre
+            coefficients = line.weights * (unit[width:, None] / unit[:width])
+            constants = np.zeros(equations.outputs)
+            if equations.origin is None:
+                constants = centre[width:] + unit[width:] * line.constants - coefficients @ centre[:width]
+        self.coef_ = coefficients[0] if self._flat else coefficients
+        self.intercept_: Any = float(constants[0]) if self._flat else constants
+
+    def _plan(self, budget: Budget, lower: Floats, upper: Floats, source: MomentSource, outputs: int) -> MomentPlan:
         """The plan for moments about the mean (with an intercept) or about 0.
 
         Moments about 0 can be had directly, or from moments about the middle of the bounds and the means: x x^T =
@@ -200,6 +173,7 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
                 neighbours=source.relation,
                 mechanism=self.mechanism,
                 allocation=self.allocation,
+                targets=outputs if self.fit_intercept else 0,
             )
 
         if self.fit_intercept:
@@ -282,13 +256,3 @@ class PrivateRidge(LinearModel):
     def _solve(self, normal: Normal) -> Floats:
         # In public units the coefficient w stands for w unit_y / unit_x; the sum over the rows is N times the mean.
         return least_squares(normal, self._penalty() / (normal.rows * normal.unit_x**2))
-
-
-def least_squares(normal: Normal, penalty: Floats | float) -> Floats:
-    """The minimiser of w.G w / 2 - w.c + sum of penalty_i w_i^2 / 2; the shortest one where there are many.
-
-    Solved in units in which every column has size 1, where G is best conditioned.
-    """
-    units = normal.size
-    scaled = (normal.gram + penalty * np.eye(len(units))) / np.outer(units, units)
-    return np.asarray(np.linalg.lstsq(scaled, normal.products / units, rcond=None)[0] / units)

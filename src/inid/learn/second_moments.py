@@ -8,7 +8,7 @@ coordinate under "add_remove".
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,7 @@ __all__ = [
 ]
 
 _LEAST = 1e-300
+_TARGETS = 0.1
 _UP = 1 + 2.0**-48  # more than the rounding of the few operations that make a radius
 
 
@@ -125,6 +126,7 @@ class Moments:
         first_spread: The same for `first`.
         rows: The number of rows: public, or as released.
         release: The release itself.
+        rows_spread: The noise's standard deviation in `rows`; 0 where it is public.
     """
 
     second: Floats
@@ -133,6 +135,7 @@ class Moments:
     first_spread: Floats
     rows: float
     release: Release
+    rows_spread: float = 0.0
 
     def about(self, point: Floats) -> "Moments":
         """The moments of z + point: the mean of (z + point)(z + point)^T."""
@@ -142,7 +145,7 @@ class Moments:
         second = self.second + cross + cross.T + np.outer(point, point)
         variance = np.outer(point**2, self.first_spread**2)
         spread = np.sqrt(self.spread**2 + variance + variance.T)
-        return Moments(second, self.first + point, spread, self.first_spread, self.rows, self.release)
+        return replace(self, second=second, first=self.first + point, spread=spread)
 
 
 def plan_moments(
@@ -156,6 +159,7 @@ def plan_moments(
     neighbours: Neighbours,
     mechanism: str,
     allocation: str,
+    targets: int = 0,
 ) -> MomentPlan:
     """The least-error plan among the sets known.
 
@@ -169,19 +173,35 @@ def plan_moments(
         neighbours: The relation.
         mechanism: As for `inid.plan`.
         allocation: As for `inid.plan`.
+        targets: How many of the last columns are targets, whose means get a tenth of the plan at least: whatever else
+            is lost in noise, predictions are then not far from the best constant.
     """
     costs = np.append(costs, constant)
     i, j = places(units.size.size, mean=mean, count=rows is None)
     with np.errstate(all="ignore"):  # absurd weights are held within the floats: any positive ones are valid
         weights = np.clip(costs[i] * costs[j] * np.where(i == j, 1.0, math.sqrt(2)), _LEAST, 1 / _LEAST)
+    reach = np.append(units.size, 1.0)
+    if mean and targets:
+        weights = _raised(
+            weights, reach[i] * reach[j], (i >= reach.size - 1 - targets) & (i < j) & (j == reach.size - 1)
+        )
     plans = [
         plan(one, budget, mechanism=mechanism, allocation=allocation, weights=weights)
         for one in moment_sets(units.grid, costs, neighbours, mean=mean)
     ]
-    size = np.append(units.size, 1.0)
     best = min(plans, key=lambda made: made.log2_error)
     most = MOST_ROWS if rows is None else rows
-    return MomentPlan(cover_answers(best, most * size[i] * size[j]), units, mean, rows)
+    return MomentPlan(cover_answers(best, most * reach[i] * reach[j]), units, mean, rows)
+
+
+def _raised(weights: Floats, reach: Floats, chosen: NDArray[np.bool_]) -> Floats:
+    """Weights that give some coordinates `_TARGETS` of the plan at least.
+
+    What a coordinate takes of optimal Gaussian noise on a box is in proportion to weight times sensitivity.
+    """
+    cost = weights * reach
+    wanted = _TARGETS / (1 - _TARGETS) * float(cost[~chosen].sum()) / int(chosen.sum())
+    return np.where(chosen, np.maximum(weights, wanted / reach), weights)
 
 
 def release_moments(answer: Callable[[], Floats], planned: MomentPlan, ledger: Ledger | None, label: str) -> Moments:
@@ -199,6 +219,7 @@ def release_moments(answer: Callable[[], Floats], planned: MomentPlan, ledger: L
         first_spread=scales[products : products + sums],
         rows=rows,
         release=made,
+        rows_spread=float(scales[-1]) * rows if planned.rows is None else 0.0,
     )
 
 

@@ -1,0 +1,155 @@
+"""The normal equations of a linear model, from noisy moments of (X, y): how they are solved, and what they predict.
+
+Everything here is computed from what was released, so it costs nothing, however often it is done.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from inid.arguments import Floats
+from inid.learn.second_moments import Moments, nearest_psd
+
+__all__ = ["Equations", "Line", "Normal", "Solver", "forward", "least_squares"]
+
+
+@dataclass(frozen=True)
+class Normal:
+    """The normal equations of one target, in public units: minimise w.G w / 2 - w.c, G and c being means over the rows.
+
+    A coefficient of the user's is w times `unit_y` / `unit_x`, column by column.
+
+    Attributes:
+        gram: G.
+        products: c.
+        square: The mean square of the target.
+        size: The largest size of each column, in its unit.
+        unit_x: The unit of each column.
+        unit_y: The unit of the target.
+        rows: The number of rows, as known.
+    """
+
+    gram: Floats
+    products: Floats
+    square: float
+    size: Floats
+    unit_x: Floats
+    unit_y: float
+    rows: float
+
+    def only(self, columns: Sequence[int]) -> "Normal":
+        """The equations of some of the columns."""
+        kept = [*columns]
+        gram, products = self.gram[np.ix_(kept, kept)], self.products[kept]
+        return replace(self, gram=gram, products=products, size=self.size[kept], unit_x=self.unit_x[kept])
+
+
+Solver = Callable[[Normal], Floats]
+
+
+@dataclass(frozen=True)
+class Line:
+    """Predictions in public units: constants + weights z, one row of weights for each target."""
+
+    weights: Floats
+    constants: Floats
+
+
+@dataclass(frozen=True)
+class Equations:
+    """Noisy moments of some columns and, after them, of some targets.
+
+    Attributes:
+        moments: As released: about the middle of the bounds, or about 0.
+        origin: What is added to z before a model without intercept is solved; None for one with an intercept, which is
+            solved on the covariance.
+        size: The largest size of each column where it is solved, in its unit.
+        unit: The unit of each column.
+        outputs: How many targets there are.
+    """
+
+    moments: Moments
+    origin: Floats | None
+    size: Floats
+    unit: Floats
+    outputs: int
+
+    @property
+    def width(self) -> int:
+        """The number of columns that are no targets."""
+        return len(self.size) - self.outputs
+
+    def normal(self) -> list[Normal]:
+        """The equations of each target, repaired."""
+        if self.origin is None and self.moments.first is not None:
+            about = self.moments.about(-self.moments.first)
+        else:
+            about = self._about_origin(self.moments)
+        matrix, width = nearest_psd(about.second, self.size, about.spread), self.width
+        return [
+            Normal(
+                matrix[:width, :width], matrix[:width, at], float(matrix[at, at]), self.size[:width],
+                self.unit[:width], float(self.unit[at]), self.moments.rows,
+            )
+            for at in range(width, len(self.size))
+        ]  # fmt: skip
+
+    def solve(self, solver: Solver) -> Line:
+        """What a solver of one target's equations finds for each."""
+        return self.line(np.array([solver(one) for one in self.normal()]).reshape(self.outputs, self.width))
+
+    def line(self, weights: Floats) -> Line:
+        """Weights and the constants that belong to them: the mean of the target less that of the prediction."""
+        first = self.moments.first
+        if self.origin is not None or first is None:
+            return Line(weights, np.zeros(self.outputs))
+        return Line(weights, first[self.width :] - weights @ first[: self.width])
+
+    def error(self, line: Line) -> Floats:
+        """The mean squared error of each target's predictions by these moments; linear in the moments."""
+        direction = np.hstack([-line.weights, np.eye(self.outputs)])
+        moments = self._about_origin(self.moments)
+        found = np.einsum("ki,ij,kj->k", direction, moments.second, direction)
+        if self.origin is None and moments.first is not None:
+            found = found - 2 * line.constants * (direction @ moments.first) + line.constants**2
+        return np.asarray(found)
+
+    def _about_origin(self, moments: Moments) -> Moments:
+        return moments if self.origin is None else moments.about(self.origin)
+
+
+def least_squares(normal: Normal, penalty: Floats | float) -> Floats:
+    """The minimiser of w.G w / 2 - w.c + sum of penalty_i w_i^2 / 2; the shortest one where there are many.
+
+    Solved in units in which every column has size 1, where G is best conditioned.
+    """
+    units = normal.size
+    scaled = (normal.gram + penalty * np.eye(len(units))) / np.outer(units, units)
+    return np.asarray(np.linalg.lstsq(scaled, normal.products / units, rcond=None)[0] / units)
+
+
+def forward(normal: Normal, count: int) -> list[int]:
+    """Forward selection: the column that takes most from the squared error, then the best beside it, and so on.
+
+    A column takes (c_j - G_jA G_AA^-1 c_A)^2 / (G_jj - G_jA G_AA^-1 G_Aj), A being those chosen before it.
+
+    >>> G, c = np.array([[1.0, 0.9, 0.0], [0.9, 1.0, 0.0], [0.0, 0.0, 1.0]]), np.array([0.9, 1.0, 0.5])
+    >>> forward(Normal(G, c, 1.0, np.ones(3), np.ones(3), 1.0, 10.0), 2)
+    [1, 2]
+    """
+    gram, products = normal.gram.copy(), normal.products.copy()
+    chosen: list[int] = []
+    for _ in range(min(count, len(products))):
+        left = np.maximum(np.diag(gram), 0.0)
+        usable = left > 1e-12 * np.diag(normal.gram)
+        usable[chosen] = False
+        gains = np.where(usable, products**2 / np.where(usable, left, 1.0), -1.0)
+        best = int(gains.argmax())
+        if not usable[best]:
+            break
+        chosen.append(best)
+        row = gram[best] / gram[best, best]  # take out of every column what this one explains of it
+        products = products - row * products[best]
+        gram = gram - np.outer(row, gram[best])
+    return chosen
