@@ -12,8 +12,10 @@ __all__ = ["estimates_section"]
 
 _MOST_ROWS = 300  # rows shown of one table; the rest is in the files
 _MOST_ACROSS = 8  # columns of a cross table
+_COUNTED = ("count", "count_distinct", "histogram")
 _NAMES = {
     "count": "Number of rows",
+    "count_distinct": "Number of people",
     "sum": "Sum",
     "mean": "Mean",
     "variance": "Variance",
@@ -45,7 +47,7 @@ def block_title(block: EstimateBlock) -> str:
     """
     name = _NAMES.get(block.statistic, block.statistic)
     columns = " and ".join(dict.fromkeys(block.column.split(",")))
-    counted = block.statistic in ("count", "histogram") or not block.column
+    counted = block.statistic in _COUNTED or not block.column
     subject = name if counted else f"{name} of {columns}"
     by = " and ".join(dimension.name for dimension in block.dimensions)
     return f"{subject} by {by}" if by else subject
@@ -63,7 +65,7 @@ def _grouped(block: EstimateBlock) -> str:
     if len(block.dimensions) == 2 and smaller <= _MOST_ACROSS:
         return heading + _cross_table(block)
     cells = product(*(dimension.levels for dimension in block.dimensions))
-    axis, counted = _axis(block), block.statistic in ("count", "histogram")
+    axis, counted = _axis(block), block.statistic in _COUNTED
     rows = list(zip(cells, block.estimates, strict=True))[:_MOST_ROWS]
     body = "".join(_row(cell, estimate, axis, counted=counted) for cell, estimate in rows)
     return heading + _table([dimension.name for dimension in block.dimensions], body, len(block.estimates))

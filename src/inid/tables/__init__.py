@@ -15,6 +15,7 @@ own way stands in its file of `engines`.
 ['statistic', 'column', 'groups', 'estimate', 'lower', 'upper', 'scale']
 """
 
+from inid.tables.choosing import Choice, choose
 from inid.tables.engines import EngineError
 from inid.tables.facts import Categories, Person
 from inid.tables.marginals.domains import Ordered
@@ -31,6 +32,7 @@ from inid.tables.verification import verify_result
 
 __all__ = [
     "Categories",
+    "Choice",
     "Combination",
     "EngineError",
     "MarginalPlan",
@@ -48,5 +50,6 @@ __all__ = [
     "Table",
     "TableAccuracy",
     "TablePlan",
+    "choose",
     "verify_result",
 ]

@@ -37,6 +37,7 @@ def estimate(layout: Layout, release: Release, cells: int, level: float, max_row
     noisy = _Noisy(layout, release, cells, level, max_rows)
     made: dict[str, Callable[[Statistic], Estimate]] = {
         "count": lambda s: noisy.plain(_placed(s.count)),
+        "count_distinct": lambda s: noisy.plain(_placed(s.count)),
         "histogram": lambda s: noisy.plain(_placed(s.histogram)),
         "sum": noisy.total,
         "mean": noisy.mean,

@@ -1,7 +1,8 @@
 """The sums that are released: each an integer per row, of a public range, added up over the rows that count.
 
-Everything a query reports is made of four kinds of sums: how many rows, centred values, centred products of two values,
-and the cells of a histogram. A row that misses a value it is needed for adds nothing to that sum.
+Everything a query reports is made of five kinds of sums: how many rows, how many people, centred values, centred
+products of two values, and the cells of a histogram. A row that misses a value it is needed for adds nothing to that
+sum.
 """
 
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from inid.errors import ArgumentError
 from inid.fixed_point import Grid
 from inid.tables.facts import Bins, Categories
 
-__all__ = ["Item", "count_item", "histogram_item", "product_item", "sum_item"]
+__all__ = ["Item", "count_item", "histogram_item", "people_item", "product_item", "sum_item"]
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Item:
         cells: The cells of a histogram.
     """
 
-    kind: Literal["count", "sum", "product", "histogram"]
+    kind: Literal["count", "people", "sum", "product", "histogram"]
     columns: tuple[str, ...]
     present: tuple[str, ...]
     least: int
@@ -44,6 +45,8 @@ class Item:
         """A name that tells it apart from the other items of a query."""
         if self.kind == "count":
             return f"count({','.join(self.present)})" if self.present else "count"
+        if self.kind == "people":
+            return "count_distinct"
         own = set(self.present) <= set(self.columns)
         return f"{self.kind}({','.join(self.columns)}{'' if own else ' | ' + ','.join(self.present)})"
 
@@ -55,7 +58,7 @@ class Item:
     @property
     def always(self) -> bool:
         """Whether every row of the table adds to this one sum."""
-        return not self.present and self.kind != "histogram"
+        return not self.present and self.kind not in ("histogram", "people")
 
     @property
     def size(self) -> int:
@@ -71,6 +74,11 @@ class Item:
 def count_item(present: tuple[str, ...]) -> Item:
     """How many rows have a value in all of these columns."""
     return Item("count", (), present, 1, 1, 1.0)
+
+
+def people_item() -> Item:
+    """How many people have a row: of a person's rows in a cell, the first adds 1 and the others 0."""
+    return Item("people", (), (), 0, 1, 1.0)
 
 
 def sum_item(column: str, grid: Grid, present: tuple[str, ...]) -> Item:

@@ -179,6 +179,16 @@ class Query(Releasable[TablePlan, Result]):
             delta=delta,
         )
 
+    def check(self, ledger: "Ledger | None" = None) -> None:
+        """Refuse, before anything is charged, what public facts show to be wrong: the ledger's unit, types of columns.
+
+        Raises:
+            ArgumentError: The ledger counts rows where people are protected, or the other way round.
+            EngineError: The types of the table do not allow the query.
+        """
+        self.table.check_ledger_unit(ledger)
+        self._sums.check(self.table.source)
+
     def exact_sums(self) -> Integers:
         """The sums before noise, as integers in the order of `labels`. NOT PRIVATE: for curators and tests.
 
@@ -225,24 +235,28 @@ class Query(Releasable[TablePlan, Result]):
 
 
 def read_query(
-    table: Table, count: object, asked: Mapping[str, Sequence[str]], histogram: Mapping[str, object], by: object
+    table: Table,
+    count: object,
+    asked: Mapping[str, Sequence[str]],
+    histogram: Mapping[str, object],
+    by: object,
+    *,
+    count_distinct: object = False,
 ) -> Query:
     """Check what is asked against the table's names, types and public facts.
 
     Raises:
         ArgumentError: Something is malformed, unknown or lacks bounds.
     """
-    if not isinstance(count, bool):
-        raise ArgumentError(f"count must be True or False, got {shown(count)}.")
+    for name, value in {"count": count, "count_distinct": count_distinct}.items():
+        if not isinstance(value, bool):
+            raise ArgumentError(f"{name} must be True or False, got {shown(value)}.")
+    if count_distinct and table.person is None:
+        raise ArgumentError(
+            "count_distinct counts people: state Table(unit=tables.Person(...)), or ask for count=True."
+        )
     source = table.source
-    read = {name: read_columns(name, columns, "a list of columns") for name, columns in asked.items()}
-    for name, columns in read.items():
-        source.require(name, columns)
-        for column in columns:
-            if column not in table.bounds:
-                raise ArgumentError(
-                    f"{name} needs public bounds for {column!r}: state Table(bounds={{{column!r}: ...}})."
-                )
+    read = _bounded_columns(table, asked)
     for name, mapping in (("histogram", histogram), ("by", by)):
         if not isinstance(mapping, Mapping):
             raise ArgumentError(
@@ -257,7 +271,7 @@ def read_query(
             source.require_keys("histogram", column, listed.values)
         else:
             source.require_numbers("histogram", [column])
-    if not (count or cells or any(read.values())):
+    if not (count or count_distinct or cells or any(read.values())):
         raise ArgumentError("the query asks for nothing: pass count=True, mean=[...] or another statistic.")
     _check_fill(table, read, cells)
     question = Question(
@@ -271,9 +285,23 @@ def read_query(
         neighbours=table.relation,
         rows=table.rows,
         max_rows=table.max_rows,
+        count_distinct=count_distinct,
     )
     question.layout  # noqa: B018 - laid out now: it may refuse bounds that have no common grid
     return Query(table, question)
+
+
+def _bounded_columns(table: Table, asked: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+    """The columns of each statistic, all of which need public bounds."""
+    read = {name: read_columns(name, columns, "a list of columns") for name, columns in asked.items()}
+    for name, columns in read.items():
+        table.source.require(name, columns)
+        for column in columns:
+            if column not in table.bounds:
+                raise ArgumentError(
+                    f"{name} needs public bounds for {column!r}: state Table(bounds={{{column!r}: ...}})."
+                )
+    return read
 
 
 def _check_fill(table: Table, asked: Mapping[str, Sequence[str]], cells: Mapping[str, Bins | Categories]) -> None:

@@ -55,6 +55,7 @@ class Question:
         neighbours: The neighbouring relation.
         rows: A public guess of the number of rows, or None.
         max_rows: A public upper limit on the rows of the table.
+        count_distinct: Whether the number of people is asked for.
     """
 
     count: bool
@@ -67,12 +68,14 @@ class Question:
     neighbours: Neighbours
     rows: int | None
     max_rows: int
+    count_distinct: bool = False
 
     @cached_property
     def layout(self) -> Layout:
         """The statistics and the sums they are made of."""
         filled = frozenset(self.missing)
-        return lay_out(self.columns, self.histogram, self.bounds, filled, self.max_rows, count=self.count)
+        counted = {"count": self.count, "people": self.count_distinct}
+        return lay_out(self.columns, self.histogram, self.bounds, filled, self.max_rows, **counted)
 
     @cached_property
     def cells(self) -> tuple[str, ...]:
@@ -136,6 +139,7 @@ class Question:
         person = self.person
         return {
             "count": self.count,
+            "count_distinct": self.count_distinct,
             **{kind: list(self.columns.get(kind, ())) for kind in COLUMN_STATISTICS},
             "histogram": {
                 column: {"edges": list(cells.edges)} if isinstance(cells, Bins) else {"categories": list(cells.values)}
@@ -177,7 +181,10 @@ class Question:
                 neighbours=cast("Neighbours", choice("neighbours", record["neighbours"], get_args(Neighbours))),
                 rows=None if rows is None else integer("rows", rows, least=1, cure=cure),
                 max_rows=integer("max_rows", record["max_rows"], least=1, cure=cure),
+                count_distinct=bool(record.get("count_distinct", False)),
             )
+            if made.count_distinct and made.person is None:
+                raise ArgumentError(f"people are counted where a person is the unit: {cure}.")
             if made.max_rows > MOST_ROWS:
                 raise ArgumentError(f"max_rows must be at most 2^40: {cure}.")
             made.layout  # noqa: B018 - laid out now: a column may lack its bounds, and bounds their grid

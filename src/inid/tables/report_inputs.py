@@ -109,6 +109,7 @@ def _blocks(question: Question, estimates: Sequence[Estimate]) -> list[EstimateB
 def _facts(question: Question, source: str) -> list[tuple[str, str]]:
     """Term and description of every public fact of the question."""
     kinds = ["count"] if question.count else []
+    kinds += ["count of people"] if question.count_distinct else []
     kinds += [f"{kind} of {_counted(len(names), 'column')}" for kind, names in question.columns.items() if names]
     kinds += [f"histogram of {_counted(len(question.histogram), 'column')}"] if question.histogram else []
     rows, limit = question.rows, question.max_rows

@@ -18,7 +18,7 @@ class Row(NamedTuple):
     """One line of the answer.
 
     Attributes:
-        statistic: "count", "sum", "mean", "variance", "std", "covariance" or "histogram".
+        statistic: "count", "count_distinct", "sum", "mean", "variance", "std", "covariance" or "histogram".
         column: The column, or two separated by a comma; empty for a count.
         groups: The cell, for example "sex=F, age=[0, 20)"; empty when there is only one.
         estimate: The private answer.

@@ -15,6 +15,10 @@ norms are at most c. Replacing one changes either one cell, by at most w <= 2c, 
 most 2c, l2 at most max(w, sqrt(2) c). The triangle inequality gives the factor m; it is attained when all m rows
 coincide. Items are bounded one by one, which is exactly a box (single sums) or a set of groups (cells).
 
+The number of people is a sum to which a person adds 1 in each cell where they have a row, however many: at most 1
+without cells (under replace too: one person comes, stays or goes), and with cells at most 1 in each of up to m cells
+(of 2 m under replace), of which there may be fewer: l1 norm k, l2 norm sqrt(k), k the number of cells that can change.
+
 Under zero_out a row becomes nothing, which adds 0 to every sum: the bounds of add_remove. The number of rows, nothings
 included, is public: where the unit is a row and all rows count, the count does not move.
 
@@ -74,7 +78,7 @@ def candidate_sets(
     found = []
     for norm in ("l1", "l2"):
         bounds = [
-            _spread(item, norm, neighbours, rows, max_rows)
+            _spread(item, norm, neighbours, rows, max_rows, cells)
             if cells or item.cells is not None
             else _single(item, neighbours, rows, whole_rows, max_rows)
             for item in items
@@ -107,9 +111,9 @@ def joint_sets(
         weights: What a unit of error costs, one per item.
 
     Returns:
-        Nothing under add_remove and zero_out, where the box and the groups are attained.
+        Nothing under add_remove and zero_out, where the box and the groups are attained, nor where people are counted.
     """
-    if neighbours != "replace":
+    if neighbours != "replace" or any(item.kind == "people" for item in layout.items):
         return []
     items, alpha = layout.items, np.array(weights)
     if not (whole_rows and not cells and all(item.always for item in items)):
@@ -227,6 +231,8 @@ def _ellipsoid(items: tuple[Item, ...], radii: Floats, counts: Sequence[int] | N
 
 
 def _single(item: Item, neighbours: Neighbours, rows: int, whole_rows: bool, max_rows: int) -> float:
+    if item.kind == "people":
+        rows = 1
     if neighbours != "replace":
         public = neighbours == "zero_out" and whole_rows and item.always and item.kind == "count"
         units = 0 if public else rows * item.size
@@ -238,9 +244,12 @@ def _single(item: Item, neighbours: Neighbours, rows: int, whole_rows: bool, max
     return _value(units + slack, item.step)
 
 
-def _spread(item: Item, norm: str, neighbours: Neighbours, rows: int, max_rows: int) -> float:
+def _spread(item: Item, norm: str, neighbours: Neighbours, rows: int, max_rows: int, cells: int) -> float:
     touched = 2 * rows if neighbours == "replace" else rows
     slack = touched * conversion_slack(largest_sum(item, max_rows))
+    if item.kind == "people":
+        changed = min(touched, cells)
+        return (changed if norm == "l1" else math.nextafter(math.sqrt(changed), math.inf)) + slack
     if neighbours != "replace":
         return _value(rows * item.size + slack, item.step)
     if norm == "l1":

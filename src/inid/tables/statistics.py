@@ -9,12 +9,13 @@ from inid.arguments import real, shown
 from inid.errors import ArgumentError
 from inid.fixed_point import Grid, largest_unit
 from inid.tables.facts import Bins, Categories
-from inid.tables.items import Item, count_item, histogram_item, product_item, sum_item
+from inid.tables.items import Item, count_item, histogram_item, people_item, product_item, sum_item
 
 __all__ = ["Layout", "Statistic", "lay_out", "read_tolerances", "rounding", "slopes"]
 
-Kind = Literal["count", "sum", "mean", "variance", "std", "covariance", "histogram"]
+Kind = Literal["count", "count_distinct", "sum", "mean", "variance", "std", "covariance", "histogram"]
 
+_COUNTED = ("count", "count_distinct", "histogram")
 _SHARE = 0.01  # a statistic without a stated tolerance is wanted to one per cent of its public range
 
 
@@ -74,6 +75,7 @@ def lay_out(
     max_rows: int,
     *,
     count: bool,
+    people: bool = False,
 ) -> Layout:
     """The items that a list of statistics needs.
 
@@ -84,6 +86,7 @@ def lay_out(
         filled: The columns whose missing values are filled, so that they need no count of their own.
         max_rows: The number of rows up to which sums are exact.
         count: Whether the number of rows itself is asked for.
+        people: Whether the number of people is asked for.
     """
     columns = dict.fromkeys(column for names in asked.values() for column in names)
     largest = largest_unit(max_rows)
@@ -105,6 +108,7 @@ def lay_out(
         return Statistic(kind, names, number, sums, items.place(pair))
 
     statistics = [Statistic("count", (), items.place(count_item(())))] if count else []
+    statistics += [Statistic("count_distinct", (), items.place(people_item()))] if people else []
     kinds: tuple[Kind, ...] = ("sum", "mean", "variance", "std")
     statistics += [made(kind, name, scope=present(name)) for kind in kinds for name in asked.get(kind, ())]
     matrix = tuple(asked.get("covariance", ()))
@@ -128,7 +132,7 @@ def slopes(statistic: Statistic, layout: Layout, rows: float) -> dict[int, float
     kind = statistic.kind
     if kind == "histogram" and statistic.histogram is not None:
         return {statistic.histogram: 1.0}
-    if kind == "count" and statistic.count is not None:
+    if kind in _COUNTED and statistic.count is not None:
         return {statistic.count: 1.0}
     grids = [layout.values[name] for name in statistic.columns]
     first, second = grids[0].half, grids[-1].half
@@ -157,7 +161,7 @@ def slopes(statistic: Statistic, layout: Layout, rows: float) -> dict[int, float
 def rounding(statistic: Statistic, layout: Layout, rows: float) -> float:
     """How far the grid's rounding of each value may move the answer, with `rows` rows in a cell."""
     kind = statistic.kind
-    if kind in ("count", "histogram"):
+    if kind in _COUNTED:
         return 0.0
     if kind in ("sum", "mean"):
         return layout.values[statistic.columns[0]].step / 2 * (rows if kind == "sum" else 1.0)
@@ -198,7 +202,7 @@ def _tolerance(statistic: Statistic, layout: Layout, read: Mapping[str, float], 
     for key in (statistic.label, statistic.kind):
         if key in read:
             return read[key]
-    if statistic.kind in ("count", "histogram"):
+    if statistic.kind in _COUNTED:
         return _SHARE * rows
     grids = [layout.values[name] for name in statistic.columns]
     own = [

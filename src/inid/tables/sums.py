@@ -81,7 +81,12 @@ def _query(source: Engine, columns: "SumTerms", by: Mapping[str, Sequence[Key]],
         return source.totals(frame, counted)
     frame = source.with_terms(frame, [*groups, *names.person, *names.order], counted)
     if unit is not None:
-        frame = first_rows(frame, unit.max_rows, names, [*names.order, *sums, *groups])
+        order = [*names.order, *sums, *groups]
+        frame = first_rows(frame, unit.max_rows, names, order)
+        people = [f"sum_{at}" for at, kind in enumerate(columns.kinds) if kind == "people"]
+        if people:
+            seen = nw.col("one").cum_sum().over(*names.person, *groups, order_by=order)
+            frame = frame.with_columns((seen == 1).cast(nw.Int64).alias(name) for name in people)
     added = [nw.col(name).sum() for name in counted]
     totals = frame.group_by(*groups).agg(*added) if groups else frame.select(*added)
     # DuckDB sums into 128 bits, which would become decimals or floats outside.
@@ -138,6 +143,7 @@ class SumTerms:
 
     Attributes:
         prepared: Columns to make first: what several sums use is computed once.
+        kinds: The kind of each sum.
         integers: One expression, or `Product`, per sum.
         shifts: What the integers of each sum have too much, in every row: taken off after summing.
     """
@@ -148,6 +154,7 @@ class SumTerms:
         self._scopes = {scope: f"scope_{at}" for at, scope in enumerate(scopes)}
         self.prepared: dict[str, Any] = self._words() | self._values() | self._masks() | self._factors()
         parts = [part for item in layout.items for part in self._parts(item)]
+        self.kinds = [item.kind for item in layout.items for _ in item.names]
         self.integers = [part for part, _ in parts]
         self.shifts = [shift for _, shift in parts]
 
@@ -201,6 +208,8 @@ class SumTerms:
         if item.cells is not None:
             among = None if not scope else self._present(scope).expression(self._source)
             return [(part.cast(nw.Int64), 0) for part in self._inside(item.columns[0], item.cells, among)]
+        if item.kind == "people":  # counted once per cell after a person's rows are limited
+            return [(nw.col("one"), 0)]
         if item.kind == "count":
             return [(self._present(scope) if scope else nw.col("one"), 0)]
         of_sum = item.kind == "sum"

@@ -167,6 +167,7 @@ class Table:
         self,
         *,
         count: bool = False,
+        count_distinct: bool = False,
         sum: Sequence[str] = (),
         mean: Sequence[str] = (),
         variance: Sequence[str] = (),
@@ -186,6 +187,7 @@ class Table:
         self,
         *,
         count: bool | Sequence[Marginal] = False,
+        count_distinct: bool = False,
         sum: Sequence[str] = (),  # noqa: A002 - the word that users look for
         mean: Sequence[str] = (),
         variance: Sequence[str] = (),
@@ -199,6 +201,8 @@ class Table:
 
         Args:
             count: The number of rows; or several groupings, [("sex",), ("sex", "education")], the same as `marginals`.
+            count_distinct: The number of people, with a `Person`: each counts once, and by groups once in each group
+                where they have a row.
             sum: Columns to add up.
             mean: Columns to average.
             variance: Columns whose variance (mean square distance from the mean) is asked for.
@@ -225,9 +229,15 @@ class Table:
 
         asked = {"sum": sum, "mean": mean, "variance": variance, "std": std, "covariance": covariance}
         if marginals is not None or isinstance(count, (list, tuple)):
-            if any(map(len, asked.values())) or histogram or by or (marginals is not None and count is not False):
+            if (
+                any(map(len, asked.values()))
+                or histogram
+                or by
+                or count_distinct
+                or (marginals is not None and count is not False)
+            ):
                 raise ArgumentError(
                     "several tables of counts are a query of their own: ask for other statistics in another one."
                 )
             return read_marginals(self, *(("count", count) if marginals is None else ("marginals", marginals)))
-        return read_query(self, count, asked, histogram or {}, by or {})
+        return read_query(self, count, asked, histogram or {}, by or {}, count_distinct=count_distinct)
