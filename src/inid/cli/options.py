@@ -77,6 +77,7 @@ TABLE = (
     argument("table", "TABLE", "A CSV or Parquet file."),
     Option("bounds", "COL=LO:HI,...", "Public limits of each column; values beyond are clipped.", "list"),
     Option("count", "", "The number of rows.", "switch", negative=True),
+    Option("count_distinct", "", "With --person: the number of people.", "switch", negative=True),
     _columns("sum", "Sums of columns."),
     _columns("mean", "Means of columns."),
     _columns("variance", "Variances of columns."),

@@ -93,7 +93,7 @@ def _table_script(job: Job) -> str:
         "other": question.other,
     }
     marginals = question.marginals
-    asked: dict[str, Any] = {"count": question.count or None}
+    asked: dict[str, Any] = {"count": question.count or None, "count_distinct": question.count_distinct or None}
     asked["marginals"] = list(marginals) if isinstance(marginals, tuple) else marginals
     asked |= {kind: list(getattr(question, kind)) for kind in COLUMN_STATISTICS}
     asked |= {name: {c: _short_list(v) for c, v in getattr(question, name).items()} for name in ("histogram", "by")}

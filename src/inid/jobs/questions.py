@@ -27,6 +27,7 @@ class TableQuestion:
         table: The path of a CSV or Parquet file.
         bounds: Public limits by column.
         count: Whether the number of rows is asked for.
+        count_distinct: Whether the number of people is asked for.
         sum: Columns to add up; `mean`, `variance`, `std` and `covariance` likewise.
         histogram: Public edges or categories by column.
         by: Public keys by column.
@@ -45,6 +46,7 @@ class TableQuestion:
     table: str
     bounds: Mapping[str, tuple[float, float]]
     count: bool = False
+    count_distinct: bool = False
     sum: tuple[str, ...] = ()
     mean: tuple[str, ...] = ()
     variance: tuple[str, ...] = ()
@@ -74,6 +76,7 @@ class TableQuestion:
             "table": check.word,
             "bounds": check.intervals_by_column,
             "count": check.switch,
+            "count_distinct": check.switch,
             "histogram": check.cells_by_column,
             "by": check.keys_by_column,
             "missing": check.fills_by_column,
@@ -96,11 +99,16 @@ class TableQuestion:
             raise ArgumentError(
                 f"{person} needs {limits}: state how many rows of one person count, for example {limits} 5."
             )
-        if made.marginals is not None and (made.count or made.histogram or made.by or made.column_statistics):
+        if made.marginals is not None and made.asks_statistics:
             raise ArgumentError(
                 f"{named('marginals')} are a release of their own: ask for other statistics in another."
             )
         return made
+
+    @property
+    def asks_statistics(self) -> bool:
+        """Whether anything is asked that a query of statistics answers."""
+        return bool(self.count or self.count_distinct or self.histogram or self.by or self.column_statistics)
 
     @property
     def column_statistics(self) -> dict[str, tuple[str, ...]]:
@@ -145,7 +153,7 @@ class TableQuestion:
         )
         if self.marginals is not None:
             return table.query(marginals=self.marginals)
-        asked = self.column_statistics
+        asked: dict[str, Any] = dict(self.column_statistics)
         for kind, columns in asked.items():
             table.source.require(named(kind), list(columns))
             for column in columns:
@@ -154,7 +162,8 @@ class TableQuestion:
                         f"{named(kind)} needs public limits for {column!r}: add {named('bounds')} "
                         f"{column}=LOWER:UPPER, from what is known without looking at the table."
                     )
-        return table.query(count=self.count, histogram=dict(self.histogram), by=dict(self.by), **asked)  # type: ignore[arg-type]
+        asked |= {"count": self.count, "count_distinct": self.count_distinct}
+        return table.query(histogram=dict(self.histogram), by=dict(self.by), **asked)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, kw_only=True)

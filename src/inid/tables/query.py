@@ -236,21 +236,21 @@ class Query(Releasable[TablePlan, Result]):
 
 def read_query(
     table: Table,
-    count: object,
+    count: bool | Sequence[object],
     asked: Mapping[str, Sequence[str]],
     histogram: Mapping[str, object],
     by: object,
     *,
-    count_distinct: object = False,
+    count_distinct: bool = False,
 ) -> Query:
     """Check what is asked against the table's names, types and public facts.
 
     Raises:
         ArgumentError: Something is malformed, unknown or lacks bounds.
     """
-    for name, value in {"count": count, "count_distinct": count_distinct}.items():
-        if not isinstance(value, bool):
-            raise ArgumentError(f"{name} must be True or False, got {shown(value)}.")
+    if not (isinstance(count, bool) and isinstance(count_distinct, bool)):
+        wrong = ("count_distinct", count_distinct) if isinstance(count, bool) else ("count", count)
+        raise ArgumentError(f"{wrong[0]} must be True or False, got {shown(wrong[1])}.")
     if count_distinct and table.person is None:
         raise ArgumentError(
             "count_distinct counts people: state Table(unit=tables.Person(...)), or ask for count=True."

@@ -229,13 +229,8 @@ class Table:
 
         asked = {"sum": sum, "mean": mean, "variance": variance, "std": std, "covariance": covariance}
         if marginals is not None or isinstance(count, (list, tuple)):
-            if (
-                any(map(len, asked.values()))
-                or histogram
-                or by
-                or count_distinct
-                or (marginals is not None and count is not False)
-            ):
+            others = (*asked.values(), histogram, by, count_distinct, marginals is not None and count is not False)
+            if any(others):
                 raise ArgumentError(
                     "several tables of counts are a query of their own: ask for other statistics in another one."
                 )
