@@ -179,16 +179,6 @@ class Query(Releasable[TablePlan, Result]):
             delta=delta,
         )
 
-    def check(self, ledger: "Ledger | None" = None) -> None:
-        """Refuse, before anything is charged, what public facts show to be wrong: the ledger's unit, types of columns.
-
-        Raises:
-            ArgumentError: The ledger counts rows where people are protected, or the other way round.
-            EngineError: The types of the table do not allow the query.
-        """
-        self.table.check_ledger_unit(ledger)
-        self._sums.check(self.table.source)
-
     def exact_sums(self) -> Integers:
         """The sums before noise, as integers in the order of `labels`. NOT PRIVATE: for curators and tests.
 
@@ -241,16 +231,17 @@ def read_query(
     histogram: Mapping[str, object],
     by: object,
     *,
-    count_distinct: bool = False,
+    count_distinct: object = False,
 ) -> Query:
     """Check what is asked against the table's names, types and public facts.
 
     Raises:
         ArgumentError: Something is malformed, unknown or lacks bounds.
     """
-    if not (isinstance(count, bool) and isinstance(count_distinct, bool)):
-        wrong = ("count_distinct", count_distinct) if isinstance(count, bool) else ("count", count)
-        raise ArgumentError(f"{wrong[0]} must be True or False, got {shown(wrong[1])}.")
+    if not isinstance(count, bool):
+        raise ArgumentError(f"count must be True or False, got {shown(count)}.")
+    if not isinstance(count_distinct, bool):
+        raise ArgumentError(f"count_distinct must be True or False, got {shown(count_distinct)}.")
     if count_distinct and table.person is None:
         raise ArgumentError(
             "count_distinct counts people: state Table(unit=tables.Person(...)), or ask for count=True."

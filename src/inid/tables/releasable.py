@@ -66,10 +66,19 @@ class Releasable(ABC, Generic[PlanT, ResultT]):
         cure = "pass a probability such as 0.95"
         if not real("level", level, above=0, cure=cure) <= _HIGHEST_LEVEL:
             raise ArgumentError(f"level must be at most 1 - 1e-12, got {shown(level)}: {cure}.")
-        self.table.check_ledger_unit(ledger)
-        self._check_types()
+        self.check(ledger)
         noisy = release(lambda: self._values(plan), plan.noise, ledger, label=label)
         return self._published(plan, noisy, level)
+
+    def check(self, ledger: "Ledger | None" = None) -> None:
+        """Refuse, before anything is charged, what public facts show to be wrong: the ledger's unit, types of columns.
+
+        Raises:
+            ArgumentError: The ledger counts rows where people are protected, or the other way round.
+            EngineError: The types of the table do not allow the query.
+        """
+        self.table.check_ledger_unit(ledger)
+        self._check_types()
 
     @abstractmethod
     def _kind_of_plan(self) -> type[PlanT]:
