@@ -41,14 +41,9 @@ class Settings:
     @classmethod
     def make(
         cls,
-        total: Budget,
-        rule: str = "auto",
-        neighbours: str = "add_remove",
-        unit: str = "row",
-        currency: str | None = None,
-        order: int | None = None,
-        reserve: float | None = None,
-    ) -> Self:
+        total: Budget, rule: str = "auto", neighbours: str = "add_remove", unit: str = "row",
+        currency: str | None = None, order: int | None = None, reserve: float | None = None,
+    ) -> Self:  # fmt: skip
         """Read the arguments of a new ledger.
 
         Raises:

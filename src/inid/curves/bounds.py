@@ -29,14 +29,9 @@ from inid.errors import ArgumentError, GuaranteeError
 from inid.numbers.rounding import UNIT, above
 
 __all__ = [
-    "certified_delta",
-    "certified_epsilon",
-    "delta_bounds",
-    "delta_estimate",
-    "each_level",
-    "epsilon_bounds",
+    "certified_delta", "certified_epsilon", "delta_bounds", "delta_estimate", "each_level", "epsilon_bounds",
     "epsilon_estimate",
-]
+]  # fmt: skip
 
 
 @overload

@@ -31,13 +31,17 @@ def total_bounds(flat: Flat) -> tuple[float, float]:
     return total * (1 - 8 * UNIT), total * (1 + 8 * UNIT)
 
 
+def _no_loss(flat: Flat) -> bool:
+    return not flat.steps and flat.ratios.size == 0 and flat.variance == 0
+
+
 def closed_delta(flat: Flat, below: float, beyond: float) -> tuple[float, float] | None:
     """The curve where it has a closed form: no loss, one Laplace ratio, Gaussian only, an epsilon above every loss."""
     if flat.steps:
         return None
+    if _no_loss(flat):
+        return 0.0, 0.0
     if flat.ratios.size == 0:
-        if flat.variance == 0:
-            return 0.0, 0.0
         small, large = flat.mu_bounds
         low = gaussian.profile_bounds(Fraction(beyond), Fraction(small))[0]
         high = gaussian.profile_bounds(Fraction(below), Fraction(large))[1]
@@ -52,13 +56,11 @@ def closed_delta(flat: Flat, below: float, beyond: float) -> tuple[float, float]
 
 def closed_epsilon(flat: Flat, delta: float, least: float, most: float) -> tuple[float, float] | None:
     """The same for the inverse of the curve."""
-    if delta >= 1:
+    if delta >= 1 or _no_loss(flat):
         return 0.0, 0.0
     if flat.steps:
         return None
     if flat.ratios.size == 0:
-        if flat.variance == 0:
-            return 0.0, 0.0
         small, large = flat.mu_bounds
         low, high = gaussian.epsilon_of(small, delta), gaussian.epsilon_of(large, delta)
         return max(0.0, math.nextafter(low, 0.0)), high
