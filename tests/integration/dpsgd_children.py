@@ -8,7 +8,7 @@ import torch
 from torch import distributed, nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from inid import InidError, dpsgd
+from inid import ApproxDP, InidError, Ledger, dpsgd
 from inid.testing import unsafe_no_noise, unsafe_seed
 
 SIZE, WIDTH = 12, 300
@@ -75,6 +75,11 @@ def main(folder: Path, rank: int, world: int) -> None:
     found["exact"] = snapshot(train(network(), 2, 1.0, 3, noise="exact"))
     with unsafe_seed(5 + rank):
         found["seeded"] = snapshot(train(network(), 2, 1.0, 3))
+    if rank == 0:
+        Ledger.open(folder / "budget.db", total=ApproxDP(50.0, 1e-5), neighbours="zero_out").close()
+    distributed.barrier()
+    with Ledger.open(folder / "budget.db") as ledger:
+        found["paid"] = snapshot(train(network(), 2, 1.0, 6, epochs=2, ledger=ledger))
     found["refused"] = [refusal(max_grad_norm=[0.7, 0.2 + rank]), refusal(noise_multiplier=1.0 + rank)]
     torch.save(found, folder / f"rank{rank}.pt")
     distributed.destroy_process_group()

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from inid import Ledger
 from inid.testing import unsafe_no_noise
 from integration import dpsgd_children
 from statistical.false_alarms import REJECT_BELOW
@@ -18,7 +19,7 @@ WORLD = 2
 
 
 @pytest.fixture(scope="module")
-def ranks(tmp_path_factory):
+def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("processes")
     script = Path(dpsgd_children.__file__)
     children = [
@@ -33,10 +34,15 @@ def ranks(tmp_path_factory):
     ]
     said = [child.communicate(timeout=120)[0] for child in children]
     assert [child.returncode for child in children] == [0] * WORLD, "\n".join(said)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def ranks(folder):
     return [torch.load(folder / f"rank{rank}.pt") for rank in range(WORLD)]
 
 
-@pytest.mark.parametrize("case", ["silent", "parts", "noise", "secret", "exact", "seeded"])
+@pytest.mark.parametrize("case", ["silent", "parts", "noise", "secret", "exact", "seeded", "paid"])
 def test_the_processes_end_with_equal_parameters(ranks, case):
     one, two = (rank[case] for rank in ranks)
     for key in ("gradients", "parameters"):
@@ -76,3 +82,10 @@ def test_the_rate_is_that_of_all_processes_together(ranks):
 def test_settings_that_differ_between_processes_are_refused(ranks):
     for rank in ranks:
         assert all("in another process" in said for said in rank["refused"])
+
+
+def test_a_ledger_is_charged_once_by_all_processes_together(folder, ranks):
+    assert [rank["paid"]["steps"] for rank in ranks] == [6, 6]
+    with Ledger.open(folder / "budget.db") as ledger:
+        assert len(ledger.history()) == 1
+        assert ledger.steps_left(ledger.history()[0].id) == 0  # six steps of one run, not twelve

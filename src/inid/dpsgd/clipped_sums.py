@@ -70,13 +70,15 @@ class Sums:
         padding: True for the rows of the backward under way that are padding, which add and count nothing; or None.
     """
 
-    def __init__(self, sizes: Sequence[Sequence[int]], dtype: torch.dtype, device: torch.device) -> None:
+    def __init__(
+        self, sizes: Sequence[Sequence[int]], dtype: torch.dtype, device: torch.device, held: int | None = None
+    ) -> None:
         self._sizes = sizes
         self._starts = [0, *accumulate(sum(group) for group in sizes)]
         self._places: dict[tuple[int, int], Tensor] = {}
         self._norms: list[tuple[int, Tensor]] = []
         self._numbers = torch.arange(0, device=device)
-        self.flat = torch.zeros(self._starts[-1], dtype=dtype, device=device)
+        self.flat = torch.zeros(self._starts[-1] if held is None else held, dtype=dtype, device=device)
         self.inside = torch.zeros(len(sizes), dtype=torch.float64, device=device)
         self.examples = 0
         self.begun = False

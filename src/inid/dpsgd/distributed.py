@@ -6,6 +6,7 @@ from typing import Any, TypeVar, cast
 import torch
 from torch import Tensor, distributed, nn
 
+from inid.dpsgd.sharded_parameters import is_sharded
 from inid.errors import ArgumentError, InidError
 
 __all__ = ["Processes"]
@@ -42,10 +43,22 @@ class Processes:
                 )
 
     def align(self, module: nn.Module) -> None:
-        """Give every process the parameters and buffers of the first."""
+        """Give every process the parameters and buffers of the first; shards are each process' own."""
         if self.world > 1:
             for tensor in [*module.parameters(), *module.buffers()]:
-                distributed.broadcast(tensor.detach(), 0)
+                if not is_sharded(tensor):
+                    distributed.broadcast(tensor.detach(), 0)
+
+    def most(self) -> Callable[[int], int]:
+        """A function that gives every process the largest number among all, beside what the model itself exchanges."""
+        group = distributed.new_group(backend="gloo")
+
+        def largest(number: int) -> int:
+            found = torch.tensor(number)
+            distributed.all_reduce(found, distributed.ReduceOp.MAX, group=group)
+            return int(found)
+
+        return largest
 
     def total(self, tensor: Tensor) -> Tensor:
         """The sum of a tensor over all processes."""

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
+
+from inid.dpsgd.sharded_parameters import is_sharded, put_away
 
 __all__ = ["no_randomness"]
 
@@ -15,15 +17,20 @@ __all__ = ["no_randomness"]
 @contextmanager
 def no_randomness(module: nn.Module) -> Iterator[None]:
     """Draw nothing that depends on the number of examples, and let no layer be silent by having only zeros."""
-    silent = [p for p in module.parameters() if p.requires_grad and p.numel() > 1 and not bool(p.detach().any())]
+    trained = [p.detach() for p in module.parameters() if p.requires_grad and p.numel() > 1]
+    # Of a parameter that is sharded each process looks at its own piece, which the others get from it.
+    pieces = [cast("Any", p).to_local() if is_sharded(p) else p for p in trained]
+    silent = [p for p in pieces if not bool(p.any())]
     with _Fixed():
         for parameter in silent:
-            parameter.data.normal_(std=0.02)
+            parameter.normal_(std=0.02)
         try:
             yield
         finally:
             for parameter in silent:
-                parameter.data.zero_()
+                parameter.zero_()
+            if any(map(is_sharded, trained)):
+                put_away(module)
 
 
 class _Fixed(TorchFunctionMode):

@@ -12,6 +12,7 @@ from torch.nn import functional
 
 from inid.dpsgd import gpu_kernels
 from inid.dpsgd.gradient_rows import Dense, Outer, Rows, Spread
+from inid.dpsgd.sharded_parameters import own_class
 
 __all__ = ["Formula", "apart", "formula_of", "linear_rows", "linear_weight", "rows_of", "takes_positions"]
 
@@ -26,7 +27,7 @@ def formula_of(layer: nn.Module) -> Formula | None:
     (True, True)
     """
     # A subclass may compute something else, and so may a layer whose weight is made from other parameters.
-    found = _transposed_linear if _is_transposed_linear(layer) else _FORMULAS.get(type(layer))
+    found = _transposed_linear if _is_transposed_linear(layer) else _FORMULAS.get(own_class(layer))
     plain = set(layer._parameters) <= {"weight", "bias"} and not any(layer.children())  # noqa: SLF001 - no other way
     # A replaced forward may compute something else; hooks run around the forward, where autograd sees them.
     replaced = getattr(layer.forward, "__func__", None) is not type(layer).forward
@@ -80,7 +81,8 @@ def _transposed_linear(_layer: nn.Module, inputs: Tensor, gradients: Tensor) -> 
 
 
 def _is_transposed_linear(layer: nn.Module) -> bool:
-    return type(layer).__name__ == "Conv1D" and type(layer).__module__ == "transformers.pytorch_utils"
+    kind = own_class(layer)
+    return kind.__name__ == "Conv1D" and kind.__module__ == "transformers.pytorch_utils"
 
 
 def linear_rows(inputs: Tensor, gradients: Tensor) -> Rows:

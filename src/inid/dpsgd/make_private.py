@@ -18,6 +18,7 @@ from inid.dpsgd.distributed import Processes
 from inid.dpsgd.optimizer import PrivateOptimizer
 from inid.dpsgd.parameter_groups import group_parameters, share_thresholds, total_threshold
 from inid.dpsgd.poisson_loader import PoissonLoader
+from inid.dpsgd.sharded_parameters import is_sharded
 from inid.dpsgd.step_noise import Allocation, Recipe, Source
 from inid.dpsgd.validation import check_module
 from inid.dpsgd.wrapped_forward import is_private
@@ -170,6 +171,12 @@ def make_private(
     rule = thresholds if isinstance(thresholds, str) else "flat"
     shared = share_thresholds(max_grad_norm, sizes, norm, rule)
     processes = Processes()
+    sharded = any(map(is_sharded, module.parameters()))
+    if sharded and not pad_batches:
+        raise ArgumentError(
+            "the processes of a sharded model run it together, each as often as the others, and some over padding "
+            "alone: leave pad_batches out."
+        )
     relation = _relation(neighbours, ledger, sample_rate, steps)
     loader = PoissonLoader(
         data_loader,
@@ -182,6 +189,7 @@ def make_private(
         steps=None if steps is None else arguments.integer("steps", steps, least=1, cure="pass the number of steps"),
         rank=processes.rank,
         world=processes.world,
+        most=processes.most() if sharded else None,
     )
     accountant = Accountant() if accountant is None else accountant
     length = _length(epochs, steps, loader)

@@ -10,11 +10,12 @@ from torch import Tensor, nn
 from inid.dpsgd.accountant import Accountant
 from inid.dpsgd.adaptive import Adaptive
 from inid.dpsgd.charged_run import ChargedRun
-from inid.dpsgd.clipped_sums import MARGIN, Rule, Sums
+from inid.dpsgd.clipped_sums import MARGIN, Rule
 from inid.dpsgd.distributed import Processes
 from inid.dpsgd.parameter_groups import Group, share_thresholds
 from inid.dpsgd.per_example_gradients import PerExampleGradients
 from inid.dpsgd.poisson_loader import PoissonLoader
+from inid.dpsgd.sharding import holding_of
 from inid.dpsgd.step_noise import Recipe, Source, add_planned_noise, element_bounds, quanta_of
 from inid.errors import ArgumentError, GuaranteeError, RecordError
 from inid.noise import current_source
@@ -68,7 +69,8 @@ class PrivateOptimizer(torch.optim.Optimizer):
         first = self._members[0]
         places = {p: (at, k) for at, group in enumerate(groups) for k, (_, p) in enumerate(group.parameters)}
         sizes = [[p.numel() for _, p in group.parameters] for group in groups]
-        self._sums = Sums(sizes, torch.float64 if source == "exact" else first.dtype, first.device)
+        self._shares = holding_of([[p for _, p in group.parameters] for group in groups], processes)
+        self._sums = self._shares.sums(sizes, torch.float64 if source == "exact" else first.dtype, first.device)
         self._set_thresholds(thresholds)
         self._gradients = PerExampleGradients(
             module, places, self._rule(), self._sums, mean=mean, drawn=loader.drawn, example=example
@@ -182,19 +184,18 @@ class PrivateOptimizer(torch.optim.Optimizer):
 
     @torch.no_grad()
     def _hand_out_gradients(self) -> None:
-        sums = self._processes.total(self._sums.flat)
-        noisy = self._processes.once(self._with_noise, sums)
+        noisy = self._shares.noisy(self._sums.flat, self._with_noise)
         if self._adaptive is not None:
             self._adapt()
         if self._mean:
             noisy /= self._loader.expected_batch_size
-        pieces = torch.split(noisy.to(self._members[0].dtype), [parameter.numel() for parameter in self._members])
         self._given.clear()
-        for parameter, piece in zip(self._members, pieces, strict=True):
-            parameter.grad = self._given[parameter] = piece.view_as(parameter)
+        gradients = self._shares.gradients(noisy.to(self._members[0].dtype))
+        for parameter, gradient in zip(self._members, gradients, strict=True):
+            parameter.grad = self._given[parameter] = gradient
 
-    def _with_noise(self) -> Tensor:
-        return add_planned_noise(self._sums.flat, self._plan, self._source)
+    def _with_noise(self, sums: Tensor, counts: list[int] | None) -> Tensor:
+        return add_planned_noise(sums, self._plan, self._source, counts)
 
     def _adapt(self) -> None:
         assert self._adaptive is not None  # noqa: S101 - for the type checker

@@ -30,6 +30,7 @@ from inid.dpsgd.gradient_rows import Dense, Rows
 from inid.dpsgd.layers import Formula, apart, linear_weight, rows_of
 from inid.dpsgd.per_example_loss import watched
 from inid.dpsgd.poisson_loader import Drawn
+from inid.dpsgd.sharded_parameters import is_sharded
 from inid.dpsgd.units import Unit, parent_unit, units_of
 from inid.dpsgd.vmap_gradients import run_with_own_parameters
 from inid.dpsgd.wrapped_forward import (
@@ -80,6 +81,7 @@ class PerExampleGradients:
         for at, _ in places.values():
             self._lengths[at] += 1
         self._names = {p: name for name, p in module.named_parameters()}
+        self._sharded = any(map(is_sharded, places))
         self._kind = next(iter(places)).dtype
         self._gpus = [sums.flat.device] if sums.flat.is_cuda else []
         self._module = module
@@ -127,7 +129,7 @@ class PerExampleGradients:
     def _run_pass(
         self, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], turn: ForwardPass
     ) -> Any:
-        before = versions(self._module)
+        before = versions(self._module, sharded=self._sharded)
         self._forward, self._latest, self._drawn.seen = turn, turn, True
         try:
             with self._functional_calls():
@@ -136,7 +138,7 @@ class PerExampleGradients:
             self._forward = None
         if turn.calls != len(turn.plan.calls):
             raise CallsChanged
-        if versions(self._module) != before:
+        if versions(self._module, sharded=self._sharded) != before:
             raise GuaranteeError(
                 "the forward of the private module changed one of its buffers or parameters, which would carry facts "
                 "about examples without noise: remove running statistics and the like, or compute them outside."
@@ -204,10 +206,10 @@ class PerExampleGradients:
         if unit.formula is None:
             self._inside = True
             try:
-                return run_with_own_parameters(
+                made = run_with_own_parameters(
                     unit.layer,
                     forward,
-                    unit.parameters,
+                    unit.present(),
                     args,
                     kwargs,
                     examples=turn.examples,
@@ -216,6 +218,8 @@ class PerExampleGradients:
                     joined=call.joined,
                     collect=partial(self._collect_leaf, unit, turn, again),
                 )
+                # Sharding puts hooks on the output, which a change in place would lose if it were a view.
+                return pytree.tree_map_only(Tensor, torch.clone, made) if self._sharded else made
             finally:
                 self._inside = False
         output = frozen(unit, forward, args, kwargs)

@@ -9,7 +9,7 @@ gradients are zeroed and which count nowhere; a draw that does not fit takes fur
 import math
 import warnings
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -169,6 +169,7 @@ class PoissonLoader:
         steps: int | None = None,
         rank: int = 0,
         world: int = 1,
+        most: Callable[[int], int] | None = None,
     ) -> None:
         batch_size = _checked_size(loader)
         self.dataset = cast("Any", loader.dataset)
@@ -191,15 +192,15 @@ class PoissonLoader:
         self._own = np.arange(rank, size, world)
         self._mean, self._deviation = batch_size, math.sqrt(batch_size * (1 - self.sample_rate))
         # With a public number of examples no draw is larger than the whole; it is secret where the rate was stated.
-        most = math.inf if sample_rate is not None else -(-size // world)
-        default = augmentations * _default_size(self._mean + 2 * self._deviation, most)
+        whole = math.inf if sample_rate is not None else -(-size // world)
+        default = augmentations * _default_size(self._mean + 2 * self._deviation, whole)
         self.physical_batch_size = max_physical_batch_size or default
         if self.physical_batch_size % augmentations:
             raise ArgumentError(
                 f"max_physical_batch_size must be a multiple of augmentations={augmentations}, got "
                 f"{self.physical_batch_size}: pass how many rows fit into memory, all views of an example among them."
             )
-        self._padded, self._loader = padded, loader
+        self._padded, self._loader, self._most = padded, loader, most
         self._shapes: list[tuple[int, ...]] | None = None
 
     @property
@@ -267,7 +268,10 @@ class PoissonLoader:
         size = self.physical_batch_size // views
         for _ in range(self.steps):
             chosen = self._own[_bernoulli(self._own.size, self.sample_rate)]
-            cuts = range(0, max(chosen.size, 1), size)
+            parts = -(-max(chosen.size, 1) // size)
+            # Where the model itself needs all processes, all take as many physical batches, if need be of padding.
+            parts = parts if self._most is None else self._most(parts)
+            cuts = range(0, parts * size, size)
             for start in cuts:
                 part = chosen[start : start + size]
                 rows = views * (size if self._padded else max(part.size, 1))

@@ -81,24 +81,27 @@ def quanta_of(made: NoisePlan) -> list[float]:
     return [2.0 ** math.floor(math.log2(scale)) * _QUANTUM for scale, _ in made.runs]
 
 
-def add_planned_noise(sums: Tensor, made: NoisePlan, source: Source) -> Tensor:
+def add_planned_noise(sums: Tensor, made: NoisePlan, source: Source, counts: Sequence[int] | None = None) -> Tensor:
     """Sums with the plan's noise: exact, or by the generators of torch and NumPy.
 
     Args:
         sums: The sums.
         made: The plan.
         source: Where noise comes from.
+        counts: How many entries of each run of the plan are here, where the others are in other processes.
     """
+    runs = made.runs if counts is None else [(run[0], here) for run, here in zip(made.runs, counts, strict=True)]
     if source == "exact":
-        noisy = add_noise(sums.double().cpu().numpy(), made.scales, made.mechanism)
+        scales = made.scales if counts is None else np.repeat([scale for scale, _ in runs], counts)
+        noisy = add_noise(sums.double().cpu().numpy(), scales, made.mechanism)
         return torch.from_numpy(noisy).to(sums.device)
     if current_source().silent:
         return sums.clone()
     # Scaled where it lies, run by run: a vector of scales would be as long as the model, and held all the while.
     noise = _standard(sums, made.mechanism)
     up = 1.0 if sums.dtype == torch.float64 else 1 + 2.0**-22  # not below the plan's in less precision than its own
-    runs = torch.split(noise, [count for _, count in made.runs])
-    torch._foreach_mul_(runs, [scale * up for scale, _ in made.runs])  # as torch's own optimizers do
+    pieces = torch.split(noise, [count for _, count in runs])
+    torch._foreach_mul_(pieces, [scale * up for scale, _ in runs])  # as torch's own optimizers do
     return noise.add_(sums)
 
 

@@ -7,6 +7,8 @@ from torch import nn
 from torch.nn.utils import parametrize
 
 from inid.dpsgd.layers import Formula, formula_of
+from inid.dpsgd.sharded_parameters import is_sharded
+from inid.errors import GuaranteeError
 
 __all__ = ["Unit", "parent_unit", "units_of"]
 
@@ -19,6 +21,18 @@ class Unit:
     layer: nn.Module
     formula: Formula | None
     parameters: dict[str, nn.Parameter]
+
+    def present(self) -> dict[str, nn.Parameter]:
+        """The parameters as the layer holds them now: whole while it runs, where they are sharded otherwise."""
+        if not any(map(is_sharded, self.parameters.values())):
+            return self.parameters
+        held = {name: self.layer.get_parameter(name) for name in self.parameters}
+        if any(map(is_sharded, held.values())):
+            raise GuaranteeError(
+                f"layer {self.name!r} is sharded in parts, or called around its own hooks: call fully_shard on the "
+                "layer as a whole, and the layer instead of its forward."
+            )
+        return held
 
 
 def units_of(module: nn.Module) -> list[Unit]:

@@ -8,6 +8,7 @@ from torch.nn.modules.instancenorm import _InstanceNorm
 from torch.nn.parallel import DataParallel, DistributedDataParallel
 from torch.nn.parameter import UninitializedParameter
 
+from inid.dpsgd.sharded_parameters import split_otherwise
 from inid.errors import ArgumentError
 
 __all__ = ["check_module", "fix", "validate"]
@@ -31,7 +32,13 @@ def validate(module: nn.Module) -> list[str]:
             "the clipped gradients of all processes of torch.distributed itself."
         )
         return [parallel]
-    return [
+    split = [
+        f"parameter {name!r} is split over some processes, or as tensor parallelism does it, so that an example's "
+        "gradient and its norm are in several of them: shard the model with torch.distributed.fsdp.fully_shard, over "
+        "all processes."
+        for name in split_otherwise(module)
+    ]
+    return split + [
         f"module {name!r} ({type(part).__name__}) {problem}."
         for name, part in module.named_modules()
         for problem in _problems(part)
@@ -99,6 +106,8 @@ def _problems(part: nn.Module) -> list[str]:
         found.append("makes sparse gradients, which cannot be clipped by example: leave sparse out")
     if isinstance(part, (nn.Softmax, nn.LogSoftmax, nn.Softmin)) and part.dim in {None, 0}:
         found.append("normalises over the examples, or may: pass dim=-1, or the dimension you mean")
+    if type(part).__name__ == "FullyShardedDataParallel":
+        found.append("flattens the parameters of several layers into one: use torch.distributed.fsdp.fully_shard")
     if any(isinstance(p, UninitializedParameter) for p in part.parameters(recurse=False)):
         found.append("has no shape yet: run the model once on an example of your own making")
     return found

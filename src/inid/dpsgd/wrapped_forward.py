@@ -56,22 +56,23 @@ def is_private(module: nn.Module) -> bool:
     return isinstance(vars(module).get("forward"), WrappedForward)
 
 
-def versions(module: nn.Module) -> list[tuple[int, int]]:
+def versions(module: nn.Module, *, sharded: bool = False) -> list[tuple[int, int]]:
     """Which buffers and parameters a model has, and how often each was written to; no value has to be read for it."""
-    # The buffers of spectral normalisation follow the weights alone.
+    # The buffers of spectral normalisation follow the weights alone. Parameters that are sharded are put together anew
+    # for every forward, so that nothing written to them stays.
     return [
         (id(tensor), tensor._version)  # noqa: SLF001 - the only way to see that a tensor was changed in place
         for layer in module.modules()
         if type(layer).__name__ != "_SpectralNorm"
         for held in (layer._buffers, layer._parameters)  # noqa: SLF001 - the quickest way, in every forward
         for tensor in held.values()
-        if tensor is not None
+        if tensor is not None and not (sharded and held is layer._parameters)  # noqa: SLF001 - as above
     ]
 
 
 def frozen(unit: Unit, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The output of a layer while its parameters are frozen, as something to differentiate."""
-    parameters = list(unit.parameters.values())
+    parameters = list(unit.present().values())
     try:
         for parameter in parameters:
             parameter.requires_grad_(False)
