@@ -50,6 +50,8 @@ def check_table(table: Table, bounds: object, names: Sequence[str]) -> tuple[lis
         raise ArgumentError("bounds must be left out for a Table: it states the bounds of its columns itself.")
     if table.person is not None:
         raise ArgumentError('a Table for learn must have unit="row": aggregate the rows of each person first.')
+    if table.view.drops_rows:  # the number of rows that a filter keeps is not public
+        raise ArgumentError("a Table for learn must count every row: filter the rows before the table is made.")
     if table.missing:
         raise ArgumentError("a Table for learn must not fill missing values: they count as the middle of the bounds.")
     unknown = [name for name in names if name not in table.bounds]

@@ -17,6 +17,8 @@ own way stands in its file of `engines`.
 
 from inid.tables.choosing import Choice, choose
 from inid.tables.engines import EngineError
+from inid.tables.expression_text import expression
+from inid.tables.expressions import Condition, Expression, col, maximum, minimum, when
 from inid.tables.facts import Categories, Person
 from inid.tables.marginals.domains import Ordered
 from inid.tables.marginals.plan import MarginalPlan, MarginalsPlan
@@ -34,7 +36,9 @@ __all__ = [
     "Categories",
     "Choice",
     "Combination",
+    "Condition",
     "EngineError",
+    "Expression",
     "MarginalPlan",
     "MarginalsPlan",
     "MarginalsQuery",
@@ -51,5 +55,10 @@ __all__ = [
     "TableAccuracy",
     "TablePlan",
     "choose",
+    "col",
+    "expression",
+    "maximum",
+    "minimum",
     "verify_result",
+    "when",
 ]

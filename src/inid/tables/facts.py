@@ -14,6 +14,7 @@ __all__ = [
     "Categories",
     "Key",
     "Person",
+    "is_plain",
     "read_bounds",
     "read_cells",
     "read_columns",
@@ -140,7 +141,7 @@ def read_keys(name: str, keys: object) -> tuple[Key, ...]:
     for at, key in enumerate(keys):
         if kind is None or type(key) is not kind or key in seen:
             raise ArgumentError(f"{name}[{at}] must be a key of the first one's kind not used before: {cure}.")
-        if isinstance(key, str) and not _is_plain(key):
+        if isinstance(key, str) and not is_plain(key):
             raise ArgumentError(
                 f"{name}[{at}] holds a NUL or half a character, which engines read differently: {cure}."
             )
@@ -151,7 +152,8 @@ def read_keys(name: str, keys: object) -> tuple[Key, ...]:
     return tuple(keys)
 
 
-def _is_plain(key: str) -> bool:
+def is_plain(key: str) -> bool:
+    """Whether every engine reads a text alike: without a NUL or half a character."""
     try:
         key.encode()
     except UnicodeEncodeError:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from inid.report.plan_summary import nothing_to_gain
 from inid.sets import Sensitivity
 from inid.tables.plan_of_query import PlanOfQuery
 from inid.tables.statistics import Layout, rounding, slopes
+from inid.tables.view import View
 
 __all__ = ["StatisticPlan", "TableAccuracy", "TablePlan", "make_plan", "plan_accuracy"]
 
@@ -60,6 +61,7 @@ class TablePlan(PlanOfQuery):
         stated: Whether that guess was stated by the user.
         iid: The plan's baseline of i.i.d. noise.
         spr: The plan's baseline of an equal split.
+        view: Which rows count, and which columns are computed from others.
     """
 
     noise: NoisePlan
@@ -68,6 +70,7 @@ class TablePlan(PlanOfQuery):
     stated: bool
     iid: NoisePlan
     spr: NoisePlan
+    view: View = field(default_factory=View)
 
     @property
     def error(self) -> float:
@@ -107,6 +110,7 @@ class TablePlan(PlanOfQuery):
             "stated": self.stated,
             "gain": {name: self.gain(name) for name in ("iid", "spr")},
             "remark": self.remark,
+            **self.view.to_dict(),
             "statistics": [{name: getattr(entry, name) for name in fields} for entry in self.statistics],
         }
 
@@ -128,6 +132,7 @@ class TablePlan(PlanOfQuery):
                 f"{self.mechanism.capitalize()} noise on {self.noise.dimension} sums",
                 f"promise: {self.budget}, neighbours: {self.noise.sensitivity.neighbours}",
                 f"errors for {guess}",
+                *self.view.lines(),
                 "",
                 *lines,
                 "",
@@ -167,6 +172,7 @@ def make_plan(
     mechanism: str,
     allocation: str,
     order: float,
+    view: View,
 ) -> TablePlan:
     """Weigh each sum by what its error does to the statistics, and plan with the set that gives the least error.
 
@@ -180,7 +186,7 @@ def make_plan(
     noise, iid, spr = (
         _best(known, budget, mechanism, kind, weighing.weights, order) for kind in (allocation, "iid", "spr")
     )
-    return _described(layout, weighing, tolerances, rows, noise, iid, spr, stated=stated)
+    return _described(layout, weighing, tolerances, rows, noise, iid, spr, stated=stated, view=view)
 
 
 def plan_accuracy(
@@ -193,6 +199,7 @@ def plan_accuracy(
     stated: bool,
     failure: float,
     delta: float | None,
+    view: View,
 ) -> TableAccuracy:
     """The cheapest noise with which every statistic is within its tolerance; see `Query.plan_for_accuracy`."""
     limits, most = [math.inf] * len(layout.items), 1
@@ -220,7 +227,7 @@ def plan_accuracy(
         baselines = (
             _best([noise.sensitivity], noise.budget, "auto", kind, weighing.weights, 2.0) for kind in ("iid", "spr")
         )
-        return _described(layout, weighing, tolerances, rows, noise, *baselines, stated=stated)
+        return _described(layout, weighing, tolerances, rows, noise, *baselines, stated=stated, view=view)
 
     return TableAccuracy(made(best.plan), tuple(made(noise) for noise in best.alternatives), best.reason)
 
@@ -271,6 +278,7 @@ def _described(
     spr: NoisePlan,
     *,
     stated: bool,
+    view: View,
 ) -> TablePlan:
     """What a plan of the sums means for each statistic."""
     # One row per item, so the size of an item's group multiplies its share.
@@ -282,7 +290,7 @@ def _described(
         share = math.fsum(shares[at] * value / weighing.powers[at] for at, value in part.items())
         column = ",".join(statistic.columns)
         entries.append(StatisticPlan(statistic.kind, column, limit, error, equal, split, share))
-    return TablePlan(noise, tuple(entries), rows, stated, iid, spr)
+    return TablePlan(noise, tuple(entries), rows, stated, iid, spr, view)
 
 
 def _draft(

@@ -135,6 +135,7 @@ class Query(Releasable[TablePlan, Result]):
             mechanism=mechanism,
             allocation=allocation,
             order=read_order(order),
+            view=self.table.view,
         )
 
     def plan_for_accuracy(
@@ -177,6 +178,7 @@ class Query(Releasable[TablePlan, Result]):
             stated=self.table.rows is not None,
             failure=real("failure", failure, above=0, cure="pass a probability such as failure=0.05"),
             delta=delta,
+            view=self.table.view,
         )
 
     def exact_sums(self) -> Integers:
@@ -277,6 +279,7 @@ def read_query(
         rows=table.rows,
         max_rows=table.max_rows,
         count_distinct=count_distinct,
+        view=table.view,
     )
     question.layout  # noqa: B018 - laid out now: it may refuse bounds that have no common grid
     return Query(table, question)

@@ -5,7 +5,7 @@ how noisy sums become answers. `Query` adds the table.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 from typing import Any, cast, get_args
@@ -33,6 +33,7 @@ from inid.tables.facts import (
 from inid.tables.result import Row
 from inid.tables.sensitivity import candidate_sets, joint_sets
 from inid.tables.statistics import Layout, lay_out
+from inid.tables.view import View
 
 __all__ = ["COLUMN_STATISTICS", "MOST_ROWS", "Question"]
 
@@ -56,6 +57,7 @@ class Question:
         rows: A public guess of the number of rows, or None.
         max_rows: A public upper limit on the rows of the table.
         count_distinct: Whether the number of people is asked for.
+        view: Which rows count, and which columns are computed from others.
     """
 
     count: bool
@@ -69,6 +71,7 @@ class Question:
     rows: int | None
     max_rows: int
     count_distinct: bool = False
+    view: View = field(default_factory=View)
 
     @cached_property
     def layout(self) -> Layout:
@@ -102,10 +105,15 @@ class Question:
         return (*self.sensitivities, *joint_sets(self.layout, *self._facts, weights))
 
     @property
+    def rows_can_vanish(self) -> bool:
+        """Whether a row may add nothing at all: one beyond a person's limit, or one that a filter leaves out."""
+        return self.person is not None or self.view.drops_rows
+
+    @property
     def _facts(self) -> tuple[int, Neighbours, int, bool, int]:
-        """Cells (0 without groups), relation, rows per unit, whether the unit is a row, and the limit on rows."""
+        """Cells (0 without groups), relation, rows per unit, whether every row counts, and the limit on rows."""
         rows = 1 if self.person is None else self.person.max_rows
-        return len(self.cells) if self.by else 0, self.neighbours, rows, self.person is None, self.max_rows
+        return len(self.cells) if self.by else 0, self.neighbours, rows, not self.rows_can_vanish, self.max_rows
 
     def is_covered_by(self, noise: NoisePlan) -> bool:
         """Whether a plan's set is one of this question's; those shaped for weights are made again from the plan's."""
@@ -152,6 +160,7 @@ class Question:
             "neighbours": self.neighbours,
             "rows": self.rows,
             "max_rows": self.max_rows,
+            **self.view.to_dict(),
         }
 
     @classmethod
@@ -182,6 +191,7 @@ class Question:
                 rows=None if rows is None else integer("rows", rows, least=1, cure=cure),
                 max_rows=integer("max_rows", record["max_rows"], least=1, cure=cure),
                 count_distinct=bool(record.get("count_distinct", False)),
+                view=View.from_dict(record),
             )
             if made.count_distinct and made.person is None:
                 raise ArgumentError(f"people are counted where a person is the unit: {cure}.")

@@ -5,7 +5,7 @@ w = max(most, 0) - min(least, 0). One person has m rows.
 
 | the item is | add_remove, zero_out | replace |
 | --- | --- | --- |
-| one sum over all rows | m c | m w; most - least where every row adds and m = 1 is the unit |
+| one sum over all rows | m c | m w; most - least where every row adds (no filter) and m = 1 is the unit |
 | spread over disjoint cells, l1 norm | m c | 2 m c |
 | spread over disjoint cells, l2 norm | m c | m max(sqrt(2) c, w) |
 
@@ -64,7 +64,8 @@ def candidate_sets(
         cells: The number of cells that groups split the rows into; rows in none of them add nothing. 0: no groups.
         neighbours: The relation.
         rows: The rows of one person.
-        whole_rows: The unit is a row, so that replacing one leaves the number of rows as it was.
+        whole_rows: The unit is a row and no filter leaves any out, so that replacing one leaves the number of rows
+            that count as it was.
         max_rows: The number of rows up to which sums are exact.
 
     Returns:
@@ -106,7 +107,7 @@ def joint_sets(
         cells: As for `candidate_sets`, like the next four.
         neighbours: The relation.
         rows: The rows of one person.
-        whole_rows: The unit is a row.
+        whole_rows: The unit is a row, and all of them count.
         max_rows: The limit on the rows of the table.
         weights: What a unit of error costs, one per item.
 

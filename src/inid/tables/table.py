@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, cast, overload
 
@@ -10,9 +10,11 @@ from inid.arguments import choice, integer, shown
 from inid.errors import ArgumentError
 from inid.sets import Neighbours
 from inid.tables.engines import Engine, open_table
+from inid.tables.expressions import Condition, Expression
 from inid.tables.facts import Bounds, Categories, Key, Person, read_bounds, read_missing
 from inid.tables.marginals.domains import Domains, Marginal, Ordered, read_domains
 from inid.tables.question import MOST_ROWS
+from inid.tables.view import View, read_condition, read_formula
 
 if TYPE_CHECKING:
     from inid.accounting import Ledger
@@ -24,6 +26,7 @@ __all__ = ["Table"]
 _RELATIONS: tuple[Neighbours, ...] = ("add_remove", "replace", "zero_out")
 _NO_BOUNDS: Mapping[str, tuple[float, float]] = MappingProxyType({})
 _NO_DOMAINS: Mapping[str, Sequence[Key] | Ordered] = MappingProxyType({})
+_NO_FILL: Mapping[str, float | str | bool] = MappingProxyType({})
 _PUBLIC_NUMBER = ("replace", "zero_out")  # the number of rows is released as it is: none may be left out
 
 
@@ -122,9 +125,10 @@ class Table:
     def rows_can_vanish(self) -> bool:
         """Whether replacing one unit's data can take rows out of every query of this table, so that no count is public.
 
-        A person may have fewer rows afterwards. (Dropped keys do the same, to the queries that use them.)
+        A person may have fewer rows afterwards, and a filter may leave a row out that it let in before. (Dropped keys
+        do the same, to the queries that use them.)
         """
-        return self.person is not None
+        return self.person is not None or self.view.drops_rows
 
     def under(self, relation: Neighbours) -> "Table":
         """The same table under a relation, where none was stated: that of a ledger.
@@ -134,11 +138,8 @@ class Table:
         """
         if self.neighbours is not None or relation == self.relation:
             return self
-        made = copy(self)
-        object.__setattr__(made, "neighbours", relation)
-        if relation in _PUBLIC_NUMBER:
-            object.__setattr__(made, "source", self.source.counting_every_row())
-        return made
+        source = self.source.counting_every_row() if relation in _PUBLIC_NUMBER else self.source
+        return self._with(neighbours=relation, source=source)
 
     def check_ledger_unit(self, ledger: "Ledger | None") -> None:
         """Refuse a ledger that counts in rows where people are protected, or the other way round.
@@ -161,6 +162,95 @@ class Table:
                 f"the ledger's unit is 'row', but this table protects whoever shares a value of {person.column!r}: "
                 f"charge a ledger made for them, for example with unit={person.column!r}."
             )
+
+    @property
+    def view(self) -> View:
+        """Which rows count, and which columns are computed from others."""
+        return self.source.view
+
+    def where(self, condition: Condition | str, *, rows: int | None = None) -> "Table":
+        """The same table with only the rows for which a public condition holds; several conditions must all hold.
+
+        Rows are left out before the rows of a person are limited. Where the number of rows is public ("replace",
+        "zero_out") the number of rows that are kept is not: no count of them is exact.
+
+        Args:
+            condition: For example `tables.col("age") >= 18`, or its text, "age >= 18 and sex in ['F', 'M']". It is
+                published with the results. A comparison with a missing value is false.
+            rows: A public guess of the number of rows that are kept, for planning and display only.
+
+        Raises:
+            ArgumentError: It is no condition, or a column is unknown or of another type.
+
+        >>> import pandas
+        >>> from inid import tables
+        >>> t = Table(pandas.DataFrame({"age": [31, 17, 44], "sex": ["F", "M", None]}), bounds={"age": (0, 100)})
+        >>> t.where((tables.col("age") >= 18) & tables.col("sex").is_in(["F", "M"])).query(count=True).exact_sums()
+        array([1])
+        """
+        found = read_condition(condition, self.view)
+        self.source.require_leaves("where", self.view.leaves(found))
+        facts = {} if rows is None else {"rows": integer("rows", rows, least=1, cure="pass a public guess")}
+        return self._with(source=self.source.seen(self.view.filtered(found)), **facts)
+
+    def with_columns(
+        self,
+        *,
+        bounds: Mapping[str, tuple[float, float]] = _NO_BOUNDS,
+        missing: Mapping[str, float | str | bool] = _NO_FILL,
+        domains: Mapping[str, Sequence[Key] | Ordered] = _NO_DOMAINS,
+        **columns: Expression | str,
+    ) -> "Table":
+        """The same table with columns that are computed from others, row by row, inside the engine.
+
+        A number that a formula cannot give (a part is missing, a division by 0) is missing, and left out or filled like
+        any other. See `inid.tables.expressions` for what formulas are.
+
+        Args:
+            bounds: Public (lower, upper) of each new column that statistics are asked of.
+            missing: Public fill values of new columns.
+            domains: Public values of new columns, for tables of counts.
+            columns: A formula by name: `bmi=tables.col("weight") / tables.col("height") ** 2`, or its text.
+
+        Raises:
+            ArgumentError: A name is taken, a column is unknown or of another type, or a formula is malformed.
+
+        >>> import pandas
+        >>> from inid import tables
+        >>> t = Table(pandas.DataFrame({"kg": [70.0, 81.0, 60.0], "m": [1.75, 1.8, 0.0]}))
+        >>> t = t.with_columns(bmi=tables.col("kg") / tables.col("m") ** 2, bounds={"bmi": (10, 60)})
+        >>> t.query(mean=["bmi"]).labels
+        ('count(bmi)', 'sum(bmi)')
+        """
+        view, source = self.view, self.source
+        for name, formula in columns.items():
+            if name in source.schema:
+                raise ArgumentError(f"the table has a column {name!r} already: give the new one another name.")
+            made = read_formula(name, formula, view)
+            source.require_leaves(f"the formula of {name!r}", view.leaves(made))
+            view = view.with_columns({name: made})
+            source = source.seen(view)
+        limits, fill = read_bounds(bounds), read_missing(missing)
+        for what, facts in (("bounds", limits), ("missing", fill), ("domains", domains)):
+            for column in facts:
+                if column not in columns:
+                    raise ArgumentError(f"{what} names {shown(column)}, which is no new column: use Table({what}=...).")
+        source.require_numbers("bounds", list(limits))
+        public = read_domains(domains, self.domains.other)
+        for column, keys in public.keys.items():
+            source.require_keys("domains", column, keys)
+        public = replace(
+            self.domains, keys={**self.domains.keys, **public.keys}, ordered=self.domains.ordered | public.ordered
+        )
+        return self._with(
+            source=source, bounds={**self.bounds, **limits}, missing={**self.missing, **fill}, domains=public
+        )
+
+    def _with(self, **facts: object) -> "Table":
+        made = copy(self)
+        for name, value in facts.items():
+            object.__setattr__(made, name, value)
+        return made
 
     @overload
     def query(

@@ -5,15 +5,19 @@ and no certain rows: `csv_files` states what is looked at there.)
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from typing import Any
 
 from inid.arguments import shown
 from inid.errors import ArgumentError
+from inid.tables.engines.expression_columns import seen_columns
 from inid.tables.engines.guarded import guarded, optional
 from inid.tables.engines.roles import Role, is_text
 from inid.tables.engines.terms import Present, Term
+from inid.tables.expressions import Leaf
 from inid.tables.facts import Bounds, Key
+from inid.tables.view import View, column_kind
 
 __all__ = ["Build", "Engine", "schema_of"]
 
@@ -26,9 +30,11 @@ class Engine(ABC):
     Attributes:
         schema: The type of each column, in narwhals' words.
         text: The columns hold text: numbers are parsed where they are used.
+        view: Which rows count, and which columns are computed from others.
     """
 
     text = False
+    view = View()
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         if not schema:
@@ -41,12 +47,13 @@ class Engine(ABC):
     # What each engine does in its own way.
 
     @abstractmethod
-    def columns(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
-        """A narwhals frame with exactly these columns, under new names, each typed for its role.
+    def typed_columns(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
+        """A narwhals frame with exactly these columns of the table, under new names, each typed for its role.
 
         Args:
             wanted: For each new name the column and what it is used for: "number" (a double), a key ("str", "int" of 64
-                bits, "bool"), a "person" or an "order" (texts are told apart, and sorted, by their letters), or "raw".
+                bits, "bool"), a date as a double ("day" since 1970, or "year"), a "person" or an "order" (texts are
+                told apart, and sorted, by their letters), or "raw".
         """
 
     @abstractmethod
@@ -128,6 +135,37 @@ class Engine(ABC):
         """The same table, for relations under which the number of rows is released as it is: none may be left out."""
         return self
 
+    # The rows that count, and columns that are computed from others.
+
+    def columns(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
+        """The same as `typed_columns`, of the rows that count, and also with computed columns."""
+        return seen_columns(self, wanted) if self.view else self.typed_columns(wanted)
+
+    def seen(self, view: View) -> "Engine":
+        """The same table through a view of it."""
+        nw = optional("narwhals")
+        kinds = {"number": nw.Float64(), "text": nw.String(), "truth": nw.Boolean()}
+        made = copy(self)
+        made.view = view
+        computed = {name: kinds[column_kind(formula)] for name, formula in view.derived.items()}
+        made.schema = {**self.schema, **computed}
+        return made
+
+    def whole_numbers(self, frame: Any, names: Sequence[str]) -> Any:
+        """The frame with these doubles as whole numbers of 64 bits; what is none is missing."""
+        nw = optional("narwhals")
+        made = []
+        for name in names:
+            value = nw.col(name)
+            fits = (value.floor() == value) & (value >= -(2.0**63)) & (value < 2.0**63)
+            made.append(nw.when(fits).then(value).cast(nw.Int64).alias(name))
+        return frame.with_columns(*made)
+
+    def _holds_dates(self, column: str) -> bool:
+        nw, kind = optional("narwhals"), self.schema[column]
+        # A moment in a time zone is on another day elsewhere, and engines differ in where they are.
+        return bool(kind == nw.Date or (kind == nw.Datetime and kind.time_zone is None))
+
     # What types say.
 
     def is_float(self, column: str) -> bool:
@@ -179,7 +217,9 @@ class Engine(ABC):
         """
         self.require(name, columns)
         for column in columns:
-            if not self._holds_numbers(column):
+            computed = self.view.derived.get(column)
+            holds = self._holds_numbers(column) if computed is None else column_kind(computed) != "text"
+            if not holds:
                 what = _name(self.schema[column])
                 raise ArgumentError(f"{name} names {column!r}, which holds {what}, not numbers: cast the column first.")
 
@@ -190,12 +230,37 @@ class Engine(ABC):
             ArgumentError: The column is unknown, or its type cannot equal the keys.
         """
         self.require(name, [column])
-        if not self._holds_keys(column, type(keys[0])):
+        computed = self.view.derived.get(column)
+        if computed is None:
+            holds = self._holds_keys(column, type(keys[0]))
+        else:
+            holds = type(keys[0]) is {"text": str, "truth": bool, "number": int}[column_kind(computed)]
+        if not holds:
             kinds = {str: "strings", bool: "booleans", int: "whole numbers"}[type(keys[0])]
             raise ArgumentError(
                 f"{name} has keys that are {kinds}, but {column!r} holds {_name(self.schema[column])}: "
                 "cast one of the two."
             )
+
+    def require_leaves(self, name: str, leaves: Iterable[Leaf]) -> None:
+        """Refuse columns that an expression cannot read as it does.
+
+        Raises:
+            ArgumentError: A column is unknown, or of another type.
+        """
+        samples: dict[str, Key] = {"str": "", "int": 0, "bool": False}
+        for column, role in sorted(leaves):
+            if role in samples:
+                self.require_keys(name, column, [samples[role]])
+            elif role == "number":
+                self.require_numbers(name, [column])
+            else:
+                self.require(name, [column])
+                if not self._holds_dates(column):
+                    raise ArgumentError(
+                        f"{name} reads {column!r} as a date, but it holds {_name(self.schema[column])}: cast it to a "
+                        "date, or to a time without a time zone, first."
+                    )
 
     def require_single(self, name: str, columns: Sequence[str]) -> None:
         """Refuse columns of several values each, whose order engines decide by the types inside.

@@ -32,7 +32,7 @@ class DuckDB(SqlEngine):
         self._lock: Any = RLock()
         super().__init__(schema_of(optional("narwhals").from_native(relation), names or list(relation.columns)))
 
-    def columns(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
+    def typed_columns(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
         parts = [f'{self._sql(column, role)} AS "{new}"' for new, (column, role) in wanted.items()]
         return optional("narwhals").from_native(self._relation.project(", ".join(parts)))
 
@@ -118,7 +118,8 @@ class DuckDBCsv(DuckDB):
                 "the file has a blank line, which is no row, but the number of rows is to be public: remove blank "
                 "lines, or use Parquet."
             )
-        return DuckDBCsv(self._connection.cursor(), self._files, every_row=True)
+        made = DuckDBCsv(self._connection.cursor(), self._files, every_row=True)
+        return made.seen(self.view) if self.view else made
 
     def _sql(self, column: str, role: Role) -> str:
         return parsed(column, role)
@@ -133,6 +134,9 @@ class DuckDBCsv(DuckDB):
         return True
 
     def _holds_keys(self, column: str, key: type) -> bool:
+        return True
+
+    def _holds_dates(self, column: str) -> bool:
         return True
 
     def _hint(self) -> str:

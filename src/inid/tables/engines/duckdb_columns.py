@@ -6,6 +6,8 @@ from inid.tables.engines.roles import Role, is_text
 
 __all__ = ["parsed", "plain"]
 
+_ISO = "[0-9]{4}-[0-9]{2}-[0-9]{2}([T ].*)?"
+
 
 def plain(column: str, role: Role, kind: Any) -> str:
     """SQL that reads a typed column for its role. Texts are compared letter by letter, whatever their collation.
@@ -19,6 +21,8 @@ def plain(column: str, role: Role, kind: Any) -> str:
         return f"CASE WHEN isnan({name}) THEN NULL ELSE CAST({name} AS DOUBLE) END"
     if role == "int":  # a whole number beyond 64 bits equals no key
         return f"TRY_CAST({name} AS BIGINT)"
+    if role in ("day", "year"):
+        return _date(f"CAST({name} AS DATE)", role)
     return f"CAST({name} AS DOUBLE)" if role == "number" else name
 
 
@@ -36,11 +40,20 @@ def parsed(column: str, role: Role) -> str:
     if role == "int":
         # The cast alone would round 1.7 to 2.
         return f"CASE WHEN regexp_full_match({text}, '[+-]?[0-9]+([.]0*)?') THEN TRY_CAST({text} AS BIGINT) END"
+    if role in ("day", "year"):
+        date = f"TRY_CAST(left({text}, 10) AS DATE)"
+        return f"CASE WHEN regexp_full_match({text}, '{_ISO}') THEN {_date(date, role)} END"
     if role == "bool":
         return f"TRY_CAST({text} AS BOOLEAN)"
     if role == "order":  # NaN is missing, as in a column of numbers
         return f"CASE WHEN isnan(TRY_CAST({text} AS DOUBLE)) THEN NULL ELSE {name} END"
     return name
+
+
+def _date(date: str, role: Role) -> str:
+    """A date as a number; infinite ones have neither a day nor a year."""
+    number = f"({date} - DATE '1970-01-01')" if role == "day" else f"year({date})"
+    return f"CASE WHEN isfinite({date}) THEN CAST({number} AS DOUBLE) END"
 
 
 def _quoted(column: str) -> str:

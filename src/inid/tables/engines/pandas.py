@@ -1,11 +1,12 @@
 """pandas. What a value becomes is decided value by value, in `pandas_columns`."""
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any
 
 from inid.tables.engines.base import Build, Engine, schema_of
 from inid.tables.engines.guarded import guarded, optional
-from inid.tables.engines.pandas_columns import typed
+from inid.tables.engines.pandas_columns import typed, whole
 from inid.tables.engines.pandas_sums import product_sums, term_array
 from inid.tables.engines.roles import Role
 from inid.tables.engines.terms import Product, Term
@@ -27,7 +28,7 @@ class Pandas(Engine):
         super().__init__(schema_of(optional("narwhals").from_native(frame), list(frame.columns)))
         self._objects = frozenset(name for name, kind in frame.dtypes.items() if kind == "object")
 
-    def columns(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
+    def typed_columns(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
         made = {new: typed(self._frame[column], role, self.schema[column]) for new, (column, role) in wanted.items()}
         return optional("narwhals").from_native(optional("pandas").DataFrame(made, copy=False))
 
@@ -37,6 +38,14 @@ class Pandas(Engine):
     def _holds_keys(self, column: str, key: type) -> bool:
         return column in self._objects or super()._holds_numbers(column) or super()._holds_keys(column, key)
 
+    def _holds_dates(self, column: str) -> bool:
+        return column in self._objects or super()._holds_dates(column)
+
+    def whole_numbers(self, frame: Any, names: Sequence[str]) -> Any:
+        native = frame.to_native()
+        made = {name: whole(native[name].to_numpy(dtype="float64")) for name in names}
+        return optional("narwhals").from_native(native.assign(**made))
+
     def _holds_single_values(self, column: str) -> bool:
         # pandas makes Python's times and dates of some types of Arrow's, and stops at a value that is finer than those.
         finer = str(self._frame.dtypes[column]) in ("time64[ns][pyarrow]", "date64[ms][pyarrow]")
@@ -44,7 +53,8 @@ class Pandas(Engine):
 
     def check(self, build: Build) -> None:
         # pandas has no plan of a query: it runs on the same columns without rows.
-        empty = Pandas(self._frame.iloc[:0])
+        empty = copy(self)
+        empty._frame = self._frame.iloc[:0]  # noqa: SLF001 - of this very class
         guarded(lambda: build(empty), "prepare the query, so nothing was charged")
 
     def prepared(self, frame: Any, terms: Mapping[str, Any]) -> Any:

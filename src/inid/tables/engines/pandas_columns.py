@@ -22,10 +22,11 @@ from inid.arguments import Floats
 from inid.tables.engines.guarded import optional
 from inid.tables.engines.roles import Role, is_text
 
-__all__ = ["typed"]
+__all__ = ["typed", "whole"]
 
 _END = 2**63  # of the whole numbers that 64 bits hold
 _BOOLS = (bool, np.bool_)
+_FIRST_DAY = dt.date(1970, 1, 1).toordinal()
 # What pandas would make a column of its own type of, were it not for some other value.
 _TYPED = (Number, np.generic, dt.datetime, dt.timedelta)
 
@@ -39,6 +40,8 @@ def typed(values: Any, role: Role, kind: Any) -> Any:
         kind: Its type as narwhals tells it; that of objects is ignored, since it is read from the values.
     """
     pandas = optional("pandas")
+    if role in ("day", "year"):
+        return _dates(values, role)
     if values.dtype == object:
         return _objects(values, role)
     if role == "number":
@@ -52,7 +55,7 @@ def typed(values: Any, role: Role, kind: Any) -> Any:
     if kind.is_float() and role in ("person", "order"):
         return _numbers(values)
     if kind.is_float() and role == "int":
-        return _whole(_numbers(values))
+        return whole(_numbers(values))
     if kind.is_integer() and role == "int":
         return _integers(values, unsigned=kind.is_unsigned_integer())
     arrow = isinstance(values.dtype, pandas.ArrowDtype)
@@ -89,7 +92,7 @@ def _numbers(values: Any) -> Floats:
     return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
 
 
-def _whole(values: Floats) -> Any:
+def whole(values: Floats) -> Any:
     """The doubles that are whole numbers of 64 bits."""
     fits = (values >= -_END) & (values < _END) & (np.floor(values) == values)
     return optional("pandas").arrays.IntegerArray(np.where(fits, values, 0.0).astype(np.int64), ~fits)
@@ -103,6 +106,22 @@ def _integers(values: Any, *, unsigned: bool) -> Any:
         missing |= numbers >= np.uint64(_END)
         numbers = np.where(missing, np.uint64(0), numbers).astype(np.int64)
     return optional("pandas").arrays.IntegerArray(numbers, missing)
+
+
+def _dates(values: Any, role: Role) -> Floats:
+    """Days since 1970, or years, of dates and of times without a time zone; NaN for anything else."""
+    if values.dtype.kind == "M" and isinstance(values.dtype, np.dtype):
+        days = values.to_numpy().astype("datetime64[D]")
+        number = days if role == "day" else days.astype("datetime64[Y]")
+        start = 0 if role == "day" else 1970
+        return np.where(np.isnat(days), np.nan, number.astype(np.int64) + float(start))
+
+    def read(value: Any) -> float:
+        if not isinstance(value, dt.date) or getattr(value, "tzinfo", None) is not None:
+            return math.nan
+        return float(value.toordinal() - _FIRST_DAY if role == "day" else value.year)
+
+    return np.array([math.nan if found is None else found for found in _each(read, values)], dtype=np.float64)
 
 
 def _objects(values: Any, role: Role) -> Any:

@@ -19,7 +19,7 @@ class Polars(Engine):
         schema = lazy.collect_schema()
         super().__init__(schema_of(lazy, list(schema)))
 
-    def columns(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
+    def typed_columns(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
         parts = [self._typed(column, role).alias(new) for new, (column, role) in wanted.items()]
         return optional("narwhals").from_native(self._frame.select(*parts))
 
@@ -30,6 +30,9 @@ class Polars(Engine):
             return value.cast(pl.String)
         if role == "number":
             return value.cast(pl.Float64)
+        if role in ("day", "year"):
+            date = value.cast(pl.Date)
+            return (date.cast(pl.Int32) if role == "day" else date.dt.year()).cast(pl.Float64)
         # A whole number beyond 64 bits equals no key, and must not stop the query.
         return value.cast(pl.Int64, strict=False) if role == "int" else value
 

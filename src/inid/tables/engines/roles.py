@@ -6,7 +6,7 @@ from inid.tables.engines.guarded import optional
 
 __all__ = ["Role", "is_text"]
 
-Role = Literal["number", "str", "int", "bool", "person", "order", "raw"]
+Role = Literal["number", "str", "int", "bool", "day", "year", "person", "order", "raw"]
 
 
 def is_text(kind: Any) -> bool:

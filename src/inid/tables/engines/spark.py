@@ -22,21 +22,24 @@ class Spark(SqlEngine):
         names = guarded(lambda: list(frame.columns), "read the columns")
         self._session = frame.sparkSession
         places = [f"column_{at}" for at in range(len(names))]
-        renamed = guarded(lambda: frame.toDF(*places), "read the columns")
-        self._frame = optional("narwhals").from_native(renamed)
-        super().__init__(schema_of(self._frame, names))
+        self._frame = guarded(lambda: frame.toDF(*places), "read the columns")
+        super().__init__(schema_of(optional("narwhals").from_native(self._frame), names))
         self._places = dict(zip(names, places, strict=True))
 
-    def columns(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
-        return self._frame.select(*(self._typed(column, role).alias(new) for new, (column, role) in wanted.items()))
+    def typed_columns(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
+        parts = [self._typed(column, role).alias(new) for new, (column, role) in wanted.items()]
+        return optional("narwhals").from_native(self._frame.select(*parts))
 
     def _typed(self, column: str, role: Role) -> Any:
-        nw = optional("narwhals")
-        value = nw.col(self._places[column])
+        functions = optional("pyspark.sql.functions", "spark")
+        value = functions.col(self._places[column])
+        if role in ("day", "year"):
+            date = value.cast("date")
+            return (functions.unix_date(date) if role == "day" else functions.year(date)).cast("double")
         if role in ("person", "order") and is_text(self.schema[column]):
             role = "str"
         # Texts may have a collation, which a cast to plain text takes off.
-        kind = {"number": nw.Float64, "str": nw.String, "int": nw.Int64}.get(role)
+        kind = {"number": "double", "str": "string", "int": "bigint"}.get(role)
         return value if kind is None else value.cast(kind)
 
     def truncated(self, expression: Any) -> Any:

@@ -116,6 +116,7 @@ class MarginalsPlan(PlanOfQuery):
                 {"columns": list(table.columns)} | {name: getattr(table, name) for name in names}
                 for table in self.tables
             ],
+            **self.question.view.to_dict(),
             "inside": {str(number): std for number, std in self.inside.items()},
         }
 
@@ -140,6 +141,7 @@ class MarginalsPlan(PlanOfQuery):
             [
                 f"{self.mechanism.capitalize()} noise on {self.noise.dimension} {what} of {len(self.tables)} tables",
                 f"promise: {self.budget}, neighbours: {self.noise.sensitivity.neighbours}",
+                *self.question.view.lines(),
                 "",
                 *lines,
                 "",

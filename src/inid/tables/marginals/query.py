@@ -123,6 +123,7 @@ def read_marginals(table: Table, name: str, asked: object) -> MarginalsQuery:
         rows=table.rows,
         max_rows=table.max_rows,
         rows_can_vanish=table.rows_can_vanish,
+        view=table.view,
     )
     question.check_exact()
     return MarginalsQuery(table, question)

@@ -1,6 +1,6 @@
 """Which tables of counts are asked, and the public facts they are asked with. No data: it can be kept in a record."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -18,6 +18,7 @@ from inid.tables.marginals.domains import Domains, Marginal, Ordered, read_domai
 from inid.tables.marginals.least_squares import block_estimates, precisions
 from inid.tables.marginals.sensitivity import Residuals, residuals
 from inid.tables.marginals.workload import Workload, workload_of
+from inid.tables.view import View
 
 __all__ = ["MarginalsQuestion"]
 
@@ -37,6 +38,7 @@ class MarginalsQuestion:
         max_rows: A public upper limit on the rows of the table.
         rows_can_vanish: Whether replacing one unit's data can take rows out of the query, whatever keys they have: see
             `Table.rows_can_vanish`.
+        view: Which rows count, and which columns are computed from others.
     """
 
     tables: tuple[Marginal, ...]
@@ -46,6 +48,7 @@ class MarginalsQuestion:
     rows: int | None
     max_rows: int
     rows_can_vanish: bool = False
+    view: View = field(default_factory=View)
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -80,7 +83,8 @@ class MarginalsQuestion:
     @property
     def vanishing(self) -> bool:
         """Whether a row can vanish from the query under "replace"."""
-        return self.rows_can_vanish or self.person is not None or self.domains.other == "drop"
+        dropped = self.domains.other == "drop" or self.view.drops_rows
+        return self.rows_can_vanish or self.person is not None or dropped
 
     def numbers(self, table: Marginal) -> tuple[int, ...]:
         """The numbers of the attributes of a table."""
@@ -199,6 +203,7 @@ class MarginalsQuestion:
             "rows": self.rows,
             "max_rows": self.max_rows,
             "rows_can_vanish": self.rows_can_vanish,
+            **self.view.to_dict(),
         }
 
     @classmethod
@@ -224,6 +229,7 @@ class MarginalsQuestion:
                 rows=None if rows is None else integer("rows", rows, least=1, cure=cure),
                 max_rows=integer("max_rows", record["max_rows"], least=1, cure=cure),
                 rows_can_vanish=bool(record.get("rows_can_vanish", person is not None)),
+                view=View.from_dict(record),
             )
             made.check_exact()
             made.coordinates  # noqa: B018 - made now: the relation may be none

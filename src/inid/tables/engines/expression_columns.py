@@ -1,0 +1,232 @@
+"""A view of a table as columns of one query: expressions step by step, so that nothing is computed, or written, twice.
+
+Each part of an expression is a column of its own. (Written out inside the next part it would stand there several times,
+and the text of a query would double with every step.) Numbers are doubles with null, or pandas' NaN, for what is
+missing; truths are never missing. The same steps run on every engine: `typed_columns` has made the columns alike.
+"""
+
+import datetime as dt
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from inid.tables.engines.guarded import optional
+from inid.tables.engines.roles import Role
+from inid.tables.expressions import (
+    MOST,
+    ROLES,
+    Arithmetic,
+    Both,
+    Choice,
+    Column,
+    Comparison,
+    Constant,
+    Either,
+    Expression,
+    Leaf,
+    Member,
+    Missing,
+    Not,
+    Rounded,
+    Word,
+    Year,
+)
+
+if TYPE_CHECKING:
+    from inid.tables.engines.base import Engine
+
+__all__ = ["seen_columns"]
+
+_LEAST = 1 / MOST  # a smaller divisor counts as 0
+_WHOLE = 2.0**52  # every double beyond is a whole number
+_EPOCH = dt.date(1970, 1, 1)
+
+
+def seen_columns(engine: "Engine", wanted: Mapping[str, tuple[str, Role]]) -> Any:
+    """The columns that a query wants, of the rows that count; the arguments are those of `Engine.columns`."""
+    nw, view = optional("narwhals"), engine.view
+    steps = _Steps(engine)
+    outputs: dict[str, str] = {}
+    whole: list[str] = []
+    for new, (column, role) in wanted.items():
+        if column not in view.derived:
+            outputs[new] = new
+            continue
+        outputs[new] = steps.place(view.derived[column])[0]
+        if role == "int":
+            whole.append(new)
+    kept = None if view.where is None else steps.place(view.where)[0]
+    plain = {new: pair for new, pair in wanted.items() if pair[0] not in view.derived}
+    frame = engine.typed_columns({**plain, **steps.leaves})
+    for level in steps.levels:
+        frame = frame.with_columns(*(made.alias(name) for name, made in level.items()))
+    if kept is not None:
+        frame = frame.filter(nw.col(kept))
+    numbers = [new for new, (column, role) in wanted.items() if column in view.derived and role == "number"]
+    chosen = {new: nw.col(name).cast(nw.Float64) if new in numbers else nw.col(name) for new, name in outputs.items()}
+    frame = frame.select(*(value.alias(new) for new, value in chosen.items()))
+    return engine.whole_numbers(frame, whole) if whole else frame
+
+
+class _Steps:
+    """The columns that expressions take, level by level: each level uses those before it only.
+
+    Attributes:
+        leaves: The columns of the table itself, by their names in the query.
+        levels: The steps of each level, by name.
+    """
+
+    def __init__(self, engine: "Engine") -> None:
+        self.leaves: dict[str, tuple[str, Role]] = {}
+        self.levels: list[dict[str, Any]] = []
+        self._engine = engine
+        self._names: dict[Leaf, str] = {}
+        self._known: dict[tuple[str, str], tuple[str, int]] = {}
+
+    def place(self, value: Expression) -> tuple[str, int]:
+        """The name of an expression's column, and the level from which on it exists."""
+        key = type(value).__name__, str(value)  # the column x as a number, and nothing else called x
+        if key not in self._known:
+            made, level = self._made(value)
+            while len(self.levels) <= level:
+                self.levels.append({})
+            name = f"step_{len(self._known)}"
+            self.levels[level][name] = made
+            self._known[key] = name, level + 1
+        return self._known[key]
+
+    def _operands(self, *values: Expression) -> tuple[list[Any], int]:
+        """Expressions as they are used by the next step, and the level of that step."""
+        nw = optional("narwhals")
+        found, level = [], 0
+        for value in values:
+            if isinstance(value, Constant):
+                found.append(nw.lit(value.value, dtype=nw.Float64))
+            elif isinstance(value, Word):
+                found.append(nw.lit(value.value))
+            else:
+                name, own = self.place(value)
+                found.append(nw.col(name))
+                level = max(level, own)
+        return found, level
+
+    def _leaf(self, column: str, role: Any) -> Any:
+        """A column of the table, typed for a role; numbers have null for NaN."""
+        leaf = (column, role)
+        name = self._names.setdefault(leaf, f"leaf_{len(self._names)}")
+        self.leaves[name] = leaf
+        if role in ("number", "day", "year"):
+            return self._engine.present(name, column)
+        return optional("narwhals").col(name)
+
+    def _made(self, value: Expression) -> tuple[Any, int]:
+        nw = optional("narwhals")
+        if isinstance(value, (Column, Year)):
+            return self._number(value)
+        if isinstance(value, (Arithmetic, Rounded)):
+            return self._computed(value)
+        if isinstance(value, Choice):
+            (condition, yes, no), level = self._operands(value.condition, value.yes, value.no)
+            return nw.when(condition).then(yes).otherwise(no), level
+        if isinstance(value, (Both, Either)):
+            (one, two), level = self._operands(value.left, value.right)
+            return one & two if isinstance(value, Both) else one | two, level
+        if isinstance(value, Not):
+            (one,), level = self._operands(value.condition)
+            return ~one, level
+        return self._condition(value)
+
+    def _number(self, value: Column | Year) -> tuple[Any, int]:
+        column = value.column.name if isinstance(value, Year) else value.name
+        derived = self._engine.view.derived
+        if column in derived:  # a truth is 0 or 1
+            name, level = self.place(derived[column])
+            return optional("narwhals").col(name).cast(optional("narwhals").Float64), level
+        return _held(self._leaf(column, "year" if isinstance(value, Year) else "number")), 0
+
+    def _computed(self, value: Arithmetic | Rounded) -> tuple[Any, int]:
+        nw = optional("narwhals")
+        if isinstance(value, Rounded):
+            (one,), level = self._operands(value.value)
+            if value.function == "abs":
+                return nw.when(one < 0).then(-one).otherwise(one), level
+            # Some engines make a whole number of 64 bits of it.
+            return nw.when((one > -_WHOLE) & (one < _WHOLE)).then(one.floor().cast(nw.Float64)).otherwise(one), level
+        (one, two), level = self._operands(value.left, value.right)
+        if value.operator in ("min", "max"):
+            first = one <= two if value.operator == "min" else one >= two
+            second = one > two if value.operator == "min" else one < two
+            return nw.when(first).then(one).otherwise(nw.when(second).then(two)), level
+        # One step more: the result is needed several times to be held.
+        key = ("raw", str(value))
+        name = f"raw_{len(self._known)}"
+        while len(self.levels) <= level:
+            self.levels.append({})
+        self.levels[level][name] = _joined(value.operator, one, two)
+        self._known[key] = name, level + 1
+        return _held(nw.col(name)), level + 1
+
+    def _condition(self, value: Expression) -> tuple[Any, int]:
+        nw = optional("narwhals")
+        if isinstance(value, Missing):
+            made, level = self._read(value.column, ROLES[value.kind])
+            return made.is_null(), level
+        if isinstance(value, Member):
+            key = value.keys[0]
+            role = "str" if isinstance(key, str) else "bool" if isinstance(key, bool) else "int"
+            made, level = self._read(value.column, role)
+            computed = role == "int" and value.column.name in self._engine.view.derived
+            keys = [float(key) for key in value.keys] if computed else list(value.keys)  # a computed number is a double
+            return made.is_in(keys).fill_null(False), level
+        if not isinstance(value, Comparison):
+            raise TypeError("a condition of no known kind")
+        if isinstance(value.right, Expression):
+            (one, two), level = self._operands(value.left, value.right)
+            return _compared(value.operator, one, two), level
+        if not isinstance(value.left, Column):
+            raise TypeError("a text, a truth or a date is compared with a column")
+        if isinstance(value.right, dt.date):
+            made, level = self._read(value.left, "day")
+            days = nw.lit(float((value.right - _EPOCH).days), dtype=nw.Float64)
+            return _compared(value.operator, made, days), level
+        made, level = self._read(value.left, "bool" if isinstance(value.right, bool) else "str")
+        same = made.is_in([value.right]).fill_null(False)
+        return same if value.operator == "==" else ~same & ~made.is_null(), level
+
+    def _read(self, column: Column, role: Any) -> tuple[Any, int]:
+        """A column in a condition: of the table, or a computed one, which is of its own kind already."""
+        nw, derived = optional("narwhals"), self._engine.view.derived
+        if column.name not in derived:
+            return self._leaf(column.name, role), 0
+        name, level = self.place(derived[column.name])
+        return nw.col(name), level
+
+
+def _held(value: Any) -> Any:
+    """A number of at most 2^500 in size; null stays null, which clipping would move to a bound on some engines."""
+    nw = optional("narwhals")
+    most, least = nw.lit(MOST, dtype=nw.Float64), nw.lit(-MOST, dtype=nw.Float64)
+    return nw.when(value > most).then(most).otherwise(nw.when(value < least).then(least).otherwise(value))
+
+
+def _joined(operator: str, one: Any, two: Any) -> Any:
+    if operator == "+":
+        return one + two
+    if operator == "-":
+        return one - two
+    if operator == "*":
+        return one * two
+    nw = optional("narwhals")
+    return one / nw.when((two >= _LEAST) | (two <= -_LEAST)).then(two)  # null divides without an error
+
+
+def _compared(operator: str, one: Any, two: Any) -> Any:
+    """A comparison of numbers; false where one is missing."""
+    made = {
+        "<": lambda: one < two,
+        "<=": lambda: one <= two,
+        ">": lambda: one > two,
+        ">=": lambda: one >= two,
+        "==": lambda: one == two,
+        "!=": lambda: (one < two) | (one > two),  # not `!=`, which holds for pandas' NaN
+    }
+    return made[operator]().fill_null(False)
