@@ -18,7 +18,7 @@ from inid.errors import ArgumentError
 from inid.tables.expressions import (
     Arithmetic,
     Both,
-    Choice,
+    Branch,
     Column,
     Comparison,
     Condition,
@@ -120,7 +120,7 @@ def _call(value: Expression) -> str:
         return f"{value.function}({written(value.value)})"
     if isinstance(value, Arithmetic):
         return f"{value.operator}({written(value.left)}, {written(value.right)})"
-    if isinstance(value, Choice):
+    if isinstance(value, Branch):
         return f"when({', '.join(map(written, (value.condition, value.yes, value.no)))})"
     raise TypeError("an expression of no known kind")
 

@@ -26,7 +26,7 @@ __all__ = [
     "ROLES",
     "Arithmetic",
     "Both",
-    "Choice",
+    "Branch",
     "Column",
     "Comparison",
     "Condition",
@@ -222,7 +222,7 @@ class Word(Expression):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Choice(Numeric):
+class Branch(Numeric):
     """One of two numbers, or one of two texts, by a condition."""
 
     condition: Condition
@@ -306,7 +306,7 @@ def when(condition: Condition, yes: "Numeric | float | str", no: "Numeric | floa
     one, two = as_value(yes), as_value(no)
     if _is_text(one) != _is_text(two):
         raise ArgumentError("when takes two numbers or two texts, not one of each.")
-    return Choice(_condition(condition), one, two)
+    return Branch(_condition(condition), one, two)
 
 
 def minimum(one: "Numeric | float", two: "Numeric | float") -> Numeric:
@@ -375,7 +375,7 @@ ROLES: dict[Kind, Literal["number", "str", "day", "bool"]] = {
 
 
 def _is_text(value: Expression) -> bool:
-    return isinstance(value, Word) or (isinstance(value, Choice) and value.is_text)
+    return isinstance(value, Word) or (isinstance(value, Branch) and value.is_text)
 
 
 def as_number(value: object) -> Numeric:
@@ -404,7 +404,7 @@ def as_value(value: object) -> Expression:
     Raises:
         ArgumentError: It is neither.
     """
-    return Word(_plain(value)) if isinstance(value, str) else value if isinstance(value, Choice) else as_number(value)
+    return Word(_plain(value)) if isinstance(value, str) else value if isinstance(value, Branch) else as_number(value)
 
 
 def _plain(text: str) -> str:

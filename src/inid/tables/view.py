@@ -14,7 +14,7 @@ from inid.arguments import shown
 from inid.errors import ArgumentError
 from inid.tables.expression_text import expression
 from inid.tables.expressions import (
-    Choice,
+    Branch,
     Condition,
     Expression,
     Leaf,
@@ -91,7 +91,7 @@ def column_kind(value: Expression) -> str:
     """What a formula gives: a "number", a "text" or a "truth"."""
     if isinstance(value, Condition):
         return "truth"
-    return "text" if isinstance(value, Choice) and value.is_text else "number"
+    return "text" if isinstance(value, Branch) and value.is_text else "number"
 
 
 def read_condition(value: object, view: View) -> Condition:

@@ -157,8 +157,8 @@ class Engine(ABC):
         made = []
         for name in names:
             value = nw.col(name)
-            fits = (value.floor() == value) & (value >= -(2.0**63)) & (value < 2.0**63)
-            made.append(nw.when(fits).then(value).cast(nw.Int64).alias(name))
+            inside = nw.when((value >= -(2.0**63)) & (value < 2.0**63)).then(value)
+            made.append(nw.when(inside.floor() == inside).then(inside).cast(nw.Int64).alias(name))
         return frame.with_columns(*made)
 
     def _holds_dates(self, column: str) -> bool:
@@ -207,7 +207,9 @@ class Engine(ABC):
         """
         for column in columns:
             if column not in self.schema:
-                raise ArgumentError(f"{name} names the column {shown(column)}, which the table lacks: {self._hint()}.")
+                alike = [known for known in self.schema if str(known).casefold() == str(column).casefold()]
+                cure = f"did you mean {alike[0]!r}?" if alike else f"{self._hint()}."
+                raise ArgumentError(f"{name} names the column {shown(column)}, which the table lacks: {cure}")
 
     def require_numbers(self, name: str, columns: Sequence[str]) -> None:
         """Refuse columns whose type is not numeric.

@@ -16,7 +16,7 @@ from inid.tables.expressions import (
     ROLES,
     Arithmetic,
     Both,
-    Choice,
+    Branch,
     Column,
     Comparison,
     Constant,
@@ -124,7 +124,7 @@ class _Steps:
             return self._number(value)
         if isinstance(value, (Arithmetic, Rounded)):
             return self._computed(value)
-        if isinstance(value, Choice):
+        if isinstance(value, Branch):
             (condition, yes, no), level = self._operands(value.condition, value.yes, value.no)
             return nw.when(condition).then(yes).otherwise(no), level
         if isinstance(value, (Both, Either)):
@@ -149,8 +149,9 @@ class _Steps:
             (one,), level = self._operands(value.value)
             if value.function == "abs":
                 return nw.when(one < 0).then(-one).otherwise(one), level
-            # Some engines make a whole number of 64 bits of it.
-            return nw.when((one > -_WHOLE) & (one < _WHOLE)).then(one.floor().cast(nw.Float64)).otherwise(one), level
+            # Some engines make a whole number of 64 bits of it, and stop where it does not fit.
+            small = (one > -_WHOLE) & (one < _WHOLE)
+            return nw.when(small).then(nw.when(small).then(one).floor().cast(nw.Float64)).otherwise(one), level
         (one, two), level = self._operands(value.left, value.right)
         if value.operator in ("min", "max"):
             first = one <= two if value.operator == "min" else one >= two
