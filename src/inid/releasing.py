@@ -176,9 +176,9 @@ def release(
     """
     check_plan(plan)
     read = partial(_read_for, plan)
-    given = None if callable(values) else read(values)
+    given = values if callable(values) else read(values)
     certificate, source = charge(plan, ledger, label)
-    exact = read(values()) if callable(values) else given
+    exact = read(given()) if callable(given) else given
     noisy = add_noise(exact, plan.scales, plan.mechanism, source)
     noisy.flags.writeable = False
     return Release(noisy, plan, certificate, source.private, label, dt.datetime.now(dt.UTC))

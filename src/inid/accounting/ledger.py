@@ -16,7 +16,7 @@ from inid.accounting.history import History, lease_text
 from inid.accounting.journal import Journal
 from inid.accounting.parts import PartsTable, part_of, parts_table, read_part
 from inid.accounting.records import Receipt, Record
-from inid.accounting.rules import Terms
+from inid.accounting.rules import Rule, Terms
 from inid.accounting.settings import Settings
 from inid.accounting.stores import MemoryStore, Store, open_store
 from inid.accounting.summary import left_of, percent, spending, summary
@@ -69,11 +69,11 @@ class Ledger:
     def __init__(
         self,
         total: Budget,
-        rule: str = "auto",
-        neighbours: str = "add_remove",
+        rule: Rule = "auto",
+        neighbours: Neighbours = "add_remove",
         unit: str = "row",
         *,
-        currency: str | None = None,
+        currency: Currency | None = None,
         order: int | None = None,
         reserve: float | None = None,
     ) -> None:
@@ -86,11 +86,11 @@ class Ledger:
         url_or_path: str | Path,
         total: Budget | None = None,
         name: str = "default",
-        rule: str | None = None,
-        neighbours: str | None = None,
+        rule: Rule | None = None,
+        neighbours: Neighbours | None = None,
         unit: str | None = None,
         *,
-        currency: str | None = None,
+        currency: Currency | None = None,
         order: int | None = None,
         reserve: float | None = None,
         by: str | None = None,

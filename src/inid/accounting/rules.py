@@ -77,7 +77,7 @@ class Terms:
         return {"limits": {currency: str(limit) for currency, limit in self.all_limits}, "order": order}
 
 
-def make_terms(total: Budget, rule: str = "auto", order: int | None = None, reserve: float | None = None) -> Terms:
+def make_terms(total: Budget, rule: Rule = "auto", order: int | None = None, reserve: float | None = None) -> Terms:
     """The limits that keep a promise under a rule, each on the safe side of its root and proved.
 
     Args:

@@ -41,8 +41,8 @@ class Settings:
     @classmethod
     def make(
         cls,
-        total: Budget, rule: str = "auto", neighbours: str = "add_remove", unit: str = "row",
-        currency: str | None = None, order: int | None = None, reserve: float | None = None,
+        total: Budget, rule: Rule = "auto", neighbours: Neighbours = "add_remove", unit: str = "row",
+        currency: Currency | None = None, order: int | None = None, reserve: float | None = None,
     ) -> Self:  # fmt: skip
         """Read the arguments of a new ledger.
 

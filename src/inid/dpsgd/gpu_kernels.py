@@ -92,7 +92,7 @@ def group_norm_rows(inputs: Tensor, gradients: Tensor, groups: int, eps: float) 
 
 
 def weighted_sum(rows: Tensor, factors: Tensor) -> Tensor:
-    """The sum of factors[i] * row i, in float32: no product rounds its arguments first, whatever torch is told."""
+    """The sum of factors[i] * row i, in float32: no product rounds its arguments first, whatever torch is set to."""
     return _sum(rows, factors.float().contiguous(), 1.0, 0.0, held=False)
 
 

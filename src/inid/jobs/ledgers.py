@@ -1,6 +1,7 @@
 """Finding, opening and making the ledger that a job charges, and what a plan would take of it."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from inid.accounting import Ledger
 from inid.accounting.addresses import is_file, place, read_address
@@ -78,7 +79,7 @@ def make_ledger(
     unit: str = "row",
     currency: str | None = None,
 ) -> Ledger:
-    """A new ledger with a total of its own.
+    """A new ledger with a total of its own; its words are checked by `Ledger.open`.
 
     Raises:
         ArgumentError: There is one of this name already, or a setting is malformed.
@@ -87,7 +88,8 @@ def make_ledger(
         raise ArgumentError(
             f'there is a ledger "{name}" already, and a total never changes: choose another --name or place.'
         )
-    return Ledger.open(address, total=total, name=name, rule=rule, neighbours=neighbours, unit=unit, currency=currency)
+    words: dict[str, Any] = {"rule": rule, "neighbours": neighbours, "unit": unit, "currency": currency}
+    return Ledger.open(address, total=total, name=name, **words)
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from inid.errors import ArgumentError
 from inid.jobs.job import PROMISE_KEYS, Job
 from inid.jobs.ledgers import open_existing, stored_settings
 from inid.jobs.questions import Naming, StatedQuestion
+from inid.mechanisms import MechanismChoice
 from inid.planning import AccuracyPlan, plan, plan_for_accuracy
 from inid.promises import Budget
 from inid.report import PlanSummary, summarize_plan
@@ -85,8 +86,9 @@ def plan_job(job: Job, named: Naming = str, source: Engine | None = None) -> Pla
     if isinstance(question, StatedQuestion):
         tolerance = _in_order(named("tolerance"), noise.tolerance, question.names)
         weights = _in_order(named("weights"), noise.weights, question.names)
+        choice = cast("MechanismChoice", noise.mechanism or "auto")
         made = plan(question.box(), budget, tolerance=tolerance, weights=weights, **noise.arguments())
-        return PlannedJob(job, budget, summarize_plan(made, question.names, tolerance, noise.mechanism or "auto"))
+        return PlannedJob(job, budget, summarize_plan(made, question.names, tolerance, choice))
     query = question.open(named, source)
     if isinstance(query, MarginalsQuery):
         return _plan_marginals(job, budget, query, named)

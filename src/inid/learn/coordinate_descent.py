@@ -37,6 +37,7 @@ from inid.learn.inputs import Matrix
 from inid.learn.noise_range import cover_answers
 from inid.learn.public_units import MOST_ROWS, Units
 from inid.learn.smoothness import mean_squares, split_budget
+from inid.mechanisms import MechanismChoice, MechanismName
 from inid.noise import RandomSource, add_noise
 from inid.noise.compiled_draws import available
 from inid.noise.grids import check_scales
@@ -45,7 +46,7 @@ from inid.noise.prepared_noise import PreparedNoise
 from inid.planning import NoisePlan, plan
 from inid.promises import Budget
 from inid.releasing import charge
-from inid.sets import Neighbours, Sensitivity
+from inid.sets import Allocation, Neighbours, Sensitivity
 
 __all__ = ["Descended", "Descent"]
 
@@ -97,8 +98,8 @@ class Descent:
     intercept: bool
     weights: str | None
     neighbours: Neighbours
-    mechanism: str
-    allocation: str
+    mechanism: MechanismChoice
+    allocation: Allocation
     passes: int | None
     clip: float | None
     step: float
@@ -306,7 +307,7 @@ class Descent:
         rows: float,
         curvature: float,
         scales: Floats,
-        mechanism: str,
+        mechanism: MechanismName,
         source: RandomSource,
     ) -> tuple[Floats, Units]:
         """Release sums and squares of the columns; centre the columns at their means, and take M_i from the variances.

@@ -18,10 +18,11 @@ from inid.arguments import Floats
 from inid.fixed_point import Columns
 from inid.learn.noise_range import cover_answers
 from inid.learn.public_units import MOST_ROWS, Units, exact_floats
+from inid.mechanisms import MechanismChoice
 from inid.planning import NoisePlan, plan
 from inid.promises import Budget
 from inid.releasing import Release, release
-from inid.sets import Neighbours, Sensitivity
+from inid.sets import Allocation, Neighbours, Sensitivity
 from inid.sets.moments import replaced_products
 
 __all__ = [
@@ -157,8 +158,8 @@ def plan_moments(
     constant: float,
     mean: bool,
     neighbours: Neighbours,
-    mechanism: str,
-    allocation: str,
+    mechanism: MechanismChoice,
+    allocation: Allocation,
     targets: int = 0,
 ) -> MomentPlan:
     """The least-error plan among the sets known.

@@ -26,7 +26,7 @@ from inid.numbers.safe_search import decimal_fraction
 from inid.planning import plan
 from inid.promises import ZCDP, ApproxDP, Budget, GaussianDP, PureDP, RenyiDP
 from inid.releasing import release
-from inid.sets import Neighbours, Sensitivity
+from inid.sets import Allocation, Neighbours, Sensitivity
 
 __all__ = ["NotPrivateWarning", "estimate_smoothness", "mean_squares", "split_budget"]
 
@@ -93,7 +93,7 @@ def mean_squares(
     units: Units,
     budget: Budget,
     relative: bool,
-    allocation: str,
+    allocation: Allocation,
     neighbours: Neighbours,
     ledger: Ledger | None,
 ) -> Floats:

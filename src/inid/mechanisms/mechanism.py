@@ -20,9 +20,19 @@ from inid.arguments import Floats, choice
 from inid.numbers.logarithms import log2_sum
 from inid.numbers.rational_sums import Counts
 
-__all__ = ["GAUSSIAN", "LAPLACE", "Exponent", "Mechanism", "MechanismName", "log2_least_error", "optimal_shape"]
+__all__ = [
+    "GAUSSIAN",
+    "LAPLACE",
+    "Exponent",
+    "Mechanism",
+    "MechanismChoice",
+    "MechanismName",
+    "log2_least_error",
+    "optimal_shape",
+]
 
 MechanismName = Literal["gaussian", "laplace"]
+MechanismChoice = Literal["auto", "gaussian", "laplace"]
 Exponent = Literal[1, 2]
 
 

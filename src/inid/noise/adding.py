@@ -1,9 +1,10 @@
 """Adding noise to values: `add_noise` and what it calls for short and for long arrays."""
 
 from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from inid import arguments
 from inid.errors import ArgumentError
@@ -25,7 +26,12 @@ WIDE = 2.0**980
 
 
 def add_noise(
-    values: object, scales: object, mechanism: str, source: RandomSource | None = None, *, compiled: bool | None = None
+    values: ArrayLike,
+    scales: ArrayLike,
+    mechanism: Literal["laplace", "gaussian"],
+    source: RandomSource | None = None,
+    *,
+    compiled: bool | None = None,
 ) -> Floats:
     """Round values + noise to the public grid, coordinate by coordinate, with noise of the exact continuous law.
 
@@ -65,7 +71,7 @@ def noisy(values: Floats, scales: Floats, table: Law, source: RandomSource, *, c
     """
     exact = None if scales.min() > 0 else scales == 0
     if exact is not None:
-        # Coordinates of scale 0 depend on nobody. They are drawn like the others, then put back.
+        # Coordinates of scale 0 have zero sensitivity. They are drawn like the others, then put back.
         scales = np.where(exact, 1.0, scales)
     with np.errstate(all="ignore"):
         held = np.clip(values, -gridding.FARTHEST, gridding.FARTHEST) if scales.max() > WIDE else values

@@ -1,7 +1,7 @@
 """The public grid on which values are released: a power of two for each scale, from the scale alone."""
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from inid import arguments
 from inid.errors import RangeError
@@ -28,7 +28,7 @@ FARTHEST = 2.0**1022
 _CURE = "pass one finite scale of at least 0 for each coordinate"
 
 
-def check_scales(scales: object) -> Floats:
+def check_scales(scales: ArrayLike) -> Floats:
     """A clean array of scales, each 0 or inside the range that the grid can serve.
 
     >>> check_scales([0.0, 1.5])
@@ -58,7 +58,7 @@ def _served(scales: Floats) -> bool:
     return bool(scales.min() >= SMALLEST_SCALE and scales.max() <= LARGEST_SCALE)
 
 
-def grid(scales: object, *, bits: int = GRID_BITS) -> Floats:
+def grid(scales: ArrayLike, *, bits: int = GRID_BITS) -> Floats:
     """The grid step of each coordinate: the power of two in (scale / 2**13, scale / 2**12]; 0 where the scale is 0.
 
     >>> (grid([1.0, 1.9, 2.0, 0.0]) * 2**12).tolist()
@@ -68,7 +68,7 @@ def grid(scales: object, *, bits: int = GRID_BITS) -> Floats:
     return np.where(np.asarray(scales) == 0, 0.0, np.ldexp(1.0, exponents - bits))
 
 
-def effective_scales(scales: object) -> Floats:
+def effective_scales(scales: ArrayLike) -> Floats:
     """The scales of the noise that `add_noise` really adds: exactly those asked for, every bit of them.
 
     The fast arithmetic is approximate, but it only ever decides what the exact arithmetic would decide with the 53-bit
@@ -80,7 +80,7 @@ def effective_scales(scales: object) -> Floats:
     return check_scales(scales).copy()
 
 
-def limits(scales: object, *, bits: int = GRID_BITS) -> Floats:
+def limits(scales: ArrayLike, *, bits: int = GRID_BITS) -> Floats:
     """How far from zero a value may lie: 2**52 grid steps (at least 2**39 scales, fewer only for scales above 1e295).
 
     Values beyond are moved to the limit before noise is added, and results beyond twice the limit to twice the limit.

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from inid.arguments import Floats, choice, shown
 from inid.errors import ArgumentError, RangeError
-from inid.mechanisms import GAUSSIAN, LAPLACE, Mechanism, MechanismName, log2_least_error
+from inid.mechanisms import GAUSSIAN, LAPLACE, Mechanism, MechanismChoice, MechanismName, log2_least_error
 from inid.numbers.logarithms import log2
 from inid.planning.calibration import calibrated, follows_curve, proved
 from inid.planning.laplace_search import searched_shapes
@@ -27,8 +27,8 @@ def plan(
     sensitivity: Sensitivity,
     budget: Budget,
     *,
-    mechanism: str = "auto",
-    allocation: str = "optimal",
+    mechanism: MechanismChoice = "auto",
+    allocation: Allocation = "optimal",
     weights: ArrayLike | None = None,
     tolerance: ArrayLike | None = None,
     order: float = 2,
@@ -76,7 +76,7 @@ def plan(
     alpha = _read_alpha(sensitivity, weights, tolerance)
     p = read_order(order)
 
-    drafting = _Drafting(sensitivity, budget, allocation, alpha, p)  # type: ignore[arg-type]
+    drafting = _Drafting(sensitivity, budget, allocation, alpha, p)
     if mechanism != "auto":
         return _least_proved(drafting.drafts(Mechanism.named(mechanism)))
     if isinstance(budget, PureDP):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from inid.arguments import Floats
+from inid.mechanisms import MechanismChoice
 from inid.planning import Comparison, NoisePlan, plan
 from inid.report.number_text import plain_ratio
 
@@ -110,7 +111,7 @@ def summarize_plan(
     noise: NoisePlan,
     labels: Sequence[str] | None = None,
     tolerance: Sequence[float] | None = None,
-    mechanism: str = "auto",
+    mechanism: MechanismChoice = "auto",
 ) -> PlanSummary:
     """A plan for stated sensitivities beside the best i.i.d. noise and the best equal split of the same promise.
 

@@ -29,7 +29,7 @@ from inid.mechanisms import Exponent, Mechanism, MechanismName
 from inid.numbers.logarithms import log2
 from inid.sets.cells import Cells
 from inid.sets.envelopes import Ratios
-from inid.sets.reading import read_order
+from inid.sets.reading import Neighbours, read_order
 from inid.sets.record import FIELDS, SetRecord
 
 __all__ = ["Allocation", "Sensitivity"]
@@ -54,7 +54,7 @@ class Sensitivity(SetRecord, ABC):
         l2: float | None = None,
         counts: ArrayLike | None = None,
         labels: Sequence[str] | None = None,
-        neighbours: str = "add_remove",
+        neighbours: Neighbours = "add_remove",
     ) -> "Sensitivity":
         """Every coordinate moves by at most its own sensitivity: |d_i| <= sensitivity_i (the paper's setting).
 
@@ -78,7 +78,7 @@ class Sensitivity(SetRecord, ABC):
 
     @staticmethod
     def ball(
-        dimension: int, *, l1: float | None = None, l2: float | None = None, neighbours: str = "add_remove"
+        dimension: int, *, l1: float | None = None, l2: float | None = None, neighbours: Neighbours = "add_remove"
     ) -> "Sensitivity":
         """The whole difference is bounded in one norm, in any direction.
 
@@ -103,7 +103,7 @@ class Sensitivity(SetRecord, ABC):
         l2: ArrayLike | None = None,
         total: float | None = None,
         labels: Sequence[str] | None = None,
-        neighbours: str = "add_remove",
+        neighbours: Neighbours = "add_remove",
     ) -> "Sensitivity":
         """Coordinates come in groups (layers, partitions), each bounded in norm as a whole (E3).
 
@@ -129,7 +129,7 @@ class Sensitivity(SetRecord, ABC):
         *,
         counts: ArrayLike | None = None,
         labels: Sequence[str] | None = None,
-        neighbours: str = "add_remove",
+        neighbours: Neighbours = "add_remove",
     ) -> "Sensitivity":
         """The difference lies in an axis-aligned ellipsoid: sum d_i^2 / radii_i^2 <= 1 (E4).
 

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from inid.errors import ArgumentError
+from inid.mechanisms import MechanismChoice
 from inid.planning import Certificate, Comparison, NoisePlan, plan, plan_for_accuracy
 from inid.planning.text import aligned
 from inid.promises import Budget
 from inid.report.plan_summary import nothing_to_gain
-from inid.sets import Sensitivity
+from inid.sets import Allocation, Sensitivity
 from inid.tables.plan_of_query import PlanOfQuery
 from inid.tables.statistics import Layout, rounding, slopes
 from inid.tables.view import View
@@ -169,8 +170,8 @@ def make_plan(
     cells: int,
     *,
     stated: bool,
-    mechanism: str,
-    allocation: str,
+    mechanism: MechanismChoice,
+    allocation: Allocation,
     order: float,
     view: View,
 ) -> TablePlan:
@@ -261,7 +262,12 @@ def _weighing(layout: Layout, tolerances: list[float], rows: float, order: float
 
 
 def _best(
-    sets: Sequence[Sensitivity], budget: Budget, mechanism: str, kind: str, weights: list[float], order: float
+    sets: Sequence[Sensitivity],
+    budget: Budget,
+    mechanism: MechanismChoice,
+    kind: Allocation,
+    weights: list[float],
+    order: float,
 ) -> NoisePlan:
     """The plan with the set that gives the least error."""
     drafts = [_draft(s, budget, mechanism, kind, weights, order) for s in sets]
@@ -294,9 +300,14 @@ def _described(
 
 
 def _draft(
-    sensitivity: Sensitivity, budget: Budget, mechanism: str, allocation: str, weights: list[float], order: float
+    sensitivity: Sensitivity,
+    budget: Budget,
+    mechanism: MechanismChoice,
+    allocation: Allocation,
+    weights: list[float],
+    order: float,
 ) -> NoisePlan:
-    """A plan; "the same noise everywhere" leaves out sums that depend on nobody, which would be no fair baseline."""
+    """A plan; "the same noise everywhere" leaves out sums of zero sensitivity, which would be no fair baseline."""
     moving = sensitivity.limits > 0
     if allocation != "iid" or moving.all() or not moving.any():
         return plan(sensitivity, budget, mechanism=mechanism, allocation=allocation, weights=weights, order=order)

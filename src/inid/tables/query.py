@@ -9,9 +9,10 @@ import numpy as np
 
 from inid.arguments import Floats, real, shown
 from inid.errors import ArgumentError
+from inid.mechanisms import MechanismChoice
 from inid.promises import Budget
 from inid.releasing import Release
-from inid.sets import Sensitivity, read_order
+from inid.sets import Allocation, Sensitivity, read_order
 from inid.tables.facts import Bins, Categories, Key, read_cells, read_columns, read_keys
 from inid.tables.plan import TableAccuracy, TablePlan, make_plan, plan_accuracy
 from inid.tables.question import Question
@@ -81,8 +82,8 @@ class Query(Releasable[TablePlan, Result]):
         *,
         tolerance: Mapping[str, float] | None = None,
         weights: Mapping[str, float] | None = None,
-        mechanism: str = "auto",
-        allocation: str = "optimal",
+        mechanism: MechanismChoice = "auto",
+        allocation: Allocation = "optimal",
         order: float = 2,
         ledger: "Ledger | None" = None,
     ) -> TablePlan:

@@ -31,7 +31,7 @@ def optional(name: str, extra: str = "tables") -> ModuleType:
 
 
 def guarded(work: Callable[[], _T], what: str) -> _T:
-    """Run the engine; what it raises is told by its type alone.
+    """Run the engine; what it raises is reported by its type alone.
 
     NumPy is kept from raising: under `np.seterr` one person's value could decide whether an answer comes at all.
     """

@@ -10,6 +10,7 @@ import numpy as np
 
 from inid.arguments import choice, real, shown
 from inid.errors import ArgumentError, GuaranteeError
+from inid.mechanisms import MechanismChoice
 from inid.planning import Certificate, NoisePlan, plan
 from inid.planning.text import aligned
 from inid.promises import Budget, PureDP
@@ -160,7 +161,7 @@ def plan_marginals(
     *,
     objective: str,
     tolerance: Mapping[Marginal | str, float] | None,
-    mechanism: str,
+    mechanism: MechanismChoice,
 ) -> MarginalsPlan:
     """Share the promise between blocks (Gaussian noise) or tables (Laplace noise); see `MarginalsQuery.plan`."""
     goal: Objective = "max" if choice("objective", objective, ("max", "sum")) == "max" else "sum"

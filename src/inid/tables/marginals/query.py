@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from inid.arguments import Floats
+from inid.mechanisms import MechanismChoice
 from inid.promises import Budget
 from inid.releasing import Release
 from inid.tables.marginals.counts import Counts
@@ -38,7 +39,7 @@ class MarginalsQuery(Releasable[MarginalsPlan, MarginalsResult]):
         *,
         objective: Objective = "max",
         tolerance: Mapping[Marginal | str, float] | None = None,
-        mechanism: Literal["auto", "gaussian", "laplace"] = "auto",
+        mechanism: MechanismChoice = "auto",
         ledger: "Ledger | None" = None,
     ) -> MarginalsPlan:
         """Plan the noise, before anything is spent; print the plan to see the expected error of each table.

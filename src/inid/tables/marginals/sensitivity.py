@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inid.errors import GuaranteeError
-from inid.sets import Sensitivity
+from inid.sets import Neighbours, Sensitivity
 from inid.tables.marginals.basis import Floats, Whole, square_norms
 from inid.tables.marginals.spending import alone, spending
 from inid.tables.marginals.workload import Places, Workload
@@ -56,7 +56,7 @@ class Residuals:
     blocks: Places
     radii: Floats
     counts: Whole
-    neighbours: str
+    neighbours: Neighbours
     vanishing: bool
     rows: int = 1
     slack: Floats | None = None
@@ -147,7 +147,7 @@ def residuals(
     workload: Workload,
     s: Floats,
     *,
-    neighbours: str,
+    neighbours: Neighbours,
     vanishing: bool = False,
     rows: int = 1,
     slack: Floats | None = None,
