@@ -13,6 +13,7 @@ from inid.cli.commands.demo import DEMO
 from inid.cli.commands.ledger import CREATE, HISTORY, SHOW
 from inid.cli.commands.plan import COMPARE, PLAN
 from inid.cli.commands.release import RELEASE
+from inid.cli.commands.studio import STUDIO
 from inid.cli.commands.verify import VERIFY
 from inid.cli.console import one_line
 from inid.cli.exit_codes import ExitCode, outcome
@@ -20,7 +21,7 @@ from inid.cli.parsing import read_values
 
 __all__ = ["COMMANDS", "LEDGER_COMMANDS", "app"]
 
-COMMANDS = (PLAN, RELEASE, COMPARE, ACCURACY, VERIFY, DEMO)
+COMMANDS = (PLAN, RELEASE, COMPARE, ACCURACY, VERIFY, DEMO, STUDIO)
 LEDGER_COMMANDS = (CREATE, SHOW, HISTORY)
 
 app = typer.Typer(

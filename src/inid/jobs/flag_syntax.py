@@ -11,11 +11,14 @@ from inid.arguments import shown
 from inid.errors import ArgumentError
 
 __all__ = [
+    "cell_list",
     "cells",
     "intervals",
+    "key_list",
     "keys",
     "named_numbers",
     "names",
+    "range_list",
     "ranges",
     "same",
     "separator_of",
@@ -90,7 +93,16 @@ def keys(flag: str, text: str) -> dict[str, list[Any]]:
     ({'sex': ['F', 'M'], 'year': [2020, 2021]}, {'code': ['1', '2']}, {'size': ['1', 'XL']})
     """
     found = _lists(flag, text, "write column=key,key, for example sex=F,M")
-    return {column: _typed(entries, _WHOLE, int) for column, entries in found.items()}
+    return {column: key_list(flag, entries) for column, entries in found.items()}
+
+
+def key_list(_flag: str, entries: list[str]) -> list[Any]:
+    """The keys of one column.
+
+    >>> key_list("--by", ["2020", "2021"]), key_list("--by", ["'1'", "'2'"])
+    ([2020, 2021], ['1', '2'])
+    """
+    return _typed(entries, _WHOLE, int)
 
 
 def ranges(flag: str, text: str) -> dict[str, list[Any]]:
@@ -99,15 +111,23 @@ def ranges(flag: str, text: str) -> dict[str, list[Any]]:
     >>> ranges("--domains", "sex=F,M,age=0:3")
     {'sex': ['F', 'M'], 'age': [0, 1, 2, 3]}
     """
-    found = keys(flag, text)
-    for column, entries in found.items():
-        ends = _RANGE.fullmatch(entries[0]) if len(entries) == 1 and isinstance(entries[0], str) else None
-        if ends is not None:
-            low, high = int(ends[1]), int(ends[2])
-            if not low < high < low + _LONGEST_RANGE:
-                raise _wrong(flag, entries[0], "write lower:upper, the lower one first")
-            found[column] = list(range(low, high + 1))
-    return found
+    found = _lists(flag, text, "write column=key,key, for example sex=F,M")
+    return {column: range_list(flag, entries) for column, entries in found.items()}
+
+
+def range_list(flag: str, entries: list[str]) -> list[Any]:
+    """The public keys of one column, which 0:115 alone gives as a range.
+
+    >>> range_list("--domains", ["0:3"])
+    [0, 1, 2, 3]
+    """
+    ends = _RANGE.fullmatch(entries[0]) if len(entries) == 1 else None
+    if ends is None:
+        return key_list(flag, entries)
+    low, high = int(ends[1]), int(ends[2])
+    if not low < high < low + _LONGEST_RANGE:
+        raise _wrong(flag, entries[0], "write lower:upper, the lower one first")
+    return list(range(low, high + 1))
 
 
 def cells(flag: str, text: str) -> dict[str, list[Any]]:
@@ -117,7 +137,16 @@ def cells(flag: str, text: str) -> dict[str, list[Any]]:
     {'age': [0.0, 17.5, 100.0], 'sex': ['F', 'M']}
     """
     found = _lists(flag, text, "write column=edge,edge or column=category,category, for example age=0,20,40")
-    return {column: _typed(entries, _DECIMAL, float) for column, entries in found.items()}
+    return {column: cell_list(flag, entries) for column, entries in found.items()}
+
+
+def cell_list(_flag: str, entries: list[str]) -> list[Any]:
+    """The edges or the categories of one column.
+
+    >>> cell_list("--histogram", ["0", "17.5"]), cell_list("--histogram", ["F", "M"])
+    ([0.0, 17.5], ['F', 'M'])
+    """
+    return _typed(entries, _DECIMAL, float)
 
 
 def tables(_flag: str, text: str) -> list[list[str]] | int:

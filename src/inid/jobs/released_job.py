@@ -176,11 +176,14 @@ def _publish(
     planned: PlannedJob, query: Query | MarginalsQuery, plan: TablePlan | MarginalsPlan, ledger: Ledger | None
 ) -> Result | MarginalsResult:
     level, label = planned.job.outputs.level, planned.job.ledger.label or ""
+    before = 0 if ledger is None else len(ledger.history())
     try:
         return query.release(plan, ledger=ledger, label=label, level=0.95 if level is None else float(level))  # type: ignore[arg-type]
     except EngineError as error:
-        charged = "" if ledger is None else " The charge stands: it is made before the table is read."
-        raise EngineError(f"{error}{charged}") from None
+        # Names and types are looked at once more before the charge, values after it.
+        charged = ledger is not None and len(ledger.history()) > before
+        stands = " The charge stands: it is made before the table is read." if charged else ""
+        raise EngineError(f"{error}{stands}") from None
 
 
 def _state(ledger: Ledger) -> LedgerState | None:

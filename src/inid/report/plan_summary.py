@@ -96,11 +96,14 @@ class PlanSummary:
             }
             for row in self.comparison
         ]
+        return self.figures() | {"comparison": rows}
+
+    def figures(self) -> dict[str, Any]:
+        """The same without the comparison, which takes as long as six plans."""
         return {
             "plan": self.noise.to_dict(),
             "certificate": self.noise.certificate.to_dict(),
             "lines": [line.to_dict() for line in self.lines],
-            "comparison": rows,
             "gains": self.gains,
             "remark": self.remark,
             "rows": self.rows,

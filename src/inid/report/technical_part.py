@@ -9,7 +9,7 @@ from inid.report.number_text import plain_number, plain_ratio
 from inid.report.plan_summary import BASELINES, PlanLine, PlanSummary
 from inid.report.promise_text import promise_name, promise_symbols
 
-__all__ = ["definition_list", "technical_part"]
+__all__ = ["definition_list", "noise_of_each_number", "technical_part", "ways_to_keep_the_promise"]
 
 _MOST = 300  # lines drawn of a plan; the rest is in the record
 _ALLOCATIONS = {"optimal": "optimal", "iid": "i.i.d.", "spr": "equal split"}
@@ -25,10 +25,12 @@ def technical_part(inputs: ReportInputs) -> str:
 
 def _spending(plan: PlanSummary) -> str:
     sentences = "".join(f"<p>{escape(text)}</p>" for text in (plan.remark, plan.gain) if text)
-    return f"<h2>How the budget is spent</h2>\n{sentences}{_ways(plan)}\n{_lines(plan)}"
+    return (
+        f"<h2>How the budget is spent</h2>\n{sentences}{ways_to_keep_the_promise(plan)}\n{noise_of_each_number(plan)}"
+    )
 
 
-def _ways(plan: PlanSummary) -> str:
+def ways_to_keep_the_promise(plan: PlanSummary) -> str:
     """The expected error of every way to keep the promise, as bars."""
     rows = list(plan.comparison)
     axis = axis_over([row.ratio for row in rows], log=True)
@@ -49,7 +51,7 @@ def _ways(plan: PlanSummary) -> str:
     )
 
 
-def _lines(plan: PlanSummary) -> str:
+def noise_of_each_number(plan: PlanSummary) -> str:
     """The noise of each number, against its tolerance where one was stated, else against an equal split."""
     lines = plan.lines[:_MOST]
     tolerant = all(line.tolerance is not None for line in lines)

@@ -1,0 +1,142 @@
+"""The files that the page may use: those under the folder it was started in, and what the command line named."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from inid.accounting.addresses import place, read_address
+from inid.errors import ArgumentError
+
+__all__ = ["RELEASES", "STATED_LEDGER", "Folder"]
+
+RELEASES = "inid-releases"
+STATED_LEDGER = (
+    "the ledger of the command line"  # stands for an address that the page never sees: it may hold a password
+)
+_TABLES = (".csv", ".tsv", ".parquet", ".pq")
+_COMPRESSED = (".gz", ".zst")
+_LEDGERS = (".db", ".sqlite", ".sqlite3")
+_DEPTH = 4
+_MOST = 500
+
+
+class Folder:
+    """A folder, seen through the names of its files.
+
+    Args:
+        root: The folder.
+        table: A table that the command line named, wherever it is.
+        ledger: A ledger that the command line named: a file, or a server's address.
+
+    Raises:
+        ArgumentError: There is no such table.
+    """
+
+    def __init__(self, root: Path, table: str | None = None, ledger: str | None = None) -> None:
+        self.root = root.resolve(strict=True)
+        self._ledger = ledger
+        self.stated_table = None if table is None else self._named(table)
+        self.stated_ledger = None if ledger is None else self._named_ledger(ledger)
+
+    def tables(self) -> list[str]:
+        """The names of all tables, the one of the command line first."""
+        found = [name for name in self._files() if _ending(name) in _TABLES]
+        return list(dict.fromkeys([*filter(None, [self.stated_table]), *found]))[:_MOST]
+
+    def ledgers(self) -> list[str]:
+        """The names of all files that may be ledgers, the one of the command line first."""
+        found = [name for name in self._files() if Path(name).suffix.lower() in _LEDGERS]
+        return list(dict.fromkeys([*filter(None, [self.stated_ledger]), *found]))[:_MOST]
+
+    def table(self, name: object) -> str:
+        """The path of a table.
+
+        Raises:
+            ArgumentError: It is not under the folder, or there is no such file.
+        """
+        if self.stated_table is not None and name == self.stated_table:
+            path = Path(self.root, self.stated_table).resolve()
+        else:
+            path = self._inside(name)
+        if _ending(path.name) not in _TABLES:
+            raise ArgumentError(f"the table {name!r} is not a CSV or Parquet file: choose one that is.")
+        if not path.is_file():
+            raise ArgumentError(f"there is no file {name!r}: it was moved or removed; choose another table.")
+        return str(path)
+
+    def ledger(self, name: object) -> str:
+        """The address of a ledger, which need not exist.
+
+        Raises:
+            ArgumentError: It is not under the folder, or not named as a ledger.
+        """
+        if self._ledger is not None and name == self.stated_ledger:
+            path = read_address(self._ledger).path
+            return self._ledger if path is None else str(Path(self.root, path).resolve())
+        found = self._inside(name)
+        if found.suffix.lower() not in _LEDGERS:
+            raise ArgumentError(f"the ledger must be a file named {', '.join(_LEDGERS)}, got {name!r}.")
+        return str(found)
+
+    def shown_ledger(self, name: object) -> str:
+        """A ledger's address for files and scripts; a password in it is replaced by ***."""
+        if self._ledger is None or name != self.stated_ledger or read_address(self._ledger).path is not None:
+            return str(name)
+        return read_address(self._ledger).without_secrets(self._ledger)
+
+    def opened_ledger(self, shown: str) -> str:
+        """The address to open for what `shown_ledger` wrote.
+
+        Raises:
+            ArgumentError: It is not a ledger of this folder or of the command line.
+        """
+        stated = self.stated_ledger
+        return self.ledger(stated if stated is not None and shown == self.shown_ledger(stated) else shown)
+
+    def place_of(self, name: str) -> str:
+        """A ledger in words."""
+        return place(self._ledger) if name == STATED_LEDGER else name
+
+    def _inside(self, name: object) -> Path:
+        if not isinstance(name, str) or not name or "\x00" in name or "://" in name:
+            raise ArgumentError("a file is named by its path under the folder of the studio.")
+        path = Path(self.root, name).resolve()  # links are followed first: where a file is counts, not its name
+        if not path.is_relative_to(self.root) or path == self.root or RELEASES in path.relative_to(self.root).parts:
+            raise ArgumentError(
+                f"{name!r} is not under the folder in which the studio was started: start it there, or name the file "
+                "on the command line."
+            )
+        return path
+
+    def _files(self) -> Iterator[str]:
+        """The names of all plain files, in order; hidden folders, links and what lies very deep are passed over."""
+        for folder, inner, files in os.walk(self.root):
+            depth = len(Path(folder).relative_to(self.root).parts)
+            inner[:] = sorted(n for n in inner if not n.startswith(".") and n != RELEASES) if depth < _DEPTH else []
+            for name in sorted(files):
+                path = Path(folder, name)
+                if not (name.startswith(".") or path.is_symlink()):
+                    yield path.relative_to(self.root).as_posix()
+
+    def _named(self, table: str) -> str:
+        path = Path(table).resolve()
+        if not path.is_file():
+            raise ArgumentError(f"there is no file {table!r}: name a CSV or Parquet file, or none to choose one.")
+        return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else str(path)
+
+    def _named_ledger(self, ledger: str) -> str:
+        path = read_address(ledger).path
+        if path is None:
+            return STATED_LEDGER
+        path = path.resolve()
+        return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else str(path)
+
+
+def _ending(name: str) -> str:
+    """What a file is, by its name.
+
+    >>> _ending("a.csv"), _ending("B.Parquet"), _ending("a.csv.gz"), _ending("csv")
+    ('.csv', '.parquet', '.csv', '')
+    """
+    suffixes = [suffix.lower() for suffix in Path(name).suffixes]
+    return next((suffix for suffix in reversed(suffixes) if suffix not in _COMPRESSED), "")

@@ -1,0 +1,151 @@
+"""From what the page sends to the keys of a job, and back.
+
+The page holds texts by key; a job's own readers check them, as they do for flags and files. Only lists that people
+write with commas are taken apart here. A key of a job that is not named below passes through as it is.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from inid.arguments import shown
+from inid.errors import ArgumentError
+from inid.jobs import KEYS
+from inid.jobs.flag_syntax import cell_list, key_list, range_list
+
+__all__ = ["LABELS", "field_name", "form_of", "job_values"]
+
+# By column a text with commas, or one entry per line where entries hold commas.
+_LISTS: Mapping[str, Callable[[str, list[str]], list[Any]]] = {
+    "by": key_list,
+    "domains": range_list,
+    "histogram": cell_list,
+    "missing": cell_list,
+}
+_NAMES = ("order_by", "labels", "sensitivity")  # one text with commas
+
+# What the page calls a key; all others are called by their own names.
+LABELS: Mapping[str, str] = {
+    "table": "Table",
+    "ledger": "Ledger",
+    "bounds": "Limits",
+    "by": "Groups",
+    "histogram": "Histogram",
+    "domains": "Public values",
+    "marginals": "Tables of counts",
+    "tolerance": "Tolerance",
+    "missing": "Fill value",
+    "rows": "Rows, a public guess",
+    "table_max_rows": "Rows at most",
+    "person": "Person column",
+    "max_rows": "Rows per person",
+    "order_by": "Which rows first",
+    "unit": "Unit of the ledger",
+    "name": "Name in the ledger file",
+    "label": "Note for the ledger",
+    "level": "Probability of the intervals",
+    "sensitivity": "Sensitivity",
+    "part": "Part of the ledger",
+    "epsilon": "Epsilon",
+    "delta": "Delta",
+    "mu": "Mu",
+    "rho": "Rho",
+}
+
+
+def field_name(key: str) -> str:
+    """How an error names a key: as the page does.
+
+    >>> field_name("max_rows"), field_name("std")
+    ('Rows per person', 'std')
+    """
+    return LABELS.get(key, key)
+
+
+def job_values(form: object) -> dict[str, Any]:
+    """The keys of a job, as a TOML file holds them. What is empty is not stated.
+
+    Raises:
+        ArgumentError: It is not a form, or holds something that no job knows.
+
+    >>> job_values({"table": "a.csv", "by": {"sex": "F, M"}, "epsilon": "1", "label": " ", "count": False})
+    {'table': 'a.csv', 'by': {'sex': ['F', 'M']}, 'epsilon': '1'}
+    """
+    if not isinstance(form, Mapping):
+        raise ArgumentError(f"a form is a set of named values, got {shown(form)}.")
+    unknown = [key for key in form if key not in KEYS]
+    if unknown:
+        raise ArgumentError(f"a form has no field {shown(unknown[0])}.")
+    read = {key: _value(key, value) for key, value in form.items()}
+    return {key: value for key, value in read.items() if value not in (None, "", {}, [], False)}
+
+
+def _value(key: str, value: Any) -> Any:
+    if isinstance(value, str):
+        text = value.strip()
+        return _entries(text) if key in _NAMES else text
+    if isinstance(value, Mapping):
+        kept = {str(name): _stripped(entry) for name, entry in value.items()}
+        kept = {name: entry for name, entry in kept.items() if entry not in ("", [], ["", ""])}
+        if key in _LISTS:
+            return {name: _listed(key, entry) for name, entry in kept.items()}
+        return kept
+    return value
+
+
+def _stripped(entry: Any) -> Any:
+    if isinstance(entry, str):
+        return entry.strip()
+    return [_stripped(one) for one in entry] if isinstance(entry, list) else entry
+
+
+def _listed(key: str, entry: Any) -> Any:
+    return _LISTS[key](field_name(key), _entries(entry)) if isinstance(entry, str) else entry
+
+
+def _entries(text: str) -> list[str]:
+    r"""Entries separated by commas; where there are several lines, by lines.
+
+    >>> _entries("F, M,"), _entries("Smith, Ann\nMiller, Bo\n")
+    (['F', 'M'], ['Smith, Ann', 'Miller, Bo'])
+    """
+    parts = text.splitlines() if "\n" in text.strip() else text.split(",")
+    return [part.strip() for part in parts if part.strip()]
+
+
+def form_of(values: Mapping[str, Any]) -> dict[str, Any]:
+    """What the page shows for the keys of a job; `job_values` makes the same job of it.
+
+    >>> form_of({"by": {"sex": ["F", "M"], "code": ["1"]}, "epsilon": 0.5})
+    {'by': {'sex': 'F, M', 'code': "'1'"}, 'epsilon': '0.5'}
+    """
+    return {key: _shown(key, value) for key, value in values.items()}
+
+
+def _shown(key: str, value: Any) -> Any:
+    if isinstance(value, Mapping):
+        if key in _LISTS:
+            return {
+                name: _text(entry if isinstance(entry, (list, tuple)) else [entry]) for name, entry in value.items()
+            }
+        return {name: _shown("", entry) for name, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return _text(value) if key in _NAMES else [_shown("", entry) for entry in value]
+    return value if isinstance(value, (bool, str)) else _number(value)
+
+
+def _text(entries: Any) -> str:
+    words = [_number(entry) if not isinstance(entry, str) else entry for entry in entries]
+    numeric = all(isinstance(entry, str) and entry.replace(".", "", 1).lstrip("+-").isdigit() for entry in entries)
+    words = [f"'{word}'" for word in words] if numeric else words
+    return "\n".join(words) if any("," in word for word in words) else ", ".join(words)
+
+
+def _number(value: Any) -> str:
+    """A number as people write it.
+
+    >>> _number(100.0), _number(1e-6), _number(0.25)
+    ('100', '1e-6', '0.25')
+    """
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return str(int(value))
+    return str(value).replace("e-0", "e-")

@@ -1,0 +1,187 @@
+"""Planning what the page asks, as fast as it asks: the same plans as `inid plan`, on tables that stay open."""
+
+import json
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from inid.errors import ArgumentError, InidError
+from inid.jobs import Job, PlannedJob, plan_job
+from inid.jobs.ledgers import LedgerPreview, preview
+from inid.report import PlanSummary
+from inid.studio.folder import Folder
+from inid.studio.form import field_name, job_values
+from inid.tables.engines import Engine, open_table
+
+__all__ = ["Column", "Curve", "LivePlan", "Planner", "typical_error"]
+
+_SIZES = ("0.01", "0.03", "0.1", "0.3", "1", "3", "10")
+_OPEN_TABLES = 4
+_KEPT_CURVES = 16
+_OUTPUTS = {"out": "result.csv", "record": "record.json", "report": "report.html"}
+_KINDS = {"String": "text", "Categorical": "text", "Enum": "text", "Boolean": "yes or no", "Date": "date"}
+
+
+@dataclass(frozen=True)
+class Column:
+    """The name of a column and what it may hold, in a word."""
+
+    name: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class LivePlan:
+    """What the page asks, planned.
+
+    Attributes:
+        job: The job as it is written to files: paths as the page names them, no password.
+        planned: The same with the paths that are opened, planned.
+        ledger: What it would take of its ledger; None where none is named.
+    """
+
+    job: Job
+    planned: PlannedJob
+    ledger: LedgerPreview | None
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The typical error of the plan and of the equal split over the size of the promise.
+
+    Attributes:
+        key: What the size is: "epsilon", "mu" or "rho".
+        points: (size, plan, equal split).
+    """
+
+    key: str
+    points: tuple[tuple[float, float, float], ...]
+
+
+class Planner:
+    """Plans for one folder; tables that were opened, and curves that were drawn, are kept for the next time."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+        self._lock = Lock()
+        self._tables: OrderedDict[str, tuple[tuple[int, ...], Engine]] = OrderedDict()
+        self._curves: OrderedDict[str, Curve] = OrderedDict()
+
+    def plan(self, form: object, *, fresh: bool = False) -> LivePlan:
+        """Plan a form.
+
+        Args:
+            form: What the page sends.
+            fresh: Whether the table is opened anew, as for a release.
+
+        Raises:
+            InidError: As `plan_job`, or a file is not the page's to use.
+        """
+        values = job_values(form)
+        job, opened = self._written(values), self._opened(values)
+        planned = self._planned(opened, fresh=fresh)
+        ledger = None
+        if opened.ledger.ledger is not None:
+            ledger = preview(opened.ledger.ledger, opened.ledger.name or "default", planned.summary.noise)
+        return LivePlan(job, planned, ledger)
+
+    def columns(self, table: object) -> list[Column]:
+        """The names and types of a table's columns, and no value.
+
+        Raises:
+            InidError: The file is not the page's to use, or cannot be read.
+        """
+        source = self._source(self._folder.table(table))
+        return [Column(name, "" if source.text else _kind(kind)) for name, kind in source.schema.items()]
+
+    def curve(self, form: object, wanted: Callable[[], bool]) -> Curve | None:
+        """The error at a few sizes of the promise; None where it has no size, or is no longer wanted."""
+        values = job_values(form)
+        key = next((key for key in ("epsilon", "mu", "rho") if key in values), None)
+        if key is None:
+            return None
+        others = {name: value for name, value in values.items() if name not in (key, "ledger", "label", "level")}
+        known = json.dumps([key, others, self._stamp(values)], sort_keys=True, default=str)
+        if known not in self._curves:
+            points = []
+            for size in _SIZES:
+                if not wanted():
+                    return None
+                try:
+                    summary = self._planned(self._opened(others | {key: size}), fresh=False).summary
+                except InidError:  # this size cannot be planned: the curve has a point less
+                    continue
+                points.append((float(size), typical_error(summary), typical_error(summary, "spr")))
+            self._curves[known] = Curve(key, tuple(points))
+            while len(self._curves) > _KEPT_CURVES:
+                self._curves.popitem(last=False)
+        return self._curves[known]
+
+    def _written(self, values: Mapping[str, Any]) -> Job:
+        """The job for files and scripts: results go to files beside it."""
+        shown = dict(values)
+        if "ledger" in shown:
+            shown["ledger"] = self._folder.shown_ledger(shown["ledger"])
+        outputs = _OUTPUTS if "table" in shown else {}
+        return Job.from_dict(shown | outputs, field_name)
+
+    def _opened(self, values: Mapping[str, Any]) -> Job:
+        opened = dict(values)
+        if "table" in opened:
+            opened["table"] = self._folder.table(opened["table"])
+        if "ledger" in opened:
+            opened["ledger"] = self._folder.ledger(opened["ledger"])
+        return Job.from_dict(opened, field_name)
+
+    def _planned(self, job: Job, *, fresh: bool) -> PlannedJob:
+        table = getattr(job.question, "table", None)
+        source = None if fresh or table is None else self._source(table)
+        return plan_job(job, field_name, source)
+
+    def _source(self, path: str) -> Engine:
+        stamp = _stamp(path)
+        with self._lock:
+            kept = self._tables.get(path)
+            if kept is None or kept[0] != stamp:
+                kept = (stamp, open_table(path))
+                self._tables[path] = kept
+            self._tables.move_to_end(path)
+            while len(self._tables) > _OPEN_TABLES:
+                self._tables.popitem(last=False)
+            return kept[1]
+
+    def _stamp(self, values: Mapping[str, Any]) -> tuple[int, ...]:
+        return _stamp(self._folder.table(values["table"])) if "table" in values else ()
+
+
+def typical_error(summary: PlanSummary, baseline: str | None = None) -> float:
+    """The root mean square of the numbers' errors, in units of their tolerances where these are stated."""
+    errors = [line.deviation if baseline is None else line.baselines[baseline] for line in summary.lines]
+    units = [line.tolerance or 1.0 for line in summary.lines]
+    ratios = [error / unit for error, unit in zip(errors, units, strict=True)]
+    return math.hypot(*ratios) / math.sqrt(len(ratios))
+
+
+def _stamp(path: str) -> tuple[int, ...]:
+    try:
+        found = Path(path).stat()
+    except OSError:
+        raise ArgumentError(f"there is no file {path!r}: it was moved or removed; choose another table.") from None
+    return (found.st_ino, found.st_size, found.st_mtime_ns)
+
+
+def _kind(kind: Any) -> str:
+    """A column's type in a word.
+
+    >>> import narwhals
+    >>> _kind(narwhals.Int64()), _kind(narwhals.String()), _kind(narwhals.Datetime())
+    ('number', 'text', 'datetime')
+    """
+    name = type(kind).__name__ if not isinstance(kind, type) else kind.__name__
+    if getattr(kind, "is_numeric", lambda: False)():
+        return "number"
+    return _KINDS.get(name, name.lower())

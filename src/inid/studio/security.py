@@ -1,0 +1,138 @@
+"""Which requests are answered: those of the page itself, in the browser that opened the link, and no others.
+
+The page charges budgets, so other sites in the same browser, other programs' pages on the same machine and other users
+of the machine must not be able to speak for it. What each rule is against:
+
+    loopback address only                other machines
+    Host must be this server's own       a site whose name is made to point here (DNS rebinding)
+    Origin and Sec-Fetch-Site            posts, and reads, by other sites and by pages on other ports
+    the link's token, then a cookie      other users and programs of this machine
+      (HttpOnly, SameSite=Strict)
+    a key in a header                    cookies know no ports: a page on another port of this address would be sent
+                                         the cookie too, but the key is in storage that belongs to this port alone
+    a content-security policy            scripts that a name of a column, say, might bring into the page
+"""
+
+import hmac
+import secrets
+from collections.abc import MutableMapping
+from dataclasses import dataclass, field
+from http.cookies import CookieError, SimpleCookie
+from typing import Any
+from urllib.parse import parse_qs
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+__all__ = ["HEADERS", "KEY_HEADER", "Guard", "Secrets"]
+
+KEY_HEADER = "x-inid-key"
+_LARGEST_BODY = 4 * 2**20
+_CLOSED = "This page is not open to you. Open the link that inid studio printed in the terminal.\n"
+
+HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+
+
+@dataclass(frozen=True, repr=False)
+class Secrets:
+    """Three random words of one run: the link's, the cookie's, and the key that the page's own requests carry."""
+
+    link: str = field(default_factory=lambda: secrets.token_urlsafe(32))
+    cookie: str = field(default_factory=lambda: secrets.token_urlsafe(32))
+    key: str = field(default_factory=lambda: secrets.token_urlsafe(32))
+
+
+class Guard:
+    """Lets the page's own requests through, refuses all others, and sets the headers of every answer."""
+
+    def __init__(self, app: ASGIApp, *, own: Secrets, port: int) -> None:
+        self._app = app
+        self._own = own
+        self._hosts = {f"127.0.0.1:{port}", f"localhost:{port}"} | ({"127.0.0.1", "localhost"} if port == 80 else set())
+        self.cookie_name = f"inid-studio-{port}"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or refuse it."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":  # no web sockets here
+            raise RuntimeError(f"a {scope['type']} connection is not taken")
+
+        async def sent(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(raw=message["headers"])
+                for name, value in HEADERS.items():
+                    headers[name] = value
+                message["headers"] = headers.raw
+            await send(message)
+
+        refusal = self._refusal(scope)
+        if refusal is not None:
+            await refusal(scope, receive, sent)
+            return
+        await self._app(scope, _limited(receive), sent)
+
+    def _refusal(self, scope: MutableMapping[str, Any]) -> PlainTextResponse | None:
+        headers, path, method = Headers(scope=scope), scope["path"], scope["method"]
+        hosts = headers.getlist("host")
+        if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
+            return PlainTextResponse("This address does not belong to inid studio.\n", 421)
+        if method not in ("GET", "HEAD", "POST"):
+            return PlainTextResponse("Only GET and POST are answered.\n", 405)
+        origin = headers.get("origin")
+        foreign = origin is not None and origin != f"http://{hosts[0].lower()}"
+        if foreign or (method == "POST" and origin is None):
+            return PlainTextResponse("Requests of other sites are refused.\n", 403)
+        if path == "/open":
+            # Followed from a terminal, a mail or a file: from anywhere, since whoever has the link may.
+            given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])
+            return None if _same(given[0], self._own.link) else PlainTextResponse(_CLOSED, 403)
+        if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
+            return PlainTextResponse("Requests of other sites are refused.\n", 403)
+        if path.startswith("/static/"):
+            return None
+        if not _same(self._cookie(headers), self._own.cookie):
+            return PlainTextResponse(_CLOSED, 403)
+        if path.startswith("/api/") and not _same(headers.get(KEY_HEADER, ""), self._own.key):
+            return PlainTextResponse(_CLOSED, 403)
+        return None
+
+    def _cookie(self, headers: Headers) -> str:
+        try:
+            found = SimpleCookie("; ".join(headers.getlist("cookie"))).get(self.cookie_name)
+        except CookieError:
+            return ""
+        return found.value if found is not None else ""
+
+
+def _same(given: str, own: str) -> bool:
+    return hmac.compare_digest(given.encode("utf-8", "replace"), own.encode())
+
+
+def _limited(receive: Receive) -> Receive:
+    """The body of a request, cut off where no form of the page is as long."""
+    seen = 0
+
+    async def received() -> Message:
+        nonlocal seen
+        message = await receive()
+        if message["type"] == "http.request":
+            seen += len(message.get("body", b""))
+            if seen > _LARGEST_BODY:
+                return {"type": "http.disconnect"}
+        return message
+
+    return received

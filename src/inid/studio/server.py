@@ -1,0 +1,254 @@
+"""The server of the page: its addresses, and running it on the loopback address of this machine."""
+
+import html
+import json
+import os
+import socket
+import tempfile
+import webbrowser
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
+
+from inid.arguments import Floats
+from inid.errors import ArgumentError, InidError
+from inid.jobs import read_budget
+from inid.jobs.failures import sentence_of
+from inid.jobs.ledgers import make_ledger
+from inid.report.style import STYLE
+from inid.studio import views
+from inid.studio.folder import Folder
+from inid.studio.form import field_name, form_of
+from inid.studio.live import Planner
+from inid.studio.releases import FILES, Releases
+from inid.studio.security import Guard, Secrets
+
+__all__ = ["Studio", "make_app", "serve"]
+
+_STATIC = {
+    "studio.js": "text/javascript",
+    "open.js": "text/javascript",
+    "studio.css": "text/css",
+    "icon.svg": "image/svg+xml",
+}
+
+
+@dataclass
+class Studio:
+    """What one run of the page works on.
+
+    Attributes:
+        folder: The files that it may use.
+        start: The keys of a job that the form begins with.
+        truth: The table of a demonstration, which is public; None for a table of people.
+        own: The secrets of this run.
+    """
+
+    folder: Folder
+    start: Mapping[str, Any] = field(default_factory=dict)
+    truth: Floats | None = None
+    own: Secrets = field(default_factory=Secrets)
+
+    def __post_init__(self) -> None:
+        self.planner = Planner(self.folder)
+        self.releases = Releases(self.folder)
+        self._turns: dict[str, int] = {}
+
+    def begin(self, _: Any) -> dict[str, Any]:
+        """What the form begins with, and the files to choose from."""
+        form = dict(self.start)
+        form |= {"table": self.folder.stated_table} if self.folder.stated_table else {}
+        form |= {"ledger": self.folder.stated_ledger} if self.folder.stated_ledger else {}
+        return {
+            "form": form_of(form),
+            "tables": self.folder.tables(),
+            "ledgers": [{"name": name, "shown": self.folder.place_of(name)} for name in self.folder.ledgers()],
+            "folder": str(self.folder.root),
+            "demo": self.truth is not None,
+        }
+
+    def columns(self, body: Any) -> dict[str, Any]:
+        """The columns of a table."""
+        found = self.planner.columns(body.get("table"))
+        return {"html": views.columns_part(found), "names": [column.name for column in found]}
+
+    def plan(self, body: Any) -> dict[str, Any]:
+        """The plan of a form: the figures of `inid plan --json`, except those that take longer, and how they look."""
+        live = self.planner.plan(body.get("form"))
+        return {"figures": live.planned.summary.figures(), "html": views.plan_parts(live)}
+
+    def details(self, body: Any) -> dict[str, Any]:
+        """What takes a moment longer; given up when the same tab asks again."""
+        tab, turn = str(body.get("tab"))[:40], int(body.get("turn", 0))
+        self._turns[tab] = turn
+        form = body.get("form")
+        live = self.planner.plan(form)
+        curve = self.planner.curve(form, lambda: self._turns.get(tab) == turn)
+        return {"figures": live.planned.summary.to_dict(), "html": views.details_part(live, curve)}
+
+    def ledger(self, body: Any) -> dict[str, Any]:
+        """Make a ledger, as `inid ledger create` does."""
+        values = {key: str(value).strip() or None for key, value in body.items()}
+        name = values.get("ledger") or ""
+        name = name if Path(name).suffix else f"{name}.db"
+        total = read_budget({key: values.get(key) for key in ("epsilon", "delta", "mu", "rho")}, field_name)
+        if total is None:
+            raise ArgumentError("a total is missing: state Epsilon, with or without Delta, for all releases together.")
+        settings = {key: values[key] for key in ("unit", "currency") if values.get(key)}
+        make_ledger(self.folder.ledger(name), "default", total, **settings).close()  # type: ignore[arg-type]
+        return {"name": name}
+
+    def prepare(self, body: Any) -> dict[str, Any]:
+        """A token for one release, and what it would spend."""
+        live = self.planner.plan(body.get("form"), fresh=True)
+        if live.ledger is not None and live.ledger.refusal is not None:
+            raise ArgumentError(live.ledger.refusal)
+        return {"token": self.releases.prepare(live), "html": views.spending_part(live, self.releases.earlier(live))}
+
+    def release(self, body: Any) -> dict[str, Any]:
+        """Charge and publish; a second time, say what became of the first."""
+        outcome = self.releases.run(body.get("token"))
+        return {"state": outcome.state, "token": outcome.token, "html": views.release_part(outcome, self.truth)}
+
+    def released(self, body: Any) -> dict[str, Any]:
+        """What became of a release; nothing is charged."""
+        outcome = self.releases.outcome(body.get("token"))
+        return {"state": outcome.state, "token": outcome.token, "html": views.release_part(outcome, self.truth)}
+
+    def all_releases(self, _: Any) -> dict[str, Any]:
+        """Earlier releases of the folder."""
+        return {"html": views.releases_part(self.releases.all())}
+
+
+def make_app(studio: Studio, port: int) -> Guard:
+    """The page as an ASGI application, for a server on this port of the loopback address."""
+    works = {
+        "start": studio.begin,
+        "columns": studio.columns,
+        "plan": studio.plan,
+        "details": studio.details,
+        "ledger": studio.ledger,
+        "prepare": studio.prepare,
+        "release": studio.release,
+        "released": studio.released,
+        "releases": studio.all_releases,
+    }
+    cookie = f"inid-studio-{port}"
+
+    async def opened(_: Request) -> Response:
+        answer = HTMLResponse(views.open_page(studio.own.key))
+        answer.set_cookie(cookie, studio.own.cookie, httponly=True, samesite="strict", path="/")
+        return answer
+
+    async def shown(request: Request) -> Response:
+        return HTMLResponse(views.studio_page("explore" if request.url.path == "/explore" else "table"))
+
+    async def static(request: Request) -> Response:
+        name = request.path_params["name"]
+        if name == "report.css":
+            return Response(STYLE, media_type="text/css")
+        if name not in _STATIC:
+            return Response("There is no such file.\n", 404)
+        return Response(_static(name), media_type=_STATIC[name])
+
+    def download(request: Request) -> Response:
+        token, name = request.path_params["token"], request.path_params["name"]
+        try:
+            content = studio.releases.file(token, name).read_bytes()
+        except (InidError, OSError) as error:
+            return Response(sentence_of(error) + "\n", 404)
+        headers = {"content-disposition": f'attachment; filename="{name}"'}
+        return Response(content, media_type=FILES[name], headers=headers)
+
+    routes = [Route("/open", opened), Route("/", shown), Route("/explore", shown), Route("/static/{name}", static)]
+    routes += [Route("/download/{token}/{name}", download)]
+    routes += [Route(f"/api/{name}", _answering(work), methods=["POST"]) for name, work in works.items()]
+    return Guard(Starlette(routes=routes), own=studio.own, port=port)
+
+
+def _answering(work: Callable[[Any], dict[str, Any]]) -> Callable[[Request], Any]:
+    """An address that takes JSON and answers JSON; a failure is a sentence."""
+
+    async def answered(request: Request) -> Response:
+        try:
+            body = json.loads(await request.body() or b"{}")
+            if not isinstance(body, dict):
+                raise ArgumentError("a request is a set of named values.")
+            return JSONResponse(await run_in_threadpool(work, body))
+        except (InidError, OSError) as error:
+            return JSONResponse({"error": sentence_of(error)}, 422)
+        except Exception as error:  # its text may quote data
+            if os.environ.get("INID_TRACEBACK") == "1":
+                raise
+            return JSONResponse({"error": sentence_of(error)}, 500)
+
+    return answered
+
+
+@cache
+def _static(name: str) -> bytes:
+    return (files("inid.studio") / "static" / name).read_bytes()
+
+
+def serve(studio: Studio, *, port: int = 0, browser: bool = True, note: Callable[[str], None] = lambda _: None) -> None:
+    """Run the page until it is interrupted.
+
+    Args:
+        studio: What the page works on.
+        port: The port, on the loopback address; 0 for any that is free.
+        browser: Whether to open a browser.
+        note: Called with sentences worth knowing, such as the link.
+
+    Raises:
+        ArgumentError: The port is taken.
+    """
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind(("127.0.0.1", port))
+        except (OSError, OverflowError) as error:
+            raise ArgumentError(f"port {port} of 127.0.0.1 cannot be used: {_reason(error)}; choose another.") from None
+        bound = listener.getsockname()[1]
+        link = f"http://127.0.0.1:{bound}/open?token={studio.own.link}"
+        app = make_app(studio, bound)
+        config = uvicorn.Config(app, log_level="error", access_log=False, server_header=False, lifespan="off")
+        note(f"inid studio works in {studio.folder.root} and is at\n\n    {link}\n")
+        note("The link is for you alone: whoever has it can spend your budget. Press Ctrl+C to stop.")
+        with _leading_to(link) if browser else _nothing() as file:
+            if file is not None:
+                webbrowser.open(file.as_uri())
+            uvicorn.Server(config).run(sockets=[listener])
+
+
+def _reason(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or "it is not a port"
+
+
+@contextmanager
+def _leading_to(link: str) -> Iterator[Path]:
+    """A file that leads to the link and only this user can read: the list of processes shows a browser's arguments."""
+    with tempfile.TemporaryDirectory(prefix="inid-studio-") as folder:
+        path = Path(folder, "open.html")
+        target = html.escape(link)
+        path.write_text(
+            f'<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0;url={target}">'
+            f'<title>inid studio</title><a href="{target}">Open inid studio</a>\n',
+            encoding="utf-8",
+        )
+        yield path
+
+
+@contextmanager
+def _nothing() -> Iterator[None]:
+    yield None

@@ -1,0 +1,183 @@
+"""The parts of the page as HTML, from templates that escape every text that is put into them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from inid._version import __version__
+from inid.jobs.advice import advice
+from inid.jobs.demonstration import demonstration_truth
+from inid.report import Estimate, EstimateBlock
+from inid.report.estimate_tables import estimates_section
+from inid.report.number_text import plain_number, plain_ratio, rounded_interval
+from inid.report.promise_text import promise_in_words, promise_name, promise_symbols
+from inid.report.technical_part import noise_of_each_number, ways_to_keep_the_promise
+from inid.studio.charts import budget_bar, error_curve, profile
+from inid.studio.live import Column, Curve, LivePlan, typical_error
+from inid.studio.releases import Outcome
+from inid.tables.report_inputs import protected_unit
+
+__all__ = [
+    "columns_part",
+    "details_part",
+    "open_page",
+    "plan_parts",
+    "release_part",
+    "releases_part",
+    "spending_part",
+    "studio_page",
+]
+
+_TEMPLATES = Environment(
+    loader=PackageLoader("inid.studio"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_FILE_WORDS = {
+    "result.csv": "Estimates (CSV)",
+    "record.json": "Record (JSON)",
+    "report.html": "Report (HTML)",
+    "job.toml": "Job (TOML)",
+    "command.sh": "Shell command",
+    "script.py": "Python script",
+}
+
+
+def studio_page(page: str) -> str:
+    """The whole page, without anything about the user's files: its script asks for that."""
+    return _rendered("page.html", page=page, version=__version__)
+
+
+def open_page(key: str) -> str:
+    """What the link opens: it hands the key to the browser's storage and goes on to the page."""
+    return _rendered("open.html", key=key)
+
+
+def columns_part(columns: Sequence[Column]) -> str:
+    """One row of fields per column."""
+    return _rendered("columns.html", columns=columns)
+
+
+def plan_parts(live: LivePlan) -> dict[str, str]:
+    """What is shown of a plan at once."""
+    summary, stated = live.planned.summary, live.planned.query is None
+    lines = [line for line in summary.lines if line.tolerance]
+    facts = [(f"{plain_ratio(summary.gains['spr'])}×", "the error that an equal split of the promise would have")]
+    if lines:
+        near = sum(line.deviation <= (line.tolerance or 0.0) for line in lines)
+        facts.append((f"{near} of {len(lines)}", "numbers expected within their tolerance"))
+    facts.append((str(summary.noise.mechanism).capitalize(), f"noise, on {summary.noise.dimension:,} numbers"))
+    return {
+        "facts": _rendered("facts.html", facts=facts, remark=summary.remark, gain=summary.gain, units=not stated),
+        "chart": noise_of_each_number(summary),
+        "profile": profile(summary) if stated else "",
+        "ledger": _ledger(live),
+        "promise": _promise(live),
+    }
+
+
+def details_part(live: LivePlan, curve: Curve | None) -> dict[str, str]:
+    """What takes a moment longer: the curve, all ways to keep the promise, advice, and the job in other forms."""
+    summary, job = live.planned.summary, live.job
+    drawn = ""
+    if curve is not None and curve.points:
+        size = float(live.planned.budget.to_dict()[curve.key])
+        stated = all(line.tolerance for line in summary.lines)
+        unit = "times the tolerance" if stated else "in the numbers' own units"
+        drawn = error_curve(curve.points, (size, typical_error(summary)), curve.key, unit)
+        drawn = _rendered("curve.html", drawn=Markup(drawn), key=curve.key, unit=unit)  # noqa: S704 - made of numbers
+    texts = {"TOML file": job.to_toml(), "Shell command": _command(job), "Python script": job.to_python()}
+    return {
+        "curve": drawn,
+        "ways": ways_to_keep_the_promise(summary),
+        "advice": _rendered("advice.html", advice=advice(live.planned, live.ledger)),
+        "exports": _rendered("exports.html", texts=texts),
+    }
+
+
+def spending_part(live: LivePlan, earlier: int) -> str:
+    """What a release would spend, for whoever is asked to confirm it."""
+    return _rendered("spending.html", **_spent(live), promise=promise_symbols(live.planned.budget), earlier=earlier)
+
+
+def release_part(outcome: Outcome, truth: Any = None) -> str:
+    """What became of a release; `truth` is the demonstration's public table."""
+    made = outcome.released
+    estimates, rows, note = "", [], ""
+    if made is not None:
+        inputs = made.report()
+        estimates = estimates_section(inputs.blocks, inputs.level)
+        rows = [] if truth is None else _compared(inputs.blocks, truth)
+        if made.may_be_full:
+            note = "A released count may be at the limit on the table's rows, at which sums and counts stop."
+    return _rendered(
+        "release.html",
+        outcome=outcome,
+        estimates=Markup(estimates),  # noqa: S704 - the report escapes what it shows
+        compared=rows,
+        held=sum(row[-1] for row in rows),
+        note=note,
+        files=[(name, _FILE_WORDS[name]) for name in outcome.files],
+        ledger=None if made is None else made.ledger,
+    )
+
+
+def releases_part(outcomes: Sequence[Outcome]) -> str:
+    """Earlier releases of the folder, newest first."""
+    return _rendered("releases.html", outcomes=outcomes, words=_FILE_WORDS)
+
+
+def _promise(live: LivePlan) -> str:
+    noise = live.planned.summary.noise
+    person = getattr(live.planned.query, "table", None)
+    unit = "one person's contribution" if person is None else protected_unit(person.person)
+    words = promise_in_words(noise.budget, unit, noise.sensitivity.neighbours)
+    return _rendered(
+        "promise.html", words=words, name=promise_name(noise.budget), numbers=promise_symbols(noise.budget)
+    )
+
+
+def _ledger(live: LivePlan) -> str:
+    return "" if live.ledger is None else _rendered("ledger.html", **_spent(live))
+
+
+def _spent(live: LivePlan) -> dict[str, Any]:
+    seen = live.ledger
+    bar = "" if seen is None else budget_bar(seen.spent, seen.after)
+    return {
+        "ledger": seen,
+        "name": live.job.ledger.ledger,
+        "total": None if seen is None else promise_symbols(seen.total),
+        "bar": Markup(bar),  # noqa: S704 - made of numbers
+    }
+
+
+def _command(job: Any) -> str:
+    from inid.errors import ArgumentError
+
+    try:
+        return str(job.to_command())
+    except ArgumentError as error:  # a name cannot be written on a command line: the sentence says what to do
+        return f"# {error}"
+
+
+def _compared(blocks: Sequence[EstimateBlock], truth: Any) -> list[tuple[str, str, str, str, bool]]:
+    """Estimate, interval and exact value of each number of the demonstration that has no groups."""
+    rows = []
+    for block in blocks:
+        exact = None if block.dimensions else demonstration_truth(truth, block.statistic, block.column, block.bounds)
+        row: Estimate = block.estimates[0]
+        if exact is None or row.lower is None or row.upper is None:
+            continue
+        middle, low, high = rounded_interval(row.estimate, row.lower, row.upper)
+        name = f"{row.statistic} {row.column}".strip()
+        rows.append((name, middle, f"{low} to {high}", plain_number(exact), row.lower <= exact <= row.upper))
+    return rows
+
+
+def _rendered(template: str, /, **context: Any) -> str:
+    return _TEMPLATES.get_template(template).render(context)

@@ -1,0 +1,100 @@
+"""A form is a job: what the page holds, a TOML file holds, and the figures are those of the command."""
+
+import json
+
+import pytest
+
+from command_line import run
+from inid.errors import ArgumentError
+from inid.jobs import KEYS, Job, read_toml
+from inid.studio.form import LABELS, form_of, job_values
+from studio_client import FORM, open_page, write_people
+
+JOBS = [
+    {"table": "a.csv", "mean": ["age"], "bounds": {"age": [0, 100]}, "epsilon": 1, "delta": 1e-6, "rows": 500},
+    {"table": "a.csv", "count": True, "by": {"sex": ["F", "M"], "year": [2020, 2021], "code": ["1", "02"]}, "mu": 0.3},
+    {"table": "a.csv", "histogram": {"age": [0, 17.5, 100], "job": ["cook, chef", "smith"]}, "rho": 0.1, "level": 0.9},
+    {"table": "a.csv", "domains": {"sex": ["F", "M"]}, "marginals": [["sex"]], "epsilon": 1, "other": "drop"},
+    {"table": "a.csv", "count": True, "person": "id", "max_rows": 3, "order_by": ["day", "hour"], "epsilon": 0.5},
+    {
+        "table": "a.csv",
+        "mean": ["x"],
+        "bounds": {"x": [-1.5, 2]},
+        "missing": {"x": 0.5},
+        "tolerance": {"x": 0.25},
+        "epsilon": 2,
+    },
+    {"sensitivity": [1, 3, 40], "labels": ["a", "b", "c"], "tolerance": [10, 20, 500], "l2": 4, "epsilon": 1},
+]
+
+
+@pytest.mark.parametrize("values", JOBS)
+def test_a_job_becomes_a_form_and_the_same_job_again(values):
+    form = json.loads(json.dumps(form_of(Job.from_dict(values).to_dict())))
+    assert Job.from_dict(job_values(form)) == Job.from_dict(values)
+
+
+def test_what_is_empty_is_not_stated():
+    form = {
+        "table": " a.csv ",
+        "bounds": {"age": ["", ""]},
+        "by": {"sex": " "},
+        "label": "",
+        "mean": [],
+        "tolerance": {},
+    }
+    assert job_values(form) == {"table": "a.csv"}
+
+
+@pytest.mark.parametrize("form", [None, [], "x", 3, {"tabel": "a.csv"}, {"out": {"a": 1}, "nothing": 1}])
+def test_what_is_no_form_is_refused(form):
+    with pytest.raises(ArgumentError):
+        job_values(form)
+
+
+def test_labels_are_of_keys_that_exist():
+    assert set(LABELS) <= set(KEYS)
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({"bounds": {"age": ["0", "x"], "income": ["0", "9"]}}, "Limits of age does not fit, got 'x'"),
+        ({"bounds": {"age": ["9", "0"], "income": ["0", "9"]}}, "the lower limit comes first"),
+        ({"bounds": {"income": ["0", "9"]}}, "mean needs public limits for 'age'"),
+        ({"epsilon": "all"}, "Epsilon does not fit, got 'all'"),
+        ({"epsilon": "", "delta": ""}, "a promise is missing"),
+        ({"mean": ["nobody"]}, "nobody"),
+        ({"person": "user_id"}, "Person column needs Rows per person"),
+        ({"table": "absent.csv"}, "there is no file 'absent.csv'"),
+        ({"name": ["x"]}, "Name in the ledger file does not fit"),
+    ],
+)
+def test_errors_are_the_librarys_sentences_in_the_words_of_the_page(tmp_path, changed, sentence):
+    write_people(tmp_path)
+    assert sentence in open_page(tmp_path).ask("plan", status=422, form=FORM | changed)["error"]
+
+
+def test_the_figures_are_those_of_the_command(tmp_path, monkeypatch):
+    write_people(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    page = open_page(tmp_path)
+    details = page.ask("details", form=FORM, tab="a", turn=1)
+    job = page.studio.planner.plan(FORM).job
+    (tmp_path / "job.toml").write_text(job.to_toml(), encoding="utf-8")
+    printed = json.loads(run("plan --config job.toml --json").stdout)
+    assert printed == {"command": "plan"} | details["figures"]
+    quick = page.ask("plan", form=FORM)["figures"]
+    assert quick == {key: value for key, value in printed.items() if key not in ("command", "comparison")}
+    assert Job.from_dict(read_toml(tmp_path / "job.toml")) == job
+    assert job.to_command().replace("inid release", "inid plan").split()[:3] == ["inid", "plan", "people.csv"]
+
+
+def test_the_explorers_figures_are_those_of_the_command(tmp_path):
+    form = {"sensitivity": ["1", "3", "40"], "labels": ["age", "visits", "income"], "epsilon": "1", "delta": "1e-6"}
+    details = open_page(tmp_path).ask("details", form=form, tab="a", turn=1)
+    printed = json.loads(
+        run("plan --sensitivity 1,3,40 --labels age,visits,income --epsilon 1 --delta 1e-6 --json").stdout
+    )
+    assert printed == {"command": "plan"} | details["figures"]
+    assert "inid plan --sensitivity 1,3,40" in details["html"]["exports"]

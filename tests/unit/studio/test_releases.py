@@ -1,0 +1,203 @@
+"""One token, one charge: whoever presses twice, reloads, restarts or crashes pays once, and knows what was paid."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import inid
+from command_line import run, sqlite_charges
+from inid.jobs import released_job
+from inid.studio import releases
+from inid.studio.releases import FILES
+from inid.tables import EngineError
+from inid.tables.engines.duckdb import DuckDB
+from studio_client import FORM, HIDDEN, open_page, write_people
+
+PAID = FORM | {"ledger": "budget.db"}
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    write_people(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    page = open_page(tmp_path)
+    page.ask("ledger", ledger="budget", epsilon="3", delta="1e-6", unit="")
+    return tmp_path
+
+
+def folders(home):
+    return sorted((home / "inid-releases").iterdir()) if (home / "inid-releases").is_dir() else []
+
+
+def test_a_release_is_charged_written_and_verified(home):
+    page = open_page(home)
+    before = page.ask("plan", form=PAID)
+    assert "0 % spent by 0 charges" in before["html"]["ledger"]
+    asked = page.ask("prepare", form=PAID)
+    assert sqlite_charges("budget.db") == 0
+    assert "cannot be taken back" in asked["html"]
+    answer = page.ask("release", token=asked["token"])
+    assert (answer["state"], sqlite_charges("budget.db")) == ("done", 1)
+    (place,) = folders(home)
+    assert {path.name for path in place.iterdir()} == set(FILES)
+    assert run(f"verify {place / 'record.json'}").exit_code == 0
+    record = json.loads((place / "record.json").read_text(encoding="utf-8"))
+    assert record["lines"] == before["figures"]["lines"]
+    for name, kind in FILES.items():
+        sent = page.client.get(f"/download/{answer['token']}/{name}")
+        assert sent.status_code == 200
+        assert sent.content == (place / name).read_bytes()
+        assert sent.headers["content-type"] == kind
+        assert sent.headers["content-disposition"].startswith("attachment")
+        assert HIDDEN not in sent.text
+    assert page.client.get(f"/download/{answer['token']}/../../people.csv").status_code in (403, 404)
+    assert page.client.get(f"/download/{answer['token']}/people.csv").status_code == 404
+    assert "released" in page.ask("releases")["html"]
+
+
+def test_the_written_job_does_the_same_by_the_command(home):
+    page = open_page(home)
+    page.ask("release", token=page.ask("prepare", form=PAID)["token"])
+    (place,) = folders(home)
+    assert run(f"release --config {place / 'job.toml'}").exit_code == 0
+    assert sqlite_charges("budget.db") == 2
+    mine, other = (json.loads(p.read_text(encoding="utf-8")) for p in (place / "record.json", home / "record.json"))
+    assert mine["lines"] == other["lines"]
+    assert (place / "command.sh").read_text(encoding="utf-8").startswith("inid release people.csv")
+    compile((place / "script.py").read_text(encoding="utf-8"), "script.py", "exec")
+
+
+def test_one_token_is_charged_once_also_at_the_same_time(home):
+    page = open_page(home)
+    token = page.ask("prepare", form=PAID)["token"]
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: page.studio.releases.run(token), range(8)))
+    assert sqlite_charges("budget.db") == 1
+    assert len({id(one) for one in found}) == 1
+    again = page.ask("release", token=token)
+    assert again["html"] == page.ask("released", token=token)["html"]
+    assert sqlite_charges("budget.db") == 1
+
+
+def test_a_restart_charges_no_old_token_again(home):
+    token = (page := open_page(home)).ask("prepare", form=PAID)["token"]
+    unused = page.ask("prepare", form=PAID)["token"]
+    page.ask("release", token=token)
+    after = open_page(home)
+    assert after.ask("release", token=token)["state"] == "done"
+    assert "not known here" in after.ask("release", status=422, token=unused)["error"]
+    for made_up in ("", "..", "x" * 20, None, 3, [token]):
+        after.ask("release", status=422, token=made_up)
+    assert sqlite_charges("budget.db") == 1
+    warned = after.ask("prepare", form=PAID)["html"]
+    assert "released 1 time before" in " ".join(warned.split())
+
+
+class Killed(BaseException):
+    """The process ends."""
+
+
+def test_killed_after_the_charge_the_charge_stands_and_is_not_made_again(home, monkeypatch):
+    page = open_page(home)
+    token = page.ask("prepare", form=PAID)["token"]
+
+    def charged_and_gone(planned, query, plan, ledger):
+        ledger.charge(planned.summary.noise, label=planned.job.ledger.label)
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(released_job, "_publish", charged_and_gone)
+        with pytest.raises(Killed):
+            page.studio.releases.run(token)
+    after = open_page(home)
+    listed = after.ask("releases")["html"]
+    assert "the charge stands" in listed
+    assert "Charge 1 of the ledger stands" in listed
+    assert after.ask("release", token=token)["state"] == "charged"
+    assert sqlite_charges("budget.db") == 1
+
+
+def test_killed_before_the_charge_nothing_is_spent(home, monkeypatch):
+    page = open_page(home)
+    token = page.ask("prepare", form=PAID | {"ledger": "other.db"})["token"]
+
+    def gone(*_args, **_named):
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(releases, "release_job", gone)
+        with pytest.raises(Killed):
+            page.studio.releases.run(token)
+    assert open_page(home).ask("release", token=token)["state"] == "uncharged"
+    assert not (home / "other.db").exists()
+
+
+def test_a_ledger_that_cannot_be_read_is_not_called_uncharged(home, monkeypatch):
+    page = open_page(home)
+    token = page.ask("prepare", form=PAID)["token"]
+
+    def gone(*_args, **_named):
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(releases, "release_job", gone)
+        with pytest.raises(Killed):
+            page.studio.releases.run(token)
+    (home / "budget.db").write_bytes(b"nonsense" * 1000)
+    assert "take it as charged" in open_page(home).ask("release", token=token)["html"]
+
+
+def test_a_refusal_leaves_nothing_behind_and_says_why(home):
+    page = open_page(home)
+    spent = PAID | {"epsilon": "3"}
+    token = page.ask("prepare", form=spent)["token"]
+    assert page.ask("release", token=page.ask("prepare", form=PAID)["token"])["state"] == "done"
+    answer = page.ask("release", token=token)  # another tab was faster
+    assert answer["state"] == "refused"
+    assert "the budget has no room" in answer["html"]
+    assert (len(folders(home)), sqlite_charges("budget.db")) == (1, 1)
+    assert "the budget has no room" in page.ask("prepare", status=422, form=spent)["error"]
+    assert "the budget has no room" in page.ask("plan", form=spent)["html"]["ledger"]
+
+
+def test_an_engine_that_fails_before_the_charge_says_so(home):
+    page = open_page(home)
+    token = page.ask("prepare", form=PAID)["token"]
+    (home / "people.csv").unlink()
+    answer = page.ask("release", token=token)
+    assert (answer["state"], sqlite_charges("budget.db"), folders(home)) == ("refused", 0, [])
+    assert "stands" not in answer["html"]
+
+
+def test_an_engine_that_fails_after_the_charge_says_so(home, monkeypatch):
+    page = open_page(home)
+    token = page.ask("prepare", form=PAID)["token"]
+
+    def fails(*_args):
+        raise EngineError("DuckDB could not run the query.")
+
+    monkeypatch.setattr(DuckDB, "rows", fails)
+    answer = page.ask("release", token=token)
+    assert answer["state"] == "failed"
+    assert "The charge stands" in answer["html"]
+    assert sqlite_charges("budget.db") == 1
+    assert open_page(home).ask("release", token=token)["state"] == "failed"
+
+
+def test_a_ledger_is_made_once(home):
+    page = open_page(home)
+    assert "already" in page.ask("ledger", status=422, ledger="budget.db", epsilon="9", delta="", unit="")["error"]
+    assert (
+        "a total is missing" in page.ask("ledger", status=422, ledger="new.db", epsilon="", delta="", unit="")["error"]
+    )
+    page.ask("ledger", status=422, ledger="../new.db", epsilon="1", delta="", unit="")
+    with inid.Ledger.open("budget.db") as ledger:
+        assert ledger.total == inid.ApproxDP(epsilon=3, delta=1e-6)
+
+
+def test_without_a_ledger_it_warns_and_sensitivities_alone_are_not_released(home):
+    page = open_page(home)
+    assert "nobody keeps count" in page.ask("prepare", form=FORM)["html"]
+    stated = {"sensitivity": ["1", "2"], "epsilon": "1"}
+    assert "planned, not released" in page.ask("prepare", status=422, form=stated)["error"]

@@ -1,0 +1,109 @@
+"""Requests that are not the page's own are refused, whatever else is right about them."""
+
+import pytest
+from starlette.testclient import TestClient
+
+from inid.studio.security import HEADERS
+from studio_client import FORM, OWN, PORT, open_page, write_people
+
+
+@pytest.fixture
+def page(tmp_path):
+    write_people(tmp_path)
+    return open_page(tmp_path)
+
+
+def post(page, path="/api/plan", **changed):
+    headers = {name: value for name, value in (page.headers | changed).items() if value is not None}
+    return page.client.post(path, json={"form": FORM}, headers=headers)
+
+
+def test_the_pages_own_request_is_answered(page):
+    assert post(page).status_code == 200
+    assert post(page, **{"sec-fetch-site": "same-origin"}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"origin": "http://evil.example"},
+        {"origin": f"http://127.0.0.1:{PORT + 1}"},
+        {"origin": f"https://127.0.0.1:{PORT}"},
+        {"origin": "null"},
+        {"origin": None},
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site"},
+        {"x-inid-key": "wrong"},
+        {"x-inid-key": None},
+        {"cookie": f"inid-studio-{PORT}=wrong"},
+        {"cookie": f"inid-studio-{PORT + 1}=x"},
+    ],
+)
+def test_other_sites_ports_and_programs_are_refused(page, headers):
+    if "cookie" in headers:
+        page.client.cookies.clear()
+    answer = post(page, **headers)
+    assert answer.status_code == 403
+    assert "income" not in answer.text
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", f"evil.example:{PORT}", "127.0.0.1", f"127.0.0.1:{PORT + 1}", "", "[::1]"]
+)
+@pytest.mark.parametrize("path", ["/", "/open", "/static/studio.js", "/api/plan"])
+def test_a_foreign_host_is_refused_everywhere(page, host, path):
+    for answer in (page.client.get(path, headers={"host": host}), post(page, path, host=host, origin=f"http://{host}")):
+        assert answer.status_code == 421
+
+
+def test_without_the_link_there_is_no_page(page):
+    stranger = TestClient(page.client.app, base_url=OWN)
+    for path in ("/", "/explore", "/download/x/result.csv"):
+        assert stranger.get(path).status_code == 403
+    assert stranger.get("/open").status_code == 403
+    assert stranger.get("/open", params={"token": "guess"}).status_code == 403
+    assert stranger.get("/open", params={"token": "é"}).status_code == 403
+    assert not stranger.cookies
+
+
+def test_the_cookie_is_strict_and_out_of_reach_of_scripts(page):
+    answer = page.client.get("/open", params={"token": page.studio.own.link})
+    cookie = answer.headers["set-cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=strict" in cookie
+    assert page.studio.own.link not in cookie
+
+
+def test_every_answer_forbids_inline_scripts_frames_and_keeping(page):
+    for path in ("/", "/explore", "/static/studio.js", "/static/report.css", "/static/nothing", "/nowhere"):
+        answer = page.client.get(path)
+        for name, value in HEADERS.items():
+            assert answer.headers[name] == value
+    policy = HEADERS["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    refused = page.client.get("/", headers={"host": "evil.example"})
+    assert refused.headers["content-security-policy"] == policy
+
+
+def test_the_page_holds_no_inline_script_or_style_and_nothing_from_elsewhere(page):
+    for path in ("/", "/explore", "/static/studio.js", "/static/studio.css", "/static/open.js"):
+        text = page.client.get(path).text
+        assert "://" not in text
+        assert "style=" not in text
+        assert "<script>" not in text
+        assert " onclick" not in text
+
+
+def test_the_page_itself_names_no_file(page):
+    # A cookie alone, which pages on other ports may be sent, opens only this.
+    assert "people" not in page.client.get("/").text
+
+
+def test_other_methods_and_large_bodies_are_refused(page):
+    assert page.client.put("/api/plan", headers=page.headers).status_code == 405
+    assert page.client.get("/api/plan", headers=page.headers).status_code == 405
+    big = page.client.post("/api/plan", content=b"x" * (5 * 2**20), headers=page.headers)
+    assert big.status_code >= 400
+    for body in (b"", b"[]", b"{", b'{"form": 3}', b"\xff"):
+        assert page.client.post("/api/plan", content=body, headers=page.headers).status_code in (422, 500)
