@@ -110,7 +110,7 @@ def _plan_marginals(job: Job, budget: Budget, query: MarginalsQuery, named: Nami
         if getattr(noise, key) is not None:
             raise ArgumentError(f"{named(key)} does not go with {named('marginals')}: leave it out.")
     by_name = _by_name(named("tolerance"), noise.tolerance)
-    tolerance: dict[tuple[str, ...] | str, float] | None = None
+    tolerance: dict[tuple[str, ...] | str | tuple[str, tuple[str, ...]], float] | None = None
     if by_name is not None:
         tolerance = {tuple(name.split("*")): value for name, value in by_name.items()}
     made = query.plan(budget, tolerance=tolerance, **noise.arguments())

@@ -268,18 +268,43 @@ class Table:
     ) -> "Query": ...
 
     @overload
-    def query(self, *, marginals: int | Sequence[Marginal]) -> "MarginalsQuery": ...
+    def query(
+        self,
+        *,
+        marginals: int | Sequence[Marginal],
+        count: Sequence[Marginal] | bool = False,
+        mean: Mapping[str, int | Sequence[Marginal]] | None = None,
+        sum: Mapping[str, int | Sequence[Marginal]] | None = None,
+    ) -> "MarginalsQuery": ...
 
     @overload
-    def query(self, *, count: Sequence[Marginal]) -> "MarginalsQuery": ...
+    def query(
+        self,
+        *,
+        count: Sequence[Marginal],
+        mean: Mapping[str, int | Sequence[Marginal]] | None = None,
+        sum: Mapping[str, int | Sequence[Marginal]] | None = None,
+    ) -> "MarginalsQuery": ...
+
+    @overload
+    def query(
+        self,
+        *,
+        mean: Mapping[str, int | Sequence[Marginal]],
+        count: bool = False,
+        sum: Mapping[str, int | Sequence[Marginal]] | None = None,
+    ) -> "MarginalsQuery": ...
+
+    @overload
+    def query(self, *, sum: Mapping[str, int | Sequence[Marginal]], count: bool = False) -> "MarginalsQuery": ...
 
     def query(
         self,
         *,
         count: bool | Sequence[Marginal] = False,
         count_distinct: bool = False,
-        sum: Sequence[str] = (),  # noqa: A002 - the word that users look for
-        mean: Sequence[str] = (),
+        sum: Sequence[str] | Mapping[str, int | Sequence[Marginal]] | None = (),  # noqa: A002 - what users look for
+        mean: Sequence[str] | Mapping[str, int | Sequence[Marginal]] | None = (),
         variance: Sequence[str] = (),
         std: Sequence[str] = (),
         covariance: Sequence[str] = (),
@@ -293,8 +318,8 @@ class Table:
             count: The number of rows; or several groupings, [("sex",), ("sex", "education")], the same as `marginals`.
             count_distinct: The number of people, with a `Person`: each counts once, and by groups once in each group
                 where they have a row.
-            sum: Columns to add up.
-            mean: Columns to average.
+            sum: Columns to add up; or several groupings by column, {"income": [("sex",), ("region", "sex")]}.
+            mean: Columns to average; or several groupings by column.
             variance: Columns whose variance (mean square distance from the mean) is asked for.
             std: Columns whose standard deviation is asked for.
             covariance: Columns whose covariance matrix is asked for, from rows that have all of them.
@@ -303,8 +328,8 @@ class Table:
             by: Per column its public keys: every statistic is given for each combination of them, also those without
                 rows. Rows with other keys are left out.
             marginals: Tables of counts over columns with a domain, [("sex", "age"), ("race",)], or a number k for all
-                tables over k of them. They share one promise with the least noise, and agree with each other. Not
-                together with other statistics.
+                tables over k of them. They share one promise with the least noise, together with means and sums by
+                several groupings, and agree with each other. Not together with other statistics.
 
         Raises:
             ArgumentError: A column is unknown or has no bounds, keys or edges are malformed, or nothing is asked for.
@@ -317,12 +342,19 @@ class Table:
         from inid.tables.marginals.query import read_marginals
         from inid.tables.query import read_query
 
-        asked = {"sum": sum, "mean": mean, "variance": variance, "std": std, "covariance": covariance}
-        if marginals is not None or isinstance(count, (list, tuple)):
-            others = (*asked.values(), histogram, by, count_distinct, marginals is not None and count is not False)
-            if any(others):
+        numbers = {"sum": sum, "mean": mean}
+        others = {"variance": variance, "std": std, "covariance": covariance}
+        tabled = [name for name, asked in numbers.items() if isinstance(asked, Mapping)]
+        if marginals is not None or isinstance(count, (list, tuple)) or tabled:
+            plain = [name for name, asked in numbers.items() if name not in tabled and asked]
+            if plain or any(map(len, others.values())) or histogram or by or count_distinct:
                 raise ArgumentError(
-                    "several tables of counts are a query of their own: ask for other statistics in another one."
+                    "statistics by several groupings are a query of their own, of count, mean and sum: ask for other "
+                    "statistics in another one, and give mean and sum by column, mean={'income': [('sex',)]}."
                 )
-            return read_marginals(self, *(("count", count) if marginals is None else ("marginals", marginals)))
-        return read_query(self, count, asked, histogram or {}, by or {}, count_distinct=count_distinct)
+            counts: list[tuple[str, object]] = [] if marginals is None else [("marginals", marginals)]
+            if count is not False:
+                counts.append(("count", [()] if count is True else count))
+            return read_marginals(self, counts, *(numbers[name] if name in tabled else {} for name in ("mean", "sum")))
+        asked = {name: columns or () for name, columns in (numbers | others).items()}
+        return read_query(self, count, asked, histogram or {}, by or {}, count_distinct=count_distinct)  # type: ignore[arg-type]

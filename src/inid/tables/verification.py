@@ -18,7 +18,7 @@ from inid.errors import GuaranteeError, RecordError
 from inid.planning import Certificate, NoisePlan
 from inid.releasing import Release
 from inid.tables.marginals.question import MarginalsQuestion
-from inid.tables.marginals.result import PublishedTable, published_tables
+from inid.tables.marginals.table_answers import PublishedTable, TableAnswers
 from inid.tables.published import record_digest
 from inid.tables.question import Question
 from inid.tables.result import Row
@@ -66,7 +66,7 @@ def verify_result(record: Mapping[str, Any]) -> Certificate:
         raise GuaranteeError("the plan in the record was made for another question: it does not cover these sums.")
     release = Release(values, plan, plan.certificate, True, "", dt.datetime.now(dt.UTC))
     if isinstance(question, MarginalsQuestion):
-        _compare_tables(rows, published_tables(question, release, level))
+        _compare_tables(rows, TableAnswers(question, release, level).all())
     else:
         _compare(rows, question.answers(release, level))
     return plan.certificate
@@ -77,14 +77,21 @@ def _compare_tables(stored: Any, made: list[PublishedTable]) -> None:
         raise RecordError("the record does not hold the tables of its question.")
     for at, (kept, table) in enumerate(zip(stored, made, strict=True), start=1):
         wanted = table.to_dict()
-        same = isinstance(kept, Mapping) and kept.get("columns") == wanted["columns"]
-        numbers = kept.get("estimate") if same else None
-        if not (isinstance(numbers, list) and len(numbers) == len(wanted["estimate"])):
+        lists = [name for name, value in wanted.items() if isinstance(value, list) and name != "columns"]
+        same = isinstance(kept, Mapping) and all(
+            kept.get(name) == wanted.get(name) for name in ("statistic", "columns")
+        )
+        if not (same and all(_is_list(kept.get(name), len(wanted[name])) for name in lists)):
             raise RecordError(f"table {at} of the record is not one of its question: it was changed.")
-        pairs = [*zip(numbers, wanted["estimate"], strict=True)]
-        pairs += [(kept.get(name), wanted[name]) for name in ("std", "reach")]
-        if not all(_is_near(value, number, _SLACK * table.std) for value, number in pairs):
+        pairs = [pair for name in lists for pair in zip(kept[name], wanted[name], strict=True)]
+        pairs += [(kept.get(name), wanted[name]) for name in ("std", "reach") if isinstance(wanted.get(name), float)]
+        slack = _SLACK * float(table.std.min())
+        if not all(_is_near(value, number, slack) for value, number in pairs):
             raise RecordError(f"table {at} of the record is not the one that its noisy numbers give: it was changed.")
+
+
+def _is_list(kept: object, length: int) -> bool:
+    return isinstance(kept, list) and len(kept) == length
 
 
 def _compare(stored: Any, made: tuple[Row, ...]) -> None:

@@ -9,7 +9,8 @@ overlapping tables share blocks, so their answers agree with each other by const
     allocation  how the budget is shared between the blocks (M4, M5)
     sensitivity the ellipsoid in which one person's residuals lie, proved in rationals (M6, M7)
     domains     the public values of each attribute, and the tables over them
-    counts      the exact tables, counted inside the engine
+    table_statistics  counts, means and sums by tables, and the grids of their columns (M8)
+    exact_tables      the exact tables, made inside the engine
     question, plan, query, result    what users call, as for other statistics
     answers     from noisy residuals to tables (M3); least_squares and laplace_law for Laplace noise (M10); tidy
 """

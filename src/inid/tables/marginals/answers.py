@@ -12,29 +12,7 @@ from inid.errors import ArgumentError
 from inid.tables.marginals.basis import Floats, analyse, square_norms, synthesise
 from inid.tables.marginals.sensitivity import Residuals
 
-__all__ = ["Answers", "exact_residuals"]
-
-
-def exact_residuals(
-    residuals: Residuals, tables: Mapping[int, Floats], largest: Mapping[int, tuple[int, ...]]
-) -> Floats:
-    """The coordinates of the plan, from exact tables.
-
-    Args:
-        residuals: Which blocks are released, in which order.
-        tables: Asked tables by their number in the workload, as arrays of whole numbers.
-        largest: For each released block, the number of an asked table that contains it, and its axes there.
-
-    Returns:
-        Whole numbers, one per coordinate.
-    """
-    parts = []
-    for block, order in zip(residuals.blocks.tolist(), residuals.orders, strict=True):
-        number, *axes = largest[block]
-        table = tables[number]
-        others = tuple(axis for axis in range(table.ndim) if axis not in axes)
-        parts.append(analyse(table.sum(axis=others)).reshape(-1)[order])
-    return np.concatenate(parts)
+__all__ = ["Answers"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +98,10 @@ class Answers:
             self._blocks[channel, *inside][1] * float(np.square(part).sum()) for inside, part in shares.items()
         )
         return estimate, math.sqrt(variance)
+
+    def holds(self, attributes: tuple[int, ...], channel: int) -> bool:
+        """Whether a table is inside one that was asked of this channel."""
+        return (channel, *sorted(attributes)) in self._blocks
 
     def _inside(self, attributes: tuple[int, ...], channel: int) -> list[tuple[int, ...]]:
         found = [inside for number in range(len(attributes) + 1) for inside in combinations(attributes, number)]

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Contrasts", "Floats", "Whole", "analyse", "contrasts", "square_norms", "synthesise"]
+__all__ = ["Contrasts", "Floats", "Whole", "analyse", "analyse_whole", "contrasts", "square_norms", "synthesise"]
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -38,6 +38,21 @@ class Contrasts(NamedTuple):
 
 
 @lru_cache(maxsize=512)
+def _splits(size: int) -> Whole:
+    """One line per contrast: where its range starts, is divided and ends, then a/g and b/g."""
+    found = []
+    spans = [(0, size)]
+    while spans:
+        low, high = spans.pop()
+        left, right = (high - low) // 2, high - low - (high - low) // 2
+        if left:
+            divisor = math.gcd(left, right)
+            found.append((low, low + left, high, left // divisor, right // divisor))
+            spans += [(low + left, high), (low, low + left)]
+    return np.array(found, dtype=np.int64).reshape(-1, 5)
+
+
+@lru_cache(maxsize=512)
 def contrasts(size: int) -> Contrasts:
     """The basis of an attribute with that many values.
 
@@ -45,16 +60,10 @@ def contrasts(size: int) -> Contrasts:
     ([[2, -1, -1], [0, 1, -1]], [6, 2])
     """
     rows: list[Whole] = []
-    spans = [(0, size)]
-    while spans:
-        low, high = spans.pop()
-        left, right = (high - low) // 2, high - low - (high - low) // 2
-        if left:
-            divisor = math.gcd(left, right)
-            row = np.zeros(size, dtype=np.int64)
-            row[low : low + left], row[low + left : high] = right // divisor, -(left // divisor)
-            rows.append(row)
-            spans += [(low + left, high), (low, low + left)]
+    for low, middle, high, left, right in _splits(size).tolist():
+        row = np.zeros(size, dtype=np.int64)
+        row[low:middle], row[middle:high] = right, -left
+        rows.append(row)
     matrix = np.array(rows, dtype=np.int64).reshape(size - 1, size)
     squares = np.square(matrix).sum(axis=1)
     for array in (matrix, squares):
@@ -74,6 +83,25 @@ def analyse(table: Floats) -> Floats:
     for axis, size in enumerate(table.shape):
         matrix = contrasts(size).matrix.astype(np.float64)
         table = np.moveaxis(np.tensordot(matrix, table, axes=(1, axis)), 0, axis)
+    return table
+
+
+def analyse_whole(table: Whole) -> Whole:
+    """The residual of a table of whole numbers of 64 bits, exactly.
+
+    The size of the entries, summed, times the product of `largest` over the axes must stay below 2^63. Sums of ranges
+    are differences of running sums, so that an axis costs as much as the table has cells.
+
+    >>> analyse_whole(np.array([[3, 1], [0, 2]]))
+    array([[4]])
+    """
+    for axis, size in enumerate(table.shape):
+        running = np.cumsum(table, axis=axis)
+        running = np.concatenate([np.zeros_like(running.take([0], axis=axis)), running], axis=axis)
+        low, middle, high, left, right = (_splits(size)[:, at] for at in range(5))
+        shape = [-1 if at == axis else 1 for at in range(table.ndim)]
+        below, between, above = (running.take(places, axis=axis) for places in (low, middle, high))
+        table = right.reshape(shape) * (between - below) - left.reshape(shape) * (above - between)
     return table
 
 

@@ -103,8 +103,14 @@ def read_domains(domains: object, other: object) -> Domains:
     return Domains(read, kind, ordered)
 
 
-def read_tables(name: str, asked: object, domains: Domains) -> tuple[Marginal, ...]:
+def read_tables(name: str, asked: object, domains: Domains, *, total: bool = False) -> tuple[Marginal, ...]:
     """The asked tables: lists of columns, or a number k for all tables over k of the columns with a domain.
+
+    Args:
+        name: What the tables are called in errors.
+        asked: The tables.
+        domains: The public domains.
+        total: Whether the table of no columns may stand alone.
 
     Raises:
         ArgumentError: A column has no domain, a table is asked twice, or there are too many cells.
@@ -127,7 +133,7 @@ def read_tables(name: str, asked: object, domains: Domains) -> tuple[Marginal, .
         tables = [_table(f"{name}[{at}]", table, domains, cure) for at, table in enumerate(asked)]
     if len({frozenset(table) for table in tables}) != len(tables):
         raise ArgumentError(f"{name} names the same table twice: give each set of columns once.")
-    if not any(tables):
+    if not any(tables) and not total:
         raise ArgumentError(f"{name} asks for the total alone: pass count=True, without tables.")
     cells = sum(math.prod(map(domains.size, table)) for table in tables)
     if cells > _MOST_CELLS:

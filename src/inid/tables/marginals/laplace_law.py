@@ -26,14 +26,14 @@ def coefficients(workload: Workload, tau: Floats, wanted: Mapping[tuple[int, ...
     Args:
         workload: What was asked.
         tau: The standard deviation of the noise in the cells of each table.
-        wanted: The combination: for each table over ascending attributes, what each of its cells counts.
+        wanted: The combination: for each table (its channel, then its attributes, ascending), what its cells count.
     """
     exact = precisions(workload, tau)
-    blocks = {workload.attributes(block): block for block in range(len(workload.blocks))}
+    blocks = {(at, *workload.attributes(block)): block for block, at in enumerate(workload.blocks[:, 0].tolist())}
     gathered: dict[int, Floats] = {}
-    for attributes, counts in wanted.items():
-        for inside, block in blocks.items():
-            if set(inside) <= set(attributes):
+    for (channel, *attributes), counts in wanted.items():
+        for (own, *inside), block in blocks.items():
+            if own == channel and set(inside) <= set(attributes):
                 others = tuple(at for at, i in enumerate(attributes) if i not in inside)
                 spread = math.prod(workload.sizes[attributes[at]] for at in others)
                 part = analyse(counts.sum(axis=others)) / spread

@@ -1,48 +1,49 @@
-"""Spending one promise on many tables of counts, and what that means for each of them."""
+"""Spending one promise on many statistics by tables, and what that means for each of them."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
 
-from inid.arguments import choice, real, shown
-from inid.errors import ArgumentError, GuaranteeError
-from inid.mechanisms import MechanismChoice
+from inid.arguments import choice
+from inid.errors import GuaranteeError
 from inid.planning import Certificate, NoisePlan, plan
 from inid.planning.text import aligned
 from inid.promises import Budget, PureDP
-from inid.tables.marginals.allocation import least_maximum, least_sum
+from inid.tables.marginals.allocation import Allocation, least_maximum, least_sum
 from inid.tables.marginals.basis import Floats, square_norms
 from inid.tables.marginals.domains import Marginal
 from inid.tables.marginals.least_squares import precisions
-from inid.tables.marginals.question import MarginalsQuestion
-from inid.tables.marginals.workload import workload_of
+from inid.tables.marginals.question import NOMINAL_ROWS, MarginalsQuestion
+from inid.tables.marginals.table_statistics import OFFSETS, TableStatistic
+from inid.tables.marginals.tolerances import read_tolerances
 from inid.tables.plan_of_query import PlanOfQuery
 
 __all__ = ["MarginalPlan", "MarginalsPlan", "Objective", "plan_marginals"]
 
 Objective = Literal["max", "sum"]
 _WORST = 20
+_NOTHING = 1.05  # advice for less gain than this would be noise of its own
 _MOST_TABLES_OF_LAPLACE = 1000  # with so many, noise on each table by itself has long lost
 
 
 @dataclass(frozen=True)
 class MarginalPlan:
-    """What a plan means for one asked table.
+    """What a plan means for one statistic by one table.
 
     Attributes:
-        columns: The columns of the table.
+        statistic: The statistic.
         cells: How many cells it has.
         tolerance: The error in which the budget was spent.
-        std: The standard deviation of the noise in each cell.
+        std: The standard deviation of the noise in each cell: exact for counts and sums, first-order for means.
         spr: The same under an equal split, each table with noise of its own.
-        share: The part of the privacy resource that it takes; blocks that several tables use are divided among them.
+        share: The part of the privacy resource that it takes; what several statistics use is divided among them.
     """
 
-    columns: Marginal
+    statistic: TableStatistic
     cells: int
     tolerance: float
     std: float
@@ -50,20 +51,25 @@ class MarginalPlan:
     share: float
 
     @property
+    def columns(self) -> Marginal:
+        """The columns of the table."""
+        return self.statistic.table
+
+    @property
     def label(self) -> str:
-        """For example "sex, age"."""
-        return ", ".join(self.columns) or "total"
+        """For example "sex, age" (of counts) or "mean(income) by sex"."""
+        return self.statistic.label
 
 
 @dataclass(frozen=True, eq=False)
 class MarginalsPlan(PlanOfQuery):
-    """The noise of many tables, and the error to expect in each. Made by `MarginalsQuery.plan`.
+    """The noise of many statistics by tables, and the error to expect in each. Made by `MarginalsQuery.plan`.
 
     Attributes:
         noise: The certified plan of all released numbers: residuals (Gaussian noise) or cells (Laplace noise).
         question: What is asked.
         objective: "max" (the largest std / tolerance) or "sum" (of (std / tolerance)^2 over all cells).
-        tables: One entry per asked table.
+        tables: One entry per statistic that is asked.
     """
 
     noise: NoisePlan
@@ -82,17 +88,40 @@ class MarginalsPlan(PlanOfQuery):
         return self.noise.verify()
 
     @cached_property
-    def inside(self) -> dict[int, float]:
-        """For each number of columns, the largest std of a table that was not asked but is inside one that was."""
-        work = self.question.workload
-        every = [work.attributes(block) for block in range(len(work.blocks))]
-        spread = np.sqrt(workload_of(work.sizes, every).variances(block_variances(self.question, self.noise)))
-        asked = {tuple(sorted(self.question.numbers(table))) for table in self.question.tables}
-        found: dict[int, float] = {}
-        for attributes, std in zip(every, spread.tolist(), strict=True):
-            if attributes not in asked:
-                found[len(attributes)] = max(found.get(len(attributes), 0.0), std)
+    def inside(self) -> dict[str, dict[int, float]]:
+        """Of each statistic, by the number of columns, the largest std by a table that is only inside an asked one."""
+        asked = {(entry.name, frozenset(entry.table)) for entry in self.question.statistics}
+        every = with_tables_inside(self.question)
+        stds = np.sqrt(every.workload.variances(block_variances(self.question, self.noise)))
+        found: dict[str, dict[int, float]] = {}
+        for entry, std in zip(every.statistics, stds.tolist(), strict=True):
+            if (entry.name, frozenset(entry.table)) not in asked:
+                own = found.setdefault(entry.name, {})
+                own[len(entry.table)] = max(own.get(len(entry.table), 0.0), std)
         return found
+
+    @cached_property
+    def advice(self) -> tuple[str, ...]:
+        """What would make the error smaller, from public facts alone."""
+        question = self.question
+        if not question.may_be_missing:
+            return ()
+        names = ", ".join(question.may_be_missing)
+        fill = {name: question.summed[name].grid.middle for name in question.may_be_missing}
+        filled = replace(question, missing=dict(question.missing) | fill, offset=0.0)
+        tolerance = np.array([entry.tolerance for entry in self.tables])
+        kind = "gaussian" if self.mechanism == "gaussian" else "laplace"
+        other = planned(filled, self.budget, objective=self.objective, tolerance=tolerance, mechanism=kind)
+        gain = self.value / other.value if other.value > 0 else 1.0
+        if not gain > _NOTHING:
+            return ()
+        cure = f"State fill values, Table(missing={{{question.may_be_missing[0]!r}: ...}})"
+        return (f"No missing values in {names}? {cure}: {gain:.3g} times less squared error.",)
+
+    @property
+    def value(self) -> float:
+        """The objective: the largest (std / tolerance)^2, or the sum of it over all cells."""
+        return self._value(np.array([table.std for table in self.tables]))
 
     def gain(self, baseline: str = "spr") -> float:
         """How many times larger the objective is, as a squared error, under the baseline "spr", an equal split."""
@@ -108,7 +137,7 @@ class MarginalsPlan(PlanOfQuery):
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe dictionary: the noise plan's own record and one entry per table."""
-        names = ("cells", "tolerance", "std", "spr", "share")
+        names = ("label", "cells", "tolerance", "std", "spr", "share")
         return {
             "noise": self.noise.to_dict(),
             "objective": self.objective,
@@ -118,7 +147,7 @@ class MarginalsPlan(PlanOfQuery):
                 for table in self.tables
             ],
             **self.question.view.to_dict(),
-            "inside": {str(number): std for number, std in self.inside.items()},
+            "inside": {name: {str(number): std for number, std in own.items()} for name, own in self.inside.items()},
         }
 
     def __str__(self) -> str:
@@ -133,9 +162,10 @@ class MarginalsPlan(PlanOfQuery):
             lines.append(
                 f"... the worst {_WORST} of {len(self.tables)} tables; expected std {min(stds):.4g} to {max(stds):.4g}"
             )
-        if self.inside:
-            words = [f"{_columns(n)}: std at most {std:.4g}" for n, std in sorted(self.inside.items(), reverse=True)]
-            lines += ["", f"tables inside these, which no tolerance covers: {'; '.join(words)}"]
+        for name, own in self.inside.items():
+            words = [f"{_columns(n)}: std at most {std:.4g}" for n, std in sorted(own.items(), reverse=True)]
+            which = "tables inside these" if name == "count" else f"{name} by tables inside these"
+            lines += ["", f"{which}, which no tolerance covers: {'; '.join(words)}"]
         what = "residuals" if self.mechanism == "gaussian" else "cells"
         measure = "largest squared error" if self.objective == "max" else "squared error"
         return "\n".join(
@@ -143,12 +173,19 @@ class MarginalsPlan(PlanOfQuery):
                 f"{self.mechanism.capitalize()} noise on {self.noise.dimension} {what} of {len(self.tables)} tables",
                 f"promise: {self.budget}, neighbours: {self.noise.sensitivity.neighbours}",
                 *self.question.view.lines(),
+                *([f"means for {self._guess}"] if self.question.means else []),
                 "",
                 *lines,
                 "",
                 f"An equal split would have {self.gain():.3g} times the {measure}, in units of the tolerances.",
+                *self.advice,
             ]
         )
+
+    @property
+    def _guess(self) -> str:
+        rows = self.question.rows
+        return f"{rows} rows" if rows else f"{NOMINAL_ROWS} rows, a nominal guess: pass Table(rows=...) for your own"
 
 
 def _columns(number: int) -> str:
@@ -156,24 +193,45 @@ def _columns(number: int) -> str:
 
 
 def plan_marginals(
-    question: MarginalsQuestion,
-    budget: Budget,
-    *,
-    objective: str,
-    tolerance: Mapping[Marginal | str, float] | None,
-    mechanism: MechanismChoice,
+    question: MarginalsQuestion, budget: Budget, *, objective: str, tolerance: object, mechanism: str
 ) -> MarginalsPlan:
     """Share the promise between blocks (Gaussian noise) or tables (Laplace noise); see `MarginalsQuery.plan`."""
     goal: Objective = "max" if choice("objective", objective, ("max", "sum")) == "max" else "sum"
-    wanted = _tolerances(question, tolerance)
     kind = choice("mechanism", mechanism, ("auto", "gaussian", "laplace"))
+    return planned(question, budget, objective=goal, tolerance=read_tolerances(question, tolerance), mechanism=kind)
+
+
+def planned(
+    question: MarginalsQuestion, budget: Budget, *, objective: Objective, tolerance: Floats, mechanism: str
+) -> MarginalsPlan:
+    """The same for arguments that were read; one tolerance per statistic."""
     made = []
-    if kind == "gaussian" or (kind == "auto" and not isinstance(budget, PureDP)):
-        made.append(_gaussian(question, budget, goal, wanted))
-    few = len(question.tables) <= _MOST_TABLES_OF_LAPLACE
-    if kind == "laplace" or (kind == "auto" and (not made or few)):
-        made.append(_laplace(question, budget, goal, wanted))
-    return min(made, key=lambda option: option._value(np.array([table.std for table in option.tables])))  # noqa: SLF001
+    if mechanism == "gaussian" or (mechanism == "auto" and not isinstance(budget, PureDP)):
+        made.append(_gaussian(question, budget, objective, tolerance))
+    few = len(question.statistics) <= _MOST_TABLES_OF_LAPLACE
+    if mechanism == "laplace" or (mechanism == "auto" and (not made or few)):
+        made.append(_laplace(question, budget, objective, tolerance))
+    return min(made, key=lambda option: option.value)
+
+
+def with_tables_inside(question: MarginalsQuestion) -> MarginalsQuestion:
+    """The same question with every table inside the asked ones: it is made of the same blocks."""
+
+    def inside(tables: tuple[Marginal, ...]) -> tuple[Marginal, ...]:
+        every = (
+            tuple(sorted(part, key=question.columns.index))
+            for table in tables
+            for number in range(len(table) + 1)
+            for part in combinations(table, number)
+        )
+        return tuple(dict.fromkeys(every))
+
+    return replace(
+        question,
+        tables=inside(question.tables),
+        means={name: inside(tables) for name, tables in question.means.items()},
+        sums={name: inside(tables) for name, tables in question.sums.items()},
+    )
 
 
 def block_variances(question: MarginalsQuestion, noise: NoisePlan) -> Floats:
@@ -191,63 +249,78 @@ def block_variances(question: MarginalsQuestion, noise: NoisePlan) -> Floats:
 
 
 def _gaussian(question: MarginalsQuestion, budget: Budget, objective: Objective, tolerance: Floats) -> MarginalsPlan:
-    work = question.workload
-    shared = least_maximum(work, tolerance) if objective == "max" else least_sum(work, 1 / np.square(tolerance))
-    noise = plan(question.residuals(shared.s).sensitivity(), budget, mechanism="gaussian")
+    # Of the offsets t of presences the one with the least error, before the relation's own factor.
+    options = [replace(question, offset=offset) for offset in OFFSETS] if question.may_be_missing else [question]
+    shared = [_allocated(option, objective, tolerance) for option in options]
+    best = min(range(len(options)), key=lambda at: shared[at].value)
+    question, work = options[best], options[best].workload
+    noise = plan(question.residuals(shared[best].s).sensitivity(), budget, mechanism="gaussian")
     s = block_variances(question, noise)
     moved = noise.sensitivity.limits > 0
     mu = float((noise.sensitivity.limits[moved] / question.scales(noise)[moved]).max())
-    reach = question.unit_rows * math.sqrt(2.0 if question.neighbours == "replace" else 1.0)
-    equal = np.full(len(work.tables), math.sqrt(len(work.tables)) * reach / mu)
     lengths = work.spreads * np.square(work.reach)[work.blocks[:, 0]]
     spent = np.divide(lengths, s, out=np.zeros_like(s), where=s > 0)
     spent /= spent.sum() * np.bincount(work.block_of, minlength=len(s))
     shares = np.bincount(work.table_of, spent[work.block_of], minlength=len(work.tables)).astype(np.float64)
-    return _described(question, noise, objective, tolerance, equal, shares)
+    return _described(question, noise, objective, tolerance, _equal_split(question, mu), shares)
+
+
+def _allocated(question: MarginalsQuestion, objective: Objective, tolerance: Floats) -> Allocation:
+    if objective == "max":
+        return least_maximum(question.workload, tolerance)
+    return least_sum(question.workload, 1 / np.square(tolerance))
+
+
+def _equal_split(question: MarginalsQuestion, mu: float) -> Floats:
+    """The std of each statistic when every table of counts, presences and sums has the same share of the budget.
+
+    Replacing a row moves two cells of a table, or one sum from a bound to the other.
+    """
+    work = replace(question, offset=0.0).workload
+    factors = np.ones(work.reach.size)
+    if question.neighbours == "replace":
+        factors *= math.sqrt(2.0)
+        factors[[column.number for column in question.summed.values()]] = 2.0
+    reach = math.sqrt(len(work.tables)) * question.unit_rows * (factors * work.reach)[work.tables[:, 0]] / mu
+    return np.sqrt(work.gathered(np.square(reach)))
 
 
 def _laplace(question: MarginalsQuestion, budget: Budget, objective: Objective, tolerance: Floats) -> MarginalsPlan:
     """Noise on the cells of each table, then least squares.
 
-    For "max" the weights are those with which the least weighted sum has scales in proportion to the tolerances:
-    beta_A^3 is in proportion to 1 / (weight_A^2 cells_A).
+    For "max" the weights are those with which the least weighted sum has scales in proportion to the tolerances of the
+    tables: beta_A^3 is in proportion to limit_A / (weight_A^2 cells_A).
     """
-    cells = question.workload.cells
-    relative = tolerance / float(tolerance.max())
-    weights = 1 / relative if objective == "sum" else 1 / np.sqrt(cells * relative**3)
+    question = replace(question, offset=0.0)
+    work, limits = question.workload, question.table_set.limits
+    statistic, table, square = work.parts
+    costs = np.bincount(table, square / np.square(tolerance[statistic]), minlength=len(work.tables))
+    relative = 1 / np.sqrt(costs)
+    relative = relative / float(relative.max())
+    if objective == "sum":
+        weights = 1 / relative
+    else:
+        weights = np.sqrt(limits / float(limits.max()) / (work.cells * relative**3))
     noise = plan(question.table_set, budget, mechanism="laplace", weights=weights)
     split = plan(question.table_set, budget, mechanism="laplace", allocation="spr")
-    equal = math.sqrt(2.0) * question.scales(split)
-    shares = 1 / question.scales(noise)
+    equal = np.sqrt(2 * work.gathered(np.square(question.scales(split))))
+    shares = limits / question.scales(noise)
     return _described(question, noise, objective, tolerance, equal, shares / shares.sum())
 
 
 def _described(
     question: MarginalsQuestion, noise: NoisePlan, objective: Objective, tolerance: Floats, equal: Floats, share: Floats
 ) -> MarginalsPlan:
+    """What a plan means for each statistic; `share` is that of each table of a channel."""
     work = question.workload
     spread = np.sqrt(work.variances(block_variances(question, noise)))
+    statistic, table, _ = work.parts
+    own = (share / np.bincount(table, minlength=len(work.tables)))[table]
+    shares = np.bincount(statistic, own, minlength=len(question.statistics)).astype(np.float64)
     columns = zip(
-        question.tables,
-        work.cells.astype(np.int64).tolist(),
-        *(numbers.tolist() for numbers in (tolerance, spread, equal, share)),
+        question.statistics,
+        work.statistic_cells.astype(np.int64).tolist(),
+        *(numbers.tolist() for numbers in (tolerance, spread, equal, shares)),
         strict=True,
     )
     return MarginalsPlan(noise, question, objective, tuple(MarginalPlan(*entry) for entry in columns))
-
-
-def _tolerances(question: MarginalsQuestion, tolerance: object) -> Floats:
-    """One tolerance per asked table, 1 where none is stated."""
-    found = np.ones(len(question.tables))
-    if tolerance is None:
-        return found
-    cure = "for example tolerance={('race',): 5}"
-    if not isinstance(tolerance, Mapping):
-        raise ArgumentError(f"tolerance must be a dictionary by table, got {shown(tolerance)}: {cure}.")
-    place = {frozenset(table): at for at, table in enumerate(question.tables)}
-    for key, value in tolerance.items():
-        table = frozenset((key,) if isinstance(key, str) else key if isinstance(key, tuple) else (None,))
-        if table not in place:
-            raise ArgumentError(f"tolerance names {shown(key)}, which is no asked table: {cure}.")
-        found[place[table]] = real(f"tolerance[{key!r}]", value, above=0, cure=cure)
-    return found

@@ -1,18 +1,21 @@
-"""A query for many tables of counts: planned, charged, counted inside the engine, released."""
+"""A query for many statistics by tables: planned, charged, added up inside the engine, released."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from inid.arguments import Floats
+from inid.errors import ArgumentError
 from inid.mechanisms import MechanismChoice
 from inid.promises import Budget
 from inid.releasing import Release
-from inid.tables.marginals.counts import Counts
 from inid.tables.marginals.domains import Marginal, read_tables
+from inid.tables.marginals.exact_tables import ExactTables
 from inid.tables.marginals.plan import MarginalsPlan, Objective, plan_marginals
 from inid.tables.marginals.question import MarginalsQuestion
+from inid.tables.marginals.released_numbers import exact_numbers
 from inid.tables.marginals.result import MarginalsResult
+from inid.tables.marginals.table_statistics import read_numbers
 from inid.tables.releasable import Releasable
 from inid.tables.table import Table
 
@@ -24,7 +27,7 @@ __all__ = ["MarginalsQuery", "read_marginals"]
 
 @dataclass(frozen=True, eq=False)
 class MarginalsQuery(Releasable[MarginalsPlan, MarginalsResult]):
-    """Tables of counts of a table. Made by `Table.query(marginals=...)`.
+    """Counts, means and sums of a table by many tables. Made by `Table.query(marginals=...)`.
 
     Attributes:
         table: The table.
@@ -38,7 +41,7 @@ class MarginalsQuery(Releasable[MarginalsPlan, MarginalsResult]):
         budget: Budget,
         *,
         objective: Objective = "max",
-        tolerance: Mapping[Marginal | str, float] | None = None,
+        tolerance: Mapping[Marginal | str | tuple[str, Marginal], float] | None = None,
         mechanism: MechanismChoice = "auto",
         ledger: "Ledger | None" = None,
     ) -> MarginalsPlan:
@@ -51,7 +54,9 @@ class MarginalsQuery(Releasable[MarginalsPlan, MarginalsResult]):
         Args:
             budget: The promise.
             objective: "max" makes the largest std / tolerance small, "sum" the sum over all cells of its square.
-            tolerance: The error that you could live with, by table, such as {("race",): 5}; 1 where none is stated.
+            tolerance: The error that you could live with, by table of counts, {("race",): 5}, by statistic,
+                {"mean(income)": 500}, or by both, {("mean(income)", ("sex",)): 300}. Where none is stated, what one
+                person at a bound changes: 1 in a count.
             mechanism: "gaussian", "laplace", or "auto" for the one with the smaller objective.
             ledger: The ledger to be charged. Nothing is charged yet: where the table states no relation, the ledger's
                 is planned for.
@@ -82,40 +87,73 @@ class MarginalsQuery(Releasable[MarginalsPlan, MarginalsResult]):
     def exact_values(self, plan: MarginalsPlan) -> Floats:
         """The numbers before noise, in the coordinates of a plan. NOT PRIVATE: for curators and tests.
 
-        They are whole numbers, the same on every engine.
+        They are whole numbers times a public power of two, the same on every engine.
         """
-        counted = self._counts.run(self.table.source, self.question.maximal)
-        return self.question.values(counted, plan.noise)
+        question = self._asked_by(plan)
+        made = self._exact_tables.run(self.table.source, question.maximal)
+        return exact_numbers(question, made, plan.noise)
 
     @property
-    def _counts(self) -> Counts:
-        return Counts(self.question.domains, self.table.person)
+    def _exact_tables(self) -> ExactTables:
+        question = self.question
+        return ExactTables(question.domains, self.table.person, tuple(question.summed.values()), question.missing)
 
     def _kind_of_plan(self) -> type[MarginalsPlan]:
         return MarginalsPlan
 
     def _is_planned_by(self, plan: MarginalsPlan) -> bool:
-        return plan.question.to_dict() == self.question.to_dict() and self.question.is_covered_by(plan.noise)
+        question = self._asked_by(plan)
+        return plan.question.to_dict() == question.to_dict() and question.is_covered_by(plan.noise)
 
     def _check_types(self) -> None:
         self.question.check_exact()
-        self._counts.check(self.table.source)
+        self._exact_tables.check(self.table.source)
 
     def _values(self, plan: MarginalsPlan) -> Floats:
         return self.exact_values(plan)
 
     def _published(self, plan: MarginalsPlan, noisy: Release, level: float) -> MarginalsResult:
-        return MarginalsResult(noisy, level, self.question, self.table.source, plan)
+        return MarginalsResult(noisy, level, self._asked_by(plan), self.table.source, plan)
+
+    def _asked_by(self, plan: MarginalsPlan) -> MarginalsQuestion:
+        """The question with what the plan has chosen."""
+        return replace(self.question, offset=plan.question.offset)
 
 
-def read_marginals(table: Table, name: str, asked: object) -> MarginalsQuery:
-    """Check the asked tables against the domains of a table.
+def read_marginals(table: Table, counts: Sequence[tuple[str, object]], means: object, sums: object) -> MarginalsQuery:
+    """Check what is asked by tables against the domains and bounds of a table.
+
+    Args:
+        table: The table.
+        counts: The tables of counts, each list of them with the name under which it was asked.
+        means: The tables by which each column is averaged.
+        sums: The tables by which each column is added up.
 
     Raises:
-        ArgumentError: Something is malformed, or a column has no domain.
+        ArgumentError: Something is malformed, or a column has no domain or no bounds.
     """
-    tables = read_tables(name, asked, table.domains)
-    used = {column for marginal in tables for column in marginal}
+    asked = {name: read_numbers(name, given or {}, table.domains) for name, given in (("mean", means), ("sum", sums))}
+    numbers = list(dict.fromkeys(column for own in asked.values() for column in own))
+    for name, own in asked.items():
+        table.source.require_numbers(name, list(own))
+        for column in own:
+            if column not in table.bounds:
+                raise ArgumentError(
+                    f"{name} needs public bounds for {column!r}: state Table(bounds={{{column!r}: ...}})."
+                )
+    for column in numbers:
+        if isinstance(table.missing.get(column), (str, bool)):
+            raise ArgumentError(f"missing[{column!r}] must be a number, since the query adds {column!r} up.")
+    read = [read_tables(name, given, table.domains, total=bool(numbers)) for name, given in counts]
+    tables = tuple({frozenset(marginal): marginal for own in reversed(read) for marginal in reversed(own)}.values())[
+        ::-1
+    ]
+    every = [*tables, *(marginal for own in asked.values() for given in own.values() for marginal in given)]
+    used = {column for marginal in every for column in marginal}
+    if not used:
+        raise ArgumentError(
+            "the query asks for no table over a column: pass count=True, mean=['income'], without tables."
+        )
     question = MarginalsQuestion(
         tables=tables,
         domains=table.domains.among(column for column in table.domains.keys if column in used),
@@ -125,6 +163,10 @@ def read_marginals(table: Table, name: str, asked: object) -> MarginalsQuery:
         max_rows=table.max_rows,
         rows_can_vanish=table.rows_can_vanish,
         view=table.view,
+        means=asked["mean"],
+        sums=asked["sum"],
+        bounds={column: table.bounds[column] for column in numbers},
+        missing={column: table.missing[column] for column in numbers if column in table.missing},
     )
     question.check_exact()
     return MarginalsQuery(table, question)

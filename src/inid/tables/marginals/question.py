@@ -1,37 +1,49 @@
-"""Which tables of counts are asked, and the public facts they are asked with. No data: it can be kept in a record."""
+"""Which statistics by tables are asked, with which public facts. No data: it can be kept in a record."""
 
+from bisect import bisect_right
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
-from inid.arguments import integer, shown
+from inid.arguments import integer, real, shown
 from inid.errors import ArgumentError, InidError, RecordError
 from inid.planning import NoisePlan
 from inid.sets import Neighbours, Sensitivity
-from inid.tables.facts import Person
+from inid.tables.facts import Bounds, Person, read_bounds, read_missing
 from inid.tables.marginals.allocation import least_sum
-from inid.tables.marginals.answers import Answers, exact_residuals
-from inid.tables.marginals.basis import Floats, contrasts, square_norms
+from inid.tables.marginals.basis import Floats
 from inid.tables.marginals.domains import Domains, Marginal, Ordered, read_domains, read_tables
-from inid.tables.marginals.least_squares import block_estimates, precisions
 from inid.tables.marginals.sensitivity import Residuals, residuals
-from inid.tables.marginals.workload import Workload, workload_of
+from inid.tables.marginals.table_statistics import (
+    OFFSETS,
+    SummedColumn,
+    TableStatistic,
+    integer_reach,
+    largest_contrast,
+    read_numbers,
+    slack_of,
+    summed_columns,
+)
+from inid.tables.marginals.workload import Parts, Workload, workload_of
 from inid.tables.view import View
 
-__all__ = ["MarginalsQuestion"]
+__all__ = ["NOMINAL_ROWS", "MarginalsQuestion"]
 
+NOMINAL_ROWS = 1000  # assumed when the user states no guess
 _EXACT = 2**52  # half of what doubles hold as whole numbers: the guarantee holds up to twice the stated rows
 
 
 @dataclass(frozen=True, eq=False)
 class MarginalsQuestion:
-    """Tables of counts, and the public facts about the table that they are asked of.
+    """Statistics by tables, and the public facts about the table that they are asked of.
 
     Attributes:
-        tables: The asked tables, as tuples of columns.
-        domains: The public domains of the columns that they use, and of no other.
+        tables: The tables of counts, as tuples of columns.
+        domains: The public domains of the columns that all tables use, and of no other.
         person: The privacy unit; None when it is a row.
         neighbours: The neighbouring relation.
         rows: A public guess of the number of rows, or None.
@@ -39,6 +51,11 @@ class MarginalsQuestion:
         rows_can_vanish: Whether replacing one unit's data can take rows out of the query, whatever keys they have: see
             `Table.rows_can_vanish`.
         view: Which rows count, and which columns are computed from others.
+        means: The tables by which each column is averaged.
+        sums: The tables by which each column is added up.
+        bounds: Public bounds of these columns.
+        missing: The public fill value of each of these columns that has one.
+        offset: t, what is taken off the presence of a value; chosen with a plan (see `table_statistics`).
     """
 
     tables: tuple[Marginal, ...]
@@ -49,31 +66,107 @@ class MarginalsQuestion:
     max_rows: int
     rows_can_vanish: bool = False
     view: View = field(default_factory=View)
+    means: Mapping[str, tuple[Marginal, ...]] = field(default_factory=dict)
+    sums: Mapping[str, tuple[Marginal, ...]] = field(default_factory=dict)
+    bounds: Mapping[str, Bounds] = field(default_factory=dict)
+    missing: Mapping[str, object] = field(default_factory=dict)
+    offset: float = 0.0
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        """The columns in use; their places are the numbers of the attributes."""
+        """The columns of tables; their places are the numbers of the attributes."""
         return tuple(self.domains.keys)
 
     @cached_property
-    def workload(self) -> Workload:
-        """The tables and their blocks."""
-        return workload_of([self.domains.size(column) for column in self.columns], [*map(self.numbers, self.tables)])
+    def statistics(self) -> tuple[TableStatistic, ...]:
+        """Everything that is asked: counts, then means, then sums."""
+        found = [TableStatistic("count", "", table) for table in self.tables]
+        found += [TableStatistic("mean", name, table) for name, tables in self.means.items() for table in tables]
+        found += [TableStatistic("sum", name, table) for name, tables in self.sums.items() for table in tables]
+        return tuple(found)
 
     @cached_property
-    def maximal(self) -> tuple[Marginal, ...]:
-        """The asked tables that are inside no other one: only these leave the engine."""
-        kept: list[frozenset[str]] = []
-        holding: dict[str, list[frozenset[str]]] = {column: [] for column in self.columns}
-        found = []
-        for table in sorted(self.tables, key=len, reverse=True):
-            if not table or any(set(table) <= larger for larger in holding[table[0]]):
-                continue
-            kept.append(frozenset(table))
-            for column in table:
-                holding[column].append(kept[-1])
-            found.append(tuple(sorted(table, key=self.columns.index)))
-        return tuple(found)
+    def summed(self) -> dict[str, SummedColumn]:
+        """The columns of numbers, on their grids."""
+        names = list(dict.fromkeys([*self.means, *self.sums]))
+        tables = {name: [*self.means.get(name, ()), *self.sums.get(name, ())] for name in names}
+        made = summed_columns(names, tables, self.domains, self.bounds, self.missing, self.max_rows)
+        return {column.name: column for column in made}
+
+    @cached_property
+    def may_be_missing(self) -> tuple[str, ...]:
+        """The columns of numbers without a fill value."""
+        return tuple(name for name, column in self.summed.items() if not column.filled)
+
+    def cell_rows(self, table: Marginal) -> float:
+        """The rows assumed in a cell of a table, at least 1: a public guess, for planning and display only."""
+        cells = float(np.prod([self.domains.size(column) for column in table]))
+        return max((self.rows or NOMINAL_ROWS) / cells, 1.0)
+
+    def present_parts(self, column: SummedColumn) -> list[tuple[int, float]]:
+        """The channels whose tables make the number of rows that have a value, and what each counts."""
+        if column.present is None:
+            return [(0, 1.0)]
+        return [(column.present, 1.0), *([(0, self.offset)] if self.offset else [])]
+
+    def parts(self, statistic: TableStatistic) -> list[tuple[int, float]]:
+        """The channels whose tables a statistic is made of, and how far it moves per unit of error in each.
+
+        Exact for counts and sums. For a mean, first order, with a public guess at its values: half-way between the
+        middle and a bound, and the guessed rows of a cell.
+        """
+        if not statistic.column:
+            return [(0, 1.0)]
+        column = self.summed[statistic.column]
+        number, slope = 1.0, column.grid.middle
+        if statistic.kind == "mean":
+            number = 1 / self.cell_rows(statistic.table)
+            slope = number * column.grid.half / 2
+        others = [(channel, slope * factor) for channel, factor in self.present_parts(column)] if slope else []
+        return [(column.number, number), *others]
+
+    @cached_property
+    def workload(self) -> Workload:
+        """The tables of all channels and their blocks."""
+        places: dict[tuple[int, tuple[int, ...]], int] = {}
+        entries = []
+        for at, statistic in enumerate(self.statistics):
+            attributes = tuple(sorted(self.numbers(statistic.table)))
+            for channel, slope in self.parts(statistic):
+                place = places.setdefault((channel, attributes), len(places))
+                entries.append((at, place, slope**2))
+        return workload_of(
+            [self.domains.size(column) for column in self.columns],
+            [attributes for _, attributes in places],
+            channels=[channel for channel, _ in places],
+            contributions=[column.contribution(self.offset) for column in self.summed.values()],
+            parts=Parts(
+                np.array([at for at, _, _ in entries], dtype=np.intp),
+                np.array([place for _, place, _ in entries], dtype=np.intp),
+                np.array([square for _, _, square in entries]),
+            ),
+        )
+
+    @cached_property
+    def maximal(self) -> dict[Marginal, tuple[str, ...]]:
+        """The asked tables that are inside no other one, each with the columns that are added up by it.
+
+        Only these leave the engine.
+        """
+        lengths = sorted({len(statistic.table) for statistic in self.statistics})
+        holders: dict[frozenset[str], list[Marginal]] = {}
+        found: dict[Marginal, list[str]] = {}
+        for statistic in sorted(self.statistics, key=lambda asked: -len(asked.table)):
+            own = holders.get(frozenset(statistic.table))
+            if own is None:
+                table = tuple(sorted(statistic.table, key=self._places.__getitem__))
+                found[table], own = [], [table]
+                for length in lengths[: bisect_right(lengths, len(table))]:
+                    for inside in combinations(table, length):
+                        holders.setdefault(frozenset(inside), []).append(table)
+            if statistic.column and not any(statistic.column in found[table] for table in own):
+                found[own[0]].append(statistic.column)
+        return {table: tuple(columns) for table, columns in found.items()}
 
     @property
     def unit_rows(self) -> int:
@@ -88,23 +181,56 @@ class MarginalsQuestion:
 
     def numbers(self, table: Marginal) -> tuple[int, ...]:
         """The numbers of the attributes of a table."""
-        return tuple(self.columns.index(column) for column in table)
+        return tuple(self._places[column] for column in table)
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {column: at for at, column in enumerate(self.columns)}
+
+    def integer_limit(self, channel: int, attributes: tuple[int, ...]) -> tuple[int, float]:
+        """The largest residual of a block, as a whole number, with `max_rows` rows; and what one unit is worth."""
+        reach, unit = 1, 1.0
+        for column in self.summed.values():
+            if channel in (column.present, column.number):
+                reach, unit = integer_reach(column, channel, self.offset)
+        largest = largest_contrast([self.columns[i] for i in attributes], self.domains)
+        return self.max_rows * reach * largest, unit
 
     def residuals(self, s: Floats) -> Residuals:
         """The residuals for given variances of the blocks, as a proved ellipsoid."""
-        return residuals(self.workload, s, neighbours=self.neighbours, vanishing=self.vanishing, rows=self.unit_rows)
+        facts = {"neighbours": self.neighbours, "vanishing": self.vanishing, "rows": self.unit_rows}
+        return residuals(self.workload, s, slack=self._slack, **facts)  # type: ignore[arg-type]
+
+    @cached_property
+    def _slack(self) -> Floats | None:
+        """How much further apart floats can be than the whole numbers of each block; None for counts alone."""
+        if not self.summed:
+            return None
+        work = self.workload
+        return np.array(
+            [
+                slack_of(*self.integer_limit(int(work.blocks[block, 0]), work.attributes(block)))
+                for block in range(len(work.blocks))
+            ]
+        )
 
     @cached_property
     def coordinates(self) -> Residuals:
         """The coordinates of a plan of residuals, whatever its radii are."""
-        return self.residuals(least_sum(self.workload, np.ones(len(self.tables))).s)
+        return self.residuals(least_sum(self.workload, np.ones(len(self.statistics))).s)
 
     @cached_property
     def table_set(self) -> Sensitivity:
-        """How far one person moves the cells of each asked table (for Laplace noise): each row counts in one cell."""
-        reach = self.unit_rows * (2 if self.neighbours == "replace" else 1)
-        sizes = self.workload.cells.astype(np.int64)
-        return Sensitivity.groups(sizes, l1=np.full(sizes.size, float(reach)), neighbours=self.neighbours)
+        """How far one person moves the cells of each table (for Laplace noise): each row adds to one cell of it."""
+        work, moved = self.workload, self.unit_rows * (2 if self.neighbours == "replace" else 1)
+        # Each of the cells that a row adds to may also be rounded on its way to a float.
+        limits = [
+            moved * (float(work.reach[channel]) + slack_of(*self.integer_limit(channel, ())))
+            for channel in work.tables[:, 0].tolist()
+        ]
+        sizes = work.cells.astype(np.int64)
+        reach = np.nextafter(limits, np.inf) if self.summed else np.array(limits)
+        return Sensitivity.groups(sizes, l1=reach, neighbours=self.neighbours)
 
     def is_covered_by(self, noise: NoisePlan) -> bool:
         """Whether the set of a plan holds whatever one person can change in the numbers that this question releases."""
@@ -113,53 +239,19 @@ class MarginalsQuestion:
         return noise.mechanism == "laplace" and noise.sensitivity == self.table_set
 
     def check_exact(self) -> None:
-        """Refuse tables whose residuals could leave the whole numbers that doubles hold (M6).
+        """Refuse tables whose residuals could leave the whole numbers that are computed with (M6).
 
         Raises:
             ArgumentError: They could; the message names a limit on the rows with which they cannot.
         """
-        sizes = {column: contrasts(self.domains.size(column)).largest for column in self.columns}
+        self.summed  # noqa: B018 - made now: it may refuse
         for table in self.maximal:
-            largest = int(np.prod([sizes[column] for column in table], dtype=object))
+            largest = largest_contrast(table, self.domains)
             if self.max_rows * largest >= _EXACT:
                 raise ArgumentError(
                     f"the table {table} of {self.max_rows:,} rows would leave the whole numbers that doubles hold: "
                     f"state Table(max_rows={max((_EXACT - 1) // largest, 1)}) or fewer, or ask for fewer columns."
                 )
-
-    def values(self, counted: list[Floats], noise: NoisePlan) -> Floats:
-        """The exact numbers that a plan releases, from the counts of the maximal tables.
-
-        Each is held to its public limit, which is 1-Lipschitz and does nothing within `max_rows`.
-        """
-        if noise.sensitivity.kind != "ellipsoid":
-            parts = [self._table(table, counted).reshape(-1) for table in self.tables]
-            return np.clip(np.concatenate(parts), 0, self.max_rows)
-        made = self.coordinates
-        places = {}
-        numbers = [self.numbers(table) for table in self.maximal]
-        holding: dict[int, list[int]] = {at: [] for at in range(len(self.columns))}
-        for at, attributes in enumerate(numbers):
-            for attribute in attributes:
-                holding[attribute].append(at)
-        limits = []
-        for block in made.blocks.tolist():
-            inside = self.workload.attributes(block)
-            candidates = holding[inside[0]] if inside else range(len(numbers))
-            at = next(at for at in candidates if set(inside) <= set(numbers[at]))
-            places[block] = (at, *(numbers[at].index(i) for i in inside))
-            largest = float(np.prod([contrasts(self.workload.sizes[i]).largest for i in inside]))
-            limits.append(np.full(int(self.workload.entries[block]), self.max_rows * largest))
-        exact = exact_residuals(made, dict(enumerate(counted)), places)
-        bound = np.concatenate(limits)
-        total = np.clip([counted[0].sum()] * made.public_totals, 0, self.max_rows)
-        return np.append(total, np.clip(exact, -bound, bound))
-
-    def _table(self, table: Marginal, counted: list[Floats]) -> Floats:
-        """An asked table with its attributes in ascending order, from one that holds it."""
-        at = next(at for at, larger in enumerate(self.maximal) if set(table) <= set(larger))
-        others = tuple(axis for axis, column in enumerate(self.maximal[at]) if column not in table)
-        return np.asarray(counted[at].sum(axis=others))
 
     def scales(self, noise: NoisePlan) -> Floats:
         """The largest scale of each run of residuals, or of each table's cells."""
@@ -167,32 +259,16 @@ class MarginalsQuestion:
         starts = np.arange(noise.dimension) if counts is None else np.cumsum(counts) - counts
         return np.asarray(np.maximum.reduceat(noise.scales, starts.astype(np.int64)))
 
-    def answers(self, values: Floats, noise: NoisePlan) -> Answers:
-        """Noisy numbers, ready to be read as tables that agree with each other."""
-        made, work = self.coordinates, self.workload
-        if noise.sensitivity.kind == "ellipsoid":
-            start = made.public_totals
-            total = float(values[0]) if start else None
-            return Answers(made, values[start:], noise.scales[start:], total)
-        tau = np.sqrt(2.0) * self.scales(noise)
-        ends = np.append(0, np.cumsum(work.cells)).astype(np.int64)
-        noisy = {}
-        for at in range(len(self.tables)):
-            shape = tuple(work.sizes[i] for i in sorted(self.numbers(self.tables[at])))
-            noisy[at] = values[ends[at] : ends[at + 1]].reshape(shape)
-        estimates, exact = block_estimates(work, noisy, tau), precisions(work, tau)
-        blocks = np.arange(len(work.blocks))
-        every = Residuals(work, blocks, np.ones(0), np.ones(0, np.int64), self.neighbours, self.vanishing)
-        parts, scales = [], []
-        for block, order in zip(blocks.tolist(), every.orders, strict=True):
-            distinct, _, which = square_norms(tuple(work.sizes[i] for i in work.attributes(block)))
-            parts.append(estimates[block].reshape(-1)[order])
-            scales.append(np.sqrt(np.array([float(q) for q in distinct])[which[order]] / exact[block]))
-        return Answers(every, np.concatenate(parts), np.concatenate(scales))
-
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe dictionary, of which `from_dict` makes the same question."""
         person = self.person
+        numbers = {
+            "means": {name: [list(table) for table in tables] for name, tables in self.means.items()},
+            "sums": {name: [list(table) for table in tables] for name, tables in self.sums.items()},
+            "bounds": {name: list(self.bounds[name]) for name in self.summed},
+            "missing": dict(self.missing),
+            "offset": self.offset,
+        }
         return {
             "marginals": [list(table) for table in self.tables],
             "domains": {column: list(keys) for column, keys in self.domains.keys.items()},
@@ -204,6 +280,7 @@ class MarginalsQuestion:
             "max_rows": self.max_rows,
             "rows_can_vanish": self.rows_can_vanish,
             **self.view.to_dict(),
+            **(numbers if self.summed else {}),
         }
 
     @classmethod
@@ -220,9 +297,16 @@ class MarginalsQuestion:
                 for column, keys in record["domains"].items()
             }
             domains, person, rows = read_domains(stated, record["other"]), record["person"], record["rows"]
-            tables = read_tables("marginals", [tuple(table) for table in record["marginals"]], domains)
+            asked = {
+                name: {column: [tuple(table) for table in tables] for column, tables in record.get(name, {}).items()}
+                for name in ("means", "sums")
+            }
+            counts = [tuple(table) for table in record["marginals"]]
+            offset = real("offset", record.get("offset", 0.0), cure=cure)
+            if offset not in OFFSETS:
+                raise ArgumentError(f"offset is none that a plan takes: {cure}.")
             made = cls(
-                tables=tables,
+                tables=read_tables("marginals", counts, domains, total=any(asked.values())) if counts else (),
                 domains=domains,
                 person=person and Person(person["column"], person["max_rows"], person["order_by"]),
                 neighbours=record["neighbours"],
@@ -230,6 +314,11 @@ class MarginalsQuestion:
                 max_rows=integer("max_rows", record["max_rows"], least=1, cure=cure),
                 rows_can_vanish=bool(record.get("rows_can_vanish", person is not None)),
                 view=View.from_dict(record),
+                means=read_numbers("means", asked["means"], domains),
+                sums=read_numbers("sums", asked["sums"], domains),
+                bounds=read_bounds(record.get("bounds", {})),
+                missing=read_missing(record.get("missing", {})),
+                offset=offset,
             )
             made.check_exact()
             made.coordinates  # noqa: B018 - made now: the relation may be none

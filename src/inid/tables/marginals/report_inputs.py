@@ -17,7 +17,7 @@ def summarize_marginals_plan(made: MarginalsPlan) -> PlanSummary:
     """
     lines = tuple(
         PlanLine(
-            label=f"count by {table.label}" if table.columns else "count",
+            label=table.statistic.name + (f" by {', '.join(table.columns)}" if table.columns else ""),
             share=table.share,
             deviation=table.std,
             tolerance=table.tolerance,
@@ -40,16 +40,17 @@ def marginals_report_inputs(
     """Everything that the report of many tables shows; the arguments are those of `tables.report_inputs`."""
     question, estimates = result.question, as_estimates(result.rows)
     blocks, start = [], 0
-    for table in question.tables:
-        levels = [tuple(map(str, question.domains.levels(column))) for column in table]
+    for asked in question.statistics:
+        levels = [tuple(map(str, question.domains.levels(column))) for column in asked.table]
         stop = start + math.prod(map(len, levels))
-        dimensions = tuple(Dimension(column, level) for column, level in zip(table, levels, strict=True))
-        blocks.append(EstimateBlock("count", "", dimensions, estimates[start:stop]))
+        dimensions = tuple(Dimension(column, level) for column, level in zip(asked.table, levels, strict=True))
+        blocks.append(EstimateBlock(asked.kind, asked.column, dimensions, estimates[start:stop]))
         start = stop
     dropped = "count in a cell of their own" if question.domains.other == "cell" else "are left out"
+    what = "statistics by tables" if question.summed else "tables of counts"
     facts = [
         ("table", source),
-        ("statistics", f"{len(question.tables)} tables of counts over {', '.join(question.columns)}"),
+        ("statistics", f"{len(question.statistics)} {what} over {', '.join(question.columns)}"),
         ("other keys", f"rows with other keys, or none, {dropped}"),
     ]
     return ReportInputs(

@@ -8,29 +8,27 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
 
 from inid.arguments import Floats, real, shown
 from inid.errors import ArgumentError
 from inid.planning.text import aligned
-from inid.releasing import Release
 from inid.tables.facts import Key
-from inid.tables.marginals.answers import Answers
 from inid.tables.marginals.domains import Marginal
-from inid.tables.marginals.laplace_law import coefficients, quantile
 from inid.tables.marginals.plan import MarginalsPlan
 from inid.tables.marginals.question import MarginalsQuestion
+from inid.tables.marginals.table_answers import TableAnswers
+from inid.tables.marginals.table_statistics import TableStatistic
 from inid.tables.marginals.tidy import rounded, tidied
+from inid.tables.marginals.workload import workload_of
 from inid.tables.published import Published
 from inid.tables.result import Row
 
 if TYPE_CHECKING:
     from inid.report import LedgerState, ReportInputs
 
-__all__ = ["Combination", "MarginalsResult", "PublishedTable", "interval_reach", "published_tables"]
+__all__ = ["Combination", "MarginalsResult"]
 
 _SHOWN = 20
-_ROUNDING = 1 + 2.0**-12  # values lie on a grid of at most 2^-12 scales: its error adds less than this to a deviation
 
 
 class Combination(NamedTuple):
@@ -51,7 +49,7 @@ class Combination(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class MarginalsResult(Published):
-    """Private tables of counts that agree with each other.
+    """Private tables of counts, means and sums that agree with each other.
 
     Attributes:
         plan: The plan by which the noise was drawn.
@@ -63,7 +61,14 @@ class MarginalsResult(Published):
     question: MarginalsQuestion
     plan: MarginalsPlan
 
-    def marginal(self, *columns: str, tidy: bool = False, integers: bool = False) -> Any:
+    def marginal(
+        self,
+        *columns: str,
+        mean: str | None = None,
+        sum: str | None = None,  # noqa: A002 - the word that queries use
+        tidy: bool = False,
+        integers: bool = False,
+    ) -> Any:
         """An asked table, or a table inside one, as a frame of the kind that the table was made of.
 
         One column per key, then estimate, lower, upper (the interval) and std (of the noise). Unknown keys and missing
@@ -71,6 +76,8 @@ class MarginalsResult(Published):
 
         Args:
             columns: The columns of the table, in any order; none for the total.
+            mean: The mean of this column instead of the counts.
+            sum: The sum of this column instead of the counts.
             tidy: Non-negative counts with one total, that agree with each other. What is tidied is biased, since noise
                 below zero is cut off, so that there is an estimate alone: no interval and no std.
             integers: Whole numbers, with `tidy`.
@@ -84,22 +91,32 @@ class MarginalsResult(Published):
         >>> list(q.release(q.plan(inid.PureDP(1.0))).marginal("sex").columns)
         ['sex', 'estimate', 'lower', 'upper', 'std']
         """
-        attributes = self._read(columns)
         if integers and not tidy:
             raise ArgumentError("integers=True goes with tidy=True: counts with intervals are not rounded.")
+        if mean is not None and sum is not None:
+            raise ArgumentError("mean and sum must not both be given: ask for one table at a time.")
+        statistic = self._read(columns, "count" if mean is sum else "mean" if sum is None else "sum", mean or sum or "")
         if tidy:
+            if statistic.column:
+                raise ArgumentError("tidy=True is for counts: means and sums have no such form.")
+            attributes = self.question.numbers(statistic.table)
             return self._frame(columns, {"estimate": self._tidy_table(attributes, integers=integers)})
-        std = self._answers.deviation(attributes)
-        estimate, reach = self._answers.table(attributes), self._reach(attributes)
-        parts = {"estimate": estimate, "lower": estimate - reach, "upper": estimate + reach}
-        return self._frame(columns, parts | {"std": np.full(estimate.shape, std)})
+        made = self._tables.published(statistic)
+        names = ("estimate", "lower", "upper", "std")
+        return self._frame(columns, {name: getattr(made, name) for name in names})
 
-    def combine(self, cells: Mapping[Marginal | str, Mapping[tuple[Key, ...] | Key, float]]) -> Combination:
+    def combine(
+        self,
+        cells: Mapping[Marginal | str, Mapping[tuple[Key, ...] | Key, float]],
+        *,
+        sum: str | None = None,  # noqa: A002 - the word that queries use
+    ) -> Combination:
         """A linear combination of cells, of one table or of several, with its interval.
 
         Args:
             cells: For each table (a tuple of columns), what each of its cells, by its keys, counts:
                 {("sex", "age"): {("F", 30): 1, ("F", 31): 1}}. Keys are those that `marginal` shows.
+            sum: Combine sums of this column instead of counts.
 
         Raises:
             ArgumentError: A table is not inside one that was asked, or a key is not in its domain.
@@ -116,24 +133,24 @@ class MarginalsResult(Published):
         wanted: dict[tuple[int, ...], Floats] = {}
         for columns, counts in cells.items():
             names = (columns,) if isinstance(columns, str) else tuple(columns)
-            weights = self._weights(names, self._read(names), counts)
-            ascending = tuple(sorted(self._read(names)))
-            wanted[ascending] = wanted.get(ascending, 0.0) + weights
-        estimate, std = self._answers.combine(wanted)
-        reach = self._interval(std, wanted)
-        return Combination(estimate, estimate - reach, estimate + reach, std)
+            statistic = self._read(names, "count" if sum is None else "sum", sum or "")
+            attributes = self.question.numbers(statistic.table)
+            ascending = tuple(sorted(attributes))
+            wanted[ascending] = wanted.get(ascending, 0.0) + self._weights(names, attributes, counts)
+        found = self._tables.combined(wanted, None if sum is None else self.question.summed[sum])
+        return Combination(*found)
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
         """Every cell of the asked tables as a line of its own, like those of other statistics."""
         found = []
         unit = 1.0 if self.plan.mechanism == "gaussian" else math.sqrt(2.0)
-        for entry in published_tables(self.question, self.release, self.level):
+        for entry in self._tables.all():
             cells = product(*(self.question.domains.levels(column) for column in entry.columns))
-            for cell, value in zip(cells, entry.estimate.reshape(-1).tolist(), strict=True):
+            numbers = (part.reshape(-1).tolist() for part in (entry.estimate, entry.lower, entry.upper, entry.std))
+            for cell, value, low, high, std in zip(cells, *numbers, strict=True):
                 groups = ", ".join(f"{column}={key}" for column, key in zip(entry.columns, cell, strict=True))
-                ends = value - entry.reach, value + entry.reach
-                found.append(Row("count", "", groups, value, *ends, entry.std / unit))
+                found.append(Row(entry.statistic.kind, entry.statistic.column, groups, value, low, high, std / unit))
         return tuple(found)
 
     @cached_property
@@ -142,24 +159,22 @@ class MarginalsResult(Published):
         return self.to_frame()
 
     def to_frame(self) -> Any:
-        """Every asked table in one frame: table, one column per key (empty where the table lacks it), the numbers."""
-        columns: dict[str, list[Any]] = {name: [] for name in ("table", *self.question.columns)}
+        """Everything that was asked in one frame: statistic, table, one column per key (empty where it has none)."""
+        columns: dict[str, list[Any]] = {name: [] for name in ("statistic", "table", *self.question.columns)}
         numbers: dict[str, list[float]] = {name: [] for name in ("estimate", "lower", "upper", "std")}
-        for entry in published_tables(self.question, self.release, self.level):
+        for entry in self._tables.all():
             for cell in product(*(self.question.domains.levels(column) for column in entry.columns)):
                 keys = dict(zip(entry.columns, map(str, cell), strict=True))
+                columns["statistic"].append(entry.statistic.name)
                 columns["table"].append(", ".join(entry.columns) or "total")
                 for column in self.question.columns:
                     columns[column].append(keys.get(column, ""))
-            flat = entry.estimate.reshape(-1)
-            for name, values in zip(numbers, (flat, flat - entry.reach, flat + entry.reach), strict=False):
-                numbers[name] += values.tolist()
-            numbers["std"] += [entry.std] * flat.size
+            for name, values in numbers.items():
+                values.extend(getattr(entry, name).reshape(-1).tolist())
         return self.source.answer(columns | numbers)
 
     def _answers_record(self) -> dict[str, Any]:
-        published = published_tables(self.question, self.release, self.level)
-        return {"tables": [entry.to_dict() for entry in published]}
+        return {"tables": [entry.to_dict() for entry in self._tables.all()]}
 
     def _report_inputs(self, title: str | None, ledger: "LedgerState | None") -> "ReportInputs":
         from inid.tables.marginals.report_inputs import marginals_report_inputs
@@ -167,36 +182,43 @@ class MarginalsResult(Published):
         return marginals_report_inputs(self, title=title or "Private tables of counts", ledger=ledger)
 
     def __str__(self) -> str:
-        head = f"{len(self.question.tables)} tables of counts under {self.plan.budget}"
+        asked = self.question.statistics
+        what = "tables of counts" if not self.question.summed else "statistics by tables"
+        head = f"{len(asked)} {what} under {self.plan.budget}"
         head += "" if self.private else " - NOT PRIVATE: made by a test source"
         rows = [["table", "cell", "estimate", "interval", "std"]]
-        for table in self.question.tables:
-            attributes = self.question.numbers(table)
-            std, reach = self._answers.deviation(attributes), self._reach(attributes)
-            cells = product(*(self.question.domains.levels(column) for column in table))
-            for cell, value in zip(cells, self._answers.table(attributes).reshape(-1).tolist(), strict=True):
-                ends = f"[{value - reach:.6g}, {value + reach:.6g}]"
-                name = ", ".join(table) or "total"
-                rows.append([name, ", ".join(map(str, cell)), f"{value:.6g}", ends, f"{std:.4g}"])
+        for statistic in asked:
+            made = self._tables.published(statistic)
+            cells = product(*(self.question.domains.levels(column) for column in statistic.table))
+            numbers = (part.reshape(-1).tolist() for part in (made.estimate, made.lower, made.upper, made.std))
+            for cell, value, low, high, std in zip(cells, *numbers, strict=True):
+                ends = f"[{low:.6g}, {high:.6g}]"
+                rows.append([statistic.label, ", ".join(map(str, cell)), f"{value:.6g}", ends, f"{std:.4g}"])
                 if len(rows) > _SHOWN:
                     break
             if len(rows) > _SHOWN:
                 break
-        more = int(self.question.workload.cells.sum()) - len(rows) + 1
+        more = int(self.question.workload.statistic_cells.sum()) - len(rows) + 1
         return "\n".join([head, *aligned(rows, left=2), *([f"... and {more} more cells"] if more else [])])
 
     @cached_property
-    def _answers(self) -> Answers:
-        return self.question.answers(self.release.values, self.plan.noise)
+    def _tables(self) -> TableAnswers:
+        return TableAnswers(self.question, self.release, self.level)
 
-    def _read(self, columns: Sequence[str]) -> tuple[int, ...]:
-        known = self.question.columns
-        if any(column not in known for column in columns) or len(set(columns)) != len(columns):
+    def _read(self, columns: Sequence[str], kind: str, column: str) -> TableStatistic:
+        """A table inside one that was asked of the same statistic."""
+        question, known = self.question, self.question.columns
+        if any(name not in known for name in columns) or len(set(columns)) != len(columns):
             raise ArgumentError(f"a table must be over columns that were asked, got {shown(columns)}: {known}.")
-        attributes = self.question.numbers(tuple(columns))
-        if not any(set(columns) <= set(table) for table in self.question.maximal):
-            raise ArgumentError(f"the table {tuple(columns)} is not inside any table that was asked: ask for it.")
-        return attributes
+        asked = question.tables
+        if kind != "count":
+            if column not in question.summed:
+                raise ArgumentError(f"no {kind} of {shown(column)} was asked: {', '.join(question.summed) or 'none'}.")
+            asked = (question.means if kind == "mean" else question.sums).get(column, ())
+        if not any(set(columns) <= set(table) for table in asked):
+            what = "" if kind == "count" else f" of {kind}({column})"
+            raise ArgumentError(f"the table {tuple(columns)}{what} is not inside any table that was asked: ask for it.")
+        return TableStatistic(kind, column, tuple(columns))  # type: ignore[arg-type]
 
     def _frame(self, columns: Sequence[str], numbers: Mapping[str, Floats]) -> Any:
         cells = list(product(*(self.question.domains.levels(column) for column in columns)))
@@ -218,21 +240,14 @@ class MarginalsResult(Published):
             )
         return np.transpose(found, np.argsort(attributes)) if attributes else found
 
-    def _reach(self, attributes: tuple[int, ...]) -> float:
-        return interval_reach(self.question, self.release, self.level, attributes, self._answers)
-
-    def _interval(self, std: float, wanted: Mapping[tuple[int, ...], Floats]) -> float:
-        return _half_width(self.question, self.release, self.level, std, wanted)
-
     @cached_property
     def _tidied(self) -> tuple[dict[int, Floats], int]:
-        tables = {
-            at: self._answers.table(tuple(sorted(self.question.numbers(table))))
-            for at, table in enumerate(self.question.tables)
-        }
-        tau = np.array([table.std for table in self.plan.tables])
-        total = max(float(self._answers.table(())), 0.0)
-        return tidied(self.question.workload, tables, np.maximum(tau, 1e-300), total), round(total)
+        answers, numbers = self._tables.answers, [*map(self.question.numbers, self.question.tables)]
+        tables = {at: answers.table(tuple(sorted(attributes))) for at, attributes in enumerate(numbers)}
+        tau = np.array([answers.deviation(attributes) for attributes in numbers])
+        total = max(float(answers.table(())), 0.0)
+        counts = workload_of(self.question.workload.sizes, numbers)
+        return tidied(counts, tables, np.maximum(tau, 1e-300), total), round(total)
 
     def _tidy_table(self, attributes: tuple[int, ...], *, integers: bool) -> Floats:
         tables, total = self._tidied
@@ -244,53 +259,3 @@ class MarginalsResult(Published):
         others = tuple(axis for axis, attribute in enumerate(numbers) if attribute not in wanted)
         found = (rounded(tables[at], total) if integers else tables[at]).sum(axis=others)
         return np.transpose(found, [sorted(attributes).index(i) for i in attributes]) if attributes else found
-
-
-class PublishedTable(NamedTuple):
-    """An asked table as it is recorded: its columns, estimates, standard deviation and half the width of intervals."""
-
-    columns: Marginal
-    estimate: Floats
-    std: float
-    reach: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON-safe dictionary; the estimates in the order of the keys, the last column's fastest."""
-        flat = self.estimate.reshape(-1).tolist()
-        return {"columns": list(self.columns), "estimate": flat, "std": self.std, "reach": self.reach}
-
-
-def published_tables(question: MarginalsQuestion, release: Release, level: float) -> list[PublishedTable]:
-    """The asked tables that noisy numbers give."""
-    answers = question.answers(release.values, release.plan)
-    found = []
-    for table in question.tables:
-        attributes = question.numbers(table)
-        std = answers.deviation(attributes)
-        reach = interval_reach(question, release, level, attributes, answers)
-        found.append(PublishedTable(table, answers.table(attributes), std, reach))
-    return found
-
-
-def interval_reach(
-    question: MarginalsQuestion, release: Release, level: float, attributes: tuple[int, ...], answers: Answers
-) -> float:
-    """Half the width of the interval of a cell of a table: the same in every cell, by symmetry."""
-    ascending = tuple(sorted(attributes))
-    one = np.zeros(tuple(question.workload.sizes[i] for i in ascending))
-    one[(0,) * one.ndim] = 1.0
-    return _half_width(question, release, level, answers.deviation(attributes), {ascending: one})
-
-
-def _half_width(
-    question: MarginalsQuestion, release: Release, level: float, std: float, wanted: Mapping[tuple[int, ...], Floats]
-) -> float:
-    """Half the width of the interval of a combination: the quantile of its noise, exact under either kind."""
-    noise = release.plan
-    if noise.mechanism == "gaussian":
-        return -float(ndtri((1 - level) / 2)) * std * _ROUNDING
-    scales = question.scales(noise)
-    parts = coefficients(question.workload, math.sqrt(2.0) * scales, wanted)
-    counted = np.concatenate([(part * scale).reshape(-1) for part, scale in zip(parts, scales, strict=True)])
-    unit = float(np.abs(counted).max()) * 2.0**-40  # equal ones differ in their last bits: rounded up, they are equal
-    return quantile(np.ceil(np.abs(counted) / unit) * unit, level) * _ROUNDING

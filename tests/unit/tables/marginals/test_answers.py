@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 import inid
+from exact_residuals import exact_residuals
 from inid import testing
 from inid.errors import ArgumentError
 from inid.tables.marginals.allocation import least_maximum
-from inid.tables.marginals.answers import Answers, exact_residuals
+from inid.tables.marginals.answers import Answers
 from inid.tables.marginals.sensitivity import residuals
 from inid.tables.marginals.workload import workload_of
 

@@ -7,9 +7,9 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
+from exact_residuals import exact_residuals
 from inid.errors import GuaranteeError
 from inid.tables.marginals.allocation import least_maximum, least_sum
-from inid.tables.marginals.answers import exact_residuals
 from inid.tables.marginals.sensitivity import residuals
 from inid.tables.marginals.workload import of_number, workload_of
 

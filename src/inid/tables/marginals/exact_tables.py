@@ -1,0 +1,151 @@
+"""The exact tables, made inside the engine: one group-by for each asked table that is inside no other one."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from inid.tables.engines import Engine, EngineError, optional
+from inid.tables.facts import Person
+from inid.tables.items import Item
+from inid.tables.marginals.basis import Whole
+from inid.tables.marginals.domains import Domains, Marginal
+from inid.tables.marginals.table_statistics import SummedColumn, sums_layout
+from inid.tables.sums import QueryNames, SumTerms, first_rows
+
+__all__ = ["ExactTable", "ExactTables"]
+
+ExactTable = dict[int, Whole]  # of each channel (presences without their offset) a table of whole numbers
+
+
+@dataclass(frozen=True)
+class ExactTables:
+    """The exact counts and sums of a query, table by table.
+
+    Which rows count is the same for every table: under "drop" those known in all columns that the query uses, then of
+    each person the first, by `order_by` and by what they add to the tables. So all tables agree.
+
+    Attributes:
+        domains: The columns that the query uses.
+        unit: Whose rows are limited, or None.
+        columns: The columns that are added up.
+        fill: The public fill value of each column that has one.
+    """
+
+    domains: Domains
+    unit: Person | None
+    columns: Sequence[SummedColumn]
+    fill: Mapping[str, object]
+
+    def check(self, source: Engine) -> None:
+        """Let the engine refuse what types alone can refuse, without a look at the rows.
+
+        Raises:
+            EngineError: The engine cannot run these queries.
+        """
+        every = list(range(len(sums_layout(self.columns)[1])))
+        source.check(lambda engine: self._summed(self._frame(engine), tuple(self.domains.keys), every))
+
+    def run(self, source: Engine, tables: Mapping[Marginal, Sequence[str]]) -> list[ExactTable]:
+        """Count and add up. Not private.
+
+        Args:
+            source: The table.
+            tables: The tables to be made, each with the columns that are added up by it.
+
+        Raises:
+            EngineError: The engine failed.
+        """
+        layout, channels = sums_layout(self.columns)
+        wanted = [[at for at, item in enumerate(layout.items) if _column(item) in own] for own in tables.values()]
+        queries = [partial(self._summed, table=table, sums=sums) for table, sums in zip(tables, wanted, strict=True)]
+        found = source.run_several(self._frame, queries)
+        shifts = self._terms(source).shifts
+        return [
+            self._placed(table, rows, {channels[at]: shifts[at] for at in sums})
+            for table, rows, sums in zip(tables, found, wanted, strict=True)
+        ]
+
+    def _terms(self, source: Engine) -> SumTerms:
+        layout, _ = sums_layout(self.columns)
+        names = QueryNames(layout, self.domains.keys, self.unit, source)
+        return SumTerms(names, layout, self.fill, source)
+
+    def _frame(self, source: Engine) -> Any:
+        """Of each row that counts its keys, which of them are unknown (then the key is the first of the domain), sums.
+
+        Keys never are null here: engines differ in what they do with null keys, and in how they sort them.
+        """
+        nw, cell = optional("narwhals"), self.domains.other == "cell"
+        terms = self._terms(source)
+        names = terms.names
+        frame = source.columns(names.wanted).with_columns(one=nw.lit(1, dtype=nw.Int64))
+        known = {
+            name: nw.col(name).is_in(list(self.domains.keys[column])).fill_null(False)
+            for column, name in names.keys.items()
+        }
+        flags = [_flag(name) for name in known] if cell else []
+        if cell:
+            frame = frame.with_columns(*(is_known.alias(_flag(name)) for name, is_known in known.items()))
+            frame = frame.with_columns(
+                *(
+                    nw.when(nw.col(_flag(name))).then(nw.col(name)).otherwise(nw.lit(self.domains.keys[column][0]))
+                    for column, name in names.keys.items()
+                ),
+                *((~nw.col(flag)).cast(nw.Int64).alias(flag) for flag in flags),
+            )
+        else:
+            for is_known in known.values():
+                frame = frame.filter(is_known)
+        if terms.prepared:
+            frame = source.prepared(frame, terms.prepared)
+        sums = {f"sum_{at}": part for at, part in enumerate(terms.integers)}
+        keys = [*names.keys.values(), *flags]
+        if sums:
+            frame = source.with_terms(frame, [*keys, *names.person, *names.order], {"one": nw.col("one")} | sums)
+        if self.unit is not None:
+            frame = first_rows(frame, self.unit.max_rows, names, [*names.order, *sums, *keys])
+        return frame.select(*keys, "one", *sums)
+
+    def _summed(self, frame: Any, table: Marginal, sums: Sequence[int]) -> Any:
+        """The keys and flags of each group, its rows, and its sums before their shifts."""
+        nw, columns = optional("narwhals"), list(self.domains.keys)
+        groups = [f"key_{columns.index(column)}" for column in table]
+        groups += [_flag(name) for name in groups] if self.domains.other == "cell" else []
+        added = ["one", *(f"sum_{at}" for at in sums)]
+        summed = frame.group_by(*groups).agg(*(nw.col(name).sum() for name in added))
+        return summed.select(*groups, *(nw.col(name).cast(nw.Int64) for name in added))
+
+    def _placed(self, table: Marginal, rows: list[tuple[Any, ...]], shifts: Mapping[int, int]) -> ExactTable:
+        """The counts and sums as arrays; what no row has is 0."""
+        shape = tuple(map(self.domains.size, table))
+        found = {channel: np.zeros(shape, dtype=np.int64) for channel in (0, *shifts)}
+        places = [{key: at for at, key in enumerate(self.domains.keys[column])} for column in table]
+        width = len(table) * (2 if self.domains.other == "cell" else 1)
+        for row in rows:
+            keys, flags = row[: len(table)], row[len(table) : width] or (0,) * len(table)
+            try:
+                at = tuple(
+                    len(place) if flag else place[key] for place, key, flag in zip(places, keys, flags, strict=True)
+                )
+            except KeyError:
+                raise EngineError(
+                    "the engine returned a key that was not asked for: check the types of the domain columns."
+                ) from None
+            number, *sums = map(int, row[width:])
+            found[0][at] += number
+            for (channel, shift), value in zip(shifts.items(), sums, strict=True):
+                found[channel][at] += value - number * shift
+        return found
+
+
+def _column(item: Item) -> str:
+    """The column whose presence or value an item adds up."""
+    return item.columns[0] if item.columns else item.present[0]
+
+
+def _flag(name: str) -> str:
+    """The column that says whether a key is unknown."""
+    return f"{name}_unknown"
