@@ -1,12 +1,14 @@
-"""Private training on one GPU: a step of a GPT-2-sized transformer, beside the non-private step and Opacus.
+"""Private training on one GPU: a step of a GPT-2-sized transformer and of ResNet-20, beside plain steps and Opacus.
 
-    python -m bench.dpsgd_gpu                       # the table of docs/dpsgd.md, on a GPU
-    python -m bench.dpsgd_gpu --device cpu --small  # the same code on a small model, to see that it runs
+    python -m bench.dpsgd_gpu                       # the tables of docs/dpsgd.md, on a GPU
+    python -m bench.dpsgd_gpu --device cpu --small  # the same code on small models, to see that it runs
 
-bfloat16 autocast, medians; every case in the same process, one after another, non-private steps before and after.
-Ratios are to the non-private step on the same full physical batch. Opacus (pure Python) is taken from INID_BENCH_PEERS,
-a folder of unpacked wheels, or from the environment. The signal lost to allowances is measured on some examples of the
-first step, against norms in float64.
+Medians; every case in the same process, one after another, non-private steps before and after. Ratios are to the
+fastest non-private loop of the run, on the same full physical batch; "recorded" is a CUDA graph of forward and backward
+(`dpsgd.captured_backward`; for plain steps torch's own), and has a second ratio, to the recorded plain step. Batches
+are drawn before the clock starts, and what drawing takes is printed apart, as is what padding costs. Opacus (pure
+Python) is taken from INID_BENCH_PEERS, a folder of unpacked wheels, or from the environment. The signal lost to
+allowances is measured on some examples of the first step, against norms in float64.
 """
 
 import argparse
@@ -19,122 +21,229 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from bench._transformer import Transformer, losses
 
-SHAPES = ((128, 128), (32, 256), (8, 1024))
-GOALS = {(128, 128): (1.6, 1.05, 1.1), (32, 256): (2.0, 1.1, 1.15), (8, 1024): (2.0, 1.1, 1.15)}
 MEASURED = 3  # examples whose norms are worked out in float64
+# Most times the plain step and most memory, per layer and globally, and the most signal lost to allowances.
+GOALS = {
+    "128x128": ((1.6, 1.05), (1.6, 1.1), 0.06),
+    "32x256": ((2.0, 1.1), (2.0, 1.15), 0.10),
+    "8x1024": ((2.0, 1.1), (2.0, 1.15), 0.13),
+    "resnet": ((1.25, None), (1.1, None), 0.001),
+}
 
 
 @dataclass
 class Case:
-    """One way to train: its steps, and what takes it down again."""
+    """One way to train: its steps, what draws their batches, and what was lost of the signal."""
 
     step: Callable[[], None]
     prepare: Callable[[], None] = lambda: None
     lost: list[float] | None = None
+    warm: int = 3
+    whole_peak: bool = False  # the peak is that of the first steps, in which a recording takes its memory
 
 
 @dataclass
 class Job:
-    """A model's size, a batch and where it lies."""
+    """A transformer, a batch and where it lies."""
 
-    count: int
-    length: int
+    name: str
     device: str
     small: bool
     rounds: int
+    precision: str = "highest"
+    bound: float = 0.1
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        count, length = self.name.split("x")
+        return int(count), int(length)
 
     def model(self) -> nn.Module:
         torch.manual_seed(0)
         sizes = {"tokens": 500, "width": 64, "layers": 2, "heads": 2} if self.small else {}
-        return Transformer(length=self.length, **sizes).to(self.device)
+        return Transformer(length=self.shape[1], **sizes).to(self.device)
 
-    def batch(self) -> tuple[Tensor, Tensor]:
+    def data(self) -> tuple[Tensor, Tensor]:
+        count, length = self.shape
         drawn = torch.Generator().manual_seed(1)
-        whole = torch.randint(0, 500 if self.small else 50257, (self.count, self.length + 1), generator=drawn)
+        whole = torch.randint(0, 500 if self.small else 50257, (count, length + 1), generator=drawn)
         return whole[:, :-1].contiguous(), whole[:, 1:].contiguous()
 
-    def cast(self) -> torch.autocast:
-        return torch.autocast(self.device, dtype=torch.bfloat16)
+    def batch(self) -> list[Tensor]:
+        return [each[: self.rows()].to(self.device) for each in self.data()]
+
+    def rows(self) -> int:
+        return self.shape[0]
+
+    def mean(self) -> int:
+        return self.shape[0]
+
+    def loss(self, module: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+        return self.losses(module, x, y).mean()
+
+    def losses(self, module: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+        with torch.autocast(self.device, dtype=torch.bfloat16):
+            return losses(module(x), y)
+
+    def optimizer(self, model: nn.Module) -> torch.optim.Optimizer:
+        return torch.optim.SGD(model.parameters(), lr=1e-3)
+
+    def layouts(self) -> list[torch.memory_format]:
+        return [torch.contiguous_format]
 
 
-def plain(job: Job) -> Case:
-    model = job.model()
-    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
-    x, y = (each.to(job.device) for each in job.batch())
+class ResNetJob(Job):
+    """ResNet-20 on images of CIFAR-10's form, float32 with TF32 products; a mean batch of 1000, padded."""
 
-    def step() -> None:
+    def model(self) -> nn.Module:
+        sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
+        from cifar10 import ResNet20
+
+        torch.manual_seed(0)
+        return ResNet20().to(self.device)
+
+    def data(self) -> tuple[Tensor, Tensor]:
+        count = 400 if self.small else 50_000
+        drawn = torch.Generator().manual_seed(1)
+        images = torch.randn(count, 3, 32, 32, generator=drawn)
+        return images.to(self.device), torch.randint(0, 10, (count,), generator=drawn).to(self.device)
+
+    def mean(self) -> int:
+        return 8 if self.small else 1000
+
+    def rows(self) -> int:
+        from torch.utils.data import DataLoader, TensorDataset
+
+        from inid.dpsgd import PoissonLoader
+
+        count = 400 if self.small else 50_000
+        loader = DataLoader(TensorDataset(torch.zeros(count)), batch_size=self.mean())
+        return PoissonLoader(loader).physical_batch_size
+
+    def losses(self, module: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+        return functional.cross_entropy(module(x), y, reduction="none")
+
+    def loss(self, module: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+        return functional.cross_entropy(module(x), y)
+
+    def optimizer(self, model: nn.Module) -> torch.optim.Optimizer:
+        return torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+
+    def layouts(self) -> list[torch.memory_format]:
+        return [torch.contiguous_format, torch.channels_last]
+
+
+def plain(job: Job, layout: torch.memory_format = torch.contiguous_format, *, recorded: bool = False) -> Case:
+    model = job.model().to(memory_format=layout)
+    optimizer = job.optimizer(model)
+    x, y = job.batch()
+    x = x.to(memory_format=layout) if x.ndim == 4 else x
+
+    def ordinary() -> None:
         optimizer.zero_grad()
-        with job.cast():
-            loss = losses(model(x), y).mean()
-        loss.backward()
+        job.loss(model, x, y).backward()
         optimizer.step()
 
-    return Case(step)
+    if not recorded:
+        return Case(ordinary)
+    for _ in range(3):
+        ordinary()
+    optimizer.zero_grad()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        job.loss(model, x, y).backward()
+
+    def step() -> None:
+        graph.replay()
+        optimizer.step()
+
+    return Case(step, whole_peak=True)
 
 
-def private(job: Job, clipping: str) -> Case:
+def private(job: Job, clipping: str, *, recorded: bool = False) -> Case:
     from torch.utils.data import DataLoader, TensorDataset
 
     from inid import dpsgd
 
     model = job.model()
-    training = dpsgd.make_private(
+    made = dpsgd.make_private(
         module=model,
-        optimizer=torch.optim.SGD(model.parameters(), lr=1e-3),
-        data_loader=DataLoader(TensorDataset(*job.batch()), batch_size=job.count),
+        optimizer=job.optimizer(model),
+        data_loader=DataLoader(TensorDataset(*job.data()), batch_size=job.mean()),
         noise_multiplier=1.0,
-        max_grad_norm=0.1,
+        max_grad_norm=job.bound,
         clipping=clipping,
-        max_physical_batch_size=job.count,
+        max_physical_batch_size=job.rows(),
     )
     held: list[Tensor] = []
+    source = endless(made.data_loader)
+    captured = dpsgd.captured_backward(made, lambda x, y: job.loss(made.module, x, y))
 
-    def prepare() -> None:  # the rate is 1: the batch is everybody
-        held[:] = [each.to(job.device) for each in next(iter(training.data_loader))]
+    def prepare() -> None:
+        held[:] = [each.to(job.device) for each in next(source)]
 
     def step() -> None:
-        x, y = held
-        training.optimizer.zero_grad()
-        with job.cast():
-            loss = losses(training.module(x), y).mean()
-        loss.backward()
-        training.optimizer.step()
+        made.optimizer.zero_grad()
+        if recorded:
+            captured(*held)
+        else:
+            job.loss(made.module, *held).backward()
+        made.optimizer.step()
 
-    lost = signal_lost(lambda: (prepare(), step()))
-    return Case(step, prepare, lost)
+    lost = None if recorded else signal_lost(lambda: (prepare(), step()))
+    return Case(step, prepare, lost, warm=24, whole_peak=recorded)
+
+
+def endless(loader: Any) -> Any:
+    while True:
+        yield from loader
 
 
 def signal_lost(work: Callable[[], object]) -> list[float]:
     """By how much the norms that are divided by exceed the true ones, group by group, in a step."""
-    from inid.dpsgd import clipped_sums
+    from inid.dpsgd import clipped_sums, gpu_clipping
     from inid.dpsgd.fused_positions import Lookups, Positions
 
-    original, found = vars(clipped_sums)["_norms"], []
+    on_cpu, on_gpu, found = vars(clipped_sums)["_norms"], gpu_clipping.shares, []
 
-    def true_square(own: object, at: int) -> Tensor:
+    def true_square(own: Any, at: int) -> Tensor:
         if isinstance(own, Positions):
             return (own.gradients[at].double().T @ own.inputs[at].double()).square().sum()
         if isinstance(own, Lookups):
-            return (
-                Lookups(own.tokens[at : at + 1], own.gradients[at : at + 1].double(), own.height).dense().square().sum()
-            )
+            alone = Lookups(own.tokens[at : at + 1], own.gradients[at : at + 1].double(), own.height)
+            return alone.dense().square().sum()
         return own.powers(2)[at]
 
-    def watched(pieces: list, norm: int) -> Tensor:
-        norms = original(pieces, norm)
+    def note(pieces: Any, norms: Tensor) -> None:
         for at in range(min(MEASURED, len(norms))):
             true = sum(true_square(own, at) for _, own in pieces).sqrt()
-            found.append(float(1 - true / norms[at]))
+            if float(norms[at]) > 0:
+                found.append(float(1 - true / norms[at]))
+
+    def watched_on_cpu(pieces: Any, norm: int) -> Tensor:
+        norms = on_cpu(pieces, norm)
+        note(pieces, norms)
         return norms
 
-    with mock.patch.object(clipped_sums, "_norms", watched):
+    def watched_on_gpu(pieces: Any, *rest: Any) -> tuple[Tensor, Tensor]:
+        norms, shares = on_gpu(pieces, *rest)
+        note(pieces, norms)
+        return norms, shares
+
+    with (
+        mock.patch.object(clipped_sums, "_norms", watched_on_cpu),
+        mock.patch.object(gpu_clipping, "shares", watched_on_gpu),
+    ):
         work()
     return found
 
@@ -145,18 +254,13 @@ def opacus_hooks(job: Job) -> Case:
 
     model = GradSampleModule(job.model())
     optimizer = DPOptimizer(
-        torch.optim.SGD(model.parameters(), lr=1e-3),
-        noise_multiplier=1.0,
-        max_grad_norm=0.1,
-        expected_batch_size=job.count,
+        job.optimizer(model), noise_multiplier=1.0, max_grad_norm=job.bound, expected_batch_size=job.rows()
     )
-    x, y = (each.to(job.device) for each in job.batch())
+    x, y = job.batch()
 
     def step() -> None:
         optimizer.zero_grad()
-        with job.cast():
-            loss = losses(model(x), y).mean()
-        loss.backward()
+        job.loss(model, x, y).backward()
         optimizer.step()
 
     return Case(step)
@@ -167,62 +271,64 @@ def opacus_ghost(job: Job) -> Case:
     from opacus.optimizers import DPOptimizerFastGradientClipping
     from opacus.utils.fast_gradient_clipping_utils import DPTensorFastGradientClipping
 
-    model = GradSampleModuleFastGradientClipping(job.model(), max_grad_norm=0.1, use_ghost_clipping=True)
+    model = GradSampleModuleFastGradientClipping(job.model(), max_grad_norm=job.bound, use_ghost_clipping=True)
     optimizer = DPOptimizerFastGradientClipping(
-        torch.optim.SGD(model.parameters(), lr=1e-3),
-        noise_multiplier=1.0,
-        max_grad_norm=0.1,
-        expected_batch_size=job.count,
+        job.optimizer(model), noise_multiplier=1.0, max_grad_norm=job.bound, expected_batch_size=job.rows()
     )
-    x, y = (each.to(job.device) for each in job.batch())
+    x, y = job.batch()
 
     def step() -> None:
         optimizer.zero_grad()
-        with job.cast():
-            each = losses(model(x), y)
-        DPTensorFastGradientClipping(model, optimizer, each, "mean").backward()
+        DPTensorFastGradientClipping(model, optimizer, job.losses(model, x, y), "mean").backward()
         optimizer.step()
 
     return Case(step)
 
 
 def padding(job: Job) -> float:
-    """The part of all rows that is padding where this many examples are expected in a batch, 1 in 100."""
+    """The part of all rows that is padding where this many examples are expected in a batch, 1 in 50."""
     from torch.utils.data import DataLoader, TensorDataset
 
-    from inid.dpsgd.poisson_loader import PoissonLoader
+    from inid.dpsgd import PoissonLoader
 
-    return PoissonLoader(DataLoader(TensorDataset(torch.zeros(100 * job.count)), batch_size=job.count)).padding
+    return PoissonLoader(DataLoader(TensorDataset(torch.zeros(50 * job.mean())), batch_size=job.mean())).padding
 
 
-def measured(job: Job, make: Callable[[Job], Case]) -> dict[str, object]:
+def measured(job: Job, make: Callable[[Job], Case]) -> dict[str, Any]:
     """The median milliseconds and the peak gigabytes of a step."""
     on_gpu = job.device == "cuda"
     wait = torch.cuda.synchronize if on_gpu else lambda: None
-    gc.collect()
-    if on_gpu:
-        torch.cuda.empty_cache()
+
+    def forget() -> None:
+        gc.collect()
+        if on_gpu:
+            torch.cuda.empty_cache()
+            torch.cuda.reset_peak_memory_stats()
+
+    forget()
     case = make(job)
-    for _ in range(3):
+    for _ in range(case.warm):
         case.prepare()
         case.step()
-    if on_gpu:
-        gc.collect()
-        torch.cuda.empty_cache()
-        torch.cuda.reset_peak_memory_stats()
-    times = []
+    if not case.whole_peak:
+        forget()
+    times, drawing = [], []
     for _ in range(job.rounds):
+        wait()
+        begun = time.perf_counter()
         case.prepare()
         wait()
         start = time.perf_counter()
         case.step()
         wait()
+        drawing.append(1000 * (start - begun))
         times.append(1000 * (time.perf_counter() - start))
     peak = torch.cuda.max_memory_allocated() / 2**30 if on_gpu else 0.0
     lost = case.lost or []
     return {
         "ms": statistics.median(times),
         "fastest": min(times),
+        "drawing": statistics.median(drawing),
         "GB": peak,
         "lost": statistics.mean(lost) if lost else None,
         "most lost": max(lost) if lost else None,
@@ -231,74 +337,107 @@ def measured(job: Job, make: Callable[[Job], Case]) -> dict[str, object]:
 
 CASES: dict[str, Callable[[Job], Case]] = {
     "non-private": plain,
-    "inid, per layer": lambda job: private(job, "per_layer"),
-    "inid, global": lambda job: private(job, "global"),
-    "Opacus, ghost": opacus_ghost,
-    "Opacus, hooks": opacus_hooks,
+    "non-private, channels last": lambda job: plain(job, torch.channels_last),
+    "non-private, recorded": lambda job: plain(job, job.layouts()[-1], recorded=True),
+    "inid per layer": lambda job: private(job, "per_layer"),
+    "inid per layer, recorded": lambda job: private(job, "per_layer", recorded=True),
+    "inid global": lambda job: private(job, "global"),
+    "inid global, recorded": lambda job: private(job, "global", recorded=True),
+    "Opacus ghost": opacus_ghost,
+    "Opacus hooks": opacus_hooks,
     "non-private again": plain,
 }
 
 
-def table(job: Job, names: list[str], profile: bool) -> None:
+def goal_of(job: Job, name: str) -> tuple[float | None, float | None]:
+    """The most times the plain step, and its memory, that a case may take; None where nothing was set."""
+    if job.small or not name.startswith("inid"):
+        return None, None
+    return GOALS[job.name][0 if "per layer" in name else 1]
+
+
+def table(job: Job, names: list[str]) -> None:
     """Measure every case and print its line."""
-    print(f"\n{job.count} sequences of {job.length}, {job.device}\n")
-    print(f"Padding, apart: {100 * padding(job):.0f} % of the rows at a sampling rate of 1/100.\n")
-    print("| | ms per step | ratio | GB | memory | lost to allowances (most) |\n| --- | --- | --- | --- | --- | --- |")
-    base: dict[str, object] | None = None
+    torch.set_float32_matmul_precision(job.precision)
+    print(f"\n{job.name}, {job.device}, physical batches of {job.rows()}\n")
+    print(f"Padding, apart: {100 * padding(job):.0f} % of the rows at a sampling rate of 1/50.")
+    print(f"Signal lost to allowances: at most {100 * GOALS[job.name][2]:.1f} % wanted.\n" if not job.small else "")
+    print("| | ms per step | ratio (at most) | to recorded | GB | memory (at most) | lost (most) | drawing, ms |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    found: dict[str, dict[str, Any]] = {}
     for name in names:
+        if ("channels last" in name and len(job.layouts()) == 1) or ("recorded" in name and job.device == "cpu"):
+            continue
         try:
-            found = measured(job, CASES[name])
+            found[name] = measured(job, CASES[name])
         except ImportError as error:
-            print(f"| {name} | skipped: {error} | | | | |")
+            print(f"| {name} | skipped: {error} | | | | | | |")
             continue
         except torch.OutOfMemoryError:
-            print(f"| {name} | out of memory | | | | |", flush=True)
+            print(f"| {name} | out of memory | | | | | | |", flush=True)
             continue
-        base = base or found
-        share = "" if found["lost"] is None else f"{100 * found['lost']:.1f} % ({100 * found['most lost']:.1f} %)"
-        memory = f"{found['GB'] / base['GB']:.2f}" if base["GB"] else ""
-        ratio = found["ms"] / base["ms"]
-        print(f"| {name} | {found['ms']:.1f} | {ratio:.2f} | {found['GB']:.1f} | {memory} | {share} |", flush=True)
-        print(json.dumps({"case": name, "shape": [job.count, job.length], **found}), file=sys.stderr, flush=True)
-    if profile:
-        profiled(job)
+        print(line(job, name, found), flush=True)
+        print(json.dumps({"case": name, "job": job.name, **found[name]}), file=sys.stderr, flush=True)
+
+
+def line(job: Job, name: str, found: dict[str, dict[str, Any]]) -> str:
+    own, recorded = found[name], found.get("non-private, recorded")
+    loops = [each for other, each in found.items() if other.startswith("non-private") and "recorded" not in other]
+    base = min(loops or [own], key=lambda each: each["ms"])
+    most, most_memory = goal_of(job, name)
+    share = "" if own["lost"] is None else f"{100 * own['lost']:.2f} % ({100 * own['most lost']:.2f} %)"
+    memory = f"{own['GB'] / loops[0]['GB']:.2f}" if loops and loops[0]["GB"] else ""
+    beside = f"{own['ms'] / recorded['ms']:.2f}" if recorded and "recorded" in name else ""
+    cells = [
+        name,
+        f"{own['ms']:.1f}",
+        f"{own['ms'] / base['ms']:.2f}" + (f" ({most})" if most else ""),
+        beside,
+        f"{own['GB']:.1f}",
+        memory + (f" ({most_memory})" if most_memory else ""),
+        share,
+        f"{own['drawing']:.1f}",
+    ]
+    return f"| {' | '.join(cells)} |"
 
 
 def profiled(job: Job) -> None:
     """What the GPU spends a private step on."""
-    case = private(job, "per_layer")
-    for _ in range(2):
+    for clipping in ("per_layer", "global"):
+        case = private(job, clipping)
+        for _ in range(3):
+            case.prepare()
+            case.step()
         case.prepare()
-        case.step()
-    case.prepare()
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
-        case.step()
-        torch.cuda.synchronize()
-    print(profile.key_averages().table(sort_by="cuda_time_total", row_limit=30, max_name_column_width=70))
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+            case.step()
+            torch.cuda.synchronize()
+        print(f"\n{job.name}, {clipping}\n")
+        print(profile.key_averages().table(sort_by="cuda_time_total", row_limit=20, max_name_column_width=70))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
-    parser.add_argument("--small", action="store_true", help="a small model")
+    parser.add_argument("--small", action="store_true", help="small models")
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--shapes", default=",".join(f"{count}x{length}" for count, length in SHAPES))
-    parser.add_argument(
-        "--cases", default=",".join(CASES).replace(", ", ";"), help="names, with ; for the comma within"
-    )
-    parser.add_argument("--profile", action="store_true", help="also what the GPU spends a per-layer step on")
+    parser.add_argument("--jobs", default=";".join(GOALS), help="with ; between, for example 32x256;resnet")
+    parser.add_argument("--cases", default=";".join(CASES), help="names, with ; between")
+    parser.add_argument("--profile", action="store_true", help="only what the GPU spends a private step on")
     given = parser.parse_args()
     if given.device == "cuda" and not torch.cuda.is_available():
         print("No GPU here: nothing was measured. --device cpu --small shows that it runs.")
         return
-    peers = os.environ.get("INID_BENCH_PEERS")
-    if peers:
+    if peers := os.environ.get("INID_BENCH_PEERS"):
         sys.path.insert(0, peers)
     warnings.simplefilter("ignore")
-    names = [name.replace(";", ", ") for name in given.cases.split(",")]
-    for shape in given.shapes.split(","):
-        count, length = (int(part) for part in shape.split("x"))
-        table(Job(count, length, given.device, given.small, given.rounds), names, given.profile)
+    for name in given.jobs.split(";"):
+        common = (name, given.device, given.small, given.rounds)
+        job = ResNetJob(*common, precision="high", bound=1.0) if name == "resnet" else Job(*common)
+        if given.profile:
+            profiled(job)
+        else:
+            table(job, given.cases.split(";"))
 
 
 if __name__ == "__main__":

@@ -139,3 +139,31 @@ def test_examples_are_found_apart_where_convolutions_round_their_arguments(preci
         assert made.accountant.steps == 4
     finally:
         torch.set_float32_matmul_precision(before)
+
+
+@pytest.mark.parametrize(("count", "size"), [(1, 1), (5, 7), (33, 128), (1000, 2304), (8, 300_001), (3000, 40)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_norms_and_added_sums_leave_out_what_is_not_finite(count, size, dtype):
+    draw = torch.Generator("cuda").manual_seed(5)
+    rows = torch.randn(count, size, device="cuda", generator=draw).to(dtype)
+    rows[0, 0], rows[-1, -1] = torch.nan, torch.inf
+    wide = torch.nan_to_num(rows.double(), nan=0.0, posinf=0.0, neginf=0.0)
+    assert torch.allclose(gpu_kernels.square_sums(rows).sum(1), wide.square().sum(1), rtol=1e-13, atol=0)
+    factors = torch.rand(count, device="cuda", generator=draw)
+    place = torch.ones(size, device="cuda")
+    gpu_kernels.add_weighted_sum(place, rows, factors, 0.25)
+    slow = 1 + 0.25 * (wide * factors.double()[:, None]).sum(0)
+    assert (place - slow).abs().max() <= 1e-5 * slow.abs().max()
+
+
+def test_shares_are_those_of_the_cpu():
+    """Two tables of squares, an allowance, padding, and norms that are infinite, absurd or tiny."""
+    squares = torch.tensor([4.0, 0.0, 1e-30, torch.inf, 1e60, 9.0], device="cuda", dtype=torch.float64)[:, None]
+    more = torch.tensor([[5.0, 0.0]] * 6, device="cuda", dtype=torch.float64)
+    whole = torch.tensor([1.0, 0.0, 0.0, 1.0, 1.0, 1.0], device="cuda", dtype=torch.float64)
+    padding = torch.tensor([False] * 5 + [True], device="cuda")
+    norms, shares = gpu_kernels.norms_and_shares([squares, more], whole, 0.5, 3.2, 2.0**-80 / 3.2, padding)
+    wanted = (squares[:, 0] + 5).sqrt() + 0.5 * whole
+    assert torch.allclose(norms, wanted, rtol=1e-6)
+    assert bool((norms >= wanted).all())
+    assert torch.allclose(shares.cpu(), torch.tensor([1 / 3.5, 1 / 3.2, 1 / 3.2, 0.0, 0.0, 0.0]), rtol=1e-6)

@@ -12,6 +12,7 @@ except ImportError as _error:
 
 from inid.dpsgd.accountant import Accountant, Segment, noise_multiplier_for
 from inid.dpsgd.adaptive import Adaptive
+from inid.dpsgd.captured_backward import CapturedBackward, captured_backward
 from inid.dpsgd.make_private import PrivateTraining, make_private
 from inid.dpsgd.optimizer import PrivateOptimizer
 from inid.dpsgd.parameter_average import ParameterAverage
@@ -22,11 +23,13 @@ from inid.dpsgd.validation import fix, validate
 __all__ = [
     "Accountant",
     "Adaptive",
+    "CapturedBackward",
     "ParameterAverage",
     "PoissonLoader",
     "PrivateOptimizer",
     "PrivateTraining",
     "Segment",
+    "captured_backward",
     "fix",
     "make_private",
     "noise_multiplier_for",

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from inid.dpsgd import gpu_kernels
+from inid.dpsgd import gpu_clipping, gpu_kernels
 from inid.dpsgd.gradient_rows import Dense, Rows, row_norms
 
 __all__ = ["LEAST", "MARGIN", "MOST", "Clipping", "GroupRows", "Rule", "Sums"]
@@ -77,7 +77,7 @@ class Sums:
         self._starts = [0, *accumulate(sum(group) for group in sizes)]
         self._places: dict[tuple[int, int], Tensor] = {}
         self._norms: list[tuple[int, Tensor]] = []
-        self._numbers = torch.arange(0, device=device)
+        self._masks: dict[int, tuple[Tensor, Tensor]] = {}
         self.flat = torch.zeros(self._starts[-1] if held is None else held, dtype=dtype, device=device)
         self.inside = torch.zeros(len(sizes), dtype=torch.float64, device=device)
         self.examples = 0
@@ -88,9 +88,15 @@ class Sums:
         """Begin a backward over `rows` rows, of which the first `examples` are examples and the rest padding."""
         self.begun = True
         self.examples += examples
-        if len(self._numbers) < rows:
-            self._numbers = torch.arange(rows, device=self.flat.device)
-        self.padding = self._numbers[:rows] >= examples
+        torch.ge(self.mask(rows), examples, out=self.padding)
+
+    def mask(self, rows: int) -> Tensor:
+        """Take the mask of padding that backwards over so many rows share (what is recorded reads it); gives 0..n-1."""
+        if rows not in self._masks:
+            numbers = torch.arange(rows, device=self.flat.device)
+            self._masks[rows] = numbers, torch.zeros_like(numbers, dtype=torch.bool)
+        numbers, self.padding = self._masks[rows]
+        return numbers
 
     def clear(self) -> None:
         """Forget everything."""
@@ -107,11 +113,16 @@ class Sums:
                 exact = None if rule.quanta is None else rule.quanta[at]
                 place.add_(_held(own, scale, rule.bounds[at], exact, place.dtype, self.padding))
             return
-        pieces, norms = _measured(self._pieces(at, rows), rule.norm)
+        pieces = self._pieces(at, rows)
+        limit = rule.thresholds[at] * (1 - rule.margin)
+        if rule.norm == 2 and rule.quanta is None and gpu_clipping.serves(pieces):
+            pieces = gpu_clipping.swept(pieces)
+            norms, shares = gpu_clipping.shares(pieces, limit / scale, _LONGEST, self.padding)
+        else:
+            pieces, norms = _measured(pieces, rule.norm)
+            shares = self._of_examples(_shares(norms, limit / scale))
         if rule.counts:
             self._norms.append((at, norms))
-        limit = rule.thresholds[at] * (1 - rule.margin)
-        shares = self._of_examples(_shares(norms, limit / scale))
         _add(pieces, shares, limit, None if rule.quanta is None else rule.quanta[at])
 
     def add_all(self, groups: dict[int, GroupRows], scale: float, rule: Rule) -> None:
@@ -183,7 +194,7 @@ def _add(pieces: Pieces, shares: Tensor, limit: float, quantum: float | None) ->
     if quantum is None:
         factors = shares.to(pieces[0][0].dtype)
         for place, own in pieces:
-            place.add_(own.combined(factors), alpha=limit)
+            own.add_to(place, factors, limit)
     else:
         factors = shares * limit
         for place, own in pieces:
@@ -235,10 +246,10 @@ def _norms(pieces: Pieces, norm: int) -> Tensor:
         return row_norms(alone.rows, norm)  # two launches less than the root of the sum of squares
     powers = [own.powers(norm) for _, own in pieces]
     total = powers[0] if len(powers) == 1 else torch.stack(powers).sum(0)
-    norms = total if norm == 1 else total.sqrt_()
+    norms = total if norm == 1 else total.sqrt()
     extra = [allowed for _, own in pieces if (allowed := own.allowances()) is not None]
     if extra:  # each part may be longer by its allowance: together by the length of the vector of them
-        norms += extra[0] if len(extra) == 1 else torch.linalg.vector_norm(torch.stack(extra), dim=0)
+        norms = norms + (extra[0] if len(extra) == 1 else torch.linalg.vector_norm(torch.stack(extra), dim=0))
     return norms
 
 

@@ -7,16 +7,25 @@ other roundings, within the same bounds.
 import torch
 from torch import Tensor
 
-from inid.dpsgd.fused_rounding import chunked, floor_of
-from inid.dpsgd.fused_triton import bound_kernel, fold_kernel, gram_kernel
+from inid.dpsgd.fused_rounding import accumulated, chunked, floor_of
+from inid.dpsgd.fused_triton import (
+    bound_kernel,
+    direct_kernel,
+    fold_kernel,
+    gram_kernel,
+    pair_kernel,
+    whole_kernel,
+)
 
-__all__ = ["CHUNK", "foldable", "folded", "gram", "usable"]
+__all__ = ["CHUNK", "direct", "foldable", "folded", "folded_pair", "gram", "usable"]
 
 CHUNK = 256  # columns that one accumulator takes
 _TILE, _STEP = 64, 64
 _MOST_PROGRAMS = 65535  # along the second axis of a launch
 _FOLDED = 4096  # entries that one program scales
-_EXAMPLES = 32  # whose bounds one program puts together
+_SQUARE, _DEEP, _NEAR = 128, 64, 8  # the direct product: tiles, positions at a time, tiles near each other
+_LINES, _WIDE = 4, 1024  # positions and columns whose squares one program adds at a time
+_SLACK = 1 + 2.0**-20  # covers sums in float64, and numbers that kernels get as float32
 
 
 def usable(inputs: Tensor, gradients: Tensor) -> bool:
@@ -67,8 +76,59 @@ def gram(inputs: Tensor, gradients: Tensor, most: float) -> tuple[Tensor, Tensor
         num_warps=4,
         num_stages=2,
     )
-    made = torch.empty(2, count, dtype=torch.float64, device=inputs.device)
-    bound_kernel[(-(-count // _EXAMPLES),)](out, made, count, pairs, _up(kappa), 1 + 2.0**-20, TILE=_EXAMPLES)
+    return _bounded(out[0], out[1], _up(kappa))
+
+
+def direct(inputs: Tensor, gradients: Tensor, most: float) -> tuple[Tensor, Tensor]:
+    """|P|^2 and S for every example, in float64: what `fused_norms.direct_bound` gives, and nothing written down.
+
+    Args:
+        inputs: Shape (examples, positions, d_in).
+        gradients: Shape (examples, positions, d_out).
+        most: Longer vectors count as infinite.
+    """
+    inputs, gradients = inputs.contiguous(), gradients.contiguous()
+    count, positions, size = inputs.shape
+    tiles = -(-size // _SQUARE) * -(-gradients.shape[2] // _SQUARE)
+    squares = torch.empty(count, tiles, dtype=torch.float64, device=inputs.device)
+    wholes = torch.empty(count, -(-positions // _LINES), dtype=torch.float64, device=inputs.device)
+    direct_kernel[(tiles, count)](
+        inputs,
+        gradients,
+        squares,
+        positions,
+        size,
+        gradients.shape[2],
+        TILE=_SQUARE,
+        STEP=_DEEP,
+        TOGETHER=_NEAR,
+        num_warps=8,
+        num_stages=3,
+    )
+    slacks = [_up(1 + accumulated(each.shape[2] + 2)) for each in (inputs, gradients)]
+    whole_kernel[(wholes.shape[1], count)](
+        inputs,
+        gradients,
+        wholes,
+        positions,
+        size,
+        gradients.shape[2],
+        *slacks,
+        _up(floor_of(inputs)),
+        _up(floor_of(gradients)),
+        most,
+        ROW_TILE=_LINES,
+        TILE=_WIDE,
+        num_warps=4,
+    )
+    return _bounded(squares, wholes, 0.0)
+
+
+def _bounded(squares: Tensor, wholes: Tensor, kappa: float) -> tuple[Tensor, Tensor]:
+    """The bound and S from their parts, shape (examples, parts)."""
+    count = squares.shape[0]
+    made = torch.empty(2, count, dtype=torch.float64, device=squares.device)
+    bound_kernel[(count,)](squares, wholes, made, count, squares.shape[1], wholes.shape[1], kappa, _SLACK, TILE=128)
     return made[0], made[1]
 
 
@@ -93,13 +153,52 @@ def folded(vectors: Tensor, factors: Tensor, *, scaled: bool) -> Tensor:
     """
     vectors = vectors.contiguous()
     _, positions, size = vectors.shape
-    rows, line = vectors.numel() // size, -(-size // 8) * 8
-    out = torch.empty(rows, line, dtype=vectors.dtype, device=vectors.device)
+    rows = vectors.numel() // size
+    out = _lines(vectors)
+    tile, row_tile = _fold_tiles(size, rows)
+    fold_kernel[(-(-size // tile), -(-rows // row_tile))](
+        vectors, factors, out, rows, positions, size, out.shape[1], SCALED=scaled, ROW_TILE=row_tile, TILE=tile
+    )
+    return out[:, :size]
+
+
+def folded_pair(gradients: Tensor, inputs: Tensor, factors: Tensor) -> tuple[Tensor, Tensor]:
+    """`folded` gradients, scaled, and `folded` inputs, as they are."""
+    inputs, gradients = inputs.contiguous(), gradients.contiguous()
+    _, positions, made = gradients.shape
+    rows, met = gradients.numel() // made, inputs.shape[2]
+    left, right = _lines(gradients), _lines(inputs)
+    tile, row_tile = _fold_tiles(max(made, met), rows)
+    tiles = -(-made // tile)
+    pair_kernel[(tiles + -(-met // tile), -(-rows // row_tile))](
+        gradients,
+        inputs,
+        factors,
+        left,
+        right,
+        rows,
+        positions,
+        made,
+        met,
+        left.shape[1],
+        right.shape[1],
+        tiles,
+        ROW_TILE=row_tile,
+        TILE=tile,
+    )
+    return left[:, :made], right[:, :met]
+
+
+def _lines(vectors: Tensor) -> Tensor:
+    """Room for the vectors, one behind the other, each starting at 16 bytes."""
+    size = vectors.shape[2]
+    return torch.empty(vectors.numel() // size, -(-size // 8) * 8, dtype=vectors.dtype, device=vectors.device)
+
+
+def _fold_tiles(size: int, rows: int) -> tuple[int, int]:
+    """Columns and rows that one program scales."""
     tile = min(2048, max(16, 1 << (size - 1).bit_length()))
     row_tile = max(1, _FOLDED // tile)
     while -(-rows // row_tile) > _MOST_PROGRAMS:
         row_tile *= 2
-    fold_kernel[(-(-size // tile), -(-rows // row_tile))](
-        vectors, factors, out, rows, positions, size, line, SCALED=scaled, ROW_TILE=row_tile, TILE=tile
-    )
-    return out[:, :size]
+    return tile, row_tile

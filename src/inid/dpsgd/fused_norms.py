@@ -140,6 +140,9 @@ def direct_bound(inputs: Tensor, gradients: Tensor) -> tuple[Tensor, Tensor, flo
     >>> bool(5 <= square <= 5.01), gamma < 1e-5
     (True, True)
     """
+    gamma = rounded_product(0.0, argument_rounding(inputs.dtype), accumulated(inputs.shape[1], inputs.dtype))
+    if fused_kernels.usable(inputs, gradients):
+        return *fused_kernels.direct(inputs, gradients, MOST_LENGTH), gamma
     whole = absolute_sum(inputs, gradients)
     few = max(1, _SLICE // (inputs.shape[2] * gradients.shape[2]))
     squares = [
@@ -147,7 +150,6 @@ def direct_bound(inputs: Tensor, gradients: Tensor) -> tuple[Tensor, Tensor, flo
         for own, met in zip(torch.split(gradients, few), torch.split(inputs, few), strict=True)
     ]
     total = torch.cat(squares) * (1 + 2.0**-30)
-    gamma = rounded_product(0.0, argument_rounding(inputs.dtype), accumulated(inputs.shape[1], inputs.dtype))
     return _up(total, 0.0, whole), whole, gamma
 
 

@@ -15,8 +15,8 @@ from torch import Tensor
 
 from inid.dpsgd.fused_norms import direct_bound, gram_bound, products, table_bound, tied_bound
 from inid.dpsgd.fused_rounding import UNIT, accumulated, argument_rounding, rounded_product
-from inid.dpsgd.fused_sums import table_sum, weighted_product
-from inid.dpsgd.gradient_rows import Dense, Rows
+from inid.dpsgd.fused_sums import add_product, table_sum, weighted_product
+from inid.dpsgd.gradient_rows import Bounds, Dense, Rows, Summed
 
 __all__ = ["Lookups", "Positions", "Tied", "put_together"]
 
@@ -26,18 +26,18 @@ class Measured(NamedTuple):
 
     Attributes:
         square: An upper bound on the squared norm, without what the direct product may have lost.
-        lost: What the direct product may have lost of the norm (gamma S); None for nothing.
-        rounding: What rounding can add to the norm of a contribution, relative to its factor (u S).
-        whole: S.
+        whole: What the next two are parts of: S (for a tied weight, the allowance itself).
+        lost: gamma: what the direct product may have lost of the norm.
+        rounding: u: what rounding can add to the norm of a contribution, relative to its factor.
     """
 
     square: Tensor
-    lost: Tensor | None
-    rounding: Tensor
     whole: Tensor
+    lost: float
+    rounding: float
 
 
-class _Bounded(ABC):
+class _Bounded(Summed, ABC):
     """What the forms have in common."""
 
     @abstractmethod
@@ -51,12 +51,17 @@ class _Bounded(ABC):
     def powers(self, order: int) -> Tensor:
         """Per example an upper bound on the squared norm, in float64, without the allowance."""
         assert order == 2  # noqa: S101 - the strategy for l1 norms writes rows down
-        return self.measured.square.clone()
+        return self.measured.square
 
     def allowances(self) -> Tensor:
         """Per example what is to be added to the norm for rounding."""
         found = self.measured
-        return found.rounding if found.lost is None else found.lost + found.rounding
+        return (found.lost + found.rounding) * found.whole
+
+    def bounds(self) -> Bounds:
+        """The bound on the squared norm, and what the allowance is a part of."""
+        found = self.measured
+        return Bounds(found.square[:, None], found.whole, found.lost + found.rounding)
 
 
 class Positions(_Bounded):
@@ -90,17 +95,20 @@ class Positions(_Bounded):
         count, met, made = inputs.shape[1], inputs.shape[2], gradients.shape[2]
         kind, arguments = gradients.dtype, argument_rounding(gradients.dtype)
         if count * (met + made) < met * made and not arguments:
-            square, whole = gram_bound(inputs, gradients)
-            lost = None  # not zero times S, which may be infinite
+            (square, whole), gamma = gram_bound(inputs, gradients), 0.0
         else:
             square, whole, gamma = direct_bound(inputs, gradients)
-            lost = gamma * whole
         u = rounded_product(UNIT[kind] * (1 + 2.0**-10), arguments, accumulated(count, kind))
-        return Measured(square, lost, u * whole, whole)
+        return Measured(square, whole, gamma, u)
 
     def combined(self, factors: Tensor) -> Tensor:
         """The sum of factors[i] * row i, flat."""
         return weighted_product(self.inputs, self.gradients, factors).to(factors.dtype)
+
+    def add_to(self, place: Tensor, factors: Tensor, limit: float) -> None:
+        """Add the sum of limit * factors[i] * row i."""
+        if not add_product(place, self.inputs, self.gradients, factors, limit):
+            super().add_to(place, factors, limit)
 
     def finite(self) -> "Positions":
         """Itself: an example with a number that is not finite has an infinite norm, and adds nothing."""
@@ -143,7 +151,7 @@ class Lookups(_Bounded):
         kind = torch.float64 if self.gradients.dtype == torch.float64 else torch.float32
         unit = UNIT[self.gradients.dtype] * (1 + 2.0**-10)
         u = rounded_product(unit, 0.0, accumulated(self.tokens.shape[1], kind))
-        return Measured(square, None, u * whole, whole)
+        return Measured(square, whole, 0.0, u)
 
     def combined(self, factors: Tensor) -> Tensor:
         """The sum of factors[i] * row i, flat."""
@@ -177,21 +185,22 @@ class Tied(_Bounded):
         return self.table.is_cuda
 
     def _measure(self) -> Measured:
-        (first, _, coarse, whole), layer = self.table.measured, self.layer.measured
+        table, layer = self.table.measured, self.layer.measured
         second = layer.square
-        if layer.lost is not None:
-            second = (second.sqrt() + layer.lost).square_() * (1 + 2.0**-40)
+        if layer.lost:  # not zero times S, which may be infinite
+            second = (second.sqrt() + layer.lost * layer.whole).square_() * (1 + 2.0**-40)
         tied = tied_bound(
             self.table.tokens,
             self.table.gradients,
             self.layer.inputs,
             self.layer.gradients,
-            (first, whole, second, layer.whole),
+            (table.square, table.whole, second, layer.whole),
         )
         # The two sums are rounded apart, and added: one more rounding of what is at most S long.
         unit = max(UNIT[each.gradients.dtype] for each in (self.table, self.layer))
-        rounding = (coarse + layer.rounding) * (1 + 2.0**-20) + (whole + layer.whole) * min(unit, UNIT[torch.float32])
-        return Measured(tied, None, rounding, whole + layer.whole)
+        apart = table.rounding * table.whole + layer.rounding * layer.whole
+        added = (table.whole + layer.whole) * min(unit, UNIT[torch.float32])
+        return Measured(tied, apart * (1 + 2.0**-20) + added, 0.0, 1.0)
 
     def combined(self, factors: Tensor) -> Tensor:
         """The sum of factors[i] * row i, flat."""

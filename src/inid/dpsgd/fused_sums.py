@@ -11,7 +11,7 @@ from torch import Tensor
 from inid.dpsgd import fused_kernels
 from inid.dpsgd.fused_norms import products
 
-__all__ = ["folded", "table_sum", "weighted_product"]
+__all__ = ["add_product", "folded", "table_sum", "weighted_product"]
 
 
 def folded(vectors: Tensor, factors: Tensor, *, scaled: bool) -> Tensor:
@@ -44,6 +44,20 @@ def weighted_product(inputs: Tensor, gradients: Tensor, factors: Tensor) -> Tens
     """
     left, right = folded(gradients, factors, scaled=True), folded(inputs, factors, scaled=False)
     return products(left.mT, right).flatten()
+
+
+def add_product(place: Tensor, inputs: Tensor, gradients: Tensor, factors: Tensor, limit: float) -> bool:
+    """Add `limit` times what `weighted_product` gives to a place, in one call where a GPU can; says whether it did.
+
+    The product adds to what stands there after its own sum, so that roundings are those of the two steps apart.
+    """
+    kinds = {inputs.dtype, gradients.dtype}
+    if not fused_kernels.foldable(gradients) or kinds != {torch.bfloat16} or place.dtype != torch.float32:
+        return False
+    left, right = fused_kernels.folded_pair(gradients, inputs, factors.float())
+    whole = place.view(left.shape[1], right.shape[1])
+    torch.addmm(whole, left.mT, right, out_dtype=torch.float32, beta=1, alpha=limit, out=whole)
+    return True
 
 
 def table_sum(tokens: Tensor, gradients: Tensor, factors: Tensor, height: int) -> Tensor:

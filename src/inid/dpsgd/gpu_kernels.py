@@ -8,13 +8,31 @@ where they are made, and their sums in one reading.
 import torch
 from torch import Tensor
 
-from inid.dpsgd.triton_kernels import convolution_kernel, group_norm_kernel, sum_kernel
+from inid.dpsgd.triton_kernels import (
+    convolution_kernel,
+    group_norm_kernel,
+    share_kernel,
+    square_kernel,
+    sum_kernel,
+)
 
-__all__ = ["convolution_rows", "group_norm_rows", "held_sum", "usable", "weighted_sum"]
+__all__ = [
+    "add_weighted_sum",
+    "adds",
+    "convolution_rows",
+    "group_norm_rows",
+    "held_sum",
+    "norms_and_shares",
+    "square_sums",
+    "usable",
+    "weighted_sum",
+]
 
 _MOST_PROGRAMS = 65535  # along the second axis of a launch
-_SUM_TILE, _SUM_ROWS = 128, 8  # the columns and rows that are added at a time
+_ENTRIES = 4096  # that one program adds at a time
+_TURNS = 64  # times that a program goes on before its rows are shared with others
 _FILLED = 2048  # programs that keep a GPU busy
+_SQUARED = 16384  # entries whose squares one program adds
 
 
 def usable(tensor: Tensor, programs: int) -> bool:
@@ -92,7 +110,10 @@ def group_norm_rows(inputs: Tensor, gradients: Tensor, groups: int, eps: float) 
 
 
 def weighted_sum(rows: Tensor, factors: Tensor) -> Tensor:
-    """The sum of factors[i] * row i, in float32: no product rounds its arguments first, whatever torch is set to."""
+    """The sum of factors[i] * row i, in float32: no product rounds its arguments first, whatever torch is set to.
+
+    Numbers that are not finite count as 0.
+    """
     return _sum(rows, factors.float().contiguous(), 1.0, 0.0, held=False)
 
 
@@ -101,17 +122,91 @@ def held_sum(rows: Tensor, scale: float, bound: float) -> Tensor:
     return _sum(rows, rows, scale, bound, held=True)
 
 
+def adds(place: Tensor, rows: Tensor, factors: Tensor) -> bool:
+    """Whether `add_weighted_sum` takes these."""
+    return place.dtype == factors.dtype == torch.float32 and place.is_contiguous() and usable(rows, rows.shape[0])
+
+
+def add_weighted_sum(place: Tensor, rows: Tensor, factors: Tensor, limit: float) -> None:
+    """Add the sum of limit * factors[i] * row i to what stands at a place, in float32, as `weighted_sum` does."""
+    rows = rows.contiguous()
+    count, size = rows.shape
+    tile, row_tile = _sum_tiles(count, size)
+    if -(-count // row_tile) > _TURNS:
+        place.add_(weighted_sum(rows, factors), alpha=limit)
+        return
+    sum_kernel[(-(-size // tile), 1)](
+        rows, factors, place, count, size, count, limit, 0.0, HELD=False, ADDED=True, ROW_TILE=row_tile, TILE=tile
+    )
+
+
+def square_sums(rows: Tensor) -> Tensor:
+    """Sums of squares of parts of each row, in float64, shape (rows, parts); what is not finite counts as 0."""
+    rows = rows.contiguous()
+    count, size = rows.shape
+    parts = max(1, -(-size // _SQUARED))
+    out = torch.empty(count, parts, dtype=torch.float64, device=rows.device)
+    tile = min(1024, max(16, _power_of_two(size)))
+    square_kernel[(parts, count)](rows, out, size, min(size, _SQUARED), TILE=tile)
+    return out
+
+
+def norms_and_shares(
+    squares: list[Tensor], whole: Tensor | None, part: float, least: float, cut: float, padding: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """What `gpu_clipping.shares` says.
+
+    Args:
+        squares: One or two tables of squares, shape (examples, parts), in float64.
+        whole: What the allowance is a part of, one number per example in float64; or None.
+        part: That part.
+        least: Where the norm is less, the share is as if it were this.
+        cut: Shares at or below it become 0.
+        padding: True for examples that are padding; or None.
+    """
+    first, second = squares[0].contiguous(), squares[-1].contiguous()
+    count = first.shape[0]
+    norms = torch.empty(count, dtype=torch.float64, device=first.device)
+    made = torch.empty(count, dtype=torch.float32, device=first.device)
+    share_kernel[(count,)](
+        first,
+        second,
+        norms if whole is None else whole,
+        norms if padding is None else padding.view(torch.uint8),
+        norms,
+        made,
+        first.shape[1],
+        second.shape[1],
+        part * (1 + 2.0**-22),  # kernels get numbers as float32
+        least,
+        cut,
+        SECOND=len(squares) > 1,
+        WHOLE=whole is not None,
+        PADDED=padding is not None,
+        TILE=16 if max(first.shape[1], second.shape[1]) <= 16 else 128,
+    )
+    return norms, made
+
+
 def _sum(rows: Tensor, factors: Tensor, scale: float, bound: float, *, held: bool) -> Tensor:
     rows = rows.contiguous()
     count, size = rows.shape
-    columns = -(-size // _SUM_TILE)
-    shares = max(1, min(_FILLED // columns, count // _SUM_ROWS))
+    tile, row_tile = _sum_tiles(count, size)
+    columns = -(-size // tile)
+    shares = max(1, min(_FILLED // columns, count // row_tile))
     out = torch.empty(shares, size, dtype=torch.float32, device=rows.device)
     share = -(-count // shares)
     sum_kernel[(columns, shares)](
-        rows, factors, out, count, size, share, scale, bound, HELD=held, ROW_TILE=_SUM_ROWS, TILE=_SUM_TILE
+        rows, factors, out, count, size, share, scale, bound, HELD=held, ADDED=False, ROW_TILE=row_tile, TILE=tile
     )
     return out[0] if shares == 1 else out.sum(0)
+
+
+def _sum_tiles(count: int, size: int) -> tuple[int, int]:
+    """The columns and rows that are added at a time."""
+    rows = min(32, max(8, _power_of_two(count)))
+    tile = min(_ENTRIES // rows, max(16, _power_of_two(size)))
+    return tile, min(_ENTRIES // tile, max(8, _power_of_two(count)))
 
 
 def _rounding_allowed() -> bool:

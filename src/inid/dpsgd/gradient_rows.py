@@ -7,8 +7,9 @@ slip under its threshold, so none is used here. (Forms that do use them, with al
 `fused_positions`.)
 """
 
+from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -16,7 +17,7 @@ from torch.nn import functional
 
 from inid.dpsgd import gpu_kernels
 
-__all__ = ["Dense", "Outer", "Rows", "Spread", "row_norms"]
+__all__ = ["Bounds", "Dense", "Outer", "Rows", "Spread", "Summed", "row_norms"]
 
 _CHUNK = 64
 
@@ -26,6 +27,14 @@ _LOST = 2.0**-126
 # Beyond this norm a factor of an outer product is as good as infinite: the other may be so small that it would lose its
 # digits when it is scaled.
 _HUGE = 2.0**60
+
+
+class Bounds(NamedTuple):
+    """What bounds the norms: sqrt of the sum of `squares` over their second dimension, plus `part` times `whole`."""
+
+    squares: Tensor
+    whole: Tensor | None = None
+    part: float = 0.0
 
 
 class Rows(Protocol):
@@ -44,6 +53,14 @@ class Rows(Protocol):
         """Per example what rounding can add to the norm, in float64; None for rows that are measured as they are."""
         ...
 
+    def bounds(self) -> Bounds:
+        """Powers of order 2 and allowances in one, for `gpu_clipping`; what is not finite counts as 0."""
+        ...
+
+    def add_to(self, place: Tensor, factors: Tensor, limit: float) -> None:
+        """Add the sum of limit * factors[i] * row i to what stands at a place."""
+        ...
+
     def combined(self, factors: Tensor) -> Tensor:
         """The sum of factors[i] * row i, flat."""
         ...
@@ -57,8 +74,36 @@ class Rows(Protocol):
         ...
 
 
+class Summed:
+    """Adds its weighted sum to a place."""
+
+    @abstractmethod
+    def combined(self, factors: Tensor) -> Tensor:
+        """The sum of factors[i] * row i, flat."""
+
+    def add_to(self, place: Tensor, factors: Tensor, limit: float) -> None:
+        """Add the sum of limit * factors[i] * row i."""
+        place.add_(self.combined(factors), alpha=limit)
+
+
+class _Unrounded(Summed):
+    """Rows that are measured as they are."""
+
+    @abstractmethod
+    def powers(self, order: int) -> Tensor:
+        """Per example the sum of |entry|**order, in float64."""
+
+    def allowances(self) -> None:
+        """None: the norm is that of the very numbers that are summed."""
+        return
+
+    def bounds(self) -> Bounds:
+        """Powers of order 2."""
+        return Bounds(self.powers(2)[:, None])
+
+
 @dataclass(frozen=True, eq=False)
-class Dense:
+class Dense(_Unrounded):
     """Rows that are written down.
 
     Attributes:
@@ -87,9 +132,18 @@ class Dense:
         """Per example the sum of |entry|**order, in float64."""
         return _powers(self.rows, order) if self.squares is None or order != 2 else self.squares.clone()
 
-    def allowances(self) -> None:
-        """None: the norm is that of the very numbers that are summed."""
-        return
+    def bounds(self) -> Bounds:
+        """Powers of order 2, without what is not finite."""
+        if self.squares is None and gpu_kernels.usable(self.rows, self.rows.shape[0]):
+            return Bounds(gpu_kernels.square_sums(self.rows))
+        return super().bounds()
+
+    def add_to(self, place: Tensor, factors: Tensor, limit: float) -> None:
+        """Add the sum of limit * factors[i] * row i."""
+        if self.stored is None and gpu_kernels.adds(place, self.rows, factors):
+            gpu_kernels.add_weighted_sum(place, self.rows, factors, limit)
+        else:
+            super().add_to(place, factors, limit)
 
     def combined(self, factors: Tensor) -> Tensor:
         """The sum of factors[i] * row i, flat."""
@@ -112,7 +166,7 @@ class Dense:
 
 
 @dataclass(frozen=True, eq=False)
-class Outer:
+class Outer(_Unrounded):
     """Rows that are outer products of a gradient and an input: a linear layer that each example meets once.
 
     >>> rows = Outer(torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, 4.0]]))
@@ -135,10 +189,6 @@ class Outer:
         # Infinity times zero is not a number, and counts as infinite.
         return (norms if order == 1 else norms.square_()).nan_to_num_(nan=torch.inf, posinf=torch.inf)
 
-    def allowances(self) -> None:
-        """None: the norm is that of the very numbers that are summed."""
-        return
-
     def combined(self, factors: Tensor) -> Tensor:
         """The sum of factors[i] * row i, flat."""
         return _product(self.gradients * factors[:, None], self.inputs).flatten()
@@ -153,7 +203,7 @@ class Outer:
 
 
 @dataclass(frozen=True, eq=False)
-class Spread:
+class Spread(_Unrounded):
     """Rows that are zero but for a few lines of a table: an embedding.
 
     Attributes:
@@ -203,10 +253,6 @@ class Spread:
         """Per example the sum of |entry|**order, in float64."""
         out = torch.zeros(self.count, dtype=torch.float64, device=self.values.device)
         return out.index_add_(0, self.examples, _powers(self.values, order))
-
-    def allowances(self) -> None:
-        """None: the norm is that of the very numbers that are summed."""
-        return
 
     def combined(self, factors: Tensor) -> Tensor:
         """The sum of factors[i] * row i, flat."""

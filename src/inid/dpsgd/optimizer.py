@@ -35,6 +35,7 @@ class PrivateOptimizer(torch.optim.Optimizer):
         plan: The noise of the next step, by groups.
         thresholds: The groups' thresholds in the next step.
         groups: The names of the groups.
+        gradients: What clips the gradients of examples.
     """
 
     def __init__(
@@ -72,7 +73,7 @@ class PrivateOptimizer(torch.optim.Optimizer):
         self._shares = holding_of([[p for _, p in group.parameters] for group in groups], processes)
         self._sums = self._shares.sums(sizes, torch.float64 if source == "exact" else first.dtype, first.device)
         self._set_thresholds(thresholds)
-        self._gradients = PerExampleGradients(
+        self.gradients = PerExampleGradients(
             module, places, self._rule(), self._sums, mean=mean, drawn=loader.drawn, example=example
         )
 
@@ -215,7 +216,7 @@ class PrivateOptimizer(torch.optim.Optimizer):
             return torch.tensor(moved, dtype=torch.float64, device=centred.device)
 
         self._set_thresholds(self._processes.once(move, centred).tolist())
-        self._gradients.rule = self._rule()
+        self.gradients.rule = self._rule()
 
     def _set_thresholds(self, thresholds: list[float]) -> None:
         self._thresholds = thresholds
@@ -236,7 +237,7 @@ class PrivateOptimizer(torch.optim.Optimizer):
 
     def detach(self) -> None:
         """Give the module its own forward back: it is ordinary again, and this optimizer is of no more use."""
-        self._gradients.remove()
+        self.gradients.remove()
 
     def state_dict(self) -> dict[str, Any]:
         """The original's state, the accountant's and the thresholds: save it with the model's at every checkpoint."""
@@ -275,7 +276,7 @@ class PrivateOptimizer(torch.optim.Optimizer):
         self._sums.clear()
         self._holding = False
         self._set_thresholds(checked)
-        self._gradients.rule = self._rule()
+        self.gradients.rule = self._rule()
 
     @property
     def _step_supports_amp_scaling(self) -> bool:

@@ -36,6 +36,7 @@ from inid.dpsgd.vmap_gradients import run_with_own_parameters
 from inid.dpsgd.wrapped_forward import (
     FunctionalLinear,
     WrappedForward,
+    check_parameters,
     first_tensor,
     frozen,
     keep,
@@ -62,6 +63,7 @@ class PerExampleGradients:
     Attributes:
         rule: How rows are clipped; may be replaced between steps.
         sums: The clipped sums since they were last cleared.
+        sharded: Whether the model's parameters are spread over processes.
     """
 
     def __init__(
@@ -81,7 +83,7 @@ class PerExampleGradients:
         for at, _ in places.values():
             self._lengths[at] += 1
         self._names = {p: name for name, p in module.named_parameters()}
-        self._sharded = any(map(is_sharded, places))
+        self.sharded = any(map(is_sharded, places))
         self._kind = next(iter(places)).dtype
         self._gpus = [sums.flat.device] if sums.flat.is_cuda else []
         self._module = module
@@ -91,6 +93,7 @@ class PerExampleGradients:
         self._latest: ForwardPass | None = None
         self._trace: Trace | None = None  # a run on made-up examples is under way
         self._inside = False  # a layer that is run example by example is under way
+        self._recording = False  # a forward and backward are being recorded, not run
         units = units_of(module)
         self._uses = Counter(parameter for unit in units for parameter in unit.parameters.values())
         self._wrapped = [WrappedForward(unit.layer, partial(self._run_layer, unit)) for unit in units]
@@ -101,10 +104,27 @@ class PerExampleGradients:
         for wrapped in reversed(self._wrapped):
             wrapped.undo()
 
+    def record(self, work: Callable[[], Any]) -> int:
+        """Call what records a forward and backward without running them; admits nothing, and gives their rows."""
+        self._latest, self._recording = None, True
+        try:
+            work()
+        finally:
+            self._recording = False
+        if (turn := cast("ForwardPass | None", self._latest)) is None or not turn.ended:
+            raise GuaranteeError("no backward over the private module was recorded: let loss() call the module.")
+        return turn.rows
+
+    def begin_replay(self, rows: int) -> None:
+        """Make the checks of a forward and of its backward, before a recorded one runs on what the loader gave."""
+        check_parameters(self._places, self._names, self._kind)
+        self._latest, self._drawn.seen = None, True
+        self.sums.begin(rows // self._views(rows), self._drawn.admit(rows, begun=self.sums.begun))
+
     def _run_module(self, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not torch.is_grad_enabled() or self._trace is not None or self._forward is not None:
             return forward(*args, **kwargs)
-        self._check_parameters()
+        check_parameters(self._places, self._names, self._kind)
         rows = rows_in(args, kwargs)
         made_up = MadeUp(args, kwargs, rows, self._module, self._example)
         signature = made_up.signature(training=self._module.training)
@@ -112,9 +132,8 @@ class PerExampleGradients:
             if signature not in self._plans:
                 self._plans[signature] = self._planned(forward, made_up, args, kwargs)
             try:
-                return self._run_pass(
-                    forward, args, kwargs, ForwardPass(rows, self._views(rows), self._plans[signature])
-                )
+                turn = ForwardPass(rows, self._views(rows), self._plans[signature])
+                return self._run_pass(forward, args, kwargs, turn)
             except CallsChanged:
                 del self._plans[signature]  # to be found out anew
         raise GuaranteeError(
@@ -123,13 +142,12 @@ class PerExampleGradients:
         )
 
     def _views(self, rows: int) -> int:
-        # Other numbers of rows are not of the loader, and a backward over them is refused.
-        return self._drawn.views if rows % self._drawn.views == 0 else 1
+        return self._drawn.views if rows % self._drawn.views == 0 else 1  # else not the loader's, and refused
 
     def _run_pass(
         self, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], turn: ForwardPass
     ) -> Any:
-        before = versions(self._module, sharded=self._sharded)
+        before = versions(self._module, sharded=self.sharded)
         self._forward, self._latest, self._drawn.seen = turn, turn, True
         try:
             with self._functional_calls():
@@ -138,25 +156,12 @@ class PerExampleGradients:
             self._forward = None
         if turn.calls != len(turn.plan.calls):
             raise CallsChanged
-        if versions(self._module, sharded=self._sharded) != before:
+        if versions(self._module, sharded=self.sharded) != before:
             raise GuaranteeError(
                 "the forward of the private module changed one of its buffers or parameters, which would carry facts "
                 "about examples without noise: remove running statistics and the like, or compute them outside."
             )
         return watched(output, self._drawn) if self._mean else output
-
-    def _check_parameters(self) -> None:
-        for parameter in self._places:
-            if not parameter.requires_grad:
-                raise GuaranteeError(
-                    f"parameter {self._names[parameter]!r} was frozen after make_private: freeze what is not to be "
-                    "trained before, and call make_private again to train other parameters."
-                )
-            if parameter.dtype != self._kind:
-                raise GuaranteeError(
-                    f"parameter {self._names[parameter]!r} is {parameter.dtype} and was {self._kind} in make_private, "
-                    "which allowed for the rounding of that type: cast the module before."
-                )
 
     def _run_layer(self, unit: Unit, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self._inside or not torch.is_grad_enabled():
@@ -219,7 +224,7 @@ class PerExampleGradients:
                     collect=partial(self._collect_leaf, unit, turn, again),
                 )
                 # Sharding puts hooks on the output, which a change in place would lose if it were a view.
-                return pytree.tree_map_only(Tensor, torch.clone, made) if self._sharded else made
+                return pytree.tree_map_only(Tensor, torch.clone, made) if self.sharded else made
             finally:
                 self._inside = False
         output = frozen(unit, forward, args, kwargs)
@@ -364,7 +369,10 @@ class PerExampleGradients:
             )
         if not turn.begun:
             turn.begun = True
-            self.sums.begin(turn.examples, self._drawn.admit(turn.rows, begun=self.sums.begun))
+            if self._recording:
+                self.sums.mask(turn.examples)
+            else:
+                self.sums.begin(turn.examples, self._drawn.admit(turn.rows, begun=self.sums.begun))
             torch.autograd.Variable._execution_engine.queue_callback(partial(self._finish, turn))  # noqa: SLF001 - what torch's own data parallel does
 
     def _collect(self, turn: ForwardPass, parameter: nn.Parameter, rows: Rows) -> None:

@@ -9,7 +9,7 @@ from inid.dpsgd.call_plan import output_leaves
 from inid.dpsgd.poisson_loader import Drawn
 from inid.errors import ArgumentError, GuaranteeError
 
-__all__ = ["per_example_loss", "watched"]
+__all__ = ["per_example_loss", "to_be_watched", "watched"]
 
 _WATCHED = 16  # physical batches with padding that are looked at: on a GPU each look waits for the backward
 
@@ -52,6 +52,11 @@ def per_example_loss(logits: Tensor, labels: Tensor, *, ignore_index: int = -100
     return losses.sum(1) / counted
 
 
+def to_be_watched(drawn: Drawn) -> bool:
+    """Whether the batch that is out is among the first that have padding."""
+    return 0 < drawn.examples * drawn.views < drawn.rows and drawn.watched < _WATCHED
+
+
 def watched(output: Any, drawn: Drawn) -> Any:
     """The output of the model, after which a mean loss over the drawn examples alone is refused in the backward.
 
@@ -63,10 +68,10 @@ def watched(output: Any, drawn: Drawn) -> Any:
         output: What the model returned.
         drawn: What the loader handed out.
     """
-    first = drawn.examples * drawn.views
-    if not 0 < first < drawn.rows or drawn.watched >= _WATCHED:
+    if not to_be_watched(drawn):
         return output
     drawn.watched += 1
+    first = drawn.examples * drawn.views
 
     def check(gradient: Tensor) -> None:
         if bool(gradient[0].any()) and not bool(gradient[first:].any()):

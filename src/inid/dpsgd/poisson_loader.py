@@ -240,13 +240,13 @@ class PoissonLoader:
             yield batch
 
     def _batches(self, marks: "deque[tuple[int, int, bool, bool]]") -> Iterator[Any]:
-        loader = self._loader
-        # A subclass may make other examples of its tensors.
+        loader = self._loader  # a subclass of TensorDataset may make other examples of its tensors
         if type(self.dataset) is TensorDataset and loader.collate_fn is default_collate and not loader.num_workers:
             for indices, rows in self._parts(marks):
                 first = indices[:1] if indices.size else self._own[:1]
                 chosen = torch.from_numpy(np.concatenate([indices, np.repeat(first, rows - indices.size)]))
-                yield [tensor[chosen.to(tensor.device)] for tensor in self.dataset.tensors]
+                chosen = chosen.pin_memory() if self.dataset.tensors[0].is_cuda else chosen  # the host need not wait
+                yield [tensor[chosen.to(tensor.device, non_blocking=True)] for tensor in self.dataset.tensors]
             return
         yield from DataLoader(
             self.dataset,

@@ -9,11 +9,13 @@ try:
 except ImportError:
     triton = None
 
-__all__ = ["convolution_kernel", "group_norm_kernel", "sum_kernel"]
+__all__ = ["convolution_kernel", "group_norm_kernel", "share_kernel", "square_kernel", "sum_kernel"]
 
 convolution_kernel: Any = None
 group_norm_kernel: Any = None
 sum_kernel: Any = None
+square_kernel: Any = None
+share_kernel: Any = None
 
 if triton is not None:
 
@@ -59,9 +61,12 @@ if triton is not None:
     @triton.jit
     def sum_kernel(
         rows, factors, out, count, size, share, scale, bound,
-        HELD: tl.constexpr, ROW_TILE: tl.constexpr, TILE: tl.constexpr,
+        HELD: tl.constexpr, ADDED: tl.constexpr, ROW_TILE: tl.constexpr, TILE: tl.constexpr,
     ):  # fmt: skip
-        """One program: a tile of columns, a share of the rows; each row times its factor, or each entry held."""
+        """One program: a tile of columns, a share of the rows; each entry held, or each row times its factor.
+
+        Where rows are multiplied, what is not finite counts as 0. If ADDED, `scale` times the sum is added to `out`.
+        """
         column = tl.program_id(0) * TILE + tl.arange(0, TILE)
         first = tl.program_id(1) * share
         last = tl.minimum(first + share, count)
@@ -74,8 +79,52 @@ if triton is not None:
             if HELD:
                 total += tl.minimum(tl.maximum(own * scale, -bound), bound)
             else:
+                own = tl.where(tl.abs(own) < float("inf"), own, 0.0)
                 total += own * tl.load(factors + row, mask=row < last, other=0.0)[:, None]
-        tl.store(out + tl.program_id(1).to(tl.int64) * size + column, tl.sum(total, 0), mask=column < size)
+        added = tl.sum(total, 0)
+        out += tl.program_id(1).to(tl.int64) * size + column
+        if ADDED:
+            added = tl.load(out, mask=column < size, other=0.0) + scale * added
+        tl.store(out, added, mask=column < size)
+
+    @triton.jit
+    def square_kernel(rows, out, size, share, TILE: tl.constexpr):
+        """One program: one example, a share of its entries; the sum of their squares, 0 for what is not finite."""
+        example = tl.program_id(1).to(tl.int64)
+        first = tl.program_id(0) * share
+        last = tl.minimum(first + share, size)
+        total = tl.zeros((TILE,), dtype=tl.float64)
+        for start in range(first, last, TILE):
+            column = start + tl.arange(0, TILE)
+            own = tl.load(rows + example * size + column, mask=column < last, other=0.0).to(tl.float32)
+            wide = tl.where(tl.abs(own) < float("inf"), own, 0.0).to(tl.float64)
+            total += wide * wide
+        tl.store(out + example * tl.num_programs(0) + tl.program_id(0), tl.sum(total, 0))
+
+    @triton.jit
+    def share_kernel(
+        first, second, whole, padding, norms, shares, of_first, of_second, part, least, cut,
+        SECOND: tl.constexpr, WHOLE: tl.constexpr, PADDED: tl.constexpr, TILE: tl.constexpr,
+    ):  # fmt: skip
+        """One program: one example; its norm from sums of squares and an allowance, and its share."""
+        example = tl.program_id(0).to(tl.int64)
+        total = tl.zeros((TILE,), dtype=tl.float64)
+        for start in range(0, of_first, TILE):
+            column = start + tl.arange(0, TILE)
+            total += tl.load(first + example * of_first + column, mask=column < of_first, other=0.0)
+        if SECOND:
+            for start in range(0, of_second, TILE):
+                column = start + tl.arange(0, TILE)
+                total += tl.load(second + example * of_second + column, mask=column < of_second, other=0.0)
+        norm = tl.sqrt(tl.sum(total, 0))
+        if WHOLE:
+            norm += tl.load(whole + example) * part
+        tl.store(norms + example, norm)
+        share = 1.0 / tl.maximum(norm, least)
+        usable = (share > cut) & (norm < float("inf"))
+        if PADDED:
+            usable = usable & (tl.load(padding + example) == 0)
+        tl.store(shares + example, tl.where(usable, share, 0.0).to(tl.float32))
 
     @triton.jit
     def group_norm_kernel(x, g, weight, bias, channels, length, together, eps, TILE: tl.constexpr):

@@ -1,7 +1,7 @@
 """How private training comes between a model and its layers: wrapped forwards, frozen parameters, kept inputs."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 import torch
@@ -16,6 +16,7 @@ from inid.errors import GuaranteeError
 __all__ = [
     "FunctionalLinear",
     "WrappedForward",
+    "check_parameters",
     "first_tensor",
     "frozen",
     "is_private",
@@ -68,6 +69,21 @@ def versions(module: nn.Module, *, sharded: bool = False) -> list[tuple[int, int
         for tensor in held.values()
         if tensor is not None and not (sharded and held is layer._parameters)  # noqa: SLF001 - as above
     ]
+
+
+def check_parameters(trained: Iterable[nn.Parameter], names: Mapping[nn.Parameter, str], kind: torch.dtype) -> None:
+    """Refuse parameters that were frozen, or cast, since `make_private`."""
+    for parameter in trained:
+        if not parameter.requires_grad:
+            raise GuaranteeError(
+                f"parameter {names[parameter]!r} was frozen after make_private: freeze what is not to be trained "
+                "before, and call make_private again to train other parameters."
+            )
+        if parameter.dtype != kind:
+            raise GuaranteeError(
+                f"parameter {names[parameter]!r} is {parameter.dtype} and was {kind} in make_private, which allowed "
+                "for the rounding of that type: cast the module before."
+            )
 
 
 def frozen(unit: Unit, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from inid.dpsgd import fused_kernels
-from inid.dpsgd.fused_norms import absolute_sum, gram_bound
+from inid.dpsgd.fused_norms import absolute_sum, direct_bound, gram_bound
 from inid.dpsgd.fused_rounding import chunked
-from inid.dpsgd.fused_sums import folded, weighted_product
+from inid.dpsgd.fused_sums import add_product, folded, weighted_product
 from needs import needs
 
 
@@ -71,3 +71,39 @@ def test_sums_are_the_twins():
     found = weighted_product(a, g, factors)
     assert found.dtype == torch.float32
     assert float((found.cpu() - wanted).norm() / wanted.norm()) < 4e-3
+
+
+@pytest.mark.parametrize("cancel", [False, True])
+@pytest.mark.parametrize("shape", [*SHAPES, (2, 1000, 200, 130)])
+def test_direct_norms_are_within_the_bounds(shape, cancel):
+    a, g = made(shape, cancel=cancel)
+    square, whole, gamma = direct_bound(a, g)
+    true = torch.stack([(back.double().T @ met.double()).norm() for met, back in zip(a, g, strict=True)])
+    exact = (a.double().norm(dim=2) * g.double().norm(dim=2)).sum(1)
+    assert bool((square.sqrt() + gamma * whole >= true).all())
+    assert bool((square.sqrt() - true <= gamma * whole + 1e-5 * true).all())
+    assert bool((whole >= exact).all())
+    assert bool((whole <= absolute_sum(a, g) * 1.001).all())
+    twin, sizes, same = direct_bound(a.cpu(), g.cpu())
+    assert same == gamma
+    assert bool((twin.cuda().sqrt() + gamma * sizes.cuda() >= true).all())
+
+
+def test_direct_norms_of_what_is_not_finite_or_too_long_are_infinite():
+    a, g = made((4, 70, 100, 300), cancel=False)
+    a[1, 69, 99], g[2, 0, 0], a[3, 5, 5] = float("nan"), float("inf"), 2.0**61
+    bound, whole, _ = direct_bound(a, g)
+    assert torch.isinf(bound).tolist() == torch.isinf(whole).tolist() == [False, True, True, True]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_sums_are_added_to_what_stands_there(shape):
+    a, g = made(shape, cancel=False)
+    g[0, 0, 0] = float("nan")
+    factors = torch.rand(shape[0], device="cuda") / 1000
+    factors[0] = 0.0
+    place = torch.ones(shape[2] * shape[3], device="cuda")
+    assert add_product(place, a, g, factors, 0.5)
+    wanted = 1 + 0.5 * weighted_product(a, g, factors)
+    assert bool(place.isfinite().all())
+    assert float((place - wanted).abs().max()) <= 1e-5 * float((wanted - 1).abs().max()) + 2.0**-22

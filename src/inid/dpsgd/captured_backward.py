@@ -1,0 +1,157 @@
+"""A forward and backward recorded once as a CUDA graph, and replayed: what a step costs the host, it costs once.
+
+A private step of a network of many small layers spends most of its time on launching kernels. Physical batches have one
+public size, so that what is launched is always the same, and may be recorded. Noise is not: it is drawn in
+`optimizer.step()`, outside, from a fresh key.
+
+**What replays keep.** A recording holds the kernels of one forward, one loss and one backward, clipping included, and
+the numbers of Python that they were given: the thresholds among them, so a rule that changes is recorded anew (and one
+that changes at every step, adaptive thresholds, is refused). Padding is told from examples by a mask that lies at one
+place and is written before every replay. Whatever is checked about a batch is checked before each replay too
+(`PerExampleGradients.begin_replay`); what is checked about the model and the loss was checked when they last ran as
+usual: the first runs, and all while the loss is still being looked at, are ordinary.
+"""
+
+from collections.abc import Callable
+from itertools import chain
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils import _pytree as pytree
+
+from inid.dpsgd.make_private import PrivateTraining
+from inid.dpsgd.per_example_loss import to_be_watched
+from inid.errors import ArgumentError, InidError
+
+__all__ = ["CapturedBackward", "captured_backward"]
+
+_ORDINARY = 3  # runs before a recording, in which kernels are compiled and libraries set up
+
+
+def captured_backward(private: PrivateTraining, loss: Callable[..., Tensor]) -> "CapturedBackward":
+    """Make a function of a batch that runs `loss` and its backward: on a GPU, from a recording after a few runs.
+
+    Call it in place of the forward and `backward()`. Batches are to be those of the private loader, whole; everything
+    else that the loss reads (numbers of Python, tensors) stays what it was when the recording was made.
+
+    Args:
+        private: What `make_private` returned.
+        loss: Takes a batch, calls `private.module` and returns the loss, one number.
+
+    Returns:
+        A function of a batch that returns the loss, detached.
+
+    Raises:
+        ArgumentError: Thresholds are adaptive, or the model is sharded: then no step is like the one before.
+
+    >>> from inid import dpsgd
+    >>> model = torch.nn.Linear(2, 1)
+    >>> data = torch.utils.data.TensorDataset(torch.randn(8, 2))
+    >>> private = dpsgd.make_private(
+    ...     module=model, optimizer=torch.optim.SGD(model.parameters(), lr=0.1), noise_multiplier=1.0,
+    ...     data_loader=torch.utils.data.DataLoader(data, batch_size=4))
+    >>> backward = captured_backward(private, lambda x: private.module(x).square().mean())
+    >>> for (x,) in private.data_loader:
+    ...     private.optimizer.zero_grad()
+    ...     loss = backward(x)
+    ...     private.optimizer.step()
+    >>> private.accountant.steps
+    2
+    """
+    if private.optimizer.gradients.rule.counts:
+        raise ArgumentError(
+            "thresholds that adapt change at every step, and a recorded step has fixed ones: call backward() as usual, "
+            "or make the training private with fixed thresholds."
+        )
+    if private.optimizer.gradients.sharded:
+        raise ArgumentError("a sharded model gathers its parameters anew in every step: call backward() as usual.")
+    return CapturedBackward(private, loss)
+
+
+class CapturedBackward:
+    """Made by `captured_backward`. Call it with a batch."""
+
+    def __init__(self, private: PrivateTraining, loss: Callable[..., Tensor]) -> None:
+        self._module, self._loss = private.module, loss
+        self._gradients, self._drawn = private.optimizer.gradients, private.data_loader.drawn
+        self._device = self._gradients.sums.flat.device
+        self._key: object = None
+        self._ordinary = 0  # runs with this key
+        self._recording: Recording | None = None
+        self._held: list[Any] = []
+        self._rows = 0
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Tensor:
+        """Run the loss and its backward on a batch."""
+        leaves, form = pytree.tree_flatten((args, kwargs))
+        leaves = [leaf.to(self._device, non_blocking=True) if _is_tensor(leaf) else leaf for leaf in leaves]
+        key = self._described(leaves, form)
+        if key != self._key:
+            self._key, self._ordinary, self._recording = key, 0, None
+        if not Recording.possible(self._device) or self._ordinary < _ORDINARY or to_be_watched(self._drawn):
+            self._ordinary += 1
+            return self._run(leaves, form)
+        if self._recording is None:
+            self._record(leaves, form)
+        assert self._recording is not None  # noqa: S101 - for the type checker
+        for held, leaf in zip(self._held, leaves, strict=True):
+            if _is_tensor(leaf):
+                held.copy_(leaf)
+        self._gradients.begin_replay(self._rows)
+        return self._recording.replay()
+
+    def _described(self, leaves: list[Any], form: object) -> object:
+        """What a recording depends on: the batch's form, the rule, and where the model's numbers lie."""
+        kinds = [(leaf.shape, leaf.stride(), leaf.dtype) if _is_tensor(leaf) else leaf for leaf in leaves]
+        model = chain(self._module.parameters(), self._module.buffers())
+        return form, kinds, self._gradients.rule, self._module.training, [each.data_ptr() for each in model]
+
+    def _run(self, leaves: list[Any], form: Any) -> Tensor:
+        args, kwargs = pytree.tree_unflatten(leaves, form)
+        loss = self._loss(*args, **kwargs)
+        loss.backward()  # type: ignore[no-untyped-call]
+        return loss.detach()
+
+    def _record(self, leaves: list[Any], form: Any) -> None:
+        self._held = [leaf.clone() if _is_tensor(leaf) else leaf for leaf in leaves]
+        made = Recording()
+        try:
+            self._rows = self._gradients.record(lambda: made.record(lambda: self._run(self._held, form)))
+        except InidError:
+            raise
+        except Exception as error:
+            raise ArgumentError(
+                "the loss and its backward cannot be recorded as a CUDA graph (does something in it wait for the GPU, "
+                "or choose by values?): call backward() as usual instead."
+            ) from error
+        self._recording = made
+
+
+class Recording:
+    """A CUDA graph and what it returns."""
+
+    def __init__(self) -> None:
+        self._graph = torch.cuda.CUDAGraph()
+        self._output: Tensor | None = None
+
+    @staticmethod
+    def possible(device: torch.device) -> bool:
+        """Whether anything can be recorded there."""
+        return device.type == "cuda"
+
+    def record(self, work: Callable[[], Tensor]) -> None:
+        """Record what a function launches; it is not run."""
+        # Other threads (loaders that pin memory) may go on: only this one's calls belong to the recording.
+        with torch.cuda.graph(self._graph, capture_error_mode="thread_local"):
+            self._output = work()
+
+    def replay(self) -> Tensor:
+        """Run what was recorded."""
+        assert self._output is not None  # noqa: S101 - for the type checker
+        self._graph.replay()
+        return self._output.clone()  # the next replay writes over it
+
+
+def _is_tensor(leaf: object) -> bool:
+    return isinstance(leaf, Tensor)
