@@ -30,7 +30,7 @@ __all__ = [
 
 _MOST_PROGRAMS = 65535  # along the second axis of a launch
 _ENTRIES = 4096  # that one program adds at a time
-_TURNS = 64  # times that a program goes on before its rows are shared with others
+_TURNS = 16  # times that a program goes on before its rows are shared with others
 _FILLED = 2048  # programs that keep a GPU busy
 _SQUARED = 16384  # entries whose squares one program adds
 
