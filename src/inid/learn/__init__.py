@@ -34,6 +34,7 @@ from inid.learn.moments import PrivateMoments
 from inid.learn.naive_bayes import PrivateGaussianNB
 from inid.learn.pca import PrivatePCA, subspace_recovery_error
 from inid.learn.scaling import BoundsScaler, PrivateStandardScaler
+from inid.learn.search import PrivateSearchCV
 from inid.learn.smoothness import NotPrivateWarning, estimate_smoothness
 
 __all__ = [
@@ -49,6 +50,7 @@ __all__ = [
     "PrivateMoments",
     "PrivatePCA",
     "PrivateRidge",
+    "PrivateSearchCV",
     "PrivateStandardScaler",
     "RepeatedSpendingWarning",
     "bounds_of",

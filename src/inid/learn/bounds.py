@@ -11,7 +11,7 @@ from inid.errors import ArgumentError
 from inid.learn.inputs import read_rows
 from inid.promises import Budget
 
-__all__ = ["Bounds", "bounds_of", "hold", "read_bounds", "read_budget", "read_sizes"]
+__all__ = ["Bounds", "bounds_of", "hold", "read_bounds", "read_budget", "read_columns", "read_sizes"]
 
 # (lower, upper), each one number for all columns or one per column; or a pair for each column's name.
 Bounds = tuple[ArrayLike, ArrayLike] | Sequence[ArrayLike] | Mapping[str, tuple[float, float]]
@@ -92,6 +92,25 @@ def _by_name(name: str, bounds: Mapping[str, Any], names: Sequence[str] | None) 
     if not all(hasattr(pair, "__len__") and len(pair) == 2 for pair in pairs):
         raise ArgumentError(f"{name} must map each column to a pair: pass {{'age': (0, 100)}}, say.")
     return [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+
+
+def read_columns(columns: Any, width: int, names: Sequence[str] | None) -> list[int]:
+    """Some columns, by place or by name, as places.
+
+    >>> read_columns(["b", 0], 2, ["a", "b"])
+    [1, 0]
+    """
+    known: dict[Any, int] = {at: at for at in range(width)}
+    known |= {name: at for at, name in enumerate(() if names is None else names)}
+    try:
+        places = [known[one] for one in columns]
+    except (KeyError, TypeError):
+        raise ArgumentError(
+            f"columns must be places below {width} or names of columns, got {shown(columns)}: pass [0, 2], say."
+        ) from None
+    if len({*places}) < len(places):
+        raise ArgumentError(f"columns names a column twice: {shown(columns)}.")
+    return places
 
 
 def read_sizes(name: str, value: ArrayLike, features: int) -> Floats:

@@ -31,12 +31,13 @@ from inid.errors import ArgumentError
 from inid.fixed_point import fixed_columns
 from inid.learn.base import read_mechanism
 from inid.learn.bounds import read_budget, read_sizes
+from inid.learn.budget_parts import split_budget
 from inid.learn.clipped_gradients import FEATURE_BITS, Gradients, Loss, bounded_features, short, whole_steps
 from inid.learn.column_moments import column_reach, exact_columns
 from inid.learn.inputs import Matrix
 from inid.learn.noise_range import cover_answers
 from inid.learn.public_units import MOST_ROWS, Units
-from inid.learn.smoothness import mean_squares, split_budget
+from inid.learn.smoothness import mean_squares
 from inid.mechanisms import MechanismChoice, MechanismName
 from inid.noise import RandomSource, add_noise
 from inid.noise.compiled_draws import available

@@ -1,11 +1,9 @@
-"""Linear models from one release of second moments: least squares, ridge, and what the LASSO shares with them.
+"""Linear models from one release of second moments: least squares, ridge, and what the LASSO shares with them."""
 
-Uncertainty: coefficients computed from noisy moments are biased towards 0 (noise in X^T X acts like a penalty, as do
-the bounds where they clip) and their error depends on the data, so no interval is given. `release_.interval()` holds
-for the moments themselves; refitting on bootstrap samples would spend the budget again.
-"""
-
+import numbers
 from abc import abstractmethod
+from collections.abc import Sequence
+from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, Self
 
@@ -15,14 +13,16 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from inid.accounting import Ledger
-from inid.arguments import Floats, real
+from inid.arguments import Floats, integer, real
+from inid.errors import ArgumentError
 from inid.learn.base import NoisyEstimator, read_relation
-from inid.learn.bounds import Bounds, hold, read_bounds, read_budget
+from inid.learn.bounds import Bounds, hold, read_bounds, read_budget, read_columns
+from inid.learn.coefficient_intervals import coefficient_bounds
 from inid.learn.inputs import Matrix, read_matrix, read_target
 from inid.learn.moment_sources import MomentSource
 from inid.learn.moments import column_costs, euclidean, typical_cost
 from inid.learn.noise_splitting import shrinkage
-from inid.learn.normal_equations import Equations, Normal, Solver, least_squares
+from inid.learn.normal_equations import Equations, Normal, Solver, forward, least_squares
 from inid.learn.public_units import Units
 from inid.learn.second_moments import MomentPlan, plan_moments
 from inid.learn.table_moments import check_table
@@ -136,13 +136,79 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
         self._centre, self._flat = units.centre, flat
         self._take(self._solve)
 
+    def solve_again(self, *, columns: int | Sequence[int | str] | None = None, **params: Any) -> Self:
+        """Another model from the same release, at no cost: other penalties, or fewer columns.
+
+        Args:
+            columns: The columns to use, by place or by name; a number asks for as many by forward selection.
+            params: New values for `alpha`, `l1_ratio` or `clip_predictions`, where the estimator has them.
+
+        Raises:
+            ArgumentError: The model was not solved from moments, or a parameter would need another release.
+
+        >>> import inid
+        >>> X = np.linspace(-1, 1, 20_000).reshape(10_000, 2) ** [1, 2]
+        >>> model = PrivateRidge(1.0, budget=inid.ApproxDP(5.0, 1e-6), bounds_X=(-1, 1), bounds_y=(-1, 1))
+        >>> path = [model.fit(X, X[:, 0]).solve_again(alpha=alpha) for alpha in (0.1, 10.0, 1000.0)]
+        >>> bool(path[0].coef_[0] > path[2].coef_[0]), model.solve_again(columns=1).coef_.astype(bool).tolist()
+        (True, [True, False])
+        """
+        check_is_fitted(self)
+        free = {"alpha", "l1_ratio", "clip_predictions"} & {*self.get_params()}
+        if not hasattr(self, "equations_") or not {*params} <= free:
+            raise ArgumentError(
+                f"solve_again takes columns and {sorted(free)} of a model that was solved from moments, got "
+                f"{sorted(params)}: fit again, which pays again, for anything else."
+            )
+        other: Self = copy(self).set_params(**params)
+        other._penalty()
+        other._take(other.solver_for(columns))
+        return other
+
+    def solver_for(self, columns: int | Sequence[int | str] | None) -> Solver:
+        """How one target's equations are solved with some of the columns; the others get 0."""
+        if columns is None:
+            return self._solve
+        width = self.n_features_in_
+        if isinstance(columns, numbers.Integral):
+            wanted = integer("columns", columns, least=0, cure="pass how many columns to select")
+            return lambda normal: self._solve_some(normal, forward(normal, wanted))
+        places = read_columns(columns, width, getattr(self, "feature_names_in_", None))
+        return lambda normal: self._solve_some(normal, places)
+
+    def _solve_some(self, normal: Normal, places: Sequence[int]) -> Floats:
+        found = np.zeros(len(normal.size))
+        if len(places):
+            found[[*places]] = self._solve(normal.only(places))
+        return found
+
+    def coefficient_interval(self, level: float = 0.95, *, sampling: bool = False) -> tuple[Floats, Floats]:
+        """Intervals from the released moments and their known noise alone, at no cost.
+
+        They are for the coefficients as solved, before `shrinkage_`.
+
+        Args:
+            level: The probability with which each interval holds its coefficient, about.
+            sampling: False asks where the coefficients of the same fit without noise lie; True where those of the
+                population lie that the rows were drawn from (as if its columns were normal).
+
+        Raises:
+            ArgumentError: The model was not solved from moments by least squares or ridge.
+        """
+        check_is_fitted(self)
+        if not hasattr(self, "equations_"):
+            raise ArgumentError('intervals exist for models that are solved from moments: use solver="moments".')
+        laplace, unit = self.plan_.mechanism == "laplace", self.equations_.unit
+        low, high = coefficient_bounds(self.equations_, self._quadratic, level, sampling=sampling, laplace=laplace)
+        factor = unit[self.n_features_in_ :, None] / unit[: self.n_features_in_]
+        return (low * factor)[0] if self._flat else low * factor, (high * factor)[0] if self._flat else high * factor
+
     def _take(self, solver: Solver) -> None:
         """Solve, believe as much as the noise allows, and keep the result in the user's units."""
         equations, width = self.equations_, self.n_features_in_
         with np.errstate(all="ignore"):  # whatever the caller has set, what was paid for must not be lost
-            found = equations.solve(solver).weights
             self.shrinkage_ = shrinkage(equations, solver)
-            line = equations.line(found * self.shrinkage_[:, None])
+            line = equations.line(equations.solve(solver).weights * self.shrinkage_[:, None])
             unit, centre = equations.unit, self._centre
             coefficients = line.weights * (unit[width:, None] / unit[:width])
             constants = np.zeros(equations.outputs)
@@ -189,6 +255,10 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
     def _penalty(self) -> float:
         return real("alpha", getattr(self, "alpha", 0.0), least=0, cure="pass the weight of the penalty")
 
+    def _quadratic(self, _: Normal) -> Floats | float:
+        """The weights of the penalty in public units, where it is one of squares."""
+        raise ArgumentError("intervals exist for PrivateLinearRegression and PrivateRidge: use one of them.")
+
     @abstractmethod
     def _solve(self, normal: Normal) -> Floats:
         """The coefficients of one target, in public units."""
@@ -230,6 +300,9 @@ class PrivateLinearRegression(LinearModel):
 
     budget: Budget | None = None
 
+    def _quadratic(self, _: Normal) -> float:
+        return 0.0
+
     def _solve(self, normal: Normal) -> Floats:
         return least_squares(normal, 0.0)
 
@@ -253,6 +326,9 @@ class PrivateRidge(LinearModel):
 
     alpha: float = 1.0
 
-    def _solve(self, normal: Normal) -> Floats:
+    def _quadratic(self, normal: Normal) -> Floats:
         # In public units the coefficient w stands for w unit_y / unit_x; the sum over the rows is N times the mean.
-        return least_squares(normal, self._penalty() / (normal.rows * normal.unit_x**2))
+        return np.asarray(self._penalty() / (normal.rows * normal.unit_x**2))
+
+    def _solve(self, normal: Normal) -> Floats:
+        return least_squares(normal, self._quadratic(normal))

@@ -82,10 +82,7 @@ class Equations:
 
     def normal(self) -> list[Normal]:
         """The equations of each target, repaired."""
-        if self.origin is None and self.moments.first is not None:
-            about = self.moments.about(-self.moments.first)
-        else:
-            about = self._about_origin(self.moments)
+        about = self.covariance(self.moments)
         matrix, width = nearest_psd(about.second, self.size, about.spread), self.width
         return [
             Normal(
@@ -94,6 +91,12 @@ class Equations:
             )
             for at in range(width, len(self.size))
         ]  # fmt: skip
+
+    def covariance(self, moments: Moments) -> Moments:
+        """The moments that are solved: about the mean where there is an intercept, else about 0."""
+        if self.origin is None and moments.first is not None:
+            return moments.about(-moments.first)
+        return self._about_origin(moments)
 
     def solve(self, solver: Solver) -> Line:
         """What a solver of one target's equations finds for each."""

@@ -13,7 +13,6 @@ import numpy as np
 
 from inid.accounting import Ledger
 from inid.arguments import Floats, choice
-from inid.errors import ArgumentError
 from inid.learn.base import read_relation
 from inid.learn.bounds import Bounds, read_bounds, read_budget
 from inid.learn.column_moments import exact_columns
@@ -21,14 +20,12 @@ from inid.learn.inputs import Matrix, read_rows
 from inid.learn.noise_range import cover_answers
 from inid.learn.public_units import MOST_ROWS, Units
 from inid.noise import current_source
-from inid.numbers.decimals import decimal_down, decimal_root_down
-from inid.numbers.safe_search import decimal_fraction
 from inid.planning import plan
-from inid.promises import ZCDP, ApproxDP, Budget, GaussianDP, PureDP, RenyiDP
+from inid.promises import Budget
 from inid.releasing import release
 from inid.sets import Allocation, Neighbours, Sensitivity
 
-__all__ = ["NotPrivateWarning", "estimate_smoothness", "mean_squares", "split_budget"]
+__all__ = ["NotPrivateWarning", "estimate_smoothness", "mean_squares"]
 
 
 class NotPrivateWarning(UserWarning):
@@ -122,37 +119,3 @@ def mean_squares(
     found, scales = made.values[: squares.size] / rows, noise.scales[: squares.size] / rows
     # An estimate below its own noise is noise; one above the square of the bound cannot be.
     return np.asarray(np.clip(found, np.minimum(scales, squares), squares))
-
-
-def split_budget(budget: Budget, fraction: float) -> tuple[Budget, Budget]:
-    """Two promises that together are the one given: `fraction` of it for Laplace noise, and the rest.
-
-    Epsilons add (the first part is pure, and delta goes to the second), squares of mu add, rhos add; all of that holds
-    when the second release depends on the first (E7). The sums are of the decimals, exactly, and never exceed the
-    promise.
-
-    >>> split_budget(ApproxDP(1.0, 1e-6), 0.1)
-    (PureDP(epsilon=0.1), ApproxDP(epsilon=0.9, delta=1e-06))
-    """
-    if not 0 < fraction < 1:
-        raise ArgumentError(f"the fraction of the budget must lie between 0 and 1, got {fraction!r}: pass 0.1, say.")
-    share = decimal_fraction(float(fraction))
-    if isinstance(budget, (PureDP, ApproxDP)):
-        epsilon = decimal_fraction(budget.epsilon)
-        first = decimal_down(epsilon * share)
-        rest = decimal_down(epsilon - decimal_fraction(first))
-        return PureDP(first), PureDP(rest) if isinstance(budget, PureDP) else ApproxDP(rest, budget.delta)
-    if isinstance(budget, ZCDP):
-        rho = decimal_fraction(budget.rho)
-        first = decimal_down(rho * share)
-        return ZCDP(first), ZCDP(decimal_down(rho - decimal_fraction(first)))
-    if isinstance(budget, GaussianDP):
-        square = decimal_fraction(budget.mu) ** 2
-        first = decimal_root_down(square * share)
-        return GaussianDP(first), GaussianDP(decimal_root_down(square - decimal_fraction(first) ** 2))
-    if isinstance(budget, RenyiDP):  # divergences of one order add up
-        whole = decimal_fraction(budget.divergence)
-        first = decimal_down(whole * share)
-        rest = decimal_down(whole - decimal_fraction(first))
-        return RenyiDP(budget.order, first), RenyiDP(budget.order, rest)
-    raise ArgumentError(f"a budget of type {type(budget).__name__} cannot be split: pass one of inid's promises.")

@@ -15,7 +15,7 @@ import inid
 from inid import learn
 from inid.learn import coordinate_descent
 from inid.learn.base import RepeatedSpendingWarning
-from inid.learn.smoothness import split_budget
+from inid.learn.budget_parts import split_budget
 from inid.numbers.safe_search import decimal_fraction
 from inid.testing import unsafe_no_noise, unsafe_seed
 

@@ -1,0 +1,281 @@
+"""PrivateSearchCV: the best of several parameters, and every look at the data is paid for.
+
+Models that are solved from moments (`PrivateLinearRegression`, `PrivateRidge`, `PrivateLasso`, `PrivateElasticNet`)
+release them once. All candidates are solved from that release and judged by it (`noise_splitting`): what the search
+costs is what one fit costs.
+
+Other estimators are fitted once for each candidate on some of the rows, each for an equal part of the budget, and the
+candidate that does best on the other rows is chosen by report noisy max (`inid.selecting`), for a part of the budget.
+The winner is the model as it was fitted. Parts are of mu^2 (of epsilon, of rho), so they add up to the whole (E7).
+
+**How far one person moves the scores.** A score is the number of held-out rows classified rightly or, for a regressor,
+the sum over them of 1 - (error / width of bounds_y)^2, errors being those of targets and predictions held to the
+bounds. One row adds between 0 and 1 to every score. A row that becomes nothing, is added or removed moves all scores in
+one direction by at most 1, a range of 1; a replaced row moves each by at most 1 either way, a range of 2.
+
+**Which rows are held out** is drawn without looking at any: where the number of rows is public, a random set of a
+public size; where it is secret, by one coin for each row. With a row more or less the other rows' coins have the same
+law, so neighbours stay neighbours in both parts.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import MetaEstimatorMixin, clone, is_classifier, is_regressor
+from sklearn.model_selection import ParameterGrid
+from sklearn.utils import _safe_indexing, get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from inid.accounting import Ledger
+from inid.arguments import Floats, real
+from inid.errors import ArgumentError, BudgetError
+from inid.learn.base import NoisyEstimator, PrivateEstimator, read_relation
+from inid.learn.bounds import read_bounds, read_budget
+from inid.learn.budget_parts import countable, equal_parts, split_budget
+from inid.learn.inputs import Matrix, read_labels, read_matrix, read_target
+from inid.learn.linear import LinearModel
+from inid.learn.noise_splitting import expected_errors
+from inid.learn.normal_equations import Equations
+from inid.noise import current_source
+from inid.planning import plan
+from inid.selecting import plan_selection, select
+from inid.sets import Neighbours, Sensitivity
+from inid.tables import Table
+
+__all__ = ["PrivateSearchCV"]
+
+_UNIT = 2**20  # steps of a score: whole numbers of them add up exactly
+_FREE = {"alpha", "l1_ratio", "columns"}  # what another release of moments is not needed for
+
+
+def _winner_has(name: str) -> Any:
+    return available_if(lambda search: hasattr(getattr(search, "best_estimator_", search.estimator), name))
+
+
+@dataclass(eq=False, repr=False)
+class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[misc]
+    """The best of several parameters of a private estimator, for the budget of that estimator in all.
+
+    With a model that is solved from moments the candidates cost nothing more than one fit: lists of `alpha` and
+    `l1_ratio`, and `columns`, which is a list of columns, or how many of them forward selection takes.
+
+    Args:
+        estimator: A private regressor or classifier; its `budget` is the promise of the whole search.
+        param_grid: Lists of values by the names of parameters, as for GridSearchCV, or several such mappings.
+        choice: For estimators that are not solved from moments: the part of the budget that the choice takes.
+        holdout: Likewise, the part of the rows that candidates are compared on.
+
+    Attributes:
+        best_estimator_: The model chosen, fitted.
+        best_params_: Its parameters.
+        best_index_: Its place among the candidates.
+        cv_results_: "params", and with moments "mean_test_score": minus the squared error to expect on new rows, in the
+            square of the target's public unit (half the width of `bounds_y`); the scores of other searches are not
+            released.
+        private_: False when a test's source drew the noise.
+
+    >>> import inid
+    >>> from inid.learn.linear import PrivateRidge
+    >>> X = np.linspace(-1, 1, 20_000).reshape(10_000, 2) ** [1, 2]
+    >>> model = PrivateRidge(budget=inid.ApproxDP(1.0, 1e-6), bounds_X=(-1, 1), bounds_y=(-1, 1))
+    >>> search = PrivateSearchCV(model, {"alpha": [1.0, 1e5]}).fit(X, X[:, 0])
+    >>> search.best_params_
+    {'alpha': 1.0}
+    """
+
+    estimator: Any = None
+    param_grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]] | None = None
+    _: KW_ONLY
+    choice: float = 0.1
+    holdout: float = 0.25
+
+    def __sklearn_tags__(self) -> Any:
+        tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
+        tags.estimator_type, tags.target_tags = inner.estimator_type, inner.target_tags
+        tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
+        return tags
+
+    def fit(self, X: Any, y: Any, *, ledger: Ledger | None = None) -> Self:
+        """Fit the candidates and choose one.
+
+        Args:
+            X: One row per person; or an `inid.tables.Table`, for models that are solved from moments.
+            y: One target or label per person; of a table, the name of its column.
+            ledger: Where the cost is charged: once with moments, else for each candidate and for the choice.
+
+        Raises:
+            ArgumentError: A parameter, or the shape of X or y, is malformed.
+            BudgetError: The ledger refuses.
+        """
+        self._start_fit()
+        if not isinstance(self.estimator, NoisyEstimator) or not (
+            is_regressor(self.estimator) or is_classifier(self.estimator)
+        ):
+            raise ArgumentError(
+                "estimator must be a private regressor or classifier of inid.learn: pass PrivateRidge()."
+            )
+        candidates = [] if self.param_grid is None else [*ParameterGrid(self.param_grid)]
+        if not any(candidates):
+            raise ArgumentError('param_grid must name parameters and their values: pass {"alpha": [0.1, 1.0]}, say.')
+        budget = read_budget(self.estimator.budget)
+        if self._from_moments(candidates):
+            self._solve_all(candidates, X, y, ledger)
+        else:
+            if any("columns" in one for one in candidates):
+                raise ArgumentError("columns can be searched for models that are solved from moments only.")
+            fraction = _part("choice", self.choice)
+            first, rest = split_budget(countable(budget), fraction)
+            self._fit_all([first, *equal_parts(rest, len(candidates))], candidates, X, y, ledger)
+        self.best_params_ = candidates[self.best_index_]
+        for name in ("n_features_in_", "feature_names_in_", "classes_", "private_"):
+            if hasattr(self.best_estimator_, name):
+                setattr(self, name, getattr(self.best_estimator_, name))
+        self._end_fit(ledger)
+        return self
+
+    def _from_moments(self, candidates: list[dict[str, Any]]) -> bool:
+        """Whether one release of moments serves all candidates."""
+        by_moments = (
+            isinstance(self.estimator, LinearModel) and getattr(self.estimator, "solver", "moments") == "moments"
+        )
+        return by_moments and all({*one} <= _FREE for one in candidates)
+
+    def _solve_all(self, candidates: list[dict[str, Any]], X: Any, y: Any, ledger: Ledger | None) -> None:
+        base = _copy(self.estimator)
+        if isinstance(X, Table):
+            names: Any = [name for name in X.bounds if name != y]
+            width = len(names)
+        else:
+            width = read_matrix(self, X, reset=True, empty=True).shape[1]
+            names = getattr(self, "feature_names_in_", None)
+        for one in candidates:  # malformed ones must not cost budget
+            model = clone(base).set_params(**{name: value for name, value in one.items() if name != "columns"})
+            model.n_features_in_, model.feature_names_in_ = width, names
+            model.solver_for(one.get("columns"))
+            model._penalty()  # noqa: SLF001 - read as in the fit
+        base.fit(X, y, ledger=ledger)
+        models = [base.solve_again(**one) for one in candidates]
+        solvers = [
+            partial(Equations.solve, solver=model.solver_for(one.get("columns")))
+            for model, one in zip(models, candidates, strict=True)
+        ]
+        with np.errstate(all="ignore"):
+            errors, spread = expected_errors(base.equations_, solvers)
+        self.best_index_ = int(np.nan_to_num(errors, nan=np.inf).argmin())
+        self.best_estimator_ = models[self.best_index_]
+        self.cv_results_ = {"params": candidates, "mean_test_score": -errors, "std_test_score": spread}
+
+    def _fit_all(
+        self, budgets: list[Any], candidates: list[dict[str, Any]], X: Any, y: Any, ledger: Ledger | None
+    ) -> None:
+        relation = read_relation(self.estimator.neighbours, ledger)
+        data = read_matrix(self, X, reset=True, empty=relation == "add_remove")
+        held = _held_out(data.shape[0], _part("holdout", self.holdout), relation)
+        models = [
+            _copy(self.estimator).set_params(**one, budget=budget, neighbours=relation)
+            for one, budget in zip(candidates, budgets[1:], strict=True)
+        ]
+        chooser = plan_selection(2.0 if relation == "replace" else 1.0, budgets[0], neighbours=relation)
+        _check_room(ledger, countable(read_budget(self.estimator.budget)), relation)
+        learn, judge = (
+            [_safe_indexing(part, rows) for part in (X, y)] for rows in (np.flatnonzero(~held), np.flatnonzero(held))
+        )
+        for model in models:
+            model.fit(*learn, ledger=ledger)
+
+        def scores() -> Floats:
+            if not held.any():
+                return np.zeros(len(models))
+            return np.array([_score(model, *judge) for model in models])
+
+        chosen = select(scores, chooser, ledger, candidates=len(models), label=type(self).__name__)
+        self.best_index_, self.best_estimator_ = chosen.index, models[chosen.index]
+        self.cv_results_ = {"params": candidates}
+        self.choice_ = chosen
+
+    @_winner_has("predict")  # type: ignore[untyped-decorator]
+    def predict(self, X: Any) -> Any:
+        """The predictions of the model chosen."""
+        return self._winner().predict(X)
+
+    @_winner_has("predict_proba")  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Floats:
+        """Its probabilities of the classes."""
+        return np.asarray(self._winner().predict_proba(X))
+
+    @_winner_has("decision_function")  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> Floats:
+        """Its decision function."""
+        return np.asarray(self._winner().decision_function(X))
+
+    def score(self, X: Any, y: Any) -> float:
+        """Its own score of the rows given, without noise: for public or paid-for rows."""
+        return float(self._winner().score(X, y))
+
+    def _winner(self) -> Any:
+        check_is_fitted(self)
+        return self.best_estimator_
+
+
+def _copy(estimator: Any) -> Any:
+    """A clone that counts its fits by itself: a search pays for all of them, and warns for itself."""
+    made = clone(estimator)
+    vars(made).pop("_family", None)
+    return made
+
+
+def _part(name: str, value: object) -> float:
+    number = real(name, value, above=0, cure="pass a part such as 0.1")
+    if not number < 1:
+        raise ArgumentError(f"{name} must be a part below 1, got {number:g}: pass 0.1, say.")
+    return number
+
+
+def _held_out(rows: int, part: float, relation: Neighbours) -> NDArray[np.bool_]:
+    """Which rows are held out: drawn without looking at them."""
+    draw = np.random.Generator(np.random.Philox(key=current_source().bits(128)))
+    if relation == "add_remove":
+        return np.asarray(draw.random(rows) < part)
+    if rows < 2:
+        raise ArgumentError("a search needs two rows at least: one to learn from and one to compare on.")
+    held = np.zeros(rows, bool)
+    held[draw.permutation(rows)[: min(max(round(rows * part), 1), rows - 1)]] = True
+    return held
+
+
+def _check_room(ledger: Ledger | None, whole: Any, relation: Neighbours) -> None:
+    """Refuse a search that the ledger has no room for before any part of it is paid for."""
+    if ledger is None:
+        return
+    one = plan(Sensitivity.box([1.0], neighbours=relation), whole)
+    if hasattr(ledger, "can_afford") and not ledger.can_afford(one):
+        raise BudgetError(f"the ledger has no room for {whole}, which the whole search costs: nothing was charged.")
+
+
+def _score(model: Any, X: Any, y: Any) -> float:
+    """The sum over the rows of a number between 0 and 1, each a whole number of 2^-20, so that the sum is exact."""
+    data = read_matrix(model, X, reset=False, empty=True)
+    with np.errstate(all="ignore"):
+        each = _right(model, data, X, y) if is_classifier(model) else _near(model, data, X, y)
+        return int(np.rint(np.clip(each, 0.0, 1.0) * _UNIT).astype(np.int64).sum()) / _UNIT
+
+
+def _right(model: Any, data: Matrix, X: Any, y: Any) -> Floats:
+    labels, predicted = read_labels(model, data, y), model.predict(X)
+    found = np.zeros(len(predicted))
+    for one in model.classes_:
+        found = np.maximum(found, labels.matches(one) * (predicted == one))
+    return found
+
+
+def _near(model: Any, data: Matrix, X: Any, y: Any) -> Floats:
+    target = read_target(model, data, y)
+    low, high = read_bounds("bounds_y", model.bounds_y, target.shape[1])
+    held = [np.where(np.isnan(part), (low + high) / 2, np.clip(part, low, high))
+            for part in (target.floats(), np.reshape(model.predict(X), target.shape))]  # fmt: skip
+    return np.asarray(1 - (((held[0] - held[1]) / (high - low)) ** 2).mean(axis=1))
