@@ -20,6 +20,7 @@ from inid.tables.engines import EngineError
 from inid.tables.expression_text import expression
 from inid.tables.expressions import Condition, Expression, col, maximum, minimum, when
 from inid.tables.facts import Categories, Person
+from inid.tables.marginals.accuracy_first import MarginalsAccuracy
 from inid.tables.marginals.domains import Ordered
 from inid.tables.marginals.plan import MarginalPlan, MarginalsPlan
 from inid.tables.marginals.query import MarginalsQuery
@@ -40,6 +41,7 @@ __all__ = [
     "EngineError",
     "Expression",
     "MarginalPlan",
+    "MarginalsAccuracy",
     "MarginalsPlan",
     "MarginalsQuery",
     "MarginalsQuestion",

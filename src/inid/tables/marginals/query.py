@@ -9,6 +9,7 @@ from inid.errors import ArgumentError
 from inid.mechanisms import MechanismChoice
 from inid.promises import Budget
 from inid.releasing import Release
+from inid.tables.marginals.accuracy_first import MarginalsAccuracy, plan_marginals_for_accuracy
 from inid.tables.marginals.domains import Marginal, read_tables
 from inid.tables.marginals.exact_tables import ExactTables
 from inid.tables.marginals.plan import MarginalsPlan, Objective, plan_marginals
@@ -83,6 +84,35 @@ class MarginalsQuery(Releasable[MarginalsPlan, MarginalsResult]):
         """
         query = self._under(ledger)
         return plan_marginals(query.question, budget, objective=objective, tolerance=tolerance, mechanism=mechanism)
+
+    def plan_for_accuracy(
+        self,
+        tolerance: Mapping[Marginal | str | tuple[str, Marginal], float] | None = None,
+        *,
+        failure: float = 0.05,
+        delta: float | None = None,
+        ledger: "Ledger | None" = None,
+    ) -> MarginalsAccuracy:
+        """The least budget found with which every statistic is within its tolerance, each with probability 1 - failure.
+
+        Exact for counts and sums (of values on their grid), to first order for means.
+
+        Args:
+            tolerance: As for `plan`.
+            failure: The probability, per statistic and cell, of exceeding it.
+            delta: The delta at which Gaussian and Laplace noise are compared; without one, Laplace noise under pure DP.
+            ledger: As for `plan`.
+
+        Raises:
+            ArgumentError: An argument is malformed.
+
+        >>> import pandas
+        >>> t = Table(pandas.DataFrame({"sex": ["F", "M"]}), domains={"sex": ["F", "M"]}, other="drop")
+        >>> print(t.query(marginals=1).plan_for_accuracy({("sex",): 10}).reason)
+        Laplace noise reaches it at epsilon = 0.299647; name a delta to consider Gaussian noise.
+        """
+        query = self._under(ledger)
+        return plan_marginals_for_accuracy(query.question, tolerance, failure=failure, delta=delta)
 
     def exact_values(self, plan: MarginalsPlan) -> Floats:
         """The numbers before noise, in the coordinates of a plan. NOT PRIVATE: for curators and tests.
