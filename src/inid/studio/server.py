@@ -7,7 +7,7 @@ import socket
 import tempfile
 import webbrowser
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -86,7 +86,8 @@ class Studio:
     def plan(self, body: Any) -> dict[str, Any]:
         """The plan of a form: the figures of `inid plan --json`, except those that take longer, and how they look."""
         live = self.planner.plan(body.get("form"))
-        return {"figures": live.planned.summary.figures(), "html": views.plan_parts(live)}
+        affordable = live.ledger is None or live.ledger.refusal is None
+        return {"figures": live.planned.summary.figures(), "affordable": affordable, "html": views.plan_parts(live)}
 
     def details(self, body: Any) -> dict[str, Any]:
         """What takes a moment longer; given up when the same tab asks again."""
@@ -217,6 +218,7 @@ def serve(studio: Studio, *, port: int = 0, browser: bool = True, note: Callable
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind(("127.0.0.1", port))
+            listener.listen()  # from now on nobody who follows the link is turned away
         except (OSError, OverflowError) as error:
             raise ArgumentError(f"port {port} of 127.0.0.1 cannot be used: {_reason(error)}; choose another.") from None
         bound = listener.getsockname()[1]
@@ -228,7 +230,8 @@ def serve(studio: Studio, *, port: int = 0, browser: bool = True, note: Callable
         with _leading_to(link) if browser else _nothing() as file:
             if file is not None:
                 webbrowser.open(file.as_uri())
-            uvicorn.Server(config).run(sockets=[listener])
+            with suppress(KeyboardInterrupt):  # the way to stop it
+                uvicorn.Server(config).run(sockets=[listener])
 
 
 def _reason(error: Exception) -> str:

@@ -227,6 +227,7 @@ function changed() {
   show();
   sessionStorage.setItem(draftKey, JSON.stringify(collect()));
   wanted += 1;
+  document.body.dataset.state = "planning";
   if (!planning) plan();
 }
 
@@ -237,14 +238,14 @@ async function plan() {
     answered = wanted;
     const started = changedAt;
     const values = collect();
-    const ready = isAsked(values) && (await planOnce(values));
-    if (find("ask-release")) find("ask-release").disabled = !ready;
-    if (ready) {
+    const answer = isAsked(values) ? await planOnce(values) : null;
+    if (find("ask-release")) find("ask-release").disabled = !answer?.affordable;
+    if (answer) {
       await new Promise((done) => requestAnimationFrame(done));
       performance.measure("plan", { start: started, end: performance.now() });
       later = setTimeout(details, 300, values, wanted);
     }
-    clearTimeout(ready ? 0 : later);
+    if (answered === wanted) document.body.dataset.state = answer ? "planned" : "waiting";
   }
   planning = false;
 }
@@ -257,13 +258,12 @@ async function planOnce(values) {
     say("error", "");
     say("status", "");
     find("plan").classList.remove("stale");
-    document.body.dataset.planned = String(wanted);
-    return !answer.html.ledger.includes('class="error"');
+    return answer;
   } catch (error) {
     say("error", error.message);
     say("status", "");
     find("plan").classList.add("stale");
-    return false;
+    return null;
   }
 }
 

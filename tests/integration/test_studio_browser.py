@@ -1,0 +1,245 @@
+"""The page in a real browser: the whole job by keyboard, live plans, refusals, one charge whatever is pressed."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import inid
+from command_line import run, script, sqlite_charges
+from inid.report.number_text import plain_number
+from needs import needs
+from studio_browser import Server, Tab, fill_question, planned, tab_to, wait_until
+from studio_client import write_people
+
+CHILD = Path(__file__).with_name("studio_children.py")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    path = needs("chromium")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as play:
+        made = play.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield made
+        made.close()
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    write_people(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    inid.Ledger.open("budget.db", total=inid.PureDP(epsilon=1.5)).close()
+    return tmp_path
+
+
+@pytest.fixture
+def server(home):
+    with Server(home, "people.csv", "--ledger", "budget.db", "--rows", "60", "--epsilon", "1") as made:
+        yield made
+
+
+def released(page):
+    page.wait_for_selector("#outcome h3")
+    return page.inner_text("#outcome h3")
+
+
+def test_the_whole_job_on_a_public_table_by_keyboard_alone(browser, tmp_path, monkeypatch):
+    iris = pytest.importorskip("sklearn.datasets").load_iris()
+    monkeypatch.chdir(tmp_path)
+    names = [name.removesuffix(" (cm)") for name in iris.feature_names]
+    lines = [
+        ",".join([*map(str, row), iris.target_names[kind]]) for row, kind in zip(iris.data, iris.target, strict=True)
+    ]
+    Path("iris.csv").write_text("\n".join([",".join([*names, "species"]), *lines]) + "\n", encoding="utf-8")
+    with Server(tmp_path) as server, Tab(browser, server) as tab:
+        page = tab.page
+        tab_to(page, "#table")
+        page.keyboard.type("iris")
+        page.wait_for_selector('[aria-label="mean of sepal length"]')
+        tab_to(page, "#new-ledger summary")
+        page.keyboard.press("Enter")
+        for field, text in (("file", "flowers"), ("epsilon", "2"), ("delta", "1e-6")):
+            tab_to(page, f"#ledger-{field}")
+            page.keyboard.type(text)
+        tab_to(page, "#make-ledger")
+        page.keyboard.press("Enter")
+        wait_until(lambda: page.input_value("#ledger") == "flowers.db")
+        for name in ("sepal length", "petal width"):
+            for kind, text in (("Lower limit", "0"), ("Upper limit", "9"), ("mean", " "), ("Tolerance", "0.1")):
+                tab_to(page, f'[aria-label="{kind} of {name}"]')
+                page.keyboard.press("Space") if text == " " else page.keyboard.type(text)
+        tab_to(page, '[data-key="by"] .add')
+        page.keyboard.press("Enter")
+        page.keyboard.type("species")
+        page.keyboard.press("Tab")
+        page.keyboard.type("setosa, versicolor, virginica")
+        tab_to(page, '[data-key="rows"]')
+        page.keyboard.type("150")
+        before = planned(page)
+        tab_to(page, "#size")
+        page.keyboard.press("ArrowLeft")
+        assert planned(page) != before
+        tab_to(page, "#ask-release")
+        page.wait_for_selector("#ask-release:enabled")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("dialog[open]")
+        tab_to(page, "#do-release")
+        page.keyboard.press("Enter")
+        assert released(page).startswith("Released")
+        for name in ("result.csv", "record.json", "report.html", "job.toml", "command.sh", "script.py"):
+            tab_to(page, f'#outcome [download="{name}"]')
+            with page.expect_download() as waiting:
+                page.keyboard.press("Enter")
+            waiting.value.save_as(tmp_path / "downloads" / name)
+        shown = page.inner_text("#outcome")
+    proved = run("verify downloads/record.json")
+    assert proved.exit_code == 0, proved.stderr
+    record = json.loads(Path("downloads/record.json").read_text(encoding="utf-8"))
+    assert len(record["results"]) == 6
+    assert all(key in shown for key in ("setosa", "versicolor", "virginica"))
+    assert sqlite_charges("flowers.db") == 1
+    assert script("release --config downloads/job.toml --quiet").returncode == 0
+
+
+def test_the_slider_moves_the_chart_and_the_figures_are_those_of_the_command(browser, server):
+    with Tab(browser, server) as tab:
+        page = tab.page
+        seen = {}
+        first = fill_question(page)
+        page.focus("#size")
+        for key in ("ArrowRight", "PageUp", "ArrowLeft"):
+            page.keyboard.press(key)
+            seen[page.input_value("#epsilon")] = planned(page)
+        assert len({first, *seen.values()}) == 4
+        for epsilon, text in seen.items():
+            line = f"plan people.csv --mean age --bounds age=0:100 --rows 60 --epsilon {epsilon} --json"
+            deviation = json.loads(run(line).stdout)["lines"][0]["deviation"]
+            assert plain_number(deviation, 4) in text
+        page.wait_for_selector("#curve-part svg")
+        assert page.get_attribute("#size", "aria-valuetext") == f"epsilon {page.input_value('#epsilon')}"
+
+
+def test_a_spent_ledger_and_malformed_bounds_and_a_missing_file(browser, server, home):
+    with Tab(browser, server) as tab:
+        page = tab.page
+        fill_question(page, epsilon="1.6")
+        page.wait_for_selector("#ledger-part .error")
+        assert "What still fits: inid.PureDP(epsilon=1.5)" in page.inner_text("#ledger-part")
+        assert page.is_disabled("#ask-release")
+        page.fill("#epsilon", "1")
+        page.wait_for_selector("#ask-release:enabled")
+        page.fill('[aria-label="Upper limit of age"]', "young")
+        page.wait_for_selector("#error:visible")
+        assert "Limits of age does not fit, got 'young'" in page.inner_text("#error")
+        assert page.is_disabled("#ask-release")
+        page.fill('[aria-label="Upper limit of age"]', "100")
+        page.wait_for_selector("#error", state="hidden")
+        (home / "people.csv").unlink()
+        page.fill("#epsilon", "1.1")
+        page.wait_for_selector("#error:visible")
+        assert "there is no file" in page.inner_text("#error")
+    assert sqlite_charges("budget.db") == 0
+
+
+def test_a_double_click_and_reloads_charge_once(browser, server):
+    with Tab(browser, server) as tab:
+        page = tab.page
+        fill_question(page, epsilon="0.5")
+        page.click("#ask-release")
+        page.wait_for_selector("dialog[open]")
+        page.evaluate("() => { const b = find('do-release'); b.click(); b.disabled = false; b.click(); release(); }")
+        assert released(page).startswith("Released")
+        shown = page.inner_text("#outcome")
+        for _ in range(2):
+            page.reload()
+            page.wait_for_selector("body[data-ready]")
+            assert released(page).startswith("Released")
+            assert page.inner_text("#outcome") == shown
+        assert page.input_value('[aria-label="Upper limit of age"]') == "100"  # the form is kept, too
+        page.click("#earlier summary")
+        assert page.locator("#releases-part .earlier.done").count() == 1
+    assert sqlite_charges("budget.db") == 1
+
+
+def test_of_two_tabs_the_second_is_refused_where_the_budget_ends(browser, server):
+    with Tab(browser, server) as tab:
+        first, second = tab.page, tab.opened()
+        for page in (first, second):
+            fill_question(page, epsilon="1")
+            page.wait_for_selector("#ask-release:enabled")
+            page.click("#ask-release")
+            page.wait_for_selector("dialog[open]")
+        first.click("#do-release")
+        assert released(first).startswith("Released")
+        second.click("#do-release")
+        assert released(second) == "Not released"
+        assert "the budget has no room" in second.inner_text("#outcome")
+        second.wait_for_selector("#ask-release:disabled")
+    assert sqlite_charges("budget.db") == 1
+
+
+def test_a_server_that_is_killed_between_charge_and_answer_has_charged_once(browser, home):
+    words = ("people.csv", "--ledger", "budget.db", "--rows", "60", "--epsilon", "1")
+    with Server(home, *words, child=CHILD) as dying:
+        tab = Tab(browser, dying)
+        fill_question(tab.page)
+        tab.page.wait_for_selector("#ask-release:enabled")
+        tab.page.click("#ask-release")
+        tab.page.wait_for_selector("dialog[open]")
+        tab.page.click("#do-release")
+        tab.page.wait_for_selector("#release-error:visible")
+        assert "If it was charged, the charge stands" in tab.page.inner_text("#release-error")
+        token = tab.page.url.partition("#")[2]
+        assert dying.wait() != 0
+        assert sqlite_charges("budget.db") == 1
+    with Server(home, *words, "--port", str(dying.port)) as again:
+        # The page that is still open belongs to the studio that is gone: it can charge nothing here.
+        tab.page.evaluate("release()")
+        wait_until(lambda: tab.page.is_visible("#closed"))
+        tab.context.close()
+        with Tab(browser, again, f"/#{token}") as fresh:
+            fresh.page.wait_for_selector("#releases-part .earlier.charged")
+            listed = fresh.page.inner_text("#releases-part")
+            assert "Charge 1 of the ledger stands" in listed
+            assert "It is not charged again" in listed
+            answer = fresh.page.evaluate("token => ask('release', { token })", token)
+            assert answer["state"] == "charged"
+    assert sqlite_charges("budget.db") == 1
+
+
+def test_the_demonstration_compares_with_the_truth_and_stops_clean(browser, tmp_path):
+    pytest.importorskip("sklearn")
+    with Server(tmp_path, "--demo") as server:
+        with Tab(browser, server) as tab:
+            assert "mean(mean radius)" in planned(tab.page)
+            tab.page.click("#ask-release")
+            tab.page.click("#do-release")
+            assert released(tab.page).startswith("Released")
+            found = re.search(r"(\d+) of 30 ranges hold the exact value", tab.page.inner_text("#outcome"))
+            assert int(found[1]) >= 20  # 95 % each: fewer than 20 of 30 has probability below 1e-6
+            folder = Path(tab.page.inner_text("#where"))
+        assert server.stop() == 0
+    assert not folder.exists()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_explorer_allocates_and_compares(browser, server):
+    with Tab(browser, server, "/explore") as tab:
+        page = tab.page
+        assert "income" in planned(page)
+        made = inid.plan(inid.Sensitivity.box([1, 3, 40]), inid.ApproxDP(epsilon=1, delta=1e-6))
+        for scale in made.scales:
+            factor = 2**0.5 if made.mechanism == "laplace" else 1.0
+            assert plain_number(float(scale) * factor, 4) in page.inner_text("#profile-part")
+        gain = page.inner_text("#facts-part .fact b")
+        page.select_option("#preset", "equal")
+        planned(page)
+        assert page.inner_text("#facts-part .fact b") == "1.00×" != gain
+        assert "Nothing to gain" in page.inner_text("#facts-part")
+        page.click("text=Every way to keep the promise")
+        page.wait_for_selector("#ways-part table")
+        assert "Gaussian, equal split" in page.inner_text("#ways-part")
+        assert "Laplace, optimal" in page.inner_text("#ways-part")

@@ -1,0 +1,195 @@
+"""The page against others in the same browser: other sites, other ports, foreign names; and how it looks."""
+
+import http.server
+import threading
+
+import httpx
+import pytest
+
+import inid
+from command_line import sqlite_charges
+from needs import needs
+from studio_browser import Server, Tab, fill_question, planned
+from studio_client import write_people
+
+EVIL = "<script>alert(1)</script>"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    path = needs("chromium")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as play:
+        # The name that is made to point here, as in DNS rebinding.
+        rules = "--host-resolver-rules=MAP evil.example 127.0.0.1"
+        made = play.chromium.launch(executable_path=path, args=["--no-sandbox", rules])
+        yield made
+        made.close()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    home = tmp_path_factory.mktemp("home")
+    write_people(home)
+    (home / "evil.csv").write_text(f"{EVIL},age\n1,2\n", encoding="utf-8")
+    inid.Ledger.open(home / "budget.db", total=inid.PureDP(epsilon=1.5)).close()
+    with Server(home, "people.csv", "--ledger", "budget.db", "--epsilon", "1") as made:
+        yield made
+
+
+@pytest.fixture
+def other_site():
+    """A page on another port of this machine; it notes the cookies that it is sent."""
+    cookies = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            cookies.append(self.headers.get("cookie", ""))
+            self.send_response(200)
+            self.send_header("content-type", "text/html")
+            self.end_headers()
+            self.wfile.write(b"<title>other</title>")
+
+        def log_message(self, *_):
+            pass
+
+    made = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=made.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{made.server_port}", f"http://evil.example:{made.server_port}", cookies
+    made.shutdown()
+    thread.join()
+    made.server_close()
+
+
+ATTACK = """async (origin) => {
+  const seen = [];
+  for (const [path, options] of [
+    ["/api/prepare", { method: "POST", body: '{"form": {}}' }],
+    ["/api/prepare", { method: "POST", body: '{"form": {}}', mode: "no-cors" }],
+    ["/api/plan", { method: "POST", body: "{}", headers: { "x-inid-key": "x" } }],
+    ["/", {}],
+    ["/", { mode: "no-cors" }],
+  ]) {
+    try {
+      const answer = await fetch(origin + path, { credentials: "include", ...options });
+      seen.push(answer.type === "opaque" ? "opaque" : answer.status + (await answer.text()));
+    } catch (error) { seen.push("blocked"); }
+  }
+  const frame = document.createElement("iframe");
+  frame.src = origin + "/";
+  document.body.append(frame);
+  await new Promise((done) => { frame.onload = done; setTimeout(done, 2000); });
+  let inside = "closed";
+  try { inside = frame.contentDocument ? "open" : "closed"; } catch { inside = "closed"; }
+  const form = document.createElement("form");
+  Object.assign(form, { method: "post", action: origin + "/api/release", enctype: "text/plain" });
+  document.body.append(form);
+  return [seen, inside];
+}"""
+
+
+def test_other_sites_and_ports_can_neither_read_nor_post(browser, server, other_site):
+    with Tab(browser, server) as tab:
+        fill_question(tab.page)
+        for origin in other_site[:2]:
+            page = tab.context.new_page()
+            answers = []
+            page.on("response", lambda answer, found=answers: found.append((answer.url, answer.status)))
+            page.goto(origin)
+            seen, inside = page.evaluate(ATTACK, server.origin)
+            assert set(seen) <= {"blocked", "opaque"}, seen
+            assert inside == "closed"
+            reached = [status for url, status in answers if url.startswith(server.origin)]
+            assert all(status in (403, 405) for status in reached), answers
+            with page.expect_navigation():
+                page.evaluate("document.querySelector('form').submit()")
+            assert "refused" in page.inner_text("body")
+            page.close()
+        # Cookies know no ports: the neighbour is sent the cookie, and can do nothing with it.
+        stolen = next(text for text in other_site[2] if "inid-studio" in text)
+        for path in ("/api/start", "/api/prepare"):
+            answer = httpx.post(server.origin + path, json={}, headers={"cookie": stolen, "origin": server.origin})
+            assert answer.status_code == 403
+        assert "people" not in httpx.get(server.origin, headers={"cookie": stolen}).text
+    assert sqlite_charges(server.folder / "budget.db") == 0
+
+
+def test_a_name_that_is_made_to_point_here_reaches_nothing(browser, server):
+    page = browser.new_page()
+    answer = page.goto(f"http://evil.example:{server.port}{server.link.partition(str(server.port))[2]}")
+    assert answer.status == 421
+    assert "does not belong" in page.inner_text("body")
+    page.close()
+    forged = httpx.get(server.link, headers={"host": "evil.example"})
+    assert (forged.status_code, "set-cookie" in forged.headers) == (421, False)
+
+
+def test_it_listens_on_the_loopback_address_only(server):
+    with open("/proc/net/tcp", encoding="ascii") as stream:  # noqa: PTH123 - not a plain file
+        bound = [line.split()[1] for line in stream if line.split()[3] == "0A"]
+    assert [place for place in bound if place.endswith(f":{server.port:04X}")] == [f"0100007F:{server.port:04X}"]
+
+
+def test_a_file_can_lead_to_the_link(browser, server, tmp_path):
+    # What is opened is a file that only this user can read: the list of processes shows a browser's arguments.
+    (tmp_path / "open.html").write_text(f'<meta http-equiv="refresh" content="0;url={server.link}">', encoding="utf-8")
+    page = browser.new_page()
+    page.goto((tmp_path / "open.html").as_uri())
+    page.wait_for_selector("body[data-ready]")
+    assert page.url == server.origin + "/"
+    assert page.is_hidden("#closed")
+    page.close()
+
+
+def test_a_column_named_as_a_script_is_a_name(browser, server):
+    with Tab(browser, server) as tab:
+        page = tab.page
+        page.select_option("#table", "evil.csv")
+        page.wait_for_selector('[data-column="' + EVIL + '"]')
+        page.fill(f'[aria-label="Lower limit of {EVIL}"]', "0")
+        page.fill(f'[aria-label="Upper limit of {EVIL}"]', "9")
+        page.check(f'[aria-label="mean of {EVIL}"]')
+        assert f"mean({EVIL})" in planned(page)
+        page.click('[data-key="by"] .add')
+        assert EVIL in page.inner_text(".pair select")
+        assert page.locator("#form script").count() == 0
+
+
+def test_scripts_that_get_in_do_not_run(browser, server):
+    tab = Tab(browser, server)
+    page = tab.page
+    page.evaluate("document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"window.ran = 1\">')")
+    page.evaluate(
+        "() => document.body.append(Object.assign(document.createElement('script'), { textContent: 'window.ran = 1' }))"
+    )
+    page.wait_for_timeout(200)
+    assert page.evaluate("window.ran") is None
+    tab.context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [(1400, 1000), (390, 844)], ids=["desktop", "phone"])
+@pytest.mark.parametrize("path", ["/", "/explore"])
+def test_it_fits_phones_and_the_dark(browser, server, tmp_path, path, size, scheme):
+    settings = {"viewport": {"width": size[0], "height": size[1]}, "color_scheme": scheme}
+    with Tab(browser, server, path, **settings) as tab:
+        page = tab.page
+        planned(page) if path == "/explore" else fill_question(page)
+        page.wait_for_selector("#curve-part svg")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert ground == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(20, 24, 31)")
+        picture = page.screenshot(path=tmp_path / "page.png", full_page=True)
+        assert len(picture) > 20_000
+
+
+def test_every_field_has_a_name_for_screen_readers(browser, server):
+    for path in ("/", "/explore"):
+        with Tab(browser, server, path) as tab:
+            nameless = tab.page.evaluate(
+                "() => [...document.querySelectorAll('input, select, textarea, button, a, summary')].filter((e) => "
+                "!(e.ariaLabel || e.labels?.[0]?.textContent.trim() || e.textContent.trim())).map((e) => e.outerHTML)"
+            )
+            assert nameless == []

@@ -1,0 +1,130 @@
+"""A real browser and a real server for tests of the page."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+__all__ = ["Server", "Tab", "fill_question", "planned", "tab_to", "wait_until"]
+
+
+class Server:
+    """`inid studio` in a process of its own, in a folder."""
+
+    def __init__(self, folder, *words, child=None):
+        self.folder = folder
+        environment = os.environ | {"PYTHONUNBUFFERED": "1"}
+        program = ["-m", "inid.cli"] if child is None else [str(child)]
+        command = [sys.executable, "-W", "error", *program, "studio", "--no-browser", *words]
+        self._process = subprocess.Popen(
+            command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        self.text = ""
+        while (found := re.search(r"http://\S+(?=\s)", self.text)) is None:
+            line = self._process.stdout.readline()
+            self.text += line
+            assert line or self._process.poll() is None, self.text
+        self.link = found[0]
+        self.origin = self.link.partition("/open")[0]
+
+    @property
+    def port(self):
+        return int(self.origin.rpartition(":")[2])
+
+    def wait(self):
+        """Until it has ended by itself; its exit status."""
+        return self._process.wait(20)
+
+    def stop(self):
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGINT)
+            try:
+                self._process.wait(10)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        if not self._process.stdout.closed:
+            self.text += self._process.stdout.read()
+            self._process.stdout.close()
+        return self._process.returncode
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+
+class Tab:
+    """A page in a browser's own profile, which notes what it fetches and what goes wrong."""
+
+    def __init__(self, browser, server, path="/", **settings):
+        self.context = browser.new_context(accept_downloads=True, **settings)
+        self.server = server
+        self.wrong, self.fetched = [], []
+        self.page = self.opened(path)
+
+    def opened(self, path="/"):
+        page = self.context.new_page()
+        page.set_default_timeout(30_000)
+        page.on("pageerror", lambda error: self.wrong.append(str(error)))
+        page.on("dialog", lambda dialog: (self.wrong.append(dialog.message), dialog.dismiss()))
+        page.on("request", lambda request: self.fetched.append(request.url))
+        page.on("console", self._said)
+        page.goto(self.server.link)
+        page.wait_for_selector("body[data-ready]")
+        if path != "/":
+            page.goto(self.server.origin + path)
+            page.wait_for_selector("body[data-ready]")
+        return page
+
+    def _said(self, message):
+        # A refused request is also said in the console; what a policy blocks is what matters.
+        if message.type == "error" and "status of 422" not in message.text:
+            self.wrong.append(message.text)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        self.context.close()
+        if kind is None:
+            assert self.wrong == []
+            own = (self.server.origin + "/", "blob:", "data:")
+            assert [url for url in self.fetched if not url.startswith(own)] == []
+
+
+def planned(page):
+    """Wait for the plan of the form as it is now; how it looks."""
+    page.wait_for_selector("body[data-state=planned]")
+    return page.inner_text("#chart-part")
+
+
+def fill_question(page, column="age", low="0", high="100", epsilon=None):
+    """Ask for the mean of a column."""
+    page.fill(f'[aria-label="Lower limit of {column}"]', low)
+    page.fill(f'[aria-label="Upper limit of {column}"]', high)
+    page.check(f'[aria-label="mean of {column}"]')
+    if epsilon is not None:
+        page.fill("#epsilon", epsilon)
+    return planned(page)
+
+
+def tab_to(page, selector, most=150):
+    """Press the tab key until an element has the focus, as somebody without a mouse does."""
+    for _ in range(most):
+        if page.evaluate("selector => document.activeElement.matches(selector)", selector):
+            assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
+            return
+        page.keyboard.press("Tab")
+    raise AssertionError(f"{selector} is out of reach of the keyboard")
+
+
+def wait_until(condition, seconds=20.0):
+    """Wait for something outside the browser."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
