@@ -307,6 +307,7 @@ def speed() -> None:
     theirs = median_seconds(plain, 3)
     print("\nSpeed\n\n| | private, s | plain NumPy, s | ratio |\n| --- | --- | --- | --- |")
     print(f"| moments, N = 10^6, M = 50 | {ours:.3f} | {theirs:.3f} | {ours / theirs:.2f} |")
+    class_and_cluster_speed()
     paths = {"NumPy only": "0"} | ({"numba": "1"} if importlib.util.find_spec("numba") else {})
     for path, switch in paths.items():
         os.environ["INID_COMPILED"] = switch
@@ -315,6 +316,34 @@ def speed() -> None:
         for rows in (20_000, 200_000):
             for logit in (False, True):
                 descent_speed(rows, path, logit=logit)
+
+
+def class_and_cluster_speed() -> None:
+    """Naive Bayes and k-means beside the same sums of clipped columns in plain NumPy, in turns."""
+    rng = np.random.default_rng(0)
+    X, labels, budget = rng.uniform(-1.2, 1.2, size=(200_000, 10)), rng.integers(0, 3, 200_000), promise(200_000)
+
+    def by_class() -> list[np.ndarray]:
+        clipped = np.clip(X, -1, 1)
+        parts = [clipped[labels == one] for one in range(3)]
+        return [np.concatenate([part.sum(axis=0), (part**2).sum(axis=0), [len(part)]]) for part in parts]
+
+    def lloyd() -> np.ndarray:
+        clipped, centres = np.clip(X, -1, 1), np.linspace(-1, 1, 8)[:, None] * np.ones(10)
+        for _ in range(8):
+            near = np.stack([((clipped - one) ** 2).sum(axis=1) for one in centres]).argmin(axis=0)
+            centres = np.stack([clipped[near == k].mean(axis=0) if (near == k).any() else centres[k] for k in range(8)])
+        return centres
+
+    bayes = learn.PrivateGaussianNB(budget, bounds_X=(-1, 1), classes=range(3))
+    for name, ours, theirs in (
+        ("naive Bayes, 3 classes", lambda: bayes.fit(X, labels), by_class),
+        ("k-means, 8 clusters, 8 rounds", learn.PrivateKMeans(8, budget=budget, bounds_X=(-1, 1)).fit, lloyd),
+    ):
+        fit = ours if name[0] == "n" else (lambda f=ours: f(X))
+        pairs = [(seconds(fit), seconds(theirs)) for _ in range(5)]
+        one, two = (statistics.median(column) for column in zip(*pairs, strict=True))
+        print(f"| {name}, N = 200,000, M = 10 | {one:.3f} | {two:.3f} | {one / two:.2f} |", flush=True)
 
 
 def descent_speed(rows: int, path: str, *, logit: bool) -> None:

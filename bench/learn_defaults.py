@@ -1,13 +1,20 @@
-"""Estimators as a new user calls them: default parameters and round public bounds, on four datasets.
+"""Estimators as a new user calls them: default parameters and round public bounds, on four datasets and a small one.
 
-Prints the first table of docs/learn.md. The datasets are looked for in INID_DATA, or in shared/data beside the project.
+Prints the first tables of docs/learn.md. The datasets are looked for in INID_DATA, or in shared/data beside the
+project. diffprivlib lives in an environment of its own: set INID_BENCH_PYTHON to an interpreter that can import it.
 """
 
+import os
 import statistics
+import subprocess
+import sys
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from sklearn.datasets import load_diabetes
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import roc_auc_score
 
@@ -26,6 +33,70 @@ NHANES = {
     "serum_magnesium": (0, 3), "serum_protein": (4, 12), "sex": (1, 2), "systolic_bp": (0, 300), "tibc": (0, 800),
     "ts": (0, 100), "white_blood_cells": (0, 50), "bmi": (10, 80), "pulse_pressure": (0, 200),
 }  # fmt: skip
+
+
+DIABETES = ([0, 1, 10, 50, 50, 0, 0, 0, 2, 50], [100, 2, 60, 150, 400, 300, 120, 12, 7, 150])
+
+# One file of data and bounds; the medians and the worst of as many runs for each epsilon, a line for each.
+PEER = """
+import sys, warnings
+import numpy as np
+from diffprivlib import models
+warnings.simplefilter("ignore")
+d = np.load(sys.argv[1])
+low, high, runs = d["low"], d["high"], int(d["runs"])
+def hold(X):
+    return np.clip(X, low, high)
+def scaled(X):
+    return (hold(X) - low) / (high - low)
+def auc(y, s):
+    order = np.argsort(s, kind="mergesort")
+    _, place, count = np.unique(s[order], return_inverse=True, return_counts=True)
+    rank = np.empty(len(s)); rank[order] = (np.cumsum(count) - (count - 1) / 2)[place]
+    up = y == 1
+    return (rank[up].sum() - up.sum() * (up.sum() + 1) / 2) / (up.sum() * (~up).sum())
+for epsilon in d["epsilons"]:
+    found = []
+    for _ in range(runs):
+        if "ends" in d:
+            m = models.LinearRegression(epsilon=epsilon, bounds_X=(low, high), bounds_y=tuple(d["ends"]))
+            m.fit(hold(d["X"]), np.clip(d["y"], *d["ends"]))
+            p = np.clip(m.predict(hold(d["T"])).ravel(), *d["ends"])
+            found.append(1 - ((d["t"] - p) ** 2).sum() / ((d["t"] - d["t"].mean()) ** 2).sum())
+        else:
+            m = models.LogisticRegression(epsilon=epsilon, data_norm=len(low) ** 0.5, max_iter=1000)
+            m.fit(scaled(d["X"]), d["y"])
+            found.append(auc(d["t"], m.decision_function(scaled(d["T"]))))
+    print(np.median(found), np.min(found), flush=True)
+"""
+# The library's own test of a simple model: right at both ends of the data, as often as of 300 fits.
+SIMPLE = """
+import sys, warnings
+import numpy as np
+from diffprivlib.models import LogisticRegression
+warnings.simplefilter("ignore")
+d = np.load(sys.argv[1])
+right = 0
+for _ in range(300):
+    m = LogisticRegression(epsilon=2.0, data_norm=1.0).fit(d["X"], d["y"])
+    right += (m.predict([[-1.0]])[0] == 0) and (m.predict([[1.0]])[0] == 1)
+print(right, 300)
+"""
+
+
+def theirs(script: str, **data: object) -> list[str]:
+    """What diffprivlib's models score, a cell for each line printed; nothing where there is no such interpreter."""
+    python = os.environ.get("INID_BENCH_PYTHON", sys.executable)
+    with tempfile.TemporaryDirectory() as folder:
+        np.savez(Path(folder) / "data.npz", **data)
+        ran = subprocess.run(
+            [python, "-c", script, str(Path(folder) / "data.npz")], capture_output=True, text=True, check=False
+        )
+    if ran.returncode:
+        print(ran.stderr.strip().splitlines()[-1:], file=sys.stderr)
+        return []
+    pairs = [line.split() for line in ran.stdout.split("\n") if line]
+    return [f"{float(a):.3f} ({float(b):.3f})" if float(a) > -100 else f"{float(a):.1e}" for a, b in pairs]
 
 
 def classifications() -> dict[str, tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray]]]:
@@ -47,11 +118,49 @@ def classifications() -> dict[str, tuple[np.ndarray, np.ndarray, tuple[np.ndarra
     }  # fmt: skip
 
 
+def simple() -> None:
+    """diffprivlib's own test of a logistic regression on 20 rows, at epsilon = 2: how many of 300 fits pass."""
+    hours = [0.5, 0.75, 1, 1.25, 1.5, 1.75, 1.75, 2, 2.25, 2.5, 2.75, 3, 3.25, 3.5, 4, 4.25, 4.5, 4.75, 5, 5.5]
+    X = (np.array(hours)[:, None] - 3) / 2.5
+    y = np.array([0, 0, 0, 0, 0, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 1, 1, 1, 1, 1])
+    print("\ndiffprivlib's own simple test, epsilon = 2, right at both ends, of 300 fits\n")
+    for name, budget in (("delta = 1e-6", inid.ApproxDP(2.0, 1e-6)), ("pure", inid.PureDP(2.0))):
+        model = learn.PrivateLogisticRegression(budget=budget, bounds_X=(-1, 1), classes=(0, 1))
+        right = sum(model.fit(X, y).predict([[-1.0], [1.0]]).tolist() == [0, 1] for _ in range(300))
+        print(f"inid, {name}: {right}", flush=True)
+    print("diffprivlib, pure:", *theirs(SIMPLE, X=X, y=y))
+
+
+def few_rows() -> None:
+    """Adult's six numbers, 2,000 rows to learn from, epsilon = 1: AUC."""
+    X, y, bounds = classifications()["Adult, six numbers"]
+    order = np.random.default_rng(1).permutation(len(y))
+    train, test = order[:2000], order[2000:12000]
+    print("\nAdult, six numbers, 2,000 rows, epsilon = 1, AUC: median (worst) of 20\n")
+    for name, budget in (("delta = 1e-6", inid.ApproxDP(1.0, 1e-6)), ("pure", inid.PureDP(1.0))):
+        model = learn.PrivateLogisticRegression(budget=budget, bounds_X=bounds, classes=(0, 1))
+        found = [roc_auc_score(y[test], model.fit(X[train], y[train]).decision_function(X[test])) for _ in range(20)]
+        print(f"inid, {name}: {statistics.median(found):.3f} ({min(found):.3f})", flush=True)
+    peer = theirs(
+        PEER, X=X[train], y=y[train], T=X[test], t=y[test], low=bounds[0], high=bounds[1], runs=20, epsilons=[1.0]
+    )
+    print("diffprivlib, pure:", *peer)
+
+
 def main() -> None:
     """What the obvious call gives: default parameters, round bounds, a fifth of the rows held out, medians of runs."""
     epsilons, runs = (0.5, 1.0, 3.0), 20
     head_row = " | ".join(f"epsilon = {e:g}" for e in epsilons)
-    print(f"\nDefaults only, delta = 1e-6\n\n| | not private | {head_row} |\n| --- | --- | --- | --- | --- |")
+    print(f"\nDefaults only, delta = 1e-6 (diffprivlib: pure)\n\n| | not private | {head_row} |")
+    print("| --- | --- | --- | --- | --- |")
+
+    def peer(X: np.ndarray, y: np.ndarray, train: np.ndarray, test: np.ndarray, bounds: tuple, **more: object) -> None:
+        low, high = (np.broadcast_to(np.asarray(end, float), X.shape[1]) for end in bounds)
+        cells = theirs(
+            PEER, X=X[train], y=y[train], T=X[test], t=y[test], low=low, high=high, epsilons=epsilons,
+            runs=runs if X.shape[1] < 50 else 5, **more,
+        )  # fmt: skip
+        print("| diffprivlib | | " + " | ".join(cells or ["not installed"] * 3) + " |", flush=True)
 
     def row(name: str, plain: float, score: Callable[[inid.Budget], float], runs: int = runs) -> None:
         cells = []
@@ -67,6 +176,8 @@ def main() -> None:
         "California": (X, y, tuple(np.array(CALIFORNIA, float)), (0, 5)),
         "NHANES, blood pressure": (nhanes[[*pressure]].to_numpy(float), nhanes["systolic_bp"].to_numpy(float),
                                    tuple(np.array([*pressure.values()], float).T), (50, 250)),
+        "diabetes (353 rows)": (*load_diabetes(return_X_y=True, scaled=False), tuple(np.array(DIABETES, float)),
+                                (0, 400)),
     }  # fmt: skip
     for name, (X, y, bounds, ends) in regressions.items():
         train, test = _held_out(len(y))
@@ -79,6 +190,7 @@ def main() -> None:
                     X[b], y[b]
                 ),
             )  # fmt: skip
+        peer(X, y, train, test, bounds, ends=ends)
     for name, (X, y, bounds) in classifications().items():
         train, test = _held_out(len(y))
         scaled = (X - X[train].mean(axis=0)) / (X[train].std(axis=0) + 1e-12)
@@ -91,6 +203,9 @@ def main() -> None:
             ),
             runs if X.shape[1] < 50 else 5,
         )  # fmt: skip
+        peer(X, y, train, test, bounds)
+    simple()
+    few_rows()
 
 
 def _held_out(rows: int) -> tuple[np.ndarray, np.ndarray]:

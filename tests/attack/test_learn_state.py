@@ -47,7 +47,7 @@ def estimators():
 def test_a_table_and_an_estimator_of_other_relations_do_not_mix(of_table, of_estimator):
     ledger = inid.Ledger(total=BUDGET, neighbours=of_estimator)
     table = Table(pd.DataFrame({"a": X[:, 0]}), bounds={"a": (0, 1)}, neighbours=of_table)
-    counted = patch("inid.learn.moment_sources.row_count", side_effect=AssertionError("counted the rows"))
+    counted = patch("inid.learn.table_rows._row_count", side_effect=AssertionError("counted the rows"))
     with counted, pytest.raises(inid.ArgumentError, match="neighbours"):
         learn.PrivateMoments(BUDGET, neighbours=of_estimator).fit(table, ledger=ledger)
     assert len(ledger.history()) == 0
@@ -56,7 +56,7 @@ def test_a_table_and_an_estimator_of_other_relations_do_not_mix(of_table, of_est
 def test_the_secret_row_count_of_a_table_is_not_published():
     """A noisy sum over the exact number of rows would give it away: that is noisy too, and not counted first."""
     table = Table(pd.DataFrame({"a": X[:, 0]}), bounds={"a": (0, 1)})
-    with patch("inid.learn.moment_sources.row_count", side_effect=AssertionError("counted the rows")):
+    with patch("inid.learn.table_rows._row_count", side_effect=AssertionError("counted the rows")):
         model = learn.PrivateMoments(BUDGET).fit(table, ledger=inid.Ledger(total=BUDGET))
     assert model.plan_.sensitivity.neighbours == "add_remove"
     assert model.plan_.dimension == 3  # the square, the sum, the number of rows

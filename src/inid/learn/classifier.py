@@ -10,10 +10,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from inid.accounting import Ledger
 from inid.arguments import Floats
+from inid.errors import ArgumentError
 from inid.learn.base import NoisyEstimator, read_relation
 from inid.learn.bounds import Bounds, hold, read_bounds
 from inid.learn.inputs import Labels, Matrix, read_labels, read_matrix
 from inid.sets import Neighbours
+from inid.tables import Table
 
 __all__ = ["PrivateClassifier"]
 
@@ -41,8 +43,9 @@ class PrivateClassifier(ClassifierMixin, NoisyEstimator):  # type: ignore[misc]
         """Fit the model.
 
         Args:
-            X: One row per person.
-            y: One label per person, in one dimension; with `classes` each is read by itself.
+            X: One row per person: an array, a data frame or, for models that are sums, an `inid.tables.Table`.
+            y: One label per person, in one dimension; with `classes` each is read by itself. Of a table, the name of
+                the column of labels.
             ledger: Where the cost is charged, before the data are looked at.
 
         Raises:
@@ -50,6 +53,10 @@ class PrivateClassifier(ClassifierMixin, NoisyEstimator):  # type: ignore[misc]
             BudgetError: The ledger refuses.
         """
         self._start_fit()
+        if isinstance(X, Table):
+            self._learn_table(X, y, ledger)
+            self._end_fit(ledger)
+            return self
         relation = read_relation(self.neighbours, ledger)
         data = read_matrix(self, X, reset=True, empty=relation == "add_remove")
         labels = read_labels(self, data, y)
@@ -57,6 +64,12 @@ class PrivateClassifier(ClassifierMixin, NoisyEstimator):  # type: ignore[misc]
         self._learn(data, labels, relation, ledger)
         self._end_fit(ledger)
         return self
+
+    def _learn_table(self, table: Table, label: Any, ledger: Ledger | None) -> None:  # noqa: ARG002 - for subclasses
+        raise ArgumentError(
+            f"{type(self).__name__} looks at every row many times, so it takes no Table: pass arrays, or use "
+            "PrivateGaussianNB, which needs one query."
+        )
 
     @abstractmethod
     def _learn(self, data: Matrix, labels: Labels, relation: Neighbours, ledger: Ledger | None) -> None:

@@ -22,7 +22,7 @@ from inid.learn.normal_equations import Equations, Normal, least_squares
 
 __all__ = ["coefficient_bounds"]
 
-_DRAWS = 1000
+_DRAWS = 400
 
 
 def coefficient_bounds(

@@ -152,7 +152,7 @@ def read_labels(estimator: object, X: Matrix, y: Any) -> Labels:
     return Labels(X.shape[0], lambda: np.fromiter(read(), dtype=object, count=len(y)))
 
 
-def read_classes(classes: Sequence[Any] | None, labels: Labels) -> Array:
+def read_classes(classes: Sequence[Any] | None, labels: Labels | None = None) -> Array:
     """The classes: as given, or those that occur, which are then public.
 
     Raises:
@@ -166,7 +166,7 @@ def read_classes(classes: Sequence[Any] | None, labels: Labels) -> Array:
                 "all of them."
             )
         return given
-    found = labels.classes()
+    found = np.empty(0) if labels is None else labels.classes()
     if len(found) < 2:
         raise ArgumentError(
             "y must hold two classes or more, not one class: pass classes=(negative, positive) for the labels to be "

@@ -16,10 +16,12 @@ from inid.learn.bounds import Bounds, hold, read_bounds, read_budget
 from inid.learn.inputs import read_matrix
 from inid.learn.noise_range import cover_answers
 from inid.learn.public_units import MOST_ROWS, Units, exact_floats
+from inid.learn.table_rows import TableRows, check_table
 from inid.noise import add_noise
 from inid.planning import plan
 from inid.releasing import charge
 from inid.sets import Neighbours, Sensitivity
+from inid.tables import Table
 
 __all__ = ["PrivateKMeans", "cluster_sensitivity"]
 
@@ -90,7 +92,8 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEsti
         """Move the centres.
 
         Args:
-            X: One row per person.
+            X: One row per person: an array, a data frame, or an `inid.tables.Table`, whose engine then does the sums of
+                the columns that the table states bounds for, one query for each round.
             y: Ignored.
             ledger: Where the cost of all rounds is charged, before the data are looked at.
 
@@ -99,24 +102,33 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEsti
             BudgetError: The ledger refuses.
         """
         self._start_fit()
-        budget, relation = read_budget(self.budget), read_relation(self.neighbours, ledger)
+        budget = read_budget(self.budget)
         mechanism = read_mechanism(self.mechanism, budget)
         clusters = integer("n_clusters", self.n_clusters, least=1, cure="pass how many clusters to find")
         rounds = integer("rounds", self.rounds, least=1, cure="pass how often the centres move")
-        data = read_matrix(self, X, reset=True, empty=relation == "add_remove")
-        width = data.shape[1]
-        self._held = read_bounds("bounds_X", self.bounds_X, width, getattr(self, "feature_names_in_", None))
-        rows = None if relation == "add_remove" else data.shape[0]
-        units = Units.of(*self._held, rows, centre=True, scale=True)
+        if isinstance(X, Table):
+            stored = TableRows.of(X, [*X.bounds], self.neighbours, ledger)
+            self._held = read_bounds("bounds", check_table(X, self.bounds_X, stored.names), len(stored.names))
+            self.n_features_in_, self.feature_names_in_ = len(stored.names), np.asarray(stored.names, dtype=object)
+            relation, rows = stored.relation, stored.rows
+        else:
+            relation = read_relation(self.neighbours, ledger)
+            data = read_matrix(self, X, reset=True, empty=relation == "add_remove")
+            names = getattr(self, "feature_names_in_", None)
+            self._held = read_bounds("bounds_X", self.bounds_X, data.shape[1], names)
+            rows = None if relation == "add_remove" else data.shape[0]
+        width, units = self.n_features_in_, Units.of(*self._held, rows, centre=True, scale=True)
         sensitivity = cluster_sensitivity(clusters, width, rounds, relation, pure=mechanism == "laplace")
         noise = plan(sensitivity, budget, mechanism=mechanism, allocation=self.allocation)
         noise = cover_answers(noise, float(MOST_ROWS if rows is None else rows))
         _, source = charge(noise, ledger, type(self).__name__)
-        spread, values = _spread_out(clusters, width), data.floats()
-        centres = spread
+        values = None if isinstance(X, Table) else data.floats()
+        spread = centres = _spread_out(clusters, width)
         scales = noise.scales.reshape(rounds, -1)
         for drawn in scales:
-            noisy = add_noise(_exact_clusters(values, units, centres), drawn, noise.mechanism, source)
+            whole = stored.by_cluster(centres, units) if values is None else _whole_clusters(values, units, centres)
+            exact = (exact_floats(whole) * np.append(units.grid.step, 1.0)).ravel()
+            noisy = add_noise(exact, drawn, noise.mechanism, source)
             sums = noisy.reshape(clusters, width + 1)
             counts, least = sums[:, -1:], max(float(drawn.max()), 1.0)
             found = np.clip(sums[:, :-1] / np.maximum(counts, 1.0), -1.0, 1.0)
@@ -142,8 +154,8 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEsti
         return np.sqrt(_distances(data, self.cluster_centers_, np.ones(data.shape[1])))
 
 
-def _exact_clusters(values: Floats, units: Units, centres: Floats) -> Floats:
-    """The exact sums of the rows nearest to each centre, and their number, cluster by cluster."""
+def _whole_clusters(values: Floats, units: Units, centres: Floats) -> NDArray[np.int64]:
+    """The sums of the rows nearest to each centre, in steps, and their number, cluster by cluster."""
     step, (clusters, width) = units.grid.step, centres.shape
     sums = np.zeros((clusters, width + 1), np.int64)
     for whole in units.chunks(values):
@@ -151,7 +163,7 @@ def _exact_clusters(values: Floats, units: Units, centres: Floats) -> Floats:
         inside = (nearest[:, None] == np.arange(clusters)).astype(np.float64)
         # Whole numbers: exact in whatever order BLAS adds.
         sums += (inside.T @ np.column_stack([whole, np.ones(len(whole))])).astype(np.int64)
-    return np.asarray(exact_floats(sums) * np.append(step, 1.0)).ravel()
+    return sums
 
 
 def _distances(rows: Floats, centres: Floats, unit: Floats) -> Floats:

@@ -16,6 +16,7 @@ from inid.learn.inputs import Matrix
 from inid.learn.linear import LinearModel
 from inid.learn.normal_equations import Normal, least_squares
 from inid.sets import Neighbours
+from inid.tables import Table
 
 __all__ = ["PrivateElasticNet", "PrivateLasso"]
 
@@ -123,6 +124,11 @@ class PrivateLasso(LinearModel):
         )
         self.coef_, self.intercept_ = found.coefficients[0], float(found.intercepts[0])
         self.plan_, self.smoothness_, self.private_ = found.plan, found.smoothness, found.private
+
+    def _learn_table(self, table: Table, target: str, ledger: Ledger | None) -> None:
+        if choice("solver", self.solver, ("moments", "coordinate_descent")) != "moments":
+            raise ArgumentError('a descent looks at every row many times, so it takes no Table: use solver="moments".')
+        super()._learn_table(table, target, ledger)
 
     def _takes_several(self) -> bool:
         return self.solver != "coordinate_descent"

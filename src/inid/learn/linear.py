@@ -25,7 +25,7 @@ from inid.learn.noise_splitting import shrinkage
 from inid.learn.normal_equations import Equations, Normal, Solver, forward, least_squares
 from inid.learn.public_units import Units
 from inid.learn.second_moments import MomentPlan, plan_moments
-from inid.learn.table_moments import check_table
+from inid.learn.table_rows import check_table
 from inid.promises import Budget
 from inid.sets import Neighbours
 from inid.tables import Table

@@ -11,7 +11,8 @@ from inid.arguments import Floats
 from inid.learn.inputs import Matrix
 from inid.learn.public_units import Units
 from inid.learn.second_moments import MomentPlan, Moments, exact_moments, release_moments
-from inid.learn.table_moments import row_count, table_moments, table_relation
+from inid.learn.table_moments import table_moments
+from inid.learn.table_rows import TableRows
 from inid.sets import Neighbours
 from inid.tables import Table
 
@@ -45,10 +46,8 @@ class MomentSource:
     @classmethod
     def of_table(cls, table: Table, names: Sequence[str], neighbours: object, ledger: Ledger | None) -> "MomentSource":
         """Some columns of a table."""
-        relation = table_relation(table, neighbours, ledger)
-        table = table.under(relation)  # where the number of rows is public, none may be left out
-        rows = None if relation == "add_remove" else row_count(table)
-        return cls(relation, rows, partial(table_moments, table, names))
+        rows = TableRows.of(table, names, neighbours, ledger)
+        return cls(rows.relation, rows.rows, partial(table_moments, rows))
 
     def release(self, planned: MomentPlan, ledger: Ledger | None, label: str) -> Moments:
         """Charge, then compute and release the moments."""

@@ -16,7 +16,7 @@ from inid.learn.inputs import read_matrix
 from inid.learn.moment_sources import MomentSource
 from inid.learn.public_units import Units
 from inid.learn.second_moments import nearest_psd, plan_moments
-from inid.learn.table_moments import check_table
+from inid.learn.table_rows import check_table
 from inid.promises import Budget
 from inid.tables import Table
 

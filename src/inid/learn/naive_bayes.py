@@ -5,25 +5,30 @@ not grow with the number of classes.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from inid.accounting import Ledger
 from inid.arguments import Floats
+from inid.errors import ArgumentError
 from inid.learn.base import read_mechanism
-from inid.learn.bounds import read_budget
+from inid.learn.bounds import read_bounds, read_budget
 from inid.learn.classifier import PrivateClassifier
 from inid.learn.column_moments import exact_columns
 from inid.learn.inputs import Labels, Matrix, read_classes
 from inid.learn.noise_range import cover_answers
-from inid.learn.public_units import MOST_ROWS, Units
+from inid.learn.public_units import MOST_ROWS, Units, exact_floats
+from inid.learn.table_rows import TableRows, check_table
 from inid.planning import plan
 from inid.promises import Budget
 from inid.releasing import release
 from inid.sets import Neighbours, Sensitivity
+from inid.tables import Table
 
 __all__ = ["PrivateGaussianNB", "class_sensitivity"]
 
@@ -83,20 +88,9 @@ class PrivateGaussianNB(PrivateClassifier):
     budget: Budget | None = None
 
     def _learn(self, data: Matrix, labels: Labels, relation: Neighbours, ledger: Ledger | None) -> None:
-        budget = read_budget(self.budget)
-        mechanism = read_mechanism(self.mechanism, budget)
-        width, classes = data.shape[1], read_classes(self.classes, labels)
-        rows = None if relation == "add_remove" else data.shape[0]
-        units = Units.of(*self._held, rows, centre=True, scale=True)
-        noise = plan(
-            class_sensitivity(len(classes), width, relation, pure=mechanism == "laplace"),
-            budget,
-            mechanism=mechanism,
-            allocation=self.allocation,
-        )
-        noise = cover_answers(noise, float(MOST_ROWS if rows is None else rows))
+        classes = read_classes(self.classes, labels)
 
-        def answer() -> Floats:
+        def exact(units: Units) -> Floats:
             values, free = data.floats(), np.ones(data.shape[0], bool)
             blocks = []
             for one in classes:
@@ -105,7 +99,41 @@ class PrivateGaussianNB(PrivateClassifier):
                 blocks.append(exact_columns(values[here], units, count=True))
             return np.concatenate(blocks)
 
-        made = release(answer, noise, ledger, label=type(self).__name__)
+        self._release(exact, classes, relation, None if relation == "add_remove" else data.shape[0], ledger)
+
+    def _learn_table(self, table: Table, label: Any, ledger: Ledger | None) -> None:
+        if self.classes is None:
+            raise ArgumentError("classes must be given for a Table: pass all of the labels, which are public.")
+        if not isinstance(label, str):
+            raise ArgumentError(f"y must be the name of the table's column of labels, got a {type(label).__name__}.")
+        names = [name for name in table.bounds if name != label]
+        self._held = read_bounds("bounds", check_table(table, self.bounds_X, names), len(names))
+        rows, labels = TableRows.of(table, names, self.neighbours, ledger), [*self.classes]
+        rows.check_label(label, labels)
+        self.n_features_in_, self.feature_names_in_ = len(names), np.asarray(names, dtype=object)
+
+        def exact(units: Units) -> Floats:
+            sums, step = rows.by_class(label, labels, units), units.grid.step
+            return np.asarray(exact_floats(sums) * np.concatenate([step, step**2, [1.0]])).ravel()
+
+        self._release(exact, read_classes(self.classes), rows.relation, rows.rows, ledger)
+
+    def _release(
+        self,
+        exact: Callable[[Units], Floats],
+        classes: NDArray[Any],
+        relation: Neighbours,
+        rows: int | None,
+        ledger: Ledger | None,
+    ) -> None:
+        """Plan, charge, release, and make means and variances of the sums."""
+        budget, width = read_budget(self.budget), len(self._held[0])
+        mechanism = read_mechanism(self.mechanism, budget)
+        units = Units.of(*self._held, rows, centre=True, scale=True)
+        sensitivity = class_sensitivity(len(classes), width, relation, pure=mechanism == "laplace")
+        noise = plan(sensitivity, budget, mechanism=mechanism, allocation=self.allocation)
+        noise = cover_answers(noise, float(MOST_ROWS if rows is None else rows))
+        made = release(lambda: exact(units), noise, ledger, label=type(self).__name__)
         self.plan_, self.release_, self.private_ = noise, made, made.private
         self.classes_ = classes
         blocks = made.values.reshape(len(classes), -1)

@@ -11,7 +11,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -25,9 +25,11 @@ from inid.learn.inputs import read_matrix
 from inid.learn.noise_range import cover_answers
 from inid.learn.public_units import MOST_ROWS, exact_floats
 from inid.learn.second_moments import symmetric
+from inid.learn.table_rows import TableRows, check_table
 from inid.planning import plan
 from inid.releasing import release
 from inid.sets import Neighbours, Sensitivity
+from inid.tables import Table
 
 __all__ = ["PrivatePCA", "subspace_recovery_error"]
 
@@ -81,7 +83,8 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEstimat
         """Release the moments of X and take their leading eigenvectors.
 
         Args:
-            X: One row per person.
+            X: One row per person: an array, a data frame, or an `inid.tables.Table`, whose engine then does the sums of
+                the columns that the table states bounds for, held to those.
             y: Ignored.
             ledger: Where the cost is charged.
 
@@ -95,12 +98,21 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEstimat
         if not 1e-50 < norm < 1e50:
             raise ArgumentError(f"row_norm must lie between 1e-50 and 1e50, got {shown(norm)}: use other units.")
         by_rows = choice("clipping", self.clipping, ("rows", "elementwise")) == "rows"
-        relation = read_relation(self.neighbours, ledger)
+        if isinstance(X, Table):
+            check_table(X, None, [*X.bounds])
+            stored = TableRows.of(X, [*X.bounds], self.neighbours, ledger)
+            relation = stored.relation
+            self.n_features_in_, self.feature_names_in_ = len(stored.names), np.asarray(stored.names, dtype=object)
+            width, most = len(stored.names), MOST_ROWS if stored.rows is None else stored.rows
+        else:
+            relation = read_relation(self.neighbours, ledger)
+            data = read_matrix(self, X, reset=True, empty=relation == "add_remove")
+            width, most = data.shape[1], MOST_ROWS if relation == "add_remove" else data.shape[0]
         secret, center = relation == "add_remove", bool(self.center)
-        if center and not by_rows:
-            raise ArgumentError('center=True is not defined for clipping="elementwise": use clipping="rows".')
-        data = read_matrix(self, X, reset=True, empty=secret)
-        width, most = data.shape[1], MOST_ROWS if secret else data.shape[0]
+        if not by_rows and (center or isinstance(X, Table)):
+            raise ArgumentError(
+                'center=True and tables are not defined for clipping="elementwise": use clipping="rows".'
+            )
         kept = width if self.n_components is None else self.n_components
         kept = integer("n_components", kept, least=1, cure="pass how many components to keep, or None for all")
         if kept > width:
@@ -117,6 +129,9 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEstimat
         noise = cover_answers(noise, most * largest)
 
         def answer() -> Floats:
+            if isinstance(X, Table):
+                products, sums = stored.second_moments(limits.most, limits.step)
+                return limits.in_units(products, sums[:-1], int(sums[-1]), center=center, count=secret)
             values = data.floats()
             exact = limits.moments(values, center) if by_rows else limits.clipped_moments(values)
             return np.append(exact, [float(len(values))] * secret)
@@ -124,17 +139,22 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEstimat
         made = release(answer, noise, ledger, label=type(self).__name__)
         self._end_fit(ledger)
         self.plan_, self.release_, self.private_ = noise, made, made.private
-        rows = max(float(made.values[-1]), 2.0) if secret else float(data.shape[0])
-        matrix = symmetric(made.values[:products] / rows, width)
-        self.mean_ = made.values[products : products + width] / rows if center else np.zeros(width)
+        rows = max(float(made.values[-1]), 2.0) if secret else float(most)
+        self._decompose(made.values / rows, rows, width, kept)
+        return self
+
+    def _decompose(self, means: Floats, rows: float, width: int, kept: int) -> None:
+        """The leading eigenvectors of the released moments, divided by the number of rows."""
+        products = width * (width + 1) // 2
+        matrix = symmetric(means[:products], width)
+        self.mean_ = means[products : products + width] if self.center else np.zeros(width)
         values, vectors = np.linalg.eigh(matrix - np.outer(self.mean_, self.mean_))
         values, total = np.maximum(values[::-1][:kept], 0.0), float(np.maximum(values, 0.0).sum())
         self.components_ = np.ascontiguousarray(vectors[:, ::-1][:, :kept].T)
-        self.explained_variance_ = values * (rows / max(rows - 1, 1.0) if center else 1.0)
+        self.explained_variance_ = values * (rows / max(rows - 1, 1.0) if self.center else 1.0)
         self.explained_variance_ratio_ = values / total if total > 0 else np.zeros(kept)
         self.singular_values_ = np.sqrt(values * rows)
         self.n_components_ = self._n_features_out = kept
-        return self
 
     def transform(self, X: Any) -> Floats:
         """The coordinates of each row on the components."""
@@ -154,6 +174,18 @@ class _Limits:
         self.norm, self.width = norm, width
         self.step = math.ldexp(1.0, math.frexp(norm)[1] - product_bits(rows))
         self.i, self.j = np.triu_indices(width)
+
+    @property
+    def most(self) -> float:
+        """The norm that rows are shortened to: rounding then moves a row by at most sqrt(M) / 2 steps, R less this."""
+        return max(self.norm * _DOWN - math.sqrt(self.width) / 2 * self.step, 0.0)
+
+    def in_units(
+        self, products: NDArray[np.int64], sums: NDArray[np.int64], rows: int, *, center: bool, count: bool
+    ) -> Floats:
+        """Sums of whole numbers as the vector released."""
+        parts = [exact_floats(products) * self.step**2] + [exact_floats(sums) * self.step] * center
+        return np.concatenate([*parts, [float(min(rows, MOST_ROWS))] * count])
 
     def weights(self, center: bool, count: bool) -> Floats:
         """What errors cost in Frobenius norm: an entry off the diagonal stands twice, a mean is multiplied by a mean.
@@ -210,17 +242,13 @@ class _Limits:
         return (self._whole(data[start : start + size]) for start in range(0, len(data), size))
 
     def _whole(self, rows: Floats) -> Floats:
-        """Rows of norm at most R as whole numbers of steps.
-
-        Rounding moves a row by at most sqrt(M) / 2 steps, so rows are shortened to R less that.
-        """
+        """Rows of norm at most R as whole numbers of steps."""
         with np.errstate(all="ignore"):  # whatever the caller has set, no error may depend on an entry
             held = np.array(rows)  # read once: the caller's memory may change between two looks
             held[np.isnan(held)] = 0.0
             np.clip(held, -_FARTHEST, _FARTHEST, out=held)
             lengths = np.sqrt(np.einsum("ij,ij->i", held, held))
-            most = max(self.norm * _DOWN - math.sqrt(self.width) / 2 * self.step, 0.0)
-            shrink = np.where(lengths > most, most / lengths, 1.0)
+            shrink = np.where(lengths > self.most, self.most / lengths, 1.0)
             return np.asarray(np.rint(held * (shrink / self.step)[:, None]))
 
 

@@ -9,6 +9,7 @@ from inid import learn
 from inid.learn.public_units import Units
 from inid.learn.second_moments import exact_moments
 from inid.learn.table_moments import table_moments
+from inid.learn.table_rows import TableRows
 from inid.tables import Person, Table
 from needs import needs
 
@@ -33,12 +34,16 @@ def frames():
     yield "duckdb", duckdb.from_arrow(pa.table(FRAME.to_dict("list")))
 
 
+def rows_of(frame):
+    return TableRows.of(Table(frame, bounds=BOUNDS), list(BOUNDS), None, None)
+
+
 @pytest.mark.parametrize("centre", [True, False])
 def test_every_engine_sums_what_the_array_sums(centre):
     units = Units.of(LOWER, UPPER, len(X), centre=centre, scale=False)
     expected = exact_moments(X, units, mean=True, count=True)
     for name, frame in frames():
-        found = table_moments(Table(frame, bounds=BOUNDS), list(BOUNDS), units, mean=True, count=True)
+        found = table_moments(rows_of(frame), units, mean=True, count=True)
         np.testing.assert_array_equal(found, expected, err_msg=name)
 
 
@@ -67,7 +72,7 @@ def test_spark_sums_what_the_array_sums():
         rows = [tuple(float(value) for value in row) for row in X]
         frame = session.createDataFrame(rows, schema="a double, b double, c double")
         units = Units.of(LOWER, UPPER, len(X), centre=True, scale=True)
-        found = table_moments(Table(frame, bounds=BOUNDS), list(BOUNDS), units, mean=True, count=False)
+        found = table_moments(rows_of(frame), units, mean=True, count=False)
     finally:
         if running is None:
             session.stop()
