@@ -11,7 +11,7 @@ WORKERS ?= auto
 FAST ?=
 PAPER ?=
 
-.PHONY: help demo test quick slow check format bench paper clean
+.PHONY: help demo test quick slow check format coverage oldest bench dist paper clean
 
 help:  ## Show the targets.
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -43,6 +43,18 @@ quick: $(VENV)/.test  ## Run the unit tests and the examples of the docstrings: 
 slow: $(VENV)/.test  ## Run what make test leaves out: convex solvers, long Monte Carlo runs.
 	$(PYTEST) -m slow $(PYTEST_ARGS)
 
+coverage: $(VENV)/.test  ## Which lines of the package the tests run, in per cent.
+	$(PIP) pytest-cov
+	$(PYTEST) -m "not slow" --cov=inid --cov-branch --cov-report=term:skip-covered $(PYTEST_ARGS)
+
+# The least version that pyproject.toml allows of everything but PyTorch, which constraints.txt pins.
+oldest:  ## Run the unit tests on the oldest allowed dependencies, in an environment of its own.
+	$(PYTHON) -m venv out/oldest/venv
+	$(PYTHON) tests/oldest.py > out/oldest/constraints.txt
+	out/oldest/venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
+	  -c out/oldest/constraints.txt -e '.[learn,torch,cli,studio,postgres,plot,test]'
+	out/oldest/venv/bin/python -m pytest -n $(WORKERS) --dist loadfile -m "not slow" tests/unit $(PYTEST_ARGS)
+
 check: $(VENV)/.test  ## Formatting, lint, types and the layers of the design.
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -61,6 +73,17 @@ $(PEERS)/.peers: bench/requirements.txt constraints.txt
 
 bench: $(VENV)/.test $(PEERS)/.peers  ## Print performance ratios, each against a named peer in the same run.
 	INID_BENCH_PYTHON=$(CURDIR)/$(PEERS)/bin/python $(BIN)/python -m bench $(BENCH)
+
+# The wheel is installed in an environment of its own, and the tests that the sdist carries run against it there.
+DIST_TESTS ?= tests/unit tests/test_readme.py
+dist: | $(BIN)/python  ## Build wheel and sdist; the sdist's own tests run against the installed wheel.
+	$(PIP) build
+	rm -rf dist out/dist
+	$(BIN)/python -m build --outdir dist .
+	$(PYTHON) -m venv out/dist/venv
+	out/dist/venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt "$$(ls dist/*.whl)[all,test]"
+	tar -xzf dist/*.tar.gz -C out/dist
+	cd out/dist/inid-*/ && ../venv/bin/python -m pytest -n $(WORKERS) --dist loadfile -m "not slow" $(DIST_TESTS)
 
 $(VENV)/.paper: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) -e '.[learn,plot,fast]'

@@ -6,7 +6,7 @@ stopping when a target is crossed would not be.
 """
 
 from dataclasses import dataclass
-from typing import overload
+from typing import TYPE_CHECKING, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +18,9 @@ from inid.errors import ArgumentError
 from inid.planning import NoisePlan
 from inid.promises import ApproxDP
 from inid.sets import Neighbours
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["Composition", "compose", "subsample"]
 
@@ -69,6 +72,26 @@ class Composition:
             f"{steps} subsampled steps" if steps else "",
         ]
         return f"<Composition: {', '.join(filter(None, parts)) or 'nothing'}, neighbours: {self.neighbours}>"
+
+    def plot(self, kind: Literal["curve", "trade_off"] = "curve", ax: "Axes | None" = None) -> "Axes":
+        """Draw delta over epsilon, or the trade-off function: the least misses of any test, by its false alarms.
+
+        Args:
+            kind: "curve" or "trade_off".
+            ax: Axes of matplotlib to draw on; those of a new figure by default.
+
+        Raises:
+            ArgumentError: An argument is malformed.
+            MissingExtraError: matplotlib is not installed.
+
+        >>> import inid
+        >>> p = inid.plan(inid.Sensitivity.box([1.0, 2.0]), inid.GaussianDP(mu=1.0))
+        >>> inid.compose(p, p).plot().get_ylabel()
+        'delta'
+        """
+        from inid.accounting.plots import plot_composition
+
+        return plot_composition(self, kind, ax)
 
     def renyi(self, order: float) -> float:
         """An upper bound on the Renyi divergence of an order above 1."""

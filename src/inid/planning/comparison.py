@@ -14,6 +14,7 @@ from inid.promises import PureDP
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
 __all__ = ["Comparison", "ComparisonRow", "compare"]
 
@@ -65,6 +66,17 @@ class Comparison:
             raise MissingExtraError("to_frame needs pandas: run pip install pandas.") from None
         rows = [asdict(row) | {"chosen": (row.mechanism, row.allocation) == self.chosen} for row in self.rows]
         return pd.DataFrame(rows)
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw the error of every row as a bar, relative to the plan's; `ax` as for `NoisePlan.plot`.
+
+        >>> import inid
+        >>> inid.plan(inid.Sensitivity.box([1.0, 3.0]), inid.PureDP(epsilon=0.5)).compare().plot().get_xlabel()
+        "expected error, relative to the plan's"
+        """
+        from inid.planning.plots import plot_comparison
+
+        return plot_comparison(self, ax)
 
     @property
     def remark(self) -> str | None:

@@ -23,6 +23,8 @@ from inid.promises import ApproxDP, Budget, GaussianDP, PureDP, budget_from_dict
 from inid.sets import Allocation, Cells, Sensitivity, read_order
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from inid.planning.comparison import Comparison
 
 __all__ = ["NoisePlan"]
@@ -276,6 +278,24 @@ class NoisePlan:
         from inid.planning.comparison import compare
 
         return compare(self)
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw the expected error of each coordinate, beside an equal split and i.i.d. noise.
+
+        Args:
+            ax: Axes of matplotlib to draw on; those of a new figure by default.
+
+        Raises:
+            MissingExtraError: matplotlib is not installed.
+
+        >>> import inid
+        >>> p = inid.plan(inid.Sensitivity.box([1.0, 3.0]), inid.PureDP(epsilon=0.5))
+        >>> p.plot().get_xlabel()
+        'expected error (standard deviation)'
+        """
+        from inid.planning.plots import plot_plan
+
+        return plot_plan(self, ax)
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe dictionary, versioned; `from_dict` makes the same plan of it, bit for bit.

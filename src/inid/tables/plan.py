@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from inid.sets import Allocation, Sensitivity
 from inid.tables.plan_of_query import PlanOfQuery
 from inid.tables.statistics import Layout, rounding, slopes
 from inid.tables.view import View
+
+if TYPE_CHECKING:
+    from inid.report import PlanSummary
 
 __all__ = ["StatisticPlan", "TableAccuracy", "TablePlan", "make_plan", "plan_accuracy"]
 
@@ -72,6 +75,11 @@ class TablePlan(PlanOfQuery):
     iid: NoisePlan
     spr: NoisePlan
     view: View = field(default_factory=View)
+
+    def _summary(self) -> "PlanSummary":
+        from inid.tables.report_inputs import summarize_table_plan
+
+        return summarize_table_plan(self)
 
     @property
     def error(self) -> float:

@@ -2,7 +2,7 @@
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -13,8 +13,11 @@ from inid.releasing import Release
 from inid.tables.engines import Engine
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from inid.accounting import Ledger
     from inid.report import LedgerState, ReportInputs
+    from inid.tables.result import Row
 
 __all__ = ["Published", "record_digest"]
 
@@ -68,6 +71,26 @@ class Published(ABC):
 
         state = None if ledger is None else LedgerState.of(ledger)
         Path(path).write_text(page(self._report_inputs(title, state)), encoding="utf-8")
+
+    def plot(self) -> "Figure":
+        """Draw the estimates with their intervals, one panel per statistic (at most twelve, of forty lines each).
+
+        Raises:
+            MissingExtraError: matplotlib is not installed.
+
+        >>> import inid, pandas
+        >>> t = inid.tables.Table(pandas.DataFrame({"age": [31.0, 44.0]}), bounds={"age": (0, 100)})
+        >>> q = t.query(count=True, mean=["age"])
+        >>> [ax.get_title(loc="left") for ax in q.release(q.plan(inid.PureDP(epsilon=1.0))).plot().axes]
+        ['count', 'mean of age']
+        """
+        from inid.tables.plots import plot_rows
+
+        return plot_rows(self._lines())
+
+    @abstractmethod
+    def _lines(self) -> "Sequence[Row]":
+        """Every answer as a line."""
 
     @abstractmethod
     def _answers_record(self) -> dict[str, Any]:

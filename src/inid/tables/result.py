@@ -65,6 +65,9 @@ class Result(Published):
         """The same as `frame`."""
         return self.frame
 
+    def _lines(self) -> tuple[Row, ...]:
+        return self.rows
+
     def _answers_record(self) -> dict[str, Any]:
         return {"rows": [row._asdict() for row in self.rows]}
 

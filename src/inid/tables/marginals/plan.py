@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from inid.tables.marginals.question import NOMINAL_ROWS, MarginalsQuestion
 from inid.tables.marginals.table_statistics import OFFSETS, TableStatistic
 from inid.tables.marginals.tolerances import read_tolerances
 from inid.tables.plan_of_query import PlanOfQuery
+
+if TYPE_CHECKING:
+    from inid.report import PlanSummary
 
 __all__ = ["MarginalPlan", "MarginalsPlan", "Objective", "plan_marginals"]
 
@@ -76,6 +79,11 @@ class MarginalsPlan(PlanOfQuery):
     question: MarginalsQuestion
     objective: Objective
     tables: tuple[MarginalPlan, ...]
+
+    def _summary(self) -> "PlanSummary":
+        from inid.tables.marginals.report_inputs import summarize_marginals_plan
+
+        return summarize_marginals_plan(self)
 
     def verify(self) -> Certificate:
         """Re-derive the guarantee: the noise keeps the promise, and the plan's set holds what a person can change.

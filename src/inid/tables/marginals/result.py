@@ -173,6 +173,9 @@ class MarginalsResult(Published):
                 values.extend(getattr(entry, name).reshape(-1).tolist())
         return self.source.answer(columns | numbers)
 
+    def _lines(self) -> tuple[Row, ...]:
+        return self.rows
+
     def _answers_record(self) -> dict[str, Any]:
         return {"tables": [entry.to_dict() for entry in self._tables.all()]}
 
