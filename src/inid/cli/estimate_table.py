@@ -11,12 +11,17 @@ __all__ = ["print_estimates"]
 
 def print_estimates(console: Console, estimates: Sequence[Estimate], level: float, *, most: int | None) -> None:
     """The estimates as a table; columns that are empty are left out, and rows after the first `most`."""
-    words = [name for name in ("statistic", "column", "groups") if any(getattr(row, name) for row in estimates)]
-    rows = [[*words, "estimate", f"{100 * level:.4g}% lower", "upper"]]
+    words = [name for name in ("statistic", "column") if any(getattr(row, name) for row in estimates)]
+    keys = list(dict.fromkeys(name for row in estimates for name in row.keys))
+    rows = [[*words, *keys, "estimate", f"{100 * level:.4g}% lower", "upper"]]
     rows += [
-        [*(getattr(row, name) for name in words), *rounded_interval(row.estimate, row.lower, row.upper)]
+        [
+            *(getattr(row, name) for name in words),
+            *(str(row.keys.get(name, "")) for name in keys),
+            *rounded_interval(row.estimate, row.lower, row.upper),
+        ]
         for row in estimates[:most]
     ]
-    console.table(rows, left=len(words))
+    console.table(rows, left=len(words) + len(keys))
     if most is not None and len(estimates) > most:
         console.line(f"... and {len(estimates) - most} more in the file.")

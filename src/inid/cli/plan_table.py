@@ -28,7 +28,6 @@ def print_plan(console: Console, plan: PlanSummary) -> None:
         ("tolerance", lambda line: line.tolerance),
         ("std of noise", lambda line: line.deviation),
         ("equal split", lambda line: line.baselines["spr"]),
-        ("i.i.d.", lambda line: line.baselines["iid"]),
     ]
     columns = [(name, read) for name, read in named if any(read(line) is not None for line in plan.lines)]
     rows = [["number" if plan.rows is None else "statistic", *(name for name, _ in columns), "share"]]
@@ -42,7 +41,7 @@ def print_plan(console: Console, plan: PlanSummary) -> None:
 
 def print_gain(console: Console, plan: PlanSummary) -> None:
     """What was gained against the baselines, in a sentence or two; that nothing was, if so."""
-    for sentence in (plan.remark, plan.gain):
+    for sentence in (plan.remark, plan.gain, *plan.advice):
         if sentence:
             console.line(sentence)
 

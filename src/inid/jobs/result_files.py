@@ -3,31 +3,36 @@
 import os
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 from inid.report import Estimate
 
-__all__ = ["COLUMNS", "as_csv", "write_whole"]
+__all__ = ["as_csv", "write_whole"]
 
-COLUMNS = ("statistic", "column", "groups", "estimate", "lower", "upper", "scale")
+_NUMBERS = ("estimate", "lower", "upper", "scale")
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
 _QUOTED = (",", '"', "\r", "\n")
 
 
 def as_csv(estimates: Sequence[Estimate]) -> str:
-    """The rows of the CSV file; numbers keep every digit, and one that does not exist is empty.
+    """The rows of the CSV file, one column per key; numbers keep every digit, and one that does not exist is empty.
 
     Spreadsheets run a cell that begins with one of = + - @ as a formula, and a column of the table may be named so: an
     apostrophe in front makes it a text.
 
-    >>> print(as_csv([Estimate("mean", "=1+1", "", 0.5, 0.25, 0.75, 0.1)]).splitlines()[1])
-    mean,'=1+1,,0.5,0.25,0.75,0.1
+    >>> print(as_csv([Estimate("mean", "=1+1", "sex=F", 0.5, 0.25, 0.75, 0.1, {"sex": "F"})]))
+    statistic,column,sex,estimate,lower,upper,scale
+    mean,'=1+1,F,0.5,0.25,0.75,0.1
+    <BLANKLINE>
     """
-    rows = [",".join(COLUMNS)]
+    names = list(dict.fromkeys(name for row in estimates for name in row.keys))
+    fixed = ("statistic", "column", *_NUMBERS)
+    heads = [f"{name}_key" if name in fixed else name for name in names]
+    rows = [",".join(map(_cell, ("statistic", "column", *heads, *_NUMBERS)))]
     for row in estimates:
-        cells = asdict(row)
-        rows.append(",".join(_cell(cells[name]) for name in COLUMNS))
+        keys = [row.keys.get(name, "") for name in names]
+        cells = [row.statistic, row.column, *keys, *(getattr(row, name) for name in _NUMBERS)]
+        rows.append(",".join(map(_cell, cells)))
     return "\n".join(rows) + "\n"
 
 

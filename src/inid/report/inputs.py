@@ -1,7 +1,7 @@
 """Report inputs: plain values that hold everything the page shows. Public facts and released numbers only."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from inid.promises import Budget
@@ -25,6 +25,7 @@ class Estimate:
         lower: The lower end of the interval.
         upper: The upper end.
         scale: The scale of one noise with the standard deviation of the noise in the estimate.
+        keys: The key of each column that groups, and under "cell" the cell of a histogram.
     """
 
     statistic: str
@@ -34,10 +35,11 @@ class Estimate:
     lower: float | None
     upper: float | None
     scale: float | None
+    keys: Mapping[str, str | int | bool] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe dictionary."""
-        return asdict(self)
+        return {name: getattr(self, name) for name in self.__dataclass_fields__} | {"keys": dict(self.keys)}
 
 
 @dataclass(frozen=True)

@@ -56,6 +56,7 @@ class PlanSummary:
         remark: A sentence when a baseline is already optimal.
         rows: The rows assumed, for a table.
         guessed: Whether these rows are nominal, because no guess was stated.
+        advice: What would make the errors smaller, from public facts alone.
     """
 
     noise: NoisePlan
@@ -64,6 +65,7 @@ class PlanSummary:
     remark: str | None
     rows: int | None = None
     guessed: bool = False
+    advice: tuple[str, ...] = ()
 
     @cached_property
     def comparison(self) -> Comparison:

@@ -12,7 +12,7 @@ own way stands in its file of `engines`.
 >>> q = t.query(count=True, mean=["age"], by={"sex": ["F", "M"]})
 >>> plan = q.plan(inid.ApproxDP(epsilon=1.0, delta=1e-6))
 >>> q.release(plan).frame.columns.tolist()
-['statistic', 'column', 'groups', 'estimate', 'lower', 'upper', 'scale']
+['statistic', 'column', 'sex', 'estimate', 'lower', 'upper', 'scale']
 """
 
 from inid.tables.choosing import Choice, choose

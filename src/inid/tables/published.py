@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from inid.planning import Certificate
 from inid.releasing import Release
 from inid.tables.engines import Engine
+from inid.tables.presentation import Labels, read_labels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
     from inid.report import LedgerState, ReportInputs
     from inid.tables.result import Row
 
-__all__ = ["Published", "record_digest"]
+__all__ = ["NOT_PRIVATE", "Published", "record_digest"]
+
+NOT_PRIVATE = " - NOT PRIVATE: made by a test source"
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,13 +56,21 @@ class Published(ABC):
         record |= self._answers_record() | {"release": self.release.to_dict()}
         return record | {"digest": record_digest(record)}
 
-    def report(self, path: str | Path, *, title: str | None = None, ledger: "Ledger | None" = None) -> None:
+    def report(
+        self,
+        path: str | Path,
+        *,
+        title: str | None = None,
+        ledger: "Ledger | None" = None,
+        labels: Labels | None = None,
+    ) -> None:
         """Write one self-contained HTML page: estimates, the promise in plain words, the plan, the certificate.
 
         Args:
             path: Where the page goes; a file that is there is replaced.
             title: Its heading.
             ledger: The ledger that was charged, to show what is left of it.
+            labels: What keys are called, by column: {"sex": {1: "male", 2: "female"}}.
 
         >>> import inid, pandas, pathlib, tempfile
         >>> t = inid.tables.Table(pandas.DataFrame({"age": [31.0, 44.0]}), bounds={"age": (0, 100)})
@@ -70,7 +81,7 @@ class Published(ABC):
         from inid.report import LedgerState, page
 
         state = None if ledger is None else LedgerState.of(ledger)
-        Path(path).write_text(page(self._report_inputs(title, state)), encoding="utf-8")
+        Path(path).write_text(page(self._report_inputs(title, state, read_labels(labels))), encoding="utf-8")
 
     def plot(self) -> "Figure":
         """Draw the estimates with their intervals, one panel per statistic (at most twelve, of forty lines each).
@@ -97,7 +108,7 @@ class Published(ABC):
         """The answers as JSON-safe values."""
 
     @abstractmethod
-    def _report_inputs(self, title: str | None, ledger: "LedgerState | None") -> "ReportInputs":
+    def _report_inputs(self, title: str | None, ledger: "LedgerState | None", labels: Labels) -> "ReportInputs":
         """What the report shows of the answers."""
 
 

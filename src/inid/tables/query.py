@@ -1,7 +1,7 @@
 """A query: what is asked of a table, the sums it takes, and the release of them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from inid.promises import Budget
 from inid.releasing import Release
 from inid.sets import Allocation, Sensitivity, read_order
 from inid.tables.facts import Bins, Categories, Key, read_cells, read_columns, read_keys
-from inid.tables.plan import TableAccuracy, TablePlan, make_plan, plan_accuracy
+from inid.tables.plan import TableAccuracy, TablePlan, make_plan, plan_accuracy, with_advice
 from inid.tables.question import Question
 from inid.tables.releasable import Releasable
 from inid.tables.result import Result
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NOMINAL_ROWS", "Query", "read_query"]
 
+_MOST_ADVISED = 200  # sums: a second plan of more of them would take its time
 NOMINAL_ROWS = 1000  # assumed when the user states no guess
 
 
@@ -115,19 +116,39 @@ class Query(Releasable[TablePlan, Result]):
         promise: PureDP(epsilon=1.0), neighbours: replace
         errors for 1000 rows
         <BLANKLINE>
-        statistic     tolerance  expected error  i.i.d.  equal split   share
-        mean(age)           0.5          0.2305   707.2       0.2828  0.6135
-        mean(income)       5000            1830   707.2         1414  0.3865
+        statistic     tolerance  expected error  equal split   share
+        mean(age)           0.5          0.2305       0.2828  0.6135
+        mean(income)       5000            1830         1414  0.3865
         <BLANKLINE>
-        i.i.d. noise would have 5.78e+06 times the squared error, an equal split 1.15 times.
+        An equal split would have 1.15 times the squared error (i.i.d. noise 5.78e+06 times).
         """
         query = self._under(ledger)
         if query is not self:
             noise = {"mechanism": mechanism, "allocation": allocation, "order": order}
             return query.plan(budget, tolerance=tolerance, weights=weights, **noise)  # type: ignore[arg-type]
+        made = self._planned(self.question, budget, tolerance, weights, mechanism, allocation, order)
+        unfilled = [column for column in self.layout.values if column not in self.question.missing]
+        if not unfilled or len(self.layout.items) > _MOST_ADVISED:
+            return made
+        middles = {column: self.layout.values[column].middle for column in unfilled}
+        other = replace(self.question, missing={**self.question.missing, **middles})
+        return with_advice(
+            made, unfilled, self._planned(other, budget, tolerance, weights, mechanism, allocation, order)
+        )
+
+    def _planned(
+        self,
+        question: Question,
+        budget: Budget,
+        tolerance: Mapping[str, float] | None,
+        weights: Mapping[str, float] | None,
+        mechanism: str,
+        allocation: str,
+        order: float,
+    ) -> TablePlan:
         return make_plan(
-            self.layout,
-            self.all_sensitivities,
+            question.layout,
+            question.all_sensitivities,
             budget,
             self._tolerances(tolerance, weights),
             self.table.rows or NOMINAL_ROWS,

@@ -134,8 +134,18 @@ class Question:
             column = ",".join(statistic.columns)
             four = (np.asarray(part, dtype=float).tolist() for part in (made.value, made.lower, made.upper, made.scale))
             places = self._places(column, names)
-            rows += [Row(statistic.kind, column, cell, *numbers) for cell, *numbers in zip(places, *four, strict=True)]
+            for cell, keys, value, lower, upper, scale in zip(places, self._keys(at), *four, strict=True):
+                rows.append(Row(statistic.kind, column, cell, value, lower, upper, scale, keys))
         return tuple(rows)
+
+    def _keys(self, histogram: int | None) -> list[dict[str, Key]]:
+        """The keys of each group, and within it the cell of a histogram."""
+        groups: list[dict[str, Key]] = [dict(zip(self.by, keys, strict=True)) for keys in product(*self.by.values())]
+        cells = None if histogram is None else self.layout.items[histogram].cells
+        if cells is None:
+            return groups
+        inside = cells.names if isinstance(cells, Bins) else cells.values
+        return [{**group, "cell": cell} for group in groups for cell in inside]
 
     def _places(self, column: str, names: Sequence[str]) -> list[str]:
         """The name of each group, and within it of each cell of a histogram."""

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from types import MappingProxyType
 
 from inid.report import (
     ColumnFacts,
@@ -17,10 +18,19 @@ from inid.report import (
 from inid.report.number_text import plain_number
 from inid.tables.facts import Bins, Categories, Person
 from inid.tables.plan import TablePlan
+from inid.tables.presentation import Labels, labelled
 from inid.tables.question import COLUMN_STATISTICS, Question
 from inid.tables.result import Result, Row
+from inid.tables.view import View
 
-__all__ = ["as_estimates", "protected_unit", "report_inputs", "summarize_table_plan"]
+__all__ = [
+    "as_estimates",
+    "named_levels",
+    "protected_unit",
+    "report_inputs",
+    "summarize_table_plan",
+    "view_facts",
+]
 
 _USUAL_LIMIT = 2**32  # the default limit on rows, which the report need not mention
 _RELATIONS = {
@@ -43,15 +53,16 @@ def summarize_table_plan(made: TablePlan) -> PlanSummary:
         for entry in made.statistics
     )
     gains = {name: made.gain(name) for name in ("iid", "spr")}
-    return PlanSummary(made.noise, lines, gains, made.remark, made.rows, not made.stated)
+    return PlanSummary(made.noise, lines, gains, made.remark, made.rows, not made.stated, made.advice)
 
 
 def as_estimates(rows: Iterable[Row]) -> tuple[Estimate, ...]:
     """Answers as plain values; a number that is not finite becomes None."""
-    return tuple(
-        Estimate(row.statistic, row.column, row.groups, *map(_finite, (row.estimate, row.lower, row.upper, row.scale)))
-        for row in rows
-    )
+    found = []
+    for row in rows:
+        value, lower, upper, scale = map(_finite, (row.estimate, row.lower, row.upper, row.scale))
+        found.append(Estimate(row.statistic, row.column, row.groups, value, lower, upper, scale, row.keys))
+    return tuple(found)
 
 
 def report_inputs(
@@ -62,6 +73,7 @@ def report_inputs(
     ledger: LedgerState | None = None,
     summary: PlanSummary | None = None,
     digest: str | None = None,
+    labels: Labels = MappingProxyType({}),
 ) -> ReportInputs:
     """Everything that the report of a result shows.
 
@@ -72,6 +84,7 @@ def report_inputs(
         ledger: The ledger after the charge.
         summary: The plan's summary, where it was made before.
         digest: The digest of the record that is kept, if one is.
+        labels: What keys are called, by column.
     """
     question = result.question
     return ReportInputs(
@@ -80,7 +93,7 @@ def report_inputs(
         unit=protected_unit(question.person),
         question=_facts(question, source),
         columns=_columns(question),
-        blocks=_blocks(question, as_estimates(result.rows)),
+        blocks=_blocks(question, as_estimates(result.rows), labels),
         level=result.level,
         time=result.release.time.strftime("%Y-%m-%d %H:%M:%S UTC"),
         private=result.private,
@@ -89,21 +102,34 @@ def report_inputs(
     )
 
 
-def _blocks(question: Question, estimates: Sequence[Estimate]) -> list[EstimateBlock]:
+def _blocks(question: Question, estimates: Sequence[Estimate], labels: Labels) -> list[EstimateBlock]:
     """The answers statistic by statistic, in the order in which they are released."""
-    groups = tuple(Dimension(name, tuple(map(_key, keys))) for name, keys in question.by.items())
+    groups = tuple(named_levels(name, keys, labels) for name, keys in question.by.items())
     blocks, start = [], 0
     for statistic in question.layout.statistics:
         dimensions = groups
         if statistic.kind == "histogram":
             name = statistic.columns[0]
-            dimensions = (*groups, Dimension(name, _cell_names(question.histogram[name])))
+            cells = question.histogram[name]
+            own = named_levels(name, cells.values, labels) if isinstance(cells, Categories) else None
+            dimensions = (*groups, own or Dimension(name, _cell_names(cells)))
         stop = start + math.prod(len(dimension.levels) for dimension in dimensions)
         bounds = question.bounds.get(statistic.columns[0]) if len(statistic.columns) == 1 else None
         column = ",".join(statistic.columns)
         blocks.append(EstimateBlock(statistic.kind, column, dimensions, tuple(estimates[start:stop]), bounds))
         start = stop
     return blocks
+
+
+def named_levels(name: str, keys: Iterable[object], labels: Labels) -> Dimension:
+    """A column that groups, with what its keys are called."""
+    return Dimension(name, tuple(_key(labelled(key, name, labels)) for key in keys))
+
+
+def view_facts(view: View) -> list[tuple[str, str]]:
+    """Which rows count, and which columns are computed from others."""
+    found = [] if view.where is None else [("rows that count", str(view.where))]
+    return found + [(f"{name} is computed", str(formula)) for name, formula in view.derived.items()]
 
 
 def _facts(question: Question, source: str) -> list[tuple[str, str]]:
@@ -119,6 +145,7 @@ def _facts(question: Question, source: str) -> list[tuple[str, str]]:
         ("statistics", ", ".join(kinds)),
         ("groups", "; ".join(f"{name}: {_listed(keys)}" for name, keys in question.by.items())),
         ("protected", f"{unit}: results are about equally likely {_RELATIONS[question.neighbours]}"),
+        *view_facts(question.view),
         ("rows assumed", "" if rows is None else f"{rows:,}, a public guess for planning"),
         ("rows at most", "" if limit == _USUAL_LIMIT else f"{limit:,}, stated in advance"),
     ]

@@ -12,20 +12,20 @@ from inid.report import Estimate
 
 
 def test_the_csv_keeps_every_digit_and_quotes():
-    text = as_csv([Estimate("mean", 'a,"b"', "sex=F, age=[0, 20)", 0.1 + 0.2, -1.0, None, 3.0)])
+    keys = {"sex": "F", "cell": "[0, 20)"}
+    text = as_csv([Estimate("mean", 'a,"b"', "sex=F, age=[0, 20)", 0.1 + 0.2, -1.0, None, 3.0, keys)])
     assert text == (
-        "statistic,column,groups,estimate,lower,upper,scale\n"
-        'mean,"a,""b""","sex=F, age=[0, 20)",0.30000000000000004,-1.0,,3.0\n'
+        "statistic,column,sex,cell,estimate,lower,upper,scale\n"
+        'mean,"a,""b""",F,"[0, 20)",0.30000000000000004,-1.0,,3.0\n'
     )
 
 
 @pytest.mark.parametrize("name", ['=HYPERLINK("x")', "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1"])
 def test_no_name_becomes_a_formula_and_numbers_stay_numbers(name):
-    (row,) = csv.DictReader(
-        io.StringIO(as_csv([Estimate("mean", name, f"{name}=F", -1.5, -2.0, -1.0, 0.5)]), newline="")
-    )
+    estimate = Estimate("mean", name, f"{name}=F", -1.5, -2.0, -1.0, 0.5, {name: name})
+    (row,) = csv.DictReader(io.StringIO(as_csv([estimate]), newline=""))
     assert row["column"] == f"'{name}"
-    assert row["groups"] == f"'{name}=F"
+    assert row[f"'{name}"] == f"'{name}"
     assert float(row["estimate"]) == -1.5
 
 

@@ -1,11 +1,13 @@
 """From many tables, their plan and their answers to what the report and the command show."""
 
 import math
+from types import MappingProxyType
 
-from inid.report import Dimension, EstimateBlock, LedgerState, PlanLine, PlanSummary, ReportInputs
+from inid.report import EstimateBlock, LedgerState, PlanLine, PlanSummary, ReportInputs
 from inid.tables.marginals.plan import MarginalsPlan
 from inid.tables.marginals.result import MarginalsResult
-from inid.tables.report_inputs import as_estimates, protected_unit
+from inid.tables.presentation import Labels
+from inid.tables.report_inputs import as_estimates, named_levels, protected_unit, view_facts
 
 __all__ = ["marginals_report_inputs", "summarize_marginals_plan"]
 
@@ -36,14 +38,14 @@ def marginals_report_inputs(
     ledger: LedgerState | None = None,
     summary: PlanSummary | None = None,
     digest: str | None = None,
+    labels: Labels = MappingProxyType({}),
 ) -> ReportInputs:
     """Everything that the report of many tables shows; the arguments are those of `tables.report_inputs`."""
     question, estimates = result.question, as_estimates(result.rows)
     blocks, start = [], 0
     for asked in question.statistics:
-        levels = [tuple(map(str, question.domains.levels(column))) for column in asked.table]
-        stop = start + math.prod(map(len, levels))
-        dimensions = tuple(Dimension(column, level) for column, level in zip(asked.table, levels, strict=True))
+        dimensions = tuple(named_levels(column, question.domains.levels(column), labels) for column in asked.table)
+        stop = start + math.prod(len(dimension.levels) for dimension in dimensions)
         blocks.append(EstimateBlock(asked.kind, asked.column, dimensions, estimates[start:stop]))
         start = stop
     dropped = "count in a cell of their own" if question.domains.other == "cell" else "are left out"
@@ -52,6 +54,7 @@ def marginals_report_inputs(
         ("table", source),
         ("statistics", f"{len(question.statistics)} {what} over {', '.join(question.columns)}"),
         ("other keys", f"rows with other keys, or none, {dropped}"),
+        *view_facts(question.view),
     ]
     return ReportInputs(
         title=title,

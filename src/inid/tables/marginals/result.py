@@ -20,7 +20,8 @@ from inid.tables.marginals.table_answers import TableAnswers
 from inid.tables.marginals.table_statistics import TableStatistic
 from inid.tables.marginals.tidy import rounded, tidied
 from inid.tables.marginals.workload import workload_of
-from inid.tables.published import Published
+from inid.tables.presentation import Labels
+from inid.tables.published import NOT_PRIVATE, Published
 from inid.tables.result import Row
 
 if TYPE_CHECKING:
@@ -150,7 +151,9 @@ class MarginalsResult(Published):
             numbers = (part.reshape(-1).tolist() for part in (entry.estimate, entry.lower, entry.upper, entry.std))
             for cell, value, low, high, std in zip(cells, *numbers, strict=True):
                 groups = ", ".join(f"{column}={key}" for column, key in zip(entry.columns, cell, strict=True))
-                found.append(Row(entry.statistic.kind, entry.statistic.column, groups, value, low, high, std / unit))
+                keys = dict(zip(entry.columns, cell, strict=True))
+                kind, column = entry.statistic.kind, entry.statistic.column
+                found.append(Row(kind, column, groups, value, low, high, std / unit, keys))
         return tuple(found)
 
     @cached_property
@@ -179,16 +182,16 @@ class MarginalsResult(Published):
     def _answers_record(self) -> dict[str, Any]:
         return {"tables": [entry.to_dict() for entry in self._tables.all()]}
 
-    def _report_inputs(self, title: str | None, ledger: "LedgerState | None") -> "ReportInputs":
+    def _report_inputs(self, title: str | None, ledger: "LedgerState | None", labels: Labels) -> "ReportInputs":
         from inid.tables.marginals.report_inputs import marginals_report_inputs
 
-        return marginals_report_inputs(self, title=title or "Private tables of counts", ledger=ledger)
+        return marginals_report_inputs(self, title=title or "Private tables of counts", ledger=ledger, labels=labels)
 
     def __str__(self) -> str:
         asked = self.question.statistics
         what = "tables of counts" if not self.question.summed else "statistics by tables"
         head = f"{len(asked)} {what} under {self.plan.budget}"
-        head += "" if self.private else " - NOT PRIVATE: made by a test source"
+        head += "" if self.private else NOT_PRIVATE
         rows = [["table", "cell", "estimate", "interval", "std"]]
         for statistic in asked:
             made = self._tables.published(statistic)

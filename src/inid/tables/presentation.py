@@ -1,0 +1,114 @@
+"""Answers as people read them: one column per key, labels instead of codes, whole counts, and what is too noisy.
+
+All of it is post-processing of released numbers: it costs nothing and reveals nothing more.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from inid.arguments import real, shown
+from inid.errors import ArgumentError
+from inid.planning.text import aligned
+from inid.tables.facts import Key
+
+if TYPE_CHECKING:
+    from inid.tables.result import Row
+
+__all__ = ["COUNTED", "Labels", "answer_columns", "labelled", "read_labels", "short_table", "whole_count"]
+
+Labels = Mapping[str, Mapping[Key, str]]
+COUNTED = ("count", "count_distinct", "histogram")
+_NUMBERS = ("estimate", "lower", "upper", "scale")
+_SHOWN = 20
+
+
+def read_labels(labels: object) -> dict[str, dict[Key, str]]:
+    """A dictionary of labels per column.
+
+    Raises:
+        ArgumentError: It is malformed.
+    """
+    if labels is None:
+        return {}
+    cure = "for example labels={'sex': {1: 'male', 2: 'female'}}"
+    if not isinstance(labels, Mapping):
+        raise ArgumentError(f"labels must be a dictionary by column, got {shown(labels)}: {cure}.")
+    for column, words in labels.items():
+        if not isinstance(words, Mapping) or not all(isinstance(word, str) for word in words.values()):
+            raise ArgumentError(f"labels of {column!r} must be a dictionary from keys to texts: {cure}.")
+    return {column: dict(words) for column, words in labels.items()}
+
+
+def labelled(key: Any, column: str, labels: Labels) -> Any:
+    """What a key is called; itself without a label. Keys that became texts have the label of what they were.
+
+    >>> labelled(1, "sex", {"sex": {1: "male"}}), labelled("1", "sex", {"sex": {1: "male"}}), labelled(3, "sex", {})
+    ('male', 'male', 3)
+    """
+    words = labels.get(column, {})
+    if key in words and not isinstance(key, bool):
+        return words[key]
+    return {str(known): word for known, word in words.items()}.get(str(key), key)
+
+
+def whole_count(estimate: float, lower: float, upper: float) -> tuple[float, float, float]:
+    """A count as a whole number of at least 0, with its interval: the exact count is one, so the ends round inwards.
+
+    >>> whole_count(-1.3, -4.2, 1.6), whole_count(7.6, 5.2, 10.0)
+    ((0.0, 0.0, 1.0), (8.0, 6.0, 10.0))
+    """
+    low, high = max(math.ceil(lower), 0), max(math.floor(upper), 0)
+    return float(min(max(round(estimate), low, 0), max(high, low))), float(low), float(max(high, low))
+
+
+def answer_columns(
+    rows: Sequence["Row"], *, integers: bool = False, too_noisy: float | None = None, labels: object = None
+) -> dict[str, list[Any]]:
+    """The answers column by column: statistic, column, one column per key, estimate, lower, upper, scale.
+
+    Raises:
+        ArgumentError: An argument is malformed.
+    """
+    words = read_labels(labels)
+    share = None
+    if too_noisy is not None:
+        share = real("too_noisy", too_noisy, above=0, cure="pass a share of the estimate, such as 0.3")
+    names = list(dict.fromkeys(name for row in rows for name in row.keys))
+    fixed = ("statistic", "column", *_NUMBERS, "too_noisy")
+    columns: dict[str, list[Any]] = {"statistic": [], "column": []}
+    columns |= {f"{name}_key" if name in fixed else name: [] for name in names}
+    columns |= {name: [] for name in _NUMBERS}
+    if share is not None:
+        columns["too_noisy"] = []
+    for row in rows:
+        three = row.estimate, row.lower, row.upper
+        if integers and row.statistic in COUNTED and all(map(math.isfinite, three)):
+            three = whole_count(*three)
+        cells = [row.statistic, row.column]
+        cells += [labelled(row.keys[name], _column(name, row), words) if name in row.keys else "" for name in names]
+        cells += [*three, row.scale]  # type: ignore[list-item]
+        if share is not None:
+            cells.append(not row.upper - row.lower <= share * abs(row.estimate))  # type: ignore[arg-type]
+        for values, cell in zip(columns.values(), cells, strict=True):
+            values.append(cell)
+    return columns
+
+
+def _column(name: str, row: "Row") -> str:
+    """The column whose labels a key has: the cell of a histogram is one of its own column."""
+    return row.column if name == "cell" and row.statistic == "histogram" else name
+
+
+def short_table(rows: Sequence["Row"], head: str, level: float) -> str:
+    """The first answers as a text."""
+    found = answer_columns(rows[:_SHOWN])
+    words = [name for name in found if name not in _NUMBERS and any(value != "" for value in found[name])]
+    table = [[*words, "estimate", f"{100 * level:.4g}% interval"]]
+    for at in range(len(found["estimate"])):
+        estimate, lower, upper = (found[name][at] for name in _NUMBERS[:3])
+        ends = f"[{lower:.6g}, {upper:.6g}]"
+        table.append([*(str(found[name][at]) for name in words), f"{estimate:.6g}", ends])
+    more = len(rows) - _SHOWN
+    lines = aligned(table, left=len(words))
+    return "\n".join([head, *lines, *([f"... and {more} more"] if more > 0 else [])])

@@ -1,0 +1,102 @@
+"""Results as people read them: columns per key, labels, whole counts, flags, a short print, advice."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import inid
+import inid.testing
+from inid import tables
+from inid.errors import ArgumentError, RecordError
+
+FRAME = pd.DataFrame({"sex": [1, 2, 2, 2], "age": [31.0, 44.0, 58.0, 20.0], "estimate": ["a", "b", "b", "a"]})
+TABLE = tables.Table(FRAME, bounds={"age": (0, 100)}, rows=4)
+
+
+def released(query, budget=None):
+    with inid.testing.unsafe_seed(3):
+        return query.release(query.plan(budget or inid.PureDP(1.0)))
+
+
+def test_each_key_has_a_column_of_its_own():
+    query = TABLE.query(count=True, histogram={"age": [0, 40, 100]}, by={"sex": [1, 2], "estimate": ["a", "b"]})
+    result = released(query)
+    frame = result.frame
+    names = ["statistic", "column", "sex", "estimate_key", "cell", "estimate", "lower", "upper", "scale"]
+    assert list(frame.columns) == names
+    assert frame["sex"].tolist()[:4] == [1, 1, 2, 2]
+    assert frame["estimate_key"].tolist()[:4] == ["a", "b", "a", "b"]
+    assert frame["cell"].tolist()[3:7] == ["", "[0, 40)", "[40, 100]", "[0, 40)"]
+    assert result.rows[4].keys == {"sex": 1, "estimate": "a", "cell": "[0, 40)"}
+    assert result.to_dict()["rows"][4]["keys"] == {"sex": 1, "estimate": "a", "cell": "[0, 40)"}
+
+
+def test_labels_stand_for_codes_in_frame_and_report(tmp_path):
+    result = released(TABLE.query(count=True, histogram={"sex": tables.Categories([1, 2])}, by={"sex": [1, 2]}))
+    labels = {"sex": {1: "male", 2: "female"}}
+    frame = result.to_frame(labels=labels)
+    assert frame["sex"].tolist()[:2] == ["male", "female"]
+    assert frame["cell"].tolist()[2:4] == ["male", "female"]
+    result.report(tmp_path / "report.html", labels=labels)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "female" in page
+    with pytest.raises(ArgumentError, match="labels"):
+        result.to_frame(labels={"sex": ["male"]})
+
+
+def test_whole_counts_are_not_negative_and_their_intervals_hold_what_the_others_hold():
+    query = TABLE.query(count=True, mean=["age"], by={"sex": [1, 2, 3, 4, 5, 6]})
+    result = released(query, inid.PureDP(0.2))
+    plain, whole = result.frame, result.to_frame(integers=True)
+    counts = plain["statistic"] == "count"
+    assert (plain["estimate"][counts] < 0).any()
+    assert (whole["estimate"][counts] >= 0).all()
+    assert (whole["estimate"][counts] % 1 == 0).all()
+    assert (whole["lower"] <= whole["estimate"]).all()
+    assert (whole["estimate"] <= whole["upper"]).all()
+    for at in np.flatnonzero(counts):
+        inside = [n for n in range(200) if plain["lower"][at] <= n <= plain["upper"][at]]
+        assert inside == [n for n in range(200) if whole["lower"][at] <= n <= whole["upper"][at]]
+    assert whole["estimate"][~counts].tolist() == plain["estimate"][~counts].tolist()
+
+
+def test_cells_that_are_too_noisy_are_flagged():
+    result = released(TABLE.query(count=True, by={"sex": [1, 2]}))
+    assert result.to_frame(too_noisy=0.3)["too_noisy"].tolist() == [True, True]
+    assert result.to_frame(too_noisy=1e6)["too_noisy"].tolist() == [False, False]
+    assert "too_noisy" not in result.frame.columns
+    with pytest.raises(ArgumentError, match="too_noisy"):
+        result.to_frame(too_noisy=0)
+
+
+def test_a_result_prints_as_a_short_table():
+    text = str(released(TABLE.query(count=True, by={"sex": list(range(30))})))
+    assert text.splitlines()[0] == "30 answers under PureDP(epsilon=1.0) - NOT PRIVATE: made by a test source"
+    assert text.splitlines()[1].split() == ["statistic", "sex", "estimate", "95%", "interval"]
+    assert text.splitlines()[-1] == "... and 10 more"
+    assert "Row(" not in text
+
+
+def test_a_key_in_a_record_that_was_changed_is_found():
+    query = TABLE.query(count=True, by={"sex": [1, 2]})
+    record = query.release(query.plan(inid.PureDP(1.0))).to_dict()
+    record["rows"][0]["keys"] = {"sex": 2}
+    record["digest"] = tables.published.record_digest(record)
+    with pytest.raises(RecordError, match="answer 1"):
+        tables.verify_result(record)
+
+
+def test_the_plan_advises_fill_values_with_what_they_are_worth():
+    """The advice is the ratio of errors that stating fill values does give."""
+    facts = {"bounds": {"age": (0, 100)}, "rows": 32561}
+    omitted = tables.Table(FRAME, **facts).query(count=True, mean=["age"])
+    filled = tables.Table(FRAME, **facts, missing={"age": 40}).query(count=True, mean=["age"])
+    budget = inid.ApproxDP(1.0, 1e-6)
+    plan, better = omitted.plan(budget), filled.plan(budget)
+    ratio = plan.statistics[1].error / better.statistics[1].error
+    assert ratio > 1.05
+    (advice,) = plan.advice
+    assert f"about {ratio:.2g} times smaller" in advice
+    assert advice in str(plan)
+    assert better.advice == ()
+    assert "An equal split would have" in str(plan) or "Nothing to gain" in str(plan)
