@@ -142,8 +142,8 @@ class Query(Releasable[TablePlan, Result]):
         budget: Budget,
         tolerance: Mapping[str, float] | None,
         weights: Mapping[str, float] | None,
-        mechanism: str,
-        allocation: str,
+        mechanism: MechanismChoice,
+        allocation: Allocation,
         order: float,
     ) -> TablePlan:
         return make_plan(
