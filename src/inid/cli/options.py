@@ -86,6 +86,13 @@ TABLE = (
     Option("histogram", "COL=EDGE,...", "Counts in public bins, or of public categories.", "list"),
     Option("by", "COL=KEY,...", "All of it for each of these public keys.", "list"),
     Option("missing", "COL=VALUE,...", "Public fill values; without one a missing value is left out.", "list"),
+    Option("where", "CONDITION", "Only rows for which it holds: \"age >= 18 and sex in ['F', 'M']\"."),
+    Option(
+        "derive",
+        "COL=FORMULA;...",
+        "Columns computed from others: bmi=weight / height ** 2; give each --bounds, --missing or --domains as needed.",
+        "list",
+    ),
     Option("rows", "N", "A public guess at the number of rows, for planning and display only."),
     Option(
         "table_max_rows",

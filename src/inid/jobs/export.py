@@ -81,15 +81,24 @@ def _table_script(job: Job) -> str:
     if not isinstance(question, TableQuestion):
         raise TypeError("a question without a table has a script of its own")
     person = {"max_rows": question.max_rows, "order_by": list(question.order_by)}
+    by_column: dict[str, dict[str, Any]] = {
+        "bounds": {name: tuple(map(_short, ends)) for name, ends in question.bounds.items()},
+        "missing": {name: _short(value) for name, value in question.missing.items()},
+        "domains": {name: list(keys) for name, keys in question.domains.items()},
+    }
+    own, computed = (
+        {what: {k: v for k, v in facts.items() if (k in question.derive) is new} for what, facts in by_column.items()}
+        for new in (False, True)
+    )
     facts = {
         # Needed by a table even where no column is added up.
-        "bounds": _Code({name: tuple(map(_short, ends)) for name, ends in question.bounds.items()}),
+        "bounds": _Code(own["bounds"]),
         "unit": _Code(_call("tables.Person", [repr(question.person)], person)) if question.person else None,
         "neighbours": question.neighbours,
-        "missing": {name: _short(value) for name, value in question.missing.items()},
+        "missing": own["missing"],
         "rows": question.rows,
         "max_rows": question.table_max_rows,
-        "domains": {name: list(keys) for name, keys in question.domains.items()},
+        "domains": own["domains"],
         "other": question.other,
     }
     marginals = question.marginals
@@ -103,8 +112,13 @@ def _table_script(job: Job) -> str:
     noise = _noise(job) | {"tolerance": tolerance, "weights": job.noise.weights}
     level = None if job.outputs.level is None else float(job.outputs.level)
     label = job.ledger.label
-    lines = [
-        f"table = {_call('tables.Table', [repr(question.table)], facts)}",
+    lines = [f"table = {_call('tables.Table', [repr(question.table)], facts)}"]
+    if question.derive:
+        formulas = [f"**{dict(question.derive)!r}"]
+        lines.append(f"table = {_call('table.with_columns', formulas, computed)}")
+    if question.where is not None:
+        lines.append(f"table = table.where({question.where!r})")
+    lines += [
         f"query = {_call('table.query', [], asked)}",
     ]
     if job.ledger.ledger is None:

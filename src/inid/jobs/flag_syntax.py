@@ -13,6 +13,7 @@ from inid.errors import ArgumentError
 __all__ = [
     "cell_list",
     "cells",
+    "formulas",
     "intervals",
     "key_list",
     "keys",
@@ -158,6 +159,21 @@ def tables(_flag: str, text: str) -> list[list[str]] | int:
     return int(text) if text.isdecimal() else [names(_flag, table) for table in text.split(";")]
 
 
+def formulas(flag: str, text: str) -> dict[str, str]:
+    """Formulas of new columns by name, with semicolons between them.
+
+    >>> formulas("--derive", "double=age * 2; adult=age >= 18")
+    {'double': 'age * 2', 'adult': 'age >= 18'}
+    """
+    found: dict[str, str] = {}
+    for entry in filter(None, map(str.strip, text.split(";"))):
+        name, equals, formula = (part.strip() for part in entry.partition("="))
+        if not (name and equals and formula):
+            raise _wrong(flag, entry, "write each entry as name=formula, for example double=age * 2")
+        _store(flag, found, name, formula)
+    return found
+
+
 _SYNTAX: dict[str, Callable[[str, str], Any]] = {
     "bounds": intervals,
     "histogram": cells,
@@ -165,6 +181,7 @@ _SYNTAX: dict[str, Callable[[str, str], Any]] = {
     "by": keys,
     "domains": ranges,
     "marginals": tables,
+    "derive": formulas,
     "tolerance": named_numbers,
     "weights": named_numbers,
     **dict.fromkeys(("sum", "mean", "variance", "std", "covariance", "order_by", "labels", "sensitivity"), names),
@@ -178,7 +195,7 @@ def syntax_of(key: str) -> Callable[[str, str], Any]:
 
 def separator_of(key: str) -> str:
     """What stands between the values of a flag that is given several times: each --marginals is a table of its own."""
-    return ";" if key == "marginals" else ","
+    return ";" if key in ("marginals", "derive") else ","
 
 
 def written(flag: str, value: Any, syntax: Callable[[str, str], Any]) -> str:
@@ -192,6 +209,8 @@ def written(flag: str, value: Any, syntax: Callable[[str, str], Any]) -> str:
     """
     if syntax is tables:
         text = ";".join(",".join(table) for table in value)
+    elif syntax is formulas:
+        text = ";".join(f"{name}={formula}" for name, formula in value.items())
     elif isinstance(value, Mapping):
         separator = ":" if syntax is intervals else ","
         text = ",".join(f"{name}={separator.join(_entries(entry))}" for name, entry in value.items())

@@ -1,7 +1,7 @@
 """What a job asks: statistics of a table, or noise for numbers whose sensitivities are stated."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,8 @@ class TableQuestion:
         domains: Public values by column, for tables of counts.
         other: What becomes of rows with other keys: "cell" or "drop".
         marginals: Tables of counts that share one promise, or how many columns each has.
+        where: The condition of the rows that count, as a text.
+        derive: The formula of each computed column, as a text.
     """
 
     table: str
@@ -64,6 +66,8 @@ class TableQuestion:
     domains: Mapping[str, tuple[check.Key, ...]]
     other: str | None = None
     marginals: tuple[tuple[str, ...], ...] | int | None = None
+    where: str | None = None
+    derive: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def read(cls, values: Mapping[str, Any], named: Naming) -> "TableQuestion":
@@ -88,6 +92,8 @@ class TableQuestion:
             "domains": check.keys_by_column,
             "other": lambda name, value: check.choice_or_none(name, value, ("cell", "drop")),
             "marginals": check.marginals,
+            "where": check.word,
+            "derive": check.texts_by_name,
         }
         readers |= dict.fromkeys((*COLUMN_STATISTICS, "order_by"), check.names)
         read = {key: reader(named(key), values.get(key)) for key, reader in readers.items()}
@@ -125,6 +131,10 @@ class TableQuestion:
         """The privacy unit in a ledger's words: "row", or the name of the person column."""
         return self.person or "row"
 
+    def _own(self, facts: Mapping[str, Any], *, computed: bool = False) -> dict[str, Any]:
+        """The facts about columns of the table itself, or about computed ones."""
+        return {name: fact for name, fact in facts.items() if (name in self.derive) is computed}
+
     def open(self, named: Naming = str, source: Engine | None = None) -> Query | MarginalsQuery:
         """The query, on the table. Reads the names and types of its columns, and no value.
 
@@ -140,17 +150,24 @@ class TableQuestion:
         if self.person is not None and self.max_rows is not None:
             person = Person(self.person, max_rows=self.max_rows, order_by=self.order_by or None)
         limit = {} if self.table_max_rows is None else {"max_rows": self.table_max_rows}
+        bounds, fill, domains = (self._own(facts) for facts in (self.bounds, self.missing, self.domains))
         table = Table(
             self.table if source is None else source,
-            bounds=dict(self.bounds),
+            bounds=bounds,
             unit=person or "row",
             neighbours=self.neighbours or "add_remove",  # type: ignore[arg-type]
-            missing=dict(self.missing) or "omit",
+            missing=fill or "omit",
             rows=self.rows,
-            domains=dict(self.domains),  # type: ignore[arg-type]
+            domains=domains,
             other=self.other or "cell",  # type: ignore[arg-type]
             **limit,  # type: ignore[arg-type, unused-ignore]
         )
+        if self.derive:
+            facts = {"bounds": self.bounds, "missing": self.missing, "domains": self.domains}
+            computed = {name: self._own(fact, computed=True) for name, fact in facts.items()}
+            table = table.with_columns(**computed, **self.derive)  # type: ignore[arg-type]
+        if self.where is not None:
+            table = table.where(self.where)
         if self.marginals is not None:
             return table.query(marginals=self.marginals)
         asked: dict[str, Any] = dict(self.column_statistics)
@@ -229,7 +246,7 @@ def read_question(values: Mapping[str, Any], named: Naming) -> TableQuestion | S
         if values.get("sensitivity") is None
         else (StatedQuestion, TableQuestion, f"a {table}")
     )
-    for key in {field.name for field in fields(other)} - {field.name for field in fields(own)}:
+    for key in {one.name for one in fields(other)} - {one.name for one in fields(own)}:
         if values.get(key) is not None:
             raise ArgumentError(f"{named(key)} goes with {wanted} only: leave it out here.")
     return own.read(values, named)

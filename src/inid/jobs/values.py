@@ -32,6 +32,7 @@ __all__ = [
     "positive",
     "probability",
     "switch",
+    "texts_by_name",
     "whole",
     "word",
 ]
@@ -173,6 +174,19 @@ def fills_by_column(name: str, value: object) -> dict[str, float | str]:
             raise _wrong(f"{name} of {column}", list(entries), "give one value per column, for example age=40")
         found[column] = entries[0] if isinstance(entries[0], str) else float(entries[0])
     return found
+
+
+def texts_by_name(name: str, value: object) -> dict[str, str]:
+    """One text by name; empty when not given.
+
+    >>> texts_by_name("derive", {"double": "age * 2"})
+    {'double': 'age * 2'}
+    """
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping) or not all(isinstance(text, str) and text for text in value.values()):
+        raise _wrong(name, value, "give each new column a formula, for example double=age * 2")
+    return {_name(name, key): str(text) for key, text in value.items()}
 
 
 def intervals_by_column(name: str, value: object) -> dict[str, tuple[float, float]]:
