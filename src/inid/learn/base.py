@@ -8,9 +8,11 @@ from typing import Any, Literal, Self
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
 
 from inid.accounting import Ledger
 from inid.arguments import choice
+from inid.learn.fit_report import fit_report
 from inid.promises import Budget, PureDP
 from inid.sets import Neighbours
 
@@ -170,3 +172,20 @@ class NoisyEstimator(PrivateEstimator):
     neighbours: Neighbours | None = None
     mechanism: Literal["auto", "gaussian", "laplace"] = "auto"
     allocation: Literal["optimal", "spr", "iid"] = "optimal"
+
+    def report(self, X: Any = None, y: Any = None) -> str:
+        """The promise, what was spent on what, and the expected error of each moment; `print(model)` shows it too.
+
+        Args:
+            X: Rows that are public or already paid for, to show the score beside that of scikit-learn's estimator,
+                which is fitted to every other row. This looks at them without noise, and nothing is charged.
+            y: Their targets or labels.
+
+        Raises:
+            ArgumentError: There is nothing to compare with.
+        """
+        check_is_fitted(self)
+        return fit_report(self, X, y)
+
+    def __str__(self) -> str:
+        return fit_report(self) if hasattr(self, "plan_") and hasattr(self, "private_") else repr(self)

@@ -52,6 +52,7 @@ class PrivateMoments(NoisyEstimator):
         center_: What was subtracted.
         plan_: The noise plan.
         release_: The release, as published: intervals, certificate.
+        n_rows_: The number of rows: public, or as released.
         private_: False when a test's source drew the noise.
 
     >>> import inid
@@ -111,6 +112,7 @@ class PrivateMoments(NoisyEstimator):
         self.center_ = units.centre
         self.plan_ = planned.noise
         self.release_, self.private_ = moments.release, moments.release.private
+        self.n_rows_ = moments.rows
         with np.errstate(all="ignore"):  # whatever the caller has set, what was paid for must not be lost
             self.second_moment_ = nearest_psd(moments.second, units.size, moments.spread)
             if moments.first is not None:

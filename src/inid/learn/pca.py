@@ -64,6 +64,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEstimat
         mean_: What is subtracted before projecting: the noisy mean, or 0.
         plan_: The noise plan.
         release_: The noisy sums, as published.
+        n_rows_: The number of rows: public, or as released.
         private_: False when a test's source drew the noise.
 
     >>> import inid
@@ -140,6 +141,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEstimat
         self._end_fit(ledger)
         self.plan_, self.release_, self.private_ = noise, made, made.private
         rows = max(float(made.values[-1]), 2.0) if secret else float(most)
+        self.n_rows_ = rows
         self._decompose(made.values / rows, rows, width, kept)
         return self
 

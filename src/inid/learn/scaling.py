@@ -83,6 +83,7 @@ class PrivateStandardScaler(OneToOneFeatureMixin, TransformerMixin, NoisyEstimat
         bounds_: (lower, upper) of what `transform` returns, for the estimator that follows.
         plan_: The noise plan.
         release_: The noisy sums and sums of squares, as published, in units in which the bounds are -1 and 1.
+        n_rows_: The number of rows: public, or as released.
         private_: False when a test's source drew the noise.
 
     >>> import inid
@@ -119,7 +120,7 @@ class PrivateStandardScaler(OneToOneFeatureMixin, TransformerMixin, NoisyEstimat
         self._end_fit(ledger)
         self.plan_, self.release_, self.private_ = noise, made, made.private
         known = max(float(made.values[-1]), 1.0) if rows is None else float(rows)
-        found = made.values[: 2 * width] / known
+        found, self.n_rows_ = made.values[: 2 * width] / known, known
         spread = noise.scales[width : 2 * width] / known * (1.0 if noise.mechanism == "gaussian" else math.sqrt(2))
         mean = np.clip(found[:width], -1.0, 1.0)
         self.mean_ = units.centre + units.unit * mean

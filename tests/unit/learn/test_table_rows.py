@@ -122,7 +122,6 @@ def test_what_a_table_cannot_be_learned_for_is_refused_by_name():
         (learn.PrivatePCA(budget=HUGE, clipping="elementwise", center=False), None, "tables"),
         (learn.PrivateLasso(budget=HUGE, solver="coordinate_descent"), "b", "moments"),
         (learn.PrivateGaussianNB(HUGE), "label", "classes"),
-        (learn.PrivateGaussianNB(HUGE, classes=("no", "yes")), "a", "a"),
         (learn.PrivateGaussianNB(HUGE, classes=("no", 1)), "label", "classes"),
         (learn.PrivateGaussianNB(HUGE, classes=("no", "yes")), LABELS, "name of the table's"),
         (learn.PrivateGaussianNB(HUGE, classes=("no", "yes")), "nobody", "nobody"),

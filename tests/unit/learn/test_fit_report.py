@@ -1,0 +1,59 @@
+"""What a fitted model says of itself: promise, spending, expected errors; scores only of rows that are passed."""
+
+import math
+import re
+
+import numpy as np
+import pytest
+
+import inid
+from inid import learn
+from inid.testing import unsafe_seed
+
+BUDGET = inid.ApproxDP(epsilon=1.0, delta=1e-6)
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-1, 1, size=(2000, 3))
+Y = X @ [1.0, -1.0, 0.5]
+BOTH = {"budget": BUDGET, "bounds_X": (-1, 1)}
+MODELS = [
+    (learn.PrivateMoments(BUDGET, bounds=(-1, 1)), None), (learn.PrivateStandardScaler(BUDGET, bounds=(-1, 1)), None),
+    (learn.PrivatePCA(2, budget=BUDGET), None), (learn.PrivateKMeans(2, **BOTH), None),
+    (learn.PrivateRidge(bounds_y=(-3, 3), **BOTH), Y), (learn.PrivateLasso(bounds_y=(-3, 3), **BOTH), Y),
+    (learn.PrivateRidge(bounds_y=(-3, 3), fit_intercept=False, **BOTH), Y),
+    (learn.PrivateLasso(bounds_y=(-3, 3), solver="coordinate_descent", **BOTH), Y),
+    (learn.PrivateLogisticRegression(classes=(0, 1), **BOTH), Y > 0),
+    (learn.PrivateGaussianNB(classes=(0, 1), **BOTH), Y > 0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("relation", ["zero_out", "add_remove", "replace"])
+def test_every_model_reports_its_promise_and_what_was_spent(relation):
+    for model, y in MODELS:
+        assert str(model.set_params(neighbours=relation)) == repr(model) or hasattr(model, "plan_")
+        text = model.fit(X, y).report()
+        assert text == str(model)
+        assert "ApproxDP(epsilon=1.0, delta=1e-06)" in text.splitlines()[0]
+        assert f"neighbours: {relation}" in text
+        shares = [float(found) for found in re.findall(r"(\d+\.\d)%", text)]
+        assert abs(sum(shares) - 100) < 0.5, text
+
+
+def test_the_expected_errors_are_those_of_the_plan():
+    model = MODELS[4][0].set_params(neighbours="zero_out").fit(X, Y)
+    text = model.report()
+    mean = model.plan_.scales[10] * math.sqrt(2 / math.pi) / 2000
+    assert f"mean of x0                   {mean:.3g}" in text
+    assert "means of targets" in text
+    share = float(re.search(r"means of targets +(\d+\.\d)%", text)[1])
+    assert 9.5 < share < 15
+
+
+def test_scores_are_shown_only_of_rows_that_are_passed():
+    for model, y in MODELS[4:6] + MODELS[8:]:
+        text = model.fit(X, y).report(X, y)
+        assert "scikit-learn" in text
+        assert "scikit-learn" not in model.report()
+    with pytest.raises(inid.ArgumentError, match="compare"):
+        MODELS[0][0].fit(X).report(X, Y)
+    with unsafe_seed(1):
+        assert "NOT PRIVATE" in str(MODELS[4][0].fit(X, Y))
