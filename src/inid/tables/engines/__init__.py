@@ -7,6 +7,7 @@ from pathlib import Path
 
 from inid.errors import ArgumentError
 from inid.tables.engines.base import Build, Engine
+from inid.tables.engines.cell_codes import CellTable, unknown
 from inid.tables.engines.duckdb import DuckDBRelation, open_arrow, open_path
 from inid.tables.engines.guarded import EngineError, guarded, optional
 from inid.tables.engines.pandas import Pandas
@@ -17,6 +18,7 @@ from inid.tables.engines.terms import OnGrid, Present, Product
 
 __all__ = [
     "Build",
+    "CellTable",
     "Engine",
     "EngineError",
     "OnGrid",
@@ -26,6 +28,7 @@ __all__ = [
     "guarded",
     "open_table",
     "optional",
+    "unknown",
 ]
 
 _OPENERS = {

@@ -8,14 +8,20 @@ from pathlib import Path
 from threading import RLock
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from inid.errors import ArgumentError
 from inid.tables.engines.base import Build, Engine, schema_of
+from inid.tables.engines.cell_codes import CellTable, coded
 from inid.tables.engines.csv_files import CsvFiles, escaped, found_files, read_csv_files
+from inid.tables.engines.duckdb_cells import run_cell_sums
 from inid.tables.engines.duckdb_columns import parsed, plain
 from inid.tables.engines.duckdb_settings import ONE_AT_A_TIME, connect, without_statistics
 from inid.tables.engines.guarded import guarded, optional
 from inid.tables.engines.roles import Role
 from inid.tables.engines.sql_engine import SqlEngine
+from inid.tables.facts import Key
 
 __all__ = ["DuckDB", "DuckDBCsv", "DuckDBRelation", "open_arrow", "open_path"]
 
@@ -57,10 +63,21 @@ class DuckDB(SqlEngine):
         with self._lock:
             return super().run_several(build, queries)
 
+    def cell_sums(
+        self, build: Build, domains: Mapping[str, Sequence[Key]], sizes: Mapping[str, int], tables: Sequence[CellTable]
+    ) -> list[NDArray[np.int64]] | None:
+        with self._lock:
+            return guarded(
+                lambda: run_cell_sums(coded(self._collected(build(self)), domains), sizes, tables), "run the queries"
+            )
+
+    def _collected(self, frame: Any) -> Any:
+        return frame.collect().to_arrow()
+
     def kept(self, frame: Any) -> Any:
         # On a connection of our own: a temporary table on the user's might replace another.
         connection = connect()
-        connection.register("counted_rows", frame.collect().to_arrow())
+        connection.register("counted_rows", self._collected(frame))
         connection.execute("CREATE TABLE kept_rows AS SELECT * FROM counted_rows")
         return optional("narwhals").from_native(connection.table("kept_rows"))
 
@@ -97,9 +114,9 @@ class DuckDBRelation(DuckDB):
         with without_statistics(self._relation):
             return super().rows(query)
 
-    def kept(self, frame: Any) -> Any:
+    def _collected(self, frame: Any) -> Any:
         with without_statistics(self._relation):
-            return super().kept(frame)
+            return super()._collected(frame)
 
 
 class DuckDBCsv(DuckDB):

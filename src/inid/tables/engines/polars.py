@@ -1,13 +1,32 @@
 """Polars, eager or lazy."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from inid.tables.engines.base import Engine, schema_of
-from inid.tables.engines.guarded import optional
+import numpy as np
+from numpy.typing import NDArray
+
+from inid.tables.engines.base import Build, Engine, schema_of
+from inid.tables.engines.cell_codes import CellTable, blocks_of, coded, placed
+from inid.tables.engines.guarded import guarded, optional
 from inid.tables.engines.roles import Role, is_text
+from inid.tables.facts import Key
 
 __all__ = ["Polars"]
+
+_BLOCKS = 64  # passes over the rows that run together
+
+
+def _cells(rows: Any, sizes: Mapping[str, int], keys: Sequence[str], sums: Sequence[str]) -> Any:
+    """The sums of each cell, beside its keys and its place in the table."""
+    pl = optional("polars")
+    added = [pl.col(name).sum() for name in sums]
+    if not keys:
+        return rows.select(*added).with_columns(cell=pl.lit(0, dtype=pl.Int64))
+    place = pl.lit(0, dtype=pl.Int64)
+    for name in keys:
+        place = place * sizes[name] + pl.col(name).cast(pl.Int64)
+    return rows.group_by(*keys).agg(*added).with_columns(cell=place)
 
 
 class Polars(Engine):
@@ -42,6 +61,30 @@ class Polars(Engine):
     def rows(self, query: Any) -> list[tuple[Any, ...]]:
         # Not streamed, Polars would hold whole columns in memory.
         return list(query.collect(engine="streaming").iter_rows())
+
+    def cell_sums(
+        self, build: Build, domains: Mapping[str, Sequence[Key]], sizes: Mapping[str, int], tables: Sequence[CellTable]
+    ) -> list[NDArray[np.int64]] | None:
+        return guarded(lambda: self._cell_sums(build(self), domains, sizes, tables), "run the queries")
+
+    def _cell_sums(
+        self, frame: Any, domains: Mapping[str, Sequence[Key]], sizes: Mapping[str, int], tables: Sequence[CellTable]
+    ) -> list[NDArray[np.int64]]:
+        pl = optional("polars")
+        rows = pl.from_arrow(coded(frame.collect(engine="streaming").to_arrow(), domains)).lazy()
+        parts = []
+        blocks = blocks_of(tables, sizes)
+        for start in range(0, len(blocks), _BLOCKS):
+            some = blocks[start : start + _BLOCKS]
+            made = pl.collect_all([_cells(rows, sizes, block.keys, block.sums) for block in some])
+            for block, cells in zip(some, made, strict=True):
+                for number in block.tables:
+                    own = cells
+                    if len(block.tables) > 1:
+                        own = _cells(cells.lazy(), sizes, tables[number].keys, block.sums).collect()
+                    which = np.full(len(own), number)
+                    parts.append((which, own["cell"].to_numpy(), *(own[name].to_numpy() for name in block.sums)))
+        return placed(tables, sizes, parts)
 
     def kept(self, frame: Any) -> Any:
         return frame.collect(engine="streaming").lazy()

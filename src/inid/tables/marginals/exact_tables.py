@@ -1,13 +1,13 @@
 """The exact tables, made inside the engine: one group-by for each asked table that is inside no other one."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from inid.tables.engines import Engine, EngineError, optional
+from inid.tables.engines import CellTable, Engine, EngineError, optional, unknown
 from inid.tables.facts import Person
 from inid.tables.items import Item
 from inid.tables.marginals.basis import Whole
@@ -60,13 +60,31 @@ class ExactTables:
         """
         layout, channels = sums_layout(self.columns)
         wanted = [[at for at, item in enumerate(layout.items) if _column(item) in own] for own in tables.values()]
+        shifts = self._terms(source).shifts
+        if len(tables) > 1:
+            made = self._at_once(source, tables, wanted)
+            if made is not None:
+                return [
+                    {0: array[0]}
+                    | {channels[at]: part - shifts[at] * array[0] for at, part in zip(sums, array[1:], strict=True)}
+                    for array, sums in zip(made, wanted, strict=True)
+                ]
         queries = [partial(self._summed, table=table, sums=sums) for table, sums in zip(tables, wanted, strict=True)]
         found = source.run_several(self._frame, queries)
-        shifts = self._terms(source).shifts
         return [
             self._placed(table, rows, {channels[at]: shifts[at] for at in sums})
             for table, rows, sums in zip(tables, found, wanted, strict=True)
         ]
+
+    def _at_once(self, source: Engine, tables: Iterable[Marginal], sums: Sequence[Sequence[int]]) -> list[Whole] | None:
+        names = {column: f"key_{at}" for at, column in enumerate(self.domains.keys)}
+        asked = [
+            CellTable(tuple(names[column] for column in table), ("one", *(f"sum_{at}" for at in own)))
+            for table, own in zip(tables, sums, strict=True)
+        ]
+        domains = {names[column]: keys for column, keys in self.domains.keys.items()}
+        sizes = {names[column]: self.domains.size(column) for column in names}
+        return source.cell_sums(self._frame, domains, sizes, asked)
 
     def _terms(self, source: Engine) -> SumTerms:
         layout, _ = sums_layout(self.columns)
@@ -86,19 +104,18 @@ class ExactTables:
             name: nw.col(name).is_in(list(self.domains.keys[column])).fill_null(False)
             for column, name in names.keys.items()
         }
-        flags = [_flag(name) for name in known] if cell else []
+        flags = [unknown(name) for name in known] if cell else []
         if cell:
-            frame = frame.with_columns(*(is_known.alias(_flag(name)) for name, is_known in known.items()))
+            frame = frame.with_columns(*(is_known.alias(unknown(name)) for name, is_known in known.items()))
             frame = frame.with_columns(
                 *(
-                    nw.when(nw.col(_flag(name))).then(nw.col(name)).otherwise(nw.lit(self.domains.keys[column][0]))
+                    nw.when(nw.col(unknown(name))).then(nw.col(name)).otherwise(nw.lit(self.domains.keys[column][0]))
                     for column, name in names.keys.items()
                 ),
                 *((~nw.col(flag)).cast(nw.Int64).alias(flag) for flag in flags),
             )
         else:
-            for is_known in known.values():
-                frame = frame.filter(is_known)
+            frame = frame.filter(nw.all_horizontal(*known.values(), ignore_nulls=False))
         if terms.prepared:
             frame = source.prepared(frame, terms.prepared)
         sums = {f"sum_{at}": part for at, part in enumerate(terms.integers)}
@@ -113,7 +130,7 @@ class ExactTables:
         """The keys and flags of each group, its rows, and its sums before their shifts."""
         nw, columns = optional("narwhals"), list(self.domains.keys)
         groups = [f"key_{columns.index(column)}" for column in table]
-        groups += [_flag(name) for name in groups] if self.domains.other == "cell" else []
+        groups += [unknown(name) for name in groups] if self.domains.other == "cell" else []
         added = ["one", *(f"sum_{at}" for at in sums)]
         summed = frame.group_by(*groups).agg(*(nw.col(name).sum() for name in added))
         return summed.select(*groups, *(nw.col(name).cast(nw.Int64) for name in added))
@@ -144,8 +161,3 @@ class ExactTables:
 def _column(item: Item) -> str:
     """The column whose presence or value an item adds up."""
     return item.columns[0] if item.columns else item.present[0]
-
-
-def _flag(name: str) -> str:
-    """The column that says whether a key is unknown."""
-    return f"{name}_unknown"
