@@ -11,7 +11,7 @@ WORKERS ?= auto
 FAST ?=
 PAPER ?=
 
-.PHONY: help demo test quick slow check format coverage oldest bench dist paper clean
+.PHONY: help demo test quick slow check format coverage oldest bench dist paper docs clean
 
 help:  ## Show the targets.
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -25,7 +25,7 @@ $(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/python
 	@touch $@
 
 $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) -e '.[spark,learn,torch,cli,studio,plot,fast,postgres,test]'
+	$(PIP) -e '.[spark,learn,torch,cli,studio,plot,fast,postgres,docs,test]'
 	@touch $@
 
 demo: $(VENV)/.demo  ## Release thirty means of a medical table and leave a report in out/.
@@ -89,8 +89,16 @@ $(VENV)/.paper: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) -e '.[learn,plot,fast]'
 	@touch $@
 
-paper: $(VENV)/.paper  ## Recompute the paper's figures and tables: results/ and docs/paper.md, reading recorded runs; PAPER=--fresh draws anew; FAST=1: into out/paper.
+paper: $(VENV)/.paper  ## Recompute the paper's figures and tables: results/ with verdicts.md, reading recorded runs; PAPER=--fresh draws anew; FAST=1: into out/paper.
 	$(BIN)/python -m experiments $(if $(FAST),--fast) $(PAPER)
+
+$(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) -e '.[tables,learn,torch,cli,plot,docs]' pandas
+	@touch $@
+
+docs: $(VENV)/.docs  ## Build the documentation site into out/docs; warnings are errors.
+	$(BIN)/python -m sphinx -W --keep-going -q -b html -d out/doctrees docs out/docs
+	@echo "the site: out/docs/index.html"
 
 clean:  ## Remove what the other targets made.
 	rm -rf $(VENV) $(PEERS) out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

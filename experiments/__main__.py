@@ -1,7 +1,7 @@
 """Run the experiments, or those named: `python -m experiments figure1 table3`.
 
-A full run writes results/ and docs/paper.md; `--fast` writes to out/paper and takes minutes. Both read the records of
-earlier runs, and those that lie in results/ are of a full one: what they have is not drawn again. `--fresh` forgets
+A full run writes results/, verdicts.md included; `--fast` writes to out/paper and takes minutes. Both read the records
+of earlier runs, and those that lie in results/ are of a full one: what they have is not drawn again. `--fresh` forgets
 them and draws everything anew (a full run then takes most of an hour).
 """
 
@@ -54,7 +54,7 @@ def main(arguments: list[str] | None = None) -> int:
     if chosen.synthetic and not chosen.fast:
         parser.error("--synthetic needs --fast: results on stand-ins must not take the place of real ones")
     folder = chosen.out or (_PROJECT / "out" / "paper" if chosen.fast else _PROJECT / "results")
-    page = chosen.page or (folder / "paper.md" if chosen.fast else _PROJECT / "docs" / "paper.md")
+    page = chosen.page or folder / "verdicts.md"
     missing = []
     for name in chosen.names or NAMES:
         try:

@@ -1,4 +1,4 @@
-"""docs/paper.md, made from the results: a table of verdicts, then one section for each experiment."""
+"""results/verdicts.md, made from the results: a table of verdicts, then one section for each experiment."""
 
 import json
 import os
@@ -32,7 +32,7 @@ _MARK = "<!-- results -->"
 
 
 def render(results: Path, page: Path) -> str:
-    """The page's text, with links relative to where it will lie."""
+    """The page's text, with links relative to where it will lie; links to documents are written from docs/."""
     found = {}
     for name in NAMES:
         path = results / name / "outcome.json"
@@ -46,7 +46,7 @@ def render(results: Path, page: Path) -> str:
     parts += [_section(name, outcome, run, f"{link}/{name}") for name, (outcome, run) in found.items()]
     text = before + "\n\n".join(parts) + after
     documents = os.path.relpath(_DOCUMENTS, page.parent)
-    return text if documents == "." else re.sub(r"\]\((\w+\.md)\)", rf"]({documents}/\1)", text)
+    return re.sub(r"\]\(([\w/-]+\.md)\)", rf"]({documents}/\1)", text)
 
 
 def write_page(results: Path, page: Path) -> None:

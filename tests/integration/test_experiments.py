@@ -33,7 +33,7 @@ WITH_DATA = {"figure5": "california", "figure6": "electricity"}
 def folder(tmp_path_factory):
     """The results of every experiment, fast and on stand-ins."""
     made = tmp_path_factory.mktemp("paper")
-    arguments = ["--fast", "--synthetic", "--out", str(made), "--page", str(made / "paper.md")]
+    arguments = ["--fast", "--synthetic", "--out", str(made), "--page", str(made / "verdicts.md")]
     assert main(arguments) == 0
     return made
 
@@ -230,8 +230,8 @@ def test_stand_ins_cannot_take_the_place_of_results(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_the_page_in_the_documents_is_made_from_the_committed_results():
-    results, page = PROJECT / "results", PROJECT / "docs" / "paper.md"
+def test_the_page_of_verdicts_is_made_from_the_committed_results():
+    results, page = PROJECT / "results", PROJECT / "results" / "verdicts.md"
     assert page.read_text() == render(results, page)
     for name in NAMES:
         assert json.loads((results / name / "run.json").read_text())["configuration"] == "full"
@@ -248,8 +248,8 @@ def test_the_committed_results_have_the_expected_numbers():
 
 
 def test_a_fast_page_says_that_it_is_one(folder):
-    assert "A fast run" in (folder / "paper.md").read_text()
-    assert "A fast run" not in (PROJECT / "docs" / "paper.md").read_text()
+    assert "A fast run" in (folder / "verdicts.md").read_text()
+    assert "A fast run" not in (PROJECT / "results" / "verdicts.md").read_text()
 
 
 def gpu_record(clipping, allocation, accuracy, **more):

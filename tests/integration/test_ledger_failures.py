@@ -290,7 +290,7 @@ def test_a_server_that_stops_and_comes_back(server: Any, name: str) -> None:
 
 
 def test_a_role_that_can_only_append(server: Any, name: str) -> None:
-    """The rights that docs/ledger.md recommends are enough to charge, and not enough to change the history."""
+    """The rights that the page on ledgers recommends are enough to charge, and not enough to change the history."""
     Ledger.open(server.url, total=TOTAL, name=name).close()
     owner = sa.create_engine(server.url, poolclass=sa.pool.NullPool)
     with owner.begin() as connection:
@@ -330,7 +330,7 @@ def test_other_spellings_of_the_scheme_open_the_same_ledger(server: Any, name: s
 
 
 def test_a_role_without_rights_gets_the_grants_that_cure_it(server: Any, name: str) -> None:
-    """What the message and docs/ledger.md say, run as it stands, is enough."""
+    """What the message and docs/explanations/ledger.md say, run as it stands, is enough."""
     Ledger.open(server.url, total=TOTAL, name=name).close()
     owner = sa.create_engine(server.url, poolclass=sa.pool.NullPool)
     with owner.begin() as connection:

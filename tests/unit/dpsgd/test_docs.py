@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from test_readme import blocks, run
+from markdown_examples import blocks, run
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "dpsgd.md"
 

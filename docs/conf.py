@@ -1,0 +1,64 @@
+"""The site: Sphinx with Markdown pages, notebooks that are executed at the build, and mathematics without a network."""
+
+import sys
+from pathlib import Path
+
+_HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(_HERE / "_ext"), str(_HERE.parent / "src")]
+
+from inid._version import __version__  # noqa: E402
+
+project = "inid"
+author = "The inid maintainers"
+copyright = "The inid maintainers, Apache-2.0"  # noqa: A001 - Sphinx's name
+release = version = __version__
+
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_design",
+    "sphinx_copybutton",
+    "mathml",
+    "markdown_docstrings",
+    "command_help",
+]
+exclude_patterns = ["_build", "_ext", "pictures"]
+
+html_theme = "furo"
+html_title = "inid"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_sourcelink = False
+html_theme_options = {"navigation_with_keys": True}
+
+myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "deflist", "attrs_inline"]
+myst_heading_anchors = 3
+html_math_renderer = "mathml"
+copybutton_exclude = ".linenos, .gp, .go"
+
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 120
+nb_merge_streams = True
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_default_options = {"members": True, "show-inheritance": False}
+autodoc_preserve_defaults = True
+python_use_unqualified_type_names = True
+napoleon_google_docstring = True
+napoleon_numpy_docstring = False
+napoleon_use_ivar = True
+default_role = "code"
+
+
+def _skip(app, what, name, thing, skip, options):  # noqa: ARG001 - the signature is Sphinx's
+    """Leave out what scikit-learn adds to every estimator for its own routing of metadata."""
+    return True if name.startswith("set_") and name.endswith("_request") else None
+
+
+def setup(app):
+    """Connect what has no extension of its own."""
+    app.connect("autodoc-skip-member", _skip)

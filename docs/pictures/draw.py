@@ -1,0 +1,263 @@
+"""Draw the pictures of the README and of the guides: `python docs/pictures/draw.py`.
+
+They are made of plans, curves and seeded releases of the library itself. A test draws them again and compares.
+"""
+
+import math
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from people import PROMISE, answers, question
+from svg import BLUE, GREEN, GREY, INK, ORANGE, RULE, SOFT, Picture
+
+import inid
+
+_HERE = Path(__file__).resolve().parent
+
+
+def private_table() -> Picture:
+    """The answers of the first example, and what the plan gains over two simpler ways to keep the same promise."""
+    picture = Picture(
+        760, 250, "Private counts and means with intervals, and the error of three ways to spend one budget"
+    )
+    picture.text(20, 28, "A private table: estimates and 95 % intervals", size=15)
+    ranges = {"count": (1_850, 2_150), "age": (46, 53), "income": (50_000, 59_000)}
+    for row, (label, kind, low, value, high) in enumerate(answers()):
+        y = 58 + 30 * row
+        left, right = ranges[kind]
+        picture.text(20, y + 4, label)
+        picture.line([(140, y), (350, y)], RULE)
+        spot = [140 + 210 * (x - left) / (right - left) for x in (low, value, high)]
+        picture.interval(*spot, y, BLUE)
+        picture.text(362, y + 4, f"{value:,.0f}" if kind != "age" else f"{value:.1f}", color=SOFT)
+    picture.text(450, 28, "Expected error for one promise", size=15)
+    rows = question().plan(PROMISE, tolerance={"age": 1, "income": 500}).noise.compare()
+    least = rows.row("laplace", "optimal").error
+    for row, (mechanism, name, words, color) in enumerate(
+        (
+            ("laplace", "optimal", "planned by inid", BLUE),
+            ("laplace", "spr", "equal split of the budget", ORANGE),
+            ("gaussian", "spr", "equal split, Gaussian noise", GREY),
+        )
+    ):
+        y = 62 + 46 * row
+        ratio = rows.row(mechanism, name).error / least
+        picture.text(450, y, words, color=SOFT)
+        picture.bar(450, y + 6, 48 * ratio, 14, color)
+        picture.text(456 + 48 * ratio, y + 18, f"x {ratio:.1f}")
+    picture.text(
+        20, 238, "Made-up people, epsilon = 1, delta = 1e-6, tolerance 1 year and 500 of income.", size=12, color=SOFT
+    )
+    return picture
+
+
+def bounds() -> Picture:
+    """Clipping error and noise against the upper bound that is stated."""
+    picture = Picture(
+        760, 300, "Error of a private mean by the stated upper bound: clipping on the left, noise on the right"
+    )
+    incomes = [20_000 * math.exp(0.7 * _normal_quantile((i + 0.5) / 2_000)) for i in range(2_000)]
+    mean = sum(incomes) / len(incomes)
+    stated = [10_000 * 2 ** (k / 8) for k in range(57)]
+    bias = [mean - sum(min(x, top) for x in incomes) / len(incomes) for top in stated]
+    noise = [math.sqrt(2) * top / 2 / len(incomes) / 0.5 for top in stated]
+    total = [math.hypot(b, n) for b, n in zip(bias, noise, strict=True)]
+
+    def spot(top: float, error: float) -> tuple[float, float]:
+        return 70 + 640 * math.log2(top / stated[0]) / 7, 240 - 190 * (math.log10(max(error, 10)) - 1) / 3.2
+
+    for error, words in ((10, "10"), (100, "100"), (1_000, "1,000"), (10_000, "10,000")):
+        picture.line([spot(stated[0], error), spot(stated[-1], error)], RULE)
+        picture.text(62, spot(stated[0], error)[1] + 4, words, color=SOFT, at="end", size=12)
+    for errors, color, width in ((bias, ORANGE, 2), (noise, GREY, 2), (total, BLUE, 3)):
+        picture.line([spot(t, e) for t, e in zip(stated, errors, strict=True)], color, width=width)
+    best = min(range(len(stated)), key=total.__getitem__)
+    picture.dot(*spot(stated[best], total[best]), BLUE)
+    picture.text(150, 40, "clipping", color=ORANGE)
+    picture.text(620, 130, "noise", color=GREY)
+    picture.text(
+        spot(stated[best], 0)[0], spot(stated[best], total[best])[1] - 16, "both together", color=BLUE, at="middle"
+    )
+    for top in (10_000, 40_000, 160_000, 640_000):
+        picture.text(spot(top, 10)[0], 262, f"{top:,}", color=SOFT, at="middle", size=12)
+    picture.text(
+        390, 286, "stated upper bound of income (mean of 2,000 made-up incomes, epsilon = 0.5)", color=SOFT, at="middle"
+    )
+    return picture
+
+
+def plan_shares() -> Picture:
+    """Scales of three coordinates under the three allocations."""
+    picture = Picture(760, 210, "Noise of three numbers under three allocations of one budget")
+    s = inid.Sensitivity.box([1.0, 3.0, 40.0], labels=["age", "visits", "income"])
+    made = {
+        name: inid.plan(s, inid.ApproxDP(epsilon=1.0, delta=1e-6), mechanism="laplace", allocation=name)
+        for name in ("optimal", "spr", "iid")
+    }
+    picture.text(20, 28, "Noise scale of each number, by allocation", size=15)
+    for row, label in enumerate(("age", "visits", "income")):
+        y = 66 + 40 * row
+        picture.text(20, y + 4, f"{label} (moves by {(1, 3, 40)[row]})")
+        picture.line([(190, y), (740, y)], RULE)
+        for name, color in (("iid", GREY), ("spr", ORANGE), ("optimal", BLUE)):
+            scale = float(made[name].scales[row])
+            x = 190 + 550 * math.log10(scale) / 2.3
+            picture.dot(x, y, color, radius=6)
+            picture.text(x, y + (19 if name == "iid" else -11), f"{scale:.3g}", size=11, color=color, at="middle")
+    for x, words, color in (
+        (190, "optimal", BLUE),
+        (300, "spr: equal split", ORANGE),
+        (460, "iid: the same everywhere", GREY),
+    ):
+        picture.dot(x, 192, color)
+        picture.text(x + 10, 196, words, color=SOFT)
+    return picture
+
+
+def regression() -> Picture:
+    """Scores on California housing, from the table of the page on learning."""
+    picture = Picture(760, 230, "R squared of private regressions on California housing for three budgets")
+    picture.text(20, 28, "California housing, R² on held-out rows, median of 20 runs", size=15)
+    rows = (("PrivateRidge", BLUE, (0.611, 0.643, 0.655)), ("PrivateLasso, by descent", GREEN, (0.645, 0.653, 0.657)))
+    for column, epsilon in enumerate((0.5, 1, 3)):
+        left = 40 + 235 * column
+        picture.text(left, 62, f"epsilon = {epsilon:g}", color=SOFT)
+        for row, (_, color, scores) in enumerate(rows):
+            picture.bar(left, 74 + 34 * row, 220 * scores[column], 24, color)
+            picture.text(left + 8, 91 + 34 * row, f"{scores[column]:.3f}", color="#ffffff")
+        picture.line([(left + 220 * 0.585, 68), (left + 220 * 0.585, 142)], INK, dash="4 3")
+    for x, words, color in ((40, rows[0][0], BLUE), (170, rows[1][0], GREEN)):
+        picture.dot(x + 5, 176, color)
+        picture.text(x + 16, 180, words, color=SOFT)
+    picture.text(390, 180, "dashed: not private, unclipped columns (0.585)", color=SOFT)
+    picture.text(
+        40,
+        210,
+        "Clipping removes a few absurd rows, so a private fit can score higher than the plain one.",
+        size=12,
+        color=SOFT,
+    )
+    return picture
+
+
+def shared_budget() -> Picture:
+    """A ledger's total as a bar that several people's charges fill."""
+    picture = Picture(760, 170, "A total budget of epsilon 3, charged by three people, with a refused fourth charge")
+    picture.text(20, 28, "One ledger, several people: epsilon 3 in all", size=15)
+    picture.bar(20, 50, 720, 34, RULE)
+    left = 20.0
+    for words, cost, color in (("ann: spring 1", 1, BLUE), ("ben: survey 0.5", 0.5, GREEN), ("cem: autumn 1", 1, BLUE)):
+        picture.bar(left + 1, 50, 240 * cost - 2, 34, color)
+        picture.text(left + 8, 72, words, color="#ffffff")
+        left += 240 * cost
+    picture.text(left + 10, 72, "0.5 left", color=SOFT)
+    picture.bar(left + 1, 98, 238, 28, ORANGE, opacity=0.35)
+    picture.text(left + 8, 117, "dee: 1, too much", color=INK)
+    picture.text(20, 152, "The refused charge draws no noise and looks at no data.", size=12, color=SOFT)
+    return picture
+
+
+def _bell(picture: Picture, middle: float, color: str) -> None:
+    points = [(x, 190 - 140 * math.exp(-abs(x - middle) / 90)) for x in range(60, 701, 4)]
+    picture.area([(60, 190), *points, (700, 190)], color, opacity=0.18)
+    picture.line(points, color, width=2.5)
+
+
+def two_worlds() -> Picture:
+    """The answers that may come out with and without one person."""
+    picture = Picture(760, 260, "Possible answers with and without one person overlap almost everywhere")
+    picture.text(20, 28, "What may be published, with you in the table and without you", size=15)
+    picture.line([(60, 190), (700, 190)], INK, width=1)
+    _bell(picture, 350, BLUE)
+    _bell(picture, 395, ORANGE)
+    picture.text(342, 44, "without you", color=BLUE, at="end")
+    picture.text(404, 44, "with you", color=ORANGE)
+    picture.text(380, 214, "published number", color=SOFT, at="middle")
+    picture.text(
+        60, 244, "At no point is one curve more than e^epsilon times as high as the other.", size=12, color=SOFT
+    )
+    return picture
+
+
+def audit() -> Picture:
+    """The certified curve of a plan and the lower bound that an audit of samples can show."""
+    picture = Picture(
+        760, 280, "Certified delta over epsilon of a plan, and the exact curve of noise that is too small"
+    )
+    plan = inid.plan(inid.Sensitivity.box([1.0]), inid.PureDP(epsilon=1.0))
+    grid = [0.02 * k for k in range(101)]
+
+    def spot(epsilon: float, delta: float) -> tuple[float, float]:
+        return 70 + 320 * epsilon, 230 - 320 * delta
+
+    for delta in (0, 0.2, 0.4, 0.6):
+        picture.line([spot(0, delta), spot(2, delta)], RULE)
+        picture.text(60, spot(0, delta)[1] + 4, f"{delta:g}", at="end", size=12, color=SOFT)
+    good = [(e, float(plan.delta(epsilon=e))) for e in grid]
+    bad = [(e, max(0.0, 1 - math.exp((e - 2) / 2))) for e in grid]
+    picture.line([spot(*p) for p in good], BLUE, width=3)
+    picture.line([spot(*p) for p in bad], ORANGE, width=2, dash="6 4")
+    for epsilon in (0, 0.5, 1, 1.5, 2):
+        picture.text(spot(epsilon, 0)[0], 248, f"{epsilon:g}", at="middle", size=12, color=SOFT)
+    picture.text(*spot(0.08, 0.07), "certified curve of the plan", color=BLUE)
+    picture.text(*spot(0.75, 0.48), "the same with half the noise: the audit finds it", color=ORANGE)
+    picture.text(390, 270, "epsilon (up the page: delta)", at="middle", color=SOFT)
+    return picture
+
+
+def migration() -> Picture:
+    """Standard deviations of five means: one budget for each against one plan for all."""
+    picture = Picture(760, 230, "Error of five private means: an equal split of the budget against one plan")
+    picture.text(20, 28, "Five means under one promise: squared error / tolerance²", size=15)
+    names, sizes, tolerances = (
+        ("age", "visits", "weight", "steps", "income"),
+        (100, 50, 200, 30_000, 500_000),
+        (1, 1, 5, 500, 2_000),
+    )
+    s = inid.Sensitivity.box([x / 10_000 for x in sizes], labels=names)
+    made = {
+        name: inid.plan(s, inid.PureDP(epsilon=1.0), tolerance=tolerances, allocation=name)
+        for name in ("optimal", "spr")
+    }
+    worst = max(float(x) / t for x, t in zip(made["spr"].scales, tolerances, strict=True))
+    for row, name in enumerate(names):
+        y = 50 + 30 * row
+        picture.text(20, y + 14, name)
+        for place, (kind, color) in enumerate((("optimal", BLUE), ("spr", ORANGE))):
+            part = (float(made[kind].scales[row]) / tolerances[row] / worst) ** 2
+            picture.bar(100, y + 12 * place, 600 * part, 10, color)
+    for x, words, color in ((100, "one plan for all five", BLUE), (290, "one fifth of the budget for each", ORANGE)):
+        picture.dot(x, 214, color)
+        picture.text(x + 10, 218, words, color=SOFT)
+    return picture
+
+
+def _normal_quantile(p: float) -> float:
+    from statistics import NormalDist
+
+    return NormalDist().inv_cdf(p)
+
+
+PICTURES = {
+    "private-table": private_table,
+    "bounds": bounds,
+    "plan-shares": plan_shares,
+    "regression": regression,
+    "shared-budget": shared_budget,
+    "two-worlds": two_worlds,
+    "audit": audit,
+    "migration": migration,
+}
+
+
+def draw_all(folder: Path) -> None:
+    """Write every picture into a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, make in PICTURES.items():
+        make().save(folder / f"{name}.svg")
+
+
+if __name__ == "__main__":
+    draw_all(_HERE)

@@ -1,0 +1,96 @@
+"""The site: links between pages lead somewhere, pages stay readable, pictures are those that the script draws."""
+
+import re
+import runpy
+import subprocess
+import sys
+
+import pytest
+
+from markdown_examples import PROJECT, run_page
+from needs import needs
+
+DOCS = PROJECT / "docs"
+PAGES = sorted(DOCS.rglob("*.md"))
+GUIDES = sorted(path for path in (DOCS / "guides").glob("*.md") if path.name != "index.md")
+LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+# The postgres guide speaks of a server of the reader's own; the test starts one and puts its address there.
+ADDRESS = "postgresql://ann@budget.example/statistics"
+
+
+def linked_files(page):
+    """Files that a page links to, relative to the page; addresses and anchors on the page itself are left out."""
+    for target in LINK.findall(
+        re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    ):
+        if not re.match(r"[a-z]+:|#", target):
+            yield target.split("#")[0]
+
+
+@pytest.mark.parametrize("page", [*PAGES, PROJECT / "README.md"], ids=lambda page: str(page.relative_to(PROJECT)))
+def test_links_between_pages_lead_somewhere(page):
+    missing = [target for target in linked_files(page) if not (page.parent / target).exists()]
+    assert not missing
+
+
+def test_a_link_that_leads_nowhere_is_noticed(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("[one](other.md#part) and [two](https://example.org) and ![three](pictures/x.svg)")
+    assert list(linked_files(page)) == ["other.md", "pictures/x.svg"]
+
+
+@pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: guide.stem)
+def test_the_examples_of_a_guide_run(guide, tmp_path, monkeypatch, request):
+    monkeypatch.chdir(tmp_path)
+    text = guide.read_text(encoding="utf-8")
+    if ADDRESS in text:
+        needs("postgres")
+        page = tmp_path / guide.name
+        page.write_text(text.replace(ADDRESS, request.getfixturevalue("server").url), encoding="utf-8")
+        guide = page
+    run_page(guide)
+
+
+@pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: guide.stem)
+def test_a_guide_is_short_and_has_a_picture(guide):
+    text = guide.read_text(encoding="utf-8")
+    assert len(text.split()) < 1_500
+    assert ".svg)" in text
+    assert max(map(len, text.splitlines())) <= 120
+
+
+def test_pictures_are_those_that_the_script_draws(tmp_path):
+    sys.path.insert(0, str(DOCS / "pictures"))
+    try:
+        runpy.run_path(str(DOCS / "pictures" / "draw.py"))["draw_all"](tmp_path)
+    finally:
+        sys.path.pop(0)
+    drawn = {path.name: path.read_text() for path in tmp_path.glob("*.svg")}
+    assert drawn == {path.name: path.read_text() for path in (DOCS / "pictures").glob("*.svg")}
+
+
+def test_the_short_page_on_the_paper_counts_as_the_long_one_does():
+    counts = re.search(r"^holds: .*\.$", (PROJECT / "results" / "verdicts.md").read_text(), re.MULTILINE).group()
+    short = " ".join((DOCS / "explanations" / "paper.md").read_text().split())
+    assert counts.replace(":", "") in short
+    assert f"Of {sum(map(int, re.findall('[0-9]+', counts)))} claims" in short
+
+
+@pytest.mark.slow
+def test_the_site_builds_without_warnings(tmp_path):
+    command = [
+        sys.executable,
+        "-m",
+        "sphinx",
+        "-W",
+        "--keep-going",
+        "-q",
+        "-b",
+        "html",
+        str(DOCS),
+        str(tmp_path / "site"),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    home = (tmp_path / "site" / "index.html").read_text()
+    assert not re.findall(r'<(?:script|link)[^>]+(?:src|href)="https?://', home)  # nothing from a network
