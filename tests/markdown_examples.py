@@ -14,6 +14,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import inid
+
 PROJECT = Path(__file__).resolve().parents[1]
 # A block, and what it prints: a block of text, or indented lines.
 FENCE = re.compile(
@@ -52,10 +54,10 @@ def run(block, shown, namespace):
 
 
 def run_shell(block, shown):
-    """Run the lines of a shell block with the `inid` of this tree; every one must succeed."""
+    """Run the lines of a shell block with the `inid` under test; every one must succeed."""
     lines = [line for line in block.splitlines() if not re.match(r"(pip|make) ", line)]
     command = f"set -euo pipefail\ninid() {{ '{sys.executable}' -m inid.cli \"$@\"; }}\n" + "\n".join(lines)
-    environment = os.environ | {"PYTHONPATH": str(PROJECT / "src"), "COLUMNS": "120", "NO_COLOR": "1"}
+    environment = os.environ | {"PYTHONPATH": str(Path(inid.__file__).parents[1]), "COLUMNS": "120", "NO_COLOR": "1"}
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     compare(shown, done.stdout)
