@@ -13,6 +13,7 @@ __all__ = ["estimates_section"]
 _MOST_ROWS = 300  # rows shown of one table; the rest is in the files
 _MOST_ACROSS = 8  # columns of a cross table
 _COUNTED = ("count", "count_distinct", "histogram")
+_BARS = (*_COUNTED, "cdf", "cumulative")
 _NAMES = {
     "count": "Number of rows",
     "count_distinct": "Number of people",
@@ -22,6 +23,9 @@ _NAMES = {
     "std": "Standard deviation",
     "covariance": "Covariance",
     "histogram": "Number of rows",
+    "cdf": "Share of rows up to a value",
+    "cumulative": "Number of rows up to a value",
+    "quantile": "Quantile",
 }
 
 
@@ -65,7 +69,7 @@ def _grouped(block: EstimateBlock) -> str:
     if len(block.dimensions) == 2 and smaller <= _MOST_ACROSS:
         return heading + _cross_table(block)
     cells = product(*(dimension.levels for dimension in block.dimensions))
-    axis, counted = _axis(block), block.statistic in _COUNTED
+    axis, counted = _axis(block), block.statistic in _BARS
     rows = list(zip(cells, block.estimates, strict=True))[:_MOST_ROWS]
     body = "".join(_row(cell, estimate, axis, counted=counted) for cell, estimate in rows)
     return heading + _table([dimension.name for dimension in block.dimensions], body, len(block.estimates))

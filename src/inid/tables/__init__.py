@@ -26,6 +26,10 @@ from inid.tables.marginals.plan import MarginalPlan, MarginalsPlan
 from inid.tables.marginals.query import MarginalsQuery
 from inid.tables.marginals.question import MarginalsQuestion
 from inid.tables.marginals.result import Combination, MarginalsResult
+from inid.tables.ordered.plan import OrderedPlan, OrderedTablePlan
+from inid.tables.ordered.query import OrderedQuery
+from inid.tables.ordered.question import OrderedQuestion, OrderedTable
+from inid.tables.ordered.result import OrderedResult
 from inid.tables.plan import StatisticPlan, TableAccuracy, TablePlan
 from inid.tables.query import Query
 from inid.tables.question import Question
@@ -47,6 +51,12 @@ __all__ = [
     "MarginalsQuestion",
     "MarginalsResult",
     "Ordered",
+    "OrderedPlan",
+    "OrderedQuery",
+    "OrderedQuestion",
+    "OrderedResult",
+    "OrderedTable",
+    "OrderedTablePlan",
     "Person",
     "Query",
     "Question",

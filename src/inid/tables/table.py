@@ -19,6 +19,7 @@ from inid.tables.view import View, read_condition, read_formula
 if TYPE_CHECKING:
     from inid.accounting import Ledger
     from inid.tables.marginals.query import MarginalsQuery
+    from inid.tables.ordered.query import OrderedQuery
     from inid.tables.query import Query
 
 __all__ = ["Table"]
@@ -298,6 +299,16 @@ class Table:
     @overload
     def query(self, *, sum: Mapping[str, int | Sequence[Marginal]], count: bool = False) -> "MarginalsQuery": ...
 
+    @overload
+    def query(
+        self,
+        *,
+        cdf: Mapping[str, Sequence[Marginal]] | None = None,
+        quantile: Mapping[str, Sequence[float]] | None = None,
+        cumulative: Mapping[str, Sequence[Marginal]] | None = None,
+        by: Mapping[str, Sequence[Key]] | None = None,
+    ) -> "OrderedQuery": ...
+
     def query(
         self,
         *,
@@ -311,7 +322,10 @@ class Table:
         histogram: Mapping[str, Sequence[float | str] | Categories] | None = None,
         by: Mapping[str, Sequence[Key]] | None = None,
         marginals: int | Sequence[Marginal] | None = None,
-    ) -> "Query | MarginalsQuery":
+        cdf: Mapping[str, Sequence[Marginal]] | None = None,
+        quantile: Mapping[str, Sequence[float]] | None = None,
+        cumulative: Mapping[str, Sequence[Marginal]] | None = None,
+    ) -> "Query | MarginalsQuery | OrderedQuery":
         """Ask for statistics, any number together; they share sums and one promise. Nothing is computed yet.
 
         Args:
@@ -331,6 +345,13 @@ class Table:
                 tables over k of them. They share one promise with the least noise, together with means and sums by
                 several groupings, and agree with each other. Not together with other statistics.
 
+            cdf: Per column with bounds, or with `Ordered` values, the groupings by which its distribution function is
+                asked for: {"age": [(), ("sex",)]}. Columns that group have a domain, or keys in `by`.
+            quantile: Per such column the probabilities of its quantiles, {"age": [0.1, 0.5, 0.9]}, in each grouping of
+                its `cdf`, else in the groups of `by`.
+            cumulative: Like `cdf`, for running totals in rows: {"date": [("shop",)]}. These three are a query of their
+                own: one set of noisy prefixes serves them.
+
         Raises:
             ArgumentError: A column is unknown or has no bounds, keys or edges are malformed, or nothing is asked for.
 
@@ -340,10 +361,18 @@ class Table:
         ('histogram(age)[sex=F, age=[0, 50)]', 'histogram(age)[sex=F, age=[50, 100]]')
         """
         from inid.tables.marginals.query import read_marginals
+        from inid.tables.ordered.query import read_ordered
         from inid.tables.query import read_query
 
         numbers = {"sum": sum, "mean": mean}
         others = {"variance": variance, "std": std, "covariance": covariance}
+        if cdf or quantile or cumulative:
+            if any((*numbers.values(), *others.values(), histogram, count, count_distinct, marginals)):
+                raise ArgumentError(
+                    "distribution functions, quantiles and running totals are a query of their own: ask for other "
+                    "statistics in another one."
+                )
+            return read_ordered(self, cdf, quantile, cumulative, by or {})
         tabled = [name for name, asked in numbers.items() if isinstance(asked, Mapping)]
         if marginals is not None or isinstance(count, (list, tuple)) or tabled:
             plain = [name for name, asked in numbers.items() if name not in tabled and asked]

@@ -19,6 +19,7 @@ from inid.planning import Certificate, NoisePlan
 from inid.releasing import Release
 from inid.tables.marginals.question import MarginalsQuestion
 from inid.tables.marginals.table_answers import PublishedTable, TableAnswers
+from inid.tables.ordered.question import OrderedQuestion
 from inid.tables.published import record_digest
 from inid.tables.question import Question
 from inid.tables.result import Row
@@ -50,7 +51,8 @@ def verify_result(record: Mapping[str, Any]) -> Certificate:
         stored = record["digest"]
         made = record_digest(record)
         many = "marginals" in record["question"]
-        question: Question | MarginalsQuestion = (MarginalsQuestion if many else Question).from_dict(record["question"])
+        kind = MarginalsQuestion if many else OrderedQuestion if "ordered" in record["question"] else Question
+        question: Question | MarginalsQuestion | OrderedQuestion = kind.from_dict(record["question"])
         level, released = float(record["level"]), record.get("release", record)
         rows = record["tables"] if many else record["results"] if "results" in record else record["rows"]
         values = np.array([float(value) for value in released["values"]])

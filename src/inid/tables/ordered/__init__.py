@@ -1,0 +1,8 @@
+"""Ordered attributes: distribution functions, quantiles and running totals from noisy prefixes (M9).
+
+levels      the public levels of a column, in their order: stated keys, or a grid between public bounds
+strategy    integer matrices in which independent noise makes every prefix accurate, and how far one row moves them
+level_counts  the exact counts of the levels, inside the engine
+question, plan, query, result    what users call, as for other statistics
+prefixes    from noisy numbers to prefixes, shares and quantiles, with intervals
+"""

@@ -1,0 +1,131 @@
+"""From noisy numbers to prefixes, shares and quantiles, with intervals: all of it post-processing.
+
+*Quantiles.* The p-quantile is the first level t with P(t) >= p N, P(t) the prefix and N the last one. What is tested is
+D(t) = P(t) - p N, one linear combination of the noise, and not the ratio P / N. The exact quantile q has D(q) >= 0 and
+D(q - 1) < 0. So with probability `level` at least, both noisy numbers are on the right side of z deviations, and q is
+among the t with D(t) >= -z s_t and D(t - 1) <= z s_(t - 1): the interval from the first such t to the last covers q at
+least as often as it says, for each quantile. All intervals together hold less often.
+
+*Shares.* P(t) / N lies where |P(t) - f N| <= z s(P(t) - f N): a quadratic in f (Fieller), cut to [0, 1]. Under Laplace
+noise P(t) and N each get half of the failure probability, and the extremes of their ratio count.
+
+*Laplace noise.* A combination with coefficients c exceeds t with probability at most exp(-s t) / prod(1 - s^2 c^2) for
+every s below 1 / max |c| (Chernoff): the least t over a list of s is a bound, a little wide.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+from scipy.optimize import isotonic_regression
+from scipy.special import ndtri
+
+from inid.arguments import Floats
+from inid.mechanisms import MechanismName
+from inid.noise import grid
+from inid.tables.ordered.strategy import Strategy
+
+__all__ = ["Prefixes"]
+
+_SLOPES = np.concatenate([np.linspace(0.02, 0.9, 30), 1 - np.geomspace(0.09, 1e-6, 20)])
+
+
+@dataclass(frozen=True, eq=False)
+class Prefixes:
+    """The prefixes of one table: one row per group.
+
+    Attributes:
+        strategy: What was released.
+        values: The noisy numbers, one row per group.
+        scale: The scale of their noise, the same in all.
+        mechanism: The kind of noise.
+        level: The probability of each interval.
+    """
+
+    strategy: Strategy
+    values: Floats
+    scale: float
+    mechanism: MechanismName
+    level: float
+
+    @cached_property
+    def counts(self) -> Floats:
+        """The estimated prefixes: unbiased, and not held to anything."""
+        return self.values @ self.strategy.prefixes.T
+
+    @cached_property
+    def deviations(self) -> Floats:
+        """The standard deviation of the noise in each prefix, the same in every group."""
+        return self._factor * np.sqrt(self.strategy.variances)
+
+    @property
+    def _factor(self) -> float:
+        return self.scale * (1.0 if self.mechanism == "gaussian" else math.sqrt(2.0))
+
+    def cumulative(self) -> tuple[Floats, Floats, Floats]:
+        """The running counts, and the two ends of their intervals."""
+        reach = self._reach(1 - self.level)
+        return self.counts, self.counts - reach, self.counts + reach
+
+    def shares(self) -> tuple[Floats, Floats, Floats]:
+        """The distribution function: P(t) / N, made monotone, and the two ends of its intervals."""
+        smooth = self._monotone
+        total = np.maximum(smooth[:, -1:], 1.0)
+        value = np.clip(smooth / total, 0.0, 1.0)
+        low, high = self._ratios() if self.mechanism == "laplace" else self._fieller()
+        return value, np.minimum(low, value), np.maximum(high, value)
+
+    def quantiles(self, probability: float) -> tuple[Floats, Floats, Floats]:
+        """The positions of the p-quantile of each group, and the two ends of their intervals."""
+        tested = self.counts - probability * self.counts[:, -1:]
+        reach = self._reach(1 - self.level, probability)
+        smooth = self._monotone
+        enough = smooth >= probability * smooth[:, -1:]
+        position = np.where(enough.any(axis=1), enough.argmax(axis=1), smooth.shape[1] - 1)
+        below = np.concatenate([np.full((len(tested), 1), -np.inf), (tested - reach)[:, :-1]], axis=1)
+        possible = (tested >= -reach) & (below <= 0)
+        possible[np.arange(len(tested)), position] = True
+        last = possible.shape[1] - 1 - possible[:, ::-1].argmax(axis=1)
+        return position, possible.argmax(axis=1), last
+
+    @cached_property
+    def _monotone(self) -> Floats:
+        """The nearest prefixes that do not fall, and are not negative: each group by itself."""
+        return np.array([np.maximum(isotonic_regression(row).x, 0.0) for row in self.counts])
+
+    def _reach(self, failure: float, probability: float = 0.0) -> Floats:
+        """How far the noise in P(t) - p N reaches, on either side, but for this probability in all."""
+        return self.scale * _unit_reach(self.strategy, self.mechanism, failure, probability)
+
+    def _fieller(self) -> tuple[Floats, Floats]:
+        rows, last = self.strategy.prefixes, self.strategy.prefixes[-1]
+        z = -float(ndtri((1 - self.level) / 2)) * self.scale * (1 + 1e-3)  # more than half a step of the grid
+        total = self.counts[:, -1:]
+        a = np.square(total) - z**2 * float(last @ last)
+        b = self.counts * total - z**2 * (rows @ last)
+        c = np.square(self.counts) - z**2 * self.strategy.variances
+        root = np.sqrt(np.maximum(np.square(b) - a * c, 0.0))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            low, high = (b - root) / a, (b + root) / a
+        sure = (a > 0) & (total > 0)
+        return np.where(sure, np.clip(low, 0, 1), 0.0), np.where(sure, np.clip(high, 0, 1), 1.0)
+
+    def _ratios(self) -> tuple[Floats, Floats]:
+        reach = self._reach((1 - self.level) / 2)
+        fewest, most = (np.maximum(self.counts[:, -1:] + sign * reach[-1], 1.0) for sign in (-1, 1))
+        low, high = self.counts - reach, self.counts + reach
+        return np.clip(np.where(low > 0, low / most, 0.0), 0, 1), np.clip(high / fewest, 0, 1)
+
+
+@lru_cache(maxsize=256)
+def _unit_reach(strategy: Strategy, mechanism: MechanismName, failure: float, probability: float) -> Floats:
+    """The same for noise of scale 1, the rounding to its grid included."""
+    coefficients = strategy.prefixes - probability * strategy.prefixes[-1]
+    rounding = float(grid([1.0])[0]) * np.abs(coefficients).sum(axis=1)  # a step of the grid is at most this
+    if mechanism == "gaussian":
+        return np.asarray(-float(ndtri(failure / 2)) * np.sqrt(np.square(coefficients).sum(axis=1)) + rounding)
+    most = np.abs(coefficients).max(axis=1)
+    unit = np.square(coefficients / np.where(most > 0, most, 1.0)[:, None])
+    bounds = [(math.log(2 / failure) - np.log1p(-(u**2) * unit).sum(axis=1)) / u for u in _SLOPES.tolist()]
+    return np.asarray(np.min(bounds, axis=0) * most + rounding)

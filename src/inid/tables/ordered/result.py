@@ -1,0 +1,52 @@
+"""What a release of ordered columns returns."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from inid.tables.ordered.plan import OrderedPlan
+from inid.tables.ordered.question import OrderedQuestion
+from inid.tables.published import Published
+from inid.tables.result import Row
+
+if TYPE_CHECKING:
+    from inid.report import LedgerState, ReportInputs
+
+__all__ = ["OrderedResult"]
+
+
+@dataclass(frozen=True, eq=False)
+class OrderedResult(Published):
+    """Private distribution functions, quantiles and running totals.
+
+    Attributes:
+        release: The noisy numbers themselves; every answer is made of them.
+        level: The probability with which each interval, by itself, holds the exact answer.
+        question: What was asked, with the public facts.
+        plan: The plan by which the noise was drawn.
+    """
+
+    question: OrderedQuestion
+    plan: OrderedPlan
+
+    @cached_property
+    def rows(self) -> tuple[Row, ...]:
+        """One line per answer, table by table."""
+        return self.question.answers(self.release, self.level)
+
+    @cached_property
+    def frame(self) -> Any:
+        """The answers as a frame of the table's own kind."""
+        return self.source.answer({name: [getattr(row, name) for row in self.rows] for name in Row._fields})
+
+    def to_frame(self) -> Any:
+        """The same as `frame`."""
+        return self.frame
+
+    def _answers_record(self) -> dict[str, Any]:
+        return {"rows": [row._asdict() for row in self.rows]}
+
+    def _report_inputs(self, title: str | None, ledger: "LedgerState | None") -> "ReportInputs":
+        from inid.tables.ordered.report_inputs import ordered_report_inputs
+
+        return ordered_report_inputs(self, title=title or "Private statistics of ordered columns", ledger=ledger)
