@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +15,9 @@ from inid.planning.text import aligned
 from inid.promises import Budget, PureDP
 from inid.tables.ordered.question import OrderedQuestion
 from inid.tables.plan_of_query import PlanOfQuery
+
+if TYPE_CHECKING:
+    from inid.report import PlanSummary
 
 __all__ = ["OrderedPlan", "OrderedTablePlan", "plan_ordered"]
 
@@ -52,6 +56,11 @@ class OrderedPlan(PlanOfQuery):
     noise: NoisePlan
     question: OrderedQuestion
     tables: tuple[OrderedTablePlan, ...]
+
+    def _summary(self) -> "PlanSummary":
+        from inid.tables.ordered.report_inputs import summarize_ordered_plan
+
+        return summarize_ordered_plan(self)
 
     def verify(self) -> Certificate:
         """Re-derive the guarantee: the noise keeps the promise, and the plan's set holds what a person can change.

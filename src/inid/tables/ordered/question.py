@@ -152,11 +152,14 @@ class OrderedQuestion:
         unit = np.sqrt(made.strategy.variances) * made.scale
         found = []
         for cell, name in enumerate(names):
+            own = dict(zip(table.groups, self.cells(table)[cell], strict=True))
             scale = unit if kind == "cumulative" else unit / max(float(made.counts[cell, -1]), 1.0)
             for at, level in enumerate(levels):
                 place = ", ".join(part for part in (name, f"{table.column}<={level}") if part)
                 estimate, lower, upper = (float(part[cell, at]) for part in (value, low, high))
-                found.append(Row(kind, table.column, place, estimate, lower, upper, float(scale[at])))
+                found.append(
+                    Row(kind, table.column, place, estimate, lower, upper, float(scale[at]), own | {"up_to": level})
+                )
         return found
 
     def _quantiles(self, table: OrderedTable, made: Prefixes, names: list[str]) -> list[Row]:
@@ -166,11 +169,13 @@ class OrderedQuestion:
         found = []
         answers = [(p, made.quantiles(p)) for p in self.probabilities[table.column]]
         for cell, name in enumerate(names):
+            own = dict(zip(table.groups, self.cells(table)[cell], strict=True))
             for probability, (at, low, high) in answers:
                 place = ", ".join(part for part in (name, f"p={probability:g}") if part)
                 ends = [float(values[int(part[cell])]) for part in (at, low, high)]
                 lower, upper = max(ends[1] - step / 2, least), min(ends[2] + step / 2, most)
-                found.append(Row("quantile", table.column, place, ends[0], lower, upper, (upper - lower) / 4))
+                keys = own | {"p": f"{probability:g}"}
+                found.append(Row("quantile", table.column, place, ends[0], lower, upper, (upper - lower) / 4, keys))
         return found
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,10 +1,13 @@
 """From ordered columns, their plan and their answers to what the report and the command show."""
 
+from types import MappingProxyType
+
 from inid.report import Dimension, Estimate, EstimateBlock, LedgerState, PlanLine, PlanSummary, ReportInputs
 from inid.tables.ordered.plan import OrderedPlan
 from inid.tables.ordered.question import OrderedQuestion, OrderedTable
 from inid.tables.ordered.result import OrderedResult
-from inid.tables.report_inputs import as_estimates, protected_unit
+from inid.tables.presentation import Labels
+from inid.tables.report_inputs import as_estimates, named_levels, protected_unit
 
 __all__ = ["ordered_report_inputs", "summarize_ordered_plan"]
 
@@ -35,6 +38,7 @@ def ordered_report_inputs(
     ledger: LedgerState | None = None,
     summary: PlanSummary | None = None,
     digest: str | None = None,
+    labels: Labels = MappingProxyType({}),
 ) -> ReportInputs:
     """Everything that the report of ordered columns shows; the arguments are those of `tables.report_inputs`."""
     question, estimates = result.question, as_estimates(result.rows)
@@ -44,7 +48,7 @@ def ordered_report_inputs(
             quantiles = kind == "quantile"
             number = len(question.probabilities[table.column]) if quantiles else question.levels[table.column].size
             stop = start + number * len(question.cells(table))
-            blocks.append(_block(question, table, kind, estimates[start:stop], number))
+            blocks.append(_block(question, table, kind, estimates[start:stop], number, labels))
             start = stop
     facts = [
         ("table", source),
@@ -66,10 +70,15 @@ def ordered_report_inputs(
 
 
 def _block(
-    question: OrderedQuestion, table: OrderedTable, kind: str, estimates: tuple[Estimate, ...], number: int
+    question: OrderedQuestion,
+    table: OrderedTable,
+    kind: str,
+    estimates: tuple[Estimate, ...],
+    number: int,
+    labels: Labels,
 ) -> EstimateBlock:
     """One statistic in all groups; of a long curve every so many levels, the last among them."""
-    groups = tuple(Dimension(column, tuple(map(str, question.keys[column]))) for column in table.groups)
+    groups = tuple(named_levels(column, question.keys[column], labels) for column in table.groups)
     if kind == "quantile":
         levels = tuple(f"{p:g}" for p in question.probabilities[table.column])
         kept = list(range(number))

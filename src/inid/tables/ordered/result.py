@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from inid.tables.ordered.plan import OrderedPlan
 from inid.tables.ordered.question import OrderedQuestion
+from inid.tables.presentation import Labels, answer_columns
 from inid.tables.published import Published
 from inid.tables.result import Row
 
@@ -37,16 +38,20 @@ class OrderedResult(Published):
     @cached_property
     def frame(self) -> Any:
         """The answers as a frame of the table's own kind."""
-        return self.source.answer({name: [getattr(row, name) for row in self.rows] for name in Row._fields})
+        return self.source.answer(answer_columns(self.rows))
 
     def to_frame(self) -> Any:
         """The same as `frame`."""
         return self.frame
 
-    def _answers_record(self) -> dict[str, Any]:
-        return {"rows": [row._asdict() for row in self.rows]}
+    def _lines(self) -> tuple[Row, ...]:
+        return self.rows
 
-    def _report_inputs(self, title: str | None, ledger: "LedgerState | None") -> "ReportInputs":
+    def _answers_record(self) -> dict[str, Any]:
+        return {"rows": [row._asdict() | {"keys": dict(row.keys)} for row in self.rows]}
+
+    def _report_inputs(self, title: str | None, ledger: "LedgerState | None", labels: Labels) -> "ReportInputs":
         from inid.tables.ordered.report_inputs import ordered_report_inputs
 
-        return ordered_report_inputs(self, title=title or "Private statistics of ordered columns", ledger=ledger)
+        heading = title or "Private statistics of ordered columns"
+        return ordered_report_inputs(self, title=heading, ledger=ledger, labels=labels)
