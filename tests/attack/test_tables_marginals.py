@@ -136,3 +136,21 @@ def test_a_set_cut_in_one_block_covers_no_question():
             inid.Sensitivity.ellipsoid(radii, counts=whole.counts), inid.GaussianDP(1.0), mechanism="gaussian"
         )
         assert not query.question.is_covered_by(cut)
+
+
+def test_scales_cut_by_eight_units_in_the_last_place_do_not_verify():
+    """M6: the certificate fails when the scale of any run is cut."""
+    frame = pd.DataFrame({"a": ["x"], "b": [1], "v": [1.0]})
+    table = Table(frame, domains={"a": ["x", "y"], "b": [1, 2, 3]}, bounds={"v": (0, 8)}, other="drop")
+    query = table.query(count=[("a", "b")], mean={"v": [("a",)]})
+    noise = query.plan(inid.GaussianDP(1.0), mechanism="gaussian").noise
+    noise.verify()
+    for at in range(noise.row_scales.size):
+        scales = noise.row_scales.copy()
+        for _ in range(8):
+            scales[at] = np.nextafter(scales[at], 0)
+        cut = inid.NoisePlan(
+            noise.sensitivity, noise.budget, noise.mechanism, noise.allocation, noise.order, noise.weights, scales
+        )
+        with pytest.raises(inid.GuaranteeError):
+            cut.verify()

@@ -256,6 +256,8 @@ class MarginalsQuestion:
     def scales(self, noise: NoisePlan) -> Floats:
         """The largest scale of each run of residuals, or of each table's cells."""
         counts = self.workload.cells if noise.sensitivity.kind != "ellipsoid" else noise.sensitivity.counts
+        if counts is not None and noise.row_scales.size == counts.size:
+            return np.asarray(noise.row_scales)
         starts = np.arange(noise.dimension) if counts is None else np.cumsum(counts) - counts
         return np.asarray(np.maximum.reduceat(noise.scales, starts.astype(np.int64)))
 
