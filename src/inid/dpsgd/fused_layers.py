@@ -16,7 +16,7 @@ from inid.dpsgd.fused_positions import Lookups, Positions
 from inid.dpsgd.fused_rounding import UNIT, accumulated, argument_rounding, chunked, rounded_product
 from inid.dpsgd.gradient_rows import Dense, Rows
 
-__all__ = ["fused_rows", "stored", "typical_loss"]
+__all__ = ["fused_rows", "loss_of", "stored", "typical_loss"]
 
 _FEW = 2**22  # entries of all rows together that are always written down
 _MANY = 2**27  # and that never are, since they would be the most that a step holds
@@ -94,6 +94,14 @@ def _table(layer: nn.Embedding, inputs: Tensor, gradients: Tensor) -> dict[str, 
     if layer.padding_idx is not None:
         tokens = torch.where(tokens == layer.padding_idx, -1, tokens)
     return {"weight": Lookups(tokens, gradients.reshape(*tokens.shape, -1), layer.num_embeddings)}
+
+
+def loss_of(rows: Rows, shape: torch.Size) -> float:
+    """What allowances typically cost of the gradient of a weight of this shape (see `typical_loss`)."""
+    if not isinstance(rows, Positions):
+        return 0.0
+    positions = rows.gradients[0].numel() // shape[0]
+    return typical_loss(positions, shape[1:].numel(), shape[0], rows.gradients.dtype)
 
 
 def typical_loss(positions: int, met: int, made: int, kind: torch.dtype = torch.float32) -> float:

@@ -28,7 +28,7 @@ def formula_of(layer: nn.Module) -> Formula | None:
     """
     # A subclass may compute something else, and so may a layer whose weight is made from other parameters.
     found = _transposed_linear if _is_transposed_linear(layer) else _FORMULAS.get(own_class(layer))
-    plain = set(layer._parameters) <= {"weight", "bias"} and not any(layer.children())  # noqa: SLF001 - no other way
+    plain = set(layer._parameters) <= {"weight", "bias"} and next(layer.children(), None) is None  # noqa: SLF001 - no other way
     # A replaced forward may compute something else; hooks run around the forward, where autograd sees them.
     replaced = getattr(layer.forward, "__func__", None) is not type(layer).forward
     if found is None or not plain or replaced or not isinstance(getattr(layer, "weight", None), nn.Parameter):

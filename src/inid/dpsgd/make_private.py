@@ -166,7 +166,7 @@ def make_private(
         raise ArgumentError("groups go with per_layer or elementwise clipping, got global: leave them out.")
     made = group_parameters(module, groups, together=clipping == "global")
     _check_parameters(module, optimizer)
-    sizes = tuple(group.size for group in made)
+    sizes, names = tuple(group.size for group in made), tuple(group.name for group in made)
     norm = 1 if mechanism == "laplace" else 2
     rule = thresholds if isinstance(thresholds, str) else "flat"
     shared = share_thresholds(max_grad_norm, sizes, norm, rule)
@@ -227,7 +227,7 @@ def make_private(
         optimizer,
         module=module,
         groups=made,
-        recipe=Recipe(clipping, sizes, mechanism, allocation, whole, level, relation),
+        recipe=Recipe(clipping, sizes, mechanism, allocation, whole, level, relation, names),
         noise_multiplier=multiplier,
         thresholds=shared,
         adaptive=adaptive,

@@ -17,6 +17,7 @@ from inid.dpsgd.per_example_gradients import PerExampleGradients
 from inid.dpsgd.poisson_loader import PoissonLoader
 from inid.dpsgd.sharding import holding_of
 from inid.dpsgd.step_noise import Recipe, Source, add_planned_noise, element_bounds, quanta_of
+from inid.dpsgd.step_summary import step_summary
 from inid.errors import ArgumentError, GuaranteeError, RecordError
 from inid.noise import current_source
 from inid.planning import NoisePlan
@@ -105,6 +106,14 @@ class PrivateOptimizer(torch.optim.Optimizer):
     def plan(self) -> NoisePlan:
         """The noise of the next step."""
         return self._plan
+
+    def summary(self) -> str:
+        """The next step, group by group: threshold, noise, and the signal that allowances for rounding cost.
+
+        The last is known after the first backward, for groups whose gradients are not written down; it depends on
+        shapes and types alone. For a group of several layers it is the largest of theirs.
+        """
+        return step_summary(self.groups, self._thresholds, self._plan, self._gradients.lost)
 
     @property
     def thresholds(self) -> list[float]:

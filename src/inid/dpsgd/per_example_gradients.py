@@ -24,7 +24,7 @@ from inid.dpsgd.call_plan import Call, CallPlan, MadeUp, SameForAllError, Trace,
 from inid.dpsgd.clipped_sums import Rule, Sums
 from inid.dpsgd.fixed_randomness import no_randomness
 from inid.dpsgd.forward_pass import CallsChanged, ForwardPass
-from inid.dpsgd.fused_layers import fused_rows, stored
+from inid.dpsgd.fused_layers import fused_rows, loss_of, stored
 from inid.dpsgd.fused_positions import put_together
 from inid.dpsgd.gradient_rows import Dense, Rows
 from inid.dpsgd.layers import Formula, apart, linear_weight, rows_of
@@ -64,6 +64,7 @@ class PerExampleGradients:
         rule: How rows are clipped; may be replaced between steps.
         sums: The clipped sums since they were last cleared.
         sharded: Whether the model's parameters are spread over processes.
+        lost: By group, what allowances for rounding typically cost of a clipped gradient (see `fused_layers`).
     """
 
     def __init__(
@@ -92,6 +93,8 @@ class PerExampleGradients:
         self._forward: ForwardPass | None = None  # under way
         self._latest: ForwardPass | None = None
         self._trace: Trace | None = None  # a run on made-up examples is under way
+        self.lost: dict[int, float] = {}
+        self._noted: set[Unit] = set()  # layers whose loss is known
         self._inside = False  # a layer that is run example by example is under way
         self._recording = False  # a forward and backward are being recorded, not run
         units = units_of(module)
@@ -344,7 +347,12 @@ class PerExampleGradients:
         tied = any(
             self._uses[parameter] > 1 or parameter in (self._tied or ()) for parameter in unit.parameters.values()
         )
-        return fused_rows(unit.layer, inputs, gradients, kept=rule.total is not None or not alone, tied=tied)
+        made = fused_rows(unit.layer, inputs, gradients, kept=rule.total is not None or not alone, tied=tied)
+        if made is not None and unit not in self._noted:
+            self._noted.add(unit)
+            at = self._places[unit.parameters["weight"]][0]
+            self.lost[at] = max(self.lost.get(at, 0.0), loss_of(made["weight"], unit.parameters["weight"].shape))
+        return made
 
     def _collect_leaf(self, unit: Unit, turn: ForwardPass, again: bool, name: str, leaf: Tensor) -> None:
         self._enter(turn, again=again)

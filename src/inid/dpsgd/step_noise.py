@@ -38,6 +38,7 @@ class Recipe:
         total: The threshold of the whole, or None.
         level: mu (Gaussian) or epsilon (Laplace) of a step on the whole data.
         neighbours: The relation for which the promise holds.
+        names: The groups' names, shown in plans.
     """
 
     clipping: Clipping
@@ -47,6 +48,7 @@ class Recipe:
     total: float | None
     level: float
     neighbours: Neighbours = "zero_out"
+    names: tuple[str, ...] | None = None
 
     def plan(self, thresholds: Sequence[float]) -> NoisePlan:
         """The plan for gradients clipped at these thresholds."""
@@ -59,12 +61,12 @@ class Recipe:
         norm, relation = 2 if self.mechanism == "gaussian" else 1, self.neighbours
         if self.clipping == "elementwise":
             bounds = element_bounds(thresholds, self.sizes, norm)
-            return Sensitivity.box(bounds, counts=self.sizes, neighbours=relation)
+            return Sensitivity.box(bounds, counts=self.sizes, labels=self.names, neighbours=relation)
         if len(self.sizes) == 1:
             radius = {f"l{norm}": thresholds[0]}
             return Sensitivity.ball(dimension=self.sizes[0], neighbours=relation, **radius)
         limits: dict[str, Any] = {f"l{norm}": list(thresholds)}
-        return Sensitivity.groups(sizes=self.sizes, total=self.total, neighbours=relation, **limits)
+        return Sensitivity.groups(sizes=self.sizes, total=self.total, labels=self.names, neighbours=relation, **limits)
 
 
 def element_bounds(thresholds: Sequence[float], sizes: Sequence[int], norm: int) -> list[float]:

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
+from torch._compile import _disable_dynamo  # as torch's own optimizers do; torch.compiler.disable takes seconds to load
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
@@ -37,6 +38,7 @@ class WrappedForward:
         functools.update_wrapper(self, module.forward, updated=())
         module.forward = self
 
+    @_disable_dynamo  # torch.compile cannot follow hooks that work out gradients; the rest of the model it can
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run in its place."""
         return self.run(self.forward, args, kwargs)

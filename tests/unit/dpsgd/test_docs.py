@@ -1,14 +1,17 @@
-"""The examples of docs/dpsgd.md run as they stand."""
+"""The examples of docs/dpsgd.md and docs/from-opacus.md run as they stand."""
 
 from pathlib import Path
 
+import pytest
+
 from markdown_examples import blocks, run
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "dpsgd.md"
+DOCS = Path(__file__).resolve().parents[3] / "docs"
 
 
-def test_every_example_runs():
-    found = blocks(PAGE.read_text(encoding="utf-8"))
+@pytest.mark.parametrize("page", ["dpsgd.md", "from-opacus.md"])
+def test_every_example_runs(page):
+    found = blocks((DOCS / page).read_text(encoding="utf-8"))
     assert found
     namespace = {"__name__": "docs"}
     for block, shown in found:

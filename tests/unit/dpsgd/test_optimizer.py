@@ -1,11 +1,13 @@
 """A private optimizer behaves as torch's do: closures, hooks, zero_grad, schedulers, empty draws."""
 
+from collections import OrderedDict
+
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from inid.dpsgd import poisson_loader
+from inid.dpsgd import fused_layers, poisson_loader
 from inid.errors import ArgumentError
 from inid.testing import unsafe_no_noise
 from training import Picked, Tokens, private, squares, train_once
@@ -106,3 +108,31 @@ def test_empty_draws_take_a_step_of_noise(name, options, monkeypatch):
     train_once(training)
     assert training.accountant.steps == 1
     assert all(bool(p.grad.isfinite().all() and (p.grad != 0).any()) for p in training.module.parameters())
+
+
+@pytest.mark.parametrize("clipping", ["global", "per_layer", "elementwise"])
+def test_plans_and_summaries_name_the_layers(clipping):
+    model = nn.Sequential(OrderedDict(first=nn.Linear(3, 6), last=nn.Linear(6, 2)))
+    training = private(model, X, clipping=clipping)
+    names = ["all"] if clipping == "global" else ["first", "last"]
+    lines = training.optimizer.summary().splitlines()
+    assert [line.split()[0] for line in lines] == ["group", *names]
+    if clipping != "global":
+        assert all(f"\n{name} " in str(training.optimizer.plan) for name in names)
+    for at, line in enumerate(lines[1:]):
+        _, size, threshold, scale, lost = line.split()
+        assert int(size) == training.optimizer.plan.runs[at][1]
+        assert float(threshold) == pytest.approx(training.optimizer.thresholds[at], rel=1e-5)
+        assert float(scale) == pytest.approx(training.optimizer.plan.runs[at][0], rel=1e-5)
+        assert lost == "none"
+
+
+def test_the_signal_lost_to_allowances_is_shown_for_long_layers(monkeypatch):
+    monkeypatch.setattr(fused_layers, "_pays", lambda *_, **__: True)
+    model, x = nn.Sequential(nn.Linear(4, 6), nn.Linear(6, 2)), torch.randn(3, 50, 4)
+    training = private(model, x)
+    train_once(training)
+    shown = [float(line.split()[4]) for line in training.optimizer.summary().splitlines()[1:]]
+    wanted = [100 * fused_layers.typical_loss(50, *sizes) for sizes in ((4, 6), (6, 2))]
+    assert shown == pytest.approx(wanted, rel=0.05)
+    assert min(shown) > 0
