@@ -11,7 +11,6 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from inid import dpsgd
 from inid.dpsgd import poisson_loader
-from inid.dpsgd.per_example_gradients import PerExampleGradients
 from inid.errors import ArgumentError, GuaranteeError
 from inid.testing import unsafe_no_noise
 from training import assert_close, groups_of
@@ -183,7 +182,7 @@ def test_no_example_counts_more_than_once_whatever_its_views(clipping, noise, mo
 
     assert 0.2 < length() <= 1
     # The broken twin: every view is taken for an example of its own.
-    monkeypatch.setattr(PerExampleGradients, "_views", lambda self, rows: 1)
+    monkeypatch.setattr(poisson_loader.Drawn, "views_of", lambda self, rows: 1)
     admit = poisson_loader.Drawn.admit
     monkeypatch.setattr(poisson_loader.Drawn, "admit", lambda self, rows, begun: VIEWS * admit(self, rows, begun=begun))
     assert length() > 1.2

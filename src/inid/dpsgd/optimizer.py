@@ -70,6 +70,7 @@ class PrivateOptimizer(torch.optim.Optimizer):
         self._step_count = 0
         first = self._members[0]
         places = {p: (at, k) for at, group in enumerate(groups) for k, (_, p) in enumerate(group.parameters)}
+        self._group_of = {p: at for p, (at, _) in places.items()}
         sizes = [[p.numel() for _, p in group.parameters] for group in groups]
         self._shares = holding_of([[p for _, p in group.parameters] for group in groups], processes)
         self._sums = self._shares.sums(sizes, torch.float64 if source == "exact" else first.dtype, first.device)
@@ -113,7 +114,11 @@ class PrivateOptimizer(torch.optim.Optimizer):
         The last is known after the first backward, for groups whose gradients are not written down; it depends on
         shapes and types alone. For a group of several layers it is the largest of theirs.
         """
-        return step_summary(self.groups, self._thresholds, self._plan, self._gradients.lost)
+        lost: dict[int, float] = {}
+        for unit, share in self.gradients.lost.items():
+            at = self._group_of[unit.parameters["weight"]]
+            lost[at] = max(lost.get(at, 0.0), share)
+        return step_summary(self.groups, self._thresholds, self._plan, lost)
 
     @property
     def thresholds(self) -> list[float]:

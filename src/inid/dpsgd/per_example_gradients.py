@@ -64,7 +64,7 @@ class PerExampleGradients:
         rule: How rows are clipped; may be replaced between steps.
         sums: The clipped sums since they were last cleared.
         sharded: Whether the model's parameters are spread over processes.
-        lost: By group, what allowances for rounding typically cost of a clipped gradient (see `fused_layers`).
+        lost: By layer, what allowances for rounding typically cost of a clipped gradient (see `fused_layers`).
     """
 
     def __init__(
@@ -80,9 +80,7 @@ class PerExampleGradients:
     ) -> None:
         self.rule, self.sums = rule, sums
         self._places, self._mean, self._drawn, self._example = places, mean, drawn, example
-        self._lengths = [0] * len(rule.thresholds)
-        for at, _ in places.values():
-            self._lengths[at] += 1
+        self._lengths = Counter(at for at, _ in places.values())
         self._names = {p: name for name, p in module.named_parameters()}
         self.sharded = any(map(is_sharded, places))
         self._kind = next(iter(places)).dtype
@@ -93,8 +91,7 @@ class PerExampleGradients:
         self._forward: ForwardPass | None = None  # under way
         self._latest: ForwardPass | None = None
         self._trace: Trace | None = None  # a run on made-up examples is under way
-        self.lost: dict[int, float] = {}
-        self._noted: set[Unit] = set()  # layers whose loss is known
+        self.lost: dict[Unit, float] = {}
         self._inside = False  # a layer that is run example by example is under way
         self._recording = False  # a forward and backward are being recorded, not run
         units = units_of(module)
@@ -122,7 +119,7 @@ class PerExampleGradients:
         """Make the checks of a forward and of its backward, before a recorded one runs on what the loader gave."""
         check_parameters(self._places, self._names, self._kind)
         self._latest, self._drawn.seen = None, True
-        self.sums.begin(rows // self._views(rows), self._drawn.admit(rows, begun=self.sums.begun))
+        self.sums.begin(rows // self._drawn.views_of(rows), self._drawn.admit(rows, begun=self.sums.begun))
 
     def _run_module(self, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not torch.is_grad_enabled() or self._trace is not None or self._forward is not None:
@@ -135,7 +132,7 @@ class PerExampleGradients:
             if signature not in self._plans:
                 self._plans[signature] = self._planned(forward, made_up, args, kwargs)
             try:
-                turn = ForwardPass(rows, self._views(rows), self._plans[signature])
+                turn = ForwardPass(rows, self._drawn.views_of(rows), self._plans[signature])
                 return self._run_pass(forward, args, kwargs, turn)
             except CallsChanged:
                 del self._plans[signature]  # to be found out anew
@@ -143,9 +140,6 @@ class PerExampleGradients:
             "the private module calls its layers in an order that changes from one forward to the next: let the calls "
             "depend neither on the examples nor on chance (layer drop)."
         )
-
-    def _views(self, rows: int) -> int:
-        return self._drawn.views if rows % self._drawn.views == 0 else 1  # else not the loader's, and refused
 
     def _run_pass(
         self, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], turn: ForwardPass
@@ -348,10 +342,8 @@ class PerExampleGradients:
             self._uses[parameter] > 1 or parameter in (self._tied or ()) for parameter in unit.parameters.values()
         )
         made = fused_rows(unit.layer, inputs, gradients, kept=rule.total is not None or not alone, tied=tied)
-        if made is not None and unit not in self._noted:
-            self._noted.add(unit)
-            at = self._places[unit.parameters["weight"]][0]
-            self.lost[at] = max(self.lost.get(at, 0.0), loss_of(made["weight"], unit.parameters["weight"].shape))
+        if made is not None and unit not in self.lost:
+            self.lost[unit] = loss_of(made["weight"], unit.parameters["weight"].shape)
         return made
 
     def _collect_leaf(self, unit: Unit, turn: ForwardPass, again: bool, name: str, leaf: Tensor) -> None:

@@ -75,6 +75,10 @@ class Drawn:
         """True for the rows of the latest physical batch that are of drawn examples: for metrics, not for the loss."""
         return torch.arange(self.rows) < self.examples * self.views
 
+    def views_of(self, rows: int) -> int:
+        """How many of these rows are one example; other numbers than the loader's are no views, and are refused."""
+        return self.views if rows % self.views == 0 else 1
+
     def hand_out(self, rows: int, examples: int, *, first: bool, last: bool, again: bool) -> None:
         """Note a physical batch; `again` where the iterator that makes it has made the one before."""
         self.ahead, self.seen = again and (self.ahead or not self.seen), False
