@@ -342,7 +342,7 @@ class PerExampleGradients:
             self._uses[parameter] > 1 or parameter in (self._tied or ()) for parameter in unit.parameters.values()
         )
         made = fused_rows(unit.layer, inputs, gradients, kept=rule.total is not None or not alone, tied=tied)
-        if made is not None and unit not in self.lost:
+        if made is not None and "weight" in unit.parameters and unit not in self.lost:
             self.lost[unit] = loss_of(made["weight"], unit.parameters["weight"].shape)
         return made
 

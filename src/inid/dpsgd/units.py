@@ -61,6 +61,11 @@ def parent_unit(module: nn.Module, unit: Unit) -> Unit | None:
     return None
 
 
+def _holds_lists(module: nn.Module) -> bool:
+    # Lists of parameters have no forward: the module that holds them uses them in its own.
+    return any(isinstance(child, (nn.ParameterList, nn.ParameterDict)) for child in module.children())
+
+
 def _found(module: nn.Module, prefix: str) -> Iterator[Unit]:
     formula = formula_of(module)
     own = {name: p for name, p in module.named_parameters(recurse=False) if p.requires_grad}
@@ -69,7 +74,7 @@ def _found(module: nn.Module, prefix: str) -> Iterator[Unit]:
     if formula is not None:
         if own:
             yield Unit(prefix, module, formula, own)
-    elif any(p not in of_children for p in own.values()) or parametrize.is_parametrized(module):
+    elif any(p not in of_children for p in own.values()) or parametrize.is_parametrized(module) or _holds_lists(module):
         every = {name: p for name, p in module.named_parameters() if p.requires_grad}
         if every:
             yield Unit(prefix, module, None, every)
