@@ -186,3 +186,23 @@ def test_an_engine_that_fails_has_been_charged_and_quotes_no_data(spark):
     assert "secret" not in str(error.value)
     assert error.value.__cause__ is None
     assert len(ledger.history()) == 1
+
+
+@pytest.mark.parametrize("other", ["cell", "drop"])
+@pytest.mark.parametrize("unit", ["row", tables.Person("who", 2)])
+def test_many_tables_are_the_same_on_spark(spark, other, unit):
+    """Counts and means by several tables, of rows and of people: the same whole numbers as on pandas."""
+    import pandas as pd
+
+    rng = np.random.default_rng(6)
+    rows = 60
+    frame = pd.DataFrame({"word": rng.choice(["u", "v", "w"], rows), "place": rng.integers(0, 4, rows)})
+    frame["v"] = np.where(rng.random(rows) < 0.2, np.nan, rng.normal(3, 9, rows))
+    frame["who"] = rng.integers(0, 20, rows)
+    facts = {"domains": {"word": ["u", "v"], "place": range(3)}, "bounds": {"v": (-10.0, 20.0)}}
+    asked = {"count": [("word",)], "mean": {"v": [("word", "place")]}}
+    answers = []
+    for data in (frame, spark.createDataFrame(frame)):
+        query = tables.Table(data, other=other, unit=unit, **facts).query(**asked)
+        answers.append(query.exact_values(query.plan(inid.GaussianDP(1.0), mechanism="gaussian")))
+    assert np.array_equal(*answers)

@@ -11,7 +11,7 @@ from inid.tables.engines.duckdb_settings import connect
 
 __all__ = ["run_cell_sums"]
 
-_BLOCKS = 64  # passes over the rows in one statement
+_BLOCKS = 16  # passes over the rows in one statement: more of them take longer, each
 
 
 def run_cell_sums(rows: Any, sizes: Mapping[str, int], tables: Sequence[CellTable]) -> list[NDArray[np.int64]]:

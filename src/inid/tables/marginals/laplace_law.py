@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from functools import lru_cache
 
 import numpy as np
 
@@ -58,8 +59,12 @@ def quantile(scales: Floats, level: float) -> float:
     2.996
     """
     sizes, times = np.unique(np.abs(scales[scales != 0]), return_counts=True)
-    if not sizes.size:
-        return 0.0
+    return _quantile(tuple(sizes.tolist()), tuple(times.tolist()), level) if sizes.size else 0.0
+
+
+@lru_cache(maxsize=256)  # tables of the same shape have the same law
+def _quantile(scales: tuple[float, ...], numbers: tuple[int, ...], level: float) -> float:
+    sizes, times = np.array(scales), np.array(numbers)
     spread = math.sqrt(2 * float((np.square(sizes) * times).sum()))
     step = 2 * math.pi / (_WIDTH * spread)
     points = step * np.arange(1, _POINTS + 1)
