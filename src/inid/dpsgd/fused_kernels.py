@@ -20,7 +20,7 @@ from inid.dpsgd.fused_triton import (
 __all__ = ["CHUNK", "direct", "foldable", "folded", "folded_pair", "gram", "usable"]
 
 CHUNK = 256  # columns that one accumulator takes
-_TILE, _STEP = 64, 64
+_TILE, _STEP = 64, 128
 _MOST_PROGRAMS = 65535  # along the second axis of a launch
 _FOLDED = 4096  # entries that one program scales
 _SQUARE, _DEEP, _NEAR = 128, 64, 8  # the direct product: tiles, positions at a time, tiles near each other
@@ -74,7 +74,7 @@ def gram(inputs: Tensor, gradients: Tensor, most: float) -> tuple[Tensor, Tensor
         STEP=_STEP,
         CHUNK=CHUNK,
         num_warps=4,
-        num_stages=2,
+        num_stages=3,
     )
     return _bounded(out[0], out[1], _up(kappa))
 
@@ -102,7 +102,7 @@ def direct(inputs: Tensor, gradients: Tensor, most: float) -> tuple[Tensor, Tens
         TILE=_SQUARE,
         STEP=_DEEP,
         TOGETHER=_NEAR,
-        num_warps=8,
+        num_warps=4,
         num_stages=3,
     )
     slacks = [_up(1 + accumulated(each.shape[2] + 2)) for each in (inputs, gradients)]
