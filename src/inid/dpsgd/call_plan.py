@@ -323,7 +323,7 @@ def _equal(one: Tensor, other: Tensor, allowed: float) -> bool:
         return bool(torch.equal(one, other))
     largest = gap = 0.0
     # Piece by piece: a large output would not fit into a GPU several times over in float64.
-    for pieces in zip(*(each.flatten().split(_PIECE) for each in (one, other)), strict=True):
+    for pieces in zip(*(torch.split(each.flatten(), _PIECE) for each in (one, other)), strict=True):
         left, right = (piece.double() for piece in pieces)
         finite = left.isfinite() & right.isfinite()
         if not torch.equal(left[~finite], right[~finite]):
