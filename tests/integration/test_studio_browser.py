@@ -226,6 +226,25 @@ def test_the_demonstration_compares_with_the_truth_and_stops_clean(browser, tmp_
     assert list(tmp_path.iterdir()) == []
 
 
+def test_filters_and_computed_columns_go_the_same_way(browser, server):
+    with Tab(browser, server) as tab:
+        page = tab.page
+        page.click("text=More settings")
+        page.fill("#derive", "older = age + 10")
+        page.press("#derive", "Tab")
+        page.wait_for_selector('[aria-label="mean of older"]')
+        page.fill('[data-key="where"]', "sex == 'F'")
+        assert "mean(older)" in fill_question(page, "older", "10", "110")
+        page.wait_for_selector("#exports-part pre", state="attached")
+        written = page.text_content("#exports-part code")
+        page.click("#ask-release")
+        page.click("#do-release")
+        assert released(page).startswith("Released")
+    assert "where = \"sex == 'F'\"" in written
+    assert 'older = "age + 10"' in written
+    assert sqlite_charges("budget.db") == 1
+
+
 def test_the_explorer_allocates_and_compares(browser, server):
     with Tab(browser, server, "/explore") as tab:
         page = tab.page

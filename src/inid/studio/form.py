@@ -34,6 +34,8 @@ LABELS: Mapping[str, str] = {
     "marginals": "Tables of counts",
     "tolerance": "Tolerance",
     "missing": "Fill value",
+    "where": "Only rows where",
+    "derive": "Computed columns",
     "rows": "Rows, a public guess",
     "table_max_rows": "Rows at most",
     "person": "Person column",

@@ -30,7 +30,7 @@ from inid.report.style import STYLE
 from inid.studio import views
 from inid.studio.folder import Folder
 from inid.studio.form import field_name, form_of
-from inid.studio.live import Planner
+from inid.studio.live import Column, Planner
 from inid.studio.releases import FILES, Releases
 from inid.studio.security import Guard, Secrets
 
@@ -80,7 +80,11 @@ class Studio:
 
     def columns(self, body: Any) -> dict[str, Any]:
         """The columns of a table."""
-        found = self.planner.columns(body.get("table"))
+        names = body.get("computed", [])
+        computed = (
+            [Column(name, "computed") for name in names if isinstance(name, str)] if isinstance(names, list) else []
+        )
+        found = [*self.planner.columns(body.get("table")), *computed]
         return {"html": views.columns_part(found), "names": [column.name for column in found]}
 
     def plan(self, body: Any) -> dict[str, Any]:

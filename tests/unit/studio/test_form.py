@@ -24,6 +24,7 @@ JOBS = [
         "tolerance": {"x": 0.25},
         "epsilon": 2,
     },
+    {"table": "a.csv", "count": True, "where": "age >= 18", "derive": {"adult": "age >= 18"}, "epsilon": 1},
     {"sensitivity": [1, 3, 40], "labels": ["a", "b", "c"], "tolerance": [10, 20, 500], "l2": 4, "epsilon": 1},
 ]
 
@@ -67,6 +68,7 @@ def test_labels_are_of_keys_that_exist():
         ({"mean": ["nobody"]}, "nobody"),
         ({"person": "user_id"}, "Person column needs Rows per person"),
         ({"table": "absent.csv"}, "there is no file 'absent.csv'"),
+        ({"where": "nobody > 3"}, "nobody"),
         ({"name": ["x"]}, "Name in the ledger file does not fit"),
     ],
 )

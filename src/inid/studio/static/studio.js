@@ -65,6 +65,7 @@ function collect() {
     if (kind === "switch" && field.checked) values[key] = true;
     if (kind === "name" && field.checked) (values[key] ??= []).push(column);
     if (kind === "tables" && text) values[key] = tablesOf(text);
+    if (kind === "formulas" && text) values[key] = formulasOf(text);
     if ((kind === "low" || kind === "high") && text) ((values[key] ??= empty())[column] ??= ["", ""])[kind === "low" ? 0 : 1] = text;
     if (kind === "entry" && text && isNeeded(field)) (values[key] ??= empty())[column] = text;
   }
@@ -87,6 +88,15 @@ function isNeeded(field) {
 function tablesOf(text) {
   if (/^\d+$/.test(text)) return Number(text);
   return text.split("\n").map((line) => line.split(",").map((name) => name.trim()).filter(Boolean)).filter((line) => line.length);
+}
+
+function formulasOf(text) {
+  const found = empty();
+  for (const line of text.split("\n").filter((one) => one.trim())) {
+    const [, name, formula] = /^([^=]*)=?(.*)$/.exec(line);
+    found[name.trim()] = formula.trim();
+  }
+  return found;
 }
 
 function isAsked(values) {
@@ -112,6 +122,7 @@ function fill(values) {
     if (kind === "low") field.value = own[0] || "";
     if (kind === "high") field.value = own[1] || "";
     if (kind === "entry") field.value = own;
+    if (kind === "formulas") field.value = Object.entries(named).map(([name, formula]) => `${name} = ${formula}`).join("\n");
     if (kind === "tables") field.value = Array.isArray(value) ? value.map((line) => line.join(", ")).join("\n") : value || "";
   }
   for (const repeater of form.querySelectorAll(".repeater")) {
@@ -190,12 +201,12 @@ function show() {
   find("size").setAttribute("aria-valuetext", `${parts[0]} ${find(parts[0]).value}`);
 }
 
-async function loadColumns() {
+async function loadColumns(computed = []) {
   const table = find("table").value;
   find("question").hidden = !table;
   if (!table) return;
   try {
-    const answer = await ask("columns", { table });
+    const answer = await ask("columns", { table, computed });
     columnNames = answer.names;
     find("columns").innerHTML = answer.html;
     for (const select of form.querySelectorAll(".column-choice")) options(select, columnNames, "column");
@@ -362,6 +373,13 @@ form.addEventListener("input", (event) => {
   else if (id === "preset") { find("numbers").replaceChildren(); (presets[event.target.value] || [["", "", ""]]).forEach((row) => addNumber(...row)); changed(); }
   else if (!id.startsWith("ledger-")) changed();
 });
+form.addEventListener("change", async (event) => {
+  if (event.target.id !== "derive") return;
+  const values = collect();
+  await loadColumns(Object.keys(values.derive || {}));
+  fill(values);
+  changed();
+});
 form.addEventListener("click", async (event) => {
   const button = event.target.closest("button");
   if (!button) return;
@@ -379,7 +397,7 @@ async function begin() {
     const values = draft ? JSON.parse(draft) : page === "table" ? start.form : {};
     if (page === "table") {
       find("table").value = values.table || "";
-      await loadColumns();
+      await loadColumns(Object.keys(values.derive || {}));
       fill(values);
       await listReleases();
       const asked = location.hash.slice(1);
