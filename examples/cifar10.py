@@ -2,6 +2,7 @@
 
     python examples/cifar10.py --epochs 100 --device cuda --bf16
     python examples/cifar10.py --epochs 1 --limit 2000 --batch-size 200       # a taste, on a CPU
+    python examples/cifar10.py --augmentations 8 --average 0.999 --batch-size 4000 --max-physical-batch-size 2048
     python examples/cifar10.py --clipping per_layer --thresholds adaptive --quantile 0.98 --total 1
 
 A progress bar shows loss, epsilon and the test accuracy; `--checkpoint` keeps the run, and a run that finds its
@@ -122,6 +123,18 @@ def synthetic(train: int, test: int) -> tuple[TensorDataset, TensorDataset]:
     return made[0], made[1]
 
 
+def augmented(images: torch.Tensor) -> torch.Tensor:
+    """Every image moved by up to four pixels and perhaps mirrored, each by itself; their order stays."""
+    count, device = len(images), images.device
+    padded = functional.pad(images, (4, 4, 4, 4))
+    rows, columns = (torch.randint(0, 9, (count, 1), device=device) + torch.arange(32, device=device) for _ in range(2))
+    mirrored = torch.rand(count, 1, device=device) < 0.5
+    columns = torch.where(mirrored, columns.flip(1), columns)
+    at = torch.arange(count, device=device)[:, None, None, None]
+    channels = torch.arange(3, device=device)[None, :, None, None]
+    return padded[at, channels, rows[:, None, :, None], columns[:, None, None, :]]
+
+
 @torch.no_grad()
 def accuracy(model: nn.Module, data: TensorDataset) -> float:
     """The fraction of images that are classified right."""
@@ -165,22 +178,25 @@ def train(options: argparse.Namespace) -> dict[str, object]:
         total=options.total,
         noise=options.noise,
         max_physical_batch_size=options.max_physical_batch_size,
+        augmentations=options.augmentations,
     )
+    average = dpsgd.ParameterAverage(private, options.average) if options.average else None
     per_epoch = len(private.data_loader)
     schedule = _schedule(options, private.optimizer, per_epoch)
-    done = _resume(options.checkpoint, model, private.optimizer, schedule)
+    done = _resume(options.checkpoint, model, private.optimizer, schedule, average)
     began, began_at = time.perf_counter(), done
     for epoch in range(done, options.epochs):
         loss = _epoch(model, private, schedule, options)
-        _keep(options.checkpoint, model, private.optimizer, schedule, epoch + 1)
+        _keep(options.checkpoint, model, private.optimizer, schedule, epoch + 1, average)
         if not options.quiet:
-            _show(epoch + 1, options.epochs, loss, private.accountant.get_epsilon(options.delta), accuracy(model, test))
+            right = accuracy(average.module() if average else model, test)
+            _show(epoch + 1, options.epochs, loss, private.accountant.get_epsilon(options.delta), right)
     if device.type == "cuda":
         torch.cuda.synchronize()
     steps = max(1, (options.epochs - began_at) * per_epoch)
     milliseconds = 1000 * (time.perf_counter() - began) / steps
     return {
-        "accuracy": accuracy(model, test),
+        "accuracy": accuracy(average.module() if average else model, test),
         "epsilon": private.accountant.get_epsilon(options.delta),
         "steps": private.accountant.steps,
         "private": private.accountant.private,
@@ -192,7 +208,8 @@ def train(options: argparse.Namespace) -> dict[str, object]:
 
 def _epoch(model: nn.Module, private: dpsgd.PrivateTraining, schedule: object, options: argparse.Namespace) -> float:
     total, count, drawn = torch.zeros((), device=options.device), 0, private.data_loader.drawn
-    for x, y in private.data_loader:
+    for stored, y in private.data_loader:
+        x = augmented(stored) if options.augmentations > 1 else stored
         private.optimizer.zero_grad()
         with torch.autocast(x.device.type, dtype=torch.bfloat16, enabled=options.bf16):
             losses = functional.cross_entropy(model(x), y, reduction="none")
@@ -201,7 +218,7 @@ def _epoch(model: nn.Module, private: dpsgd.PrivateTraining, schedule: object, o
         if drawn.complete:
             schedule.step()
         total += torch.where(drawn.mask.to(x.device), losses.detach(), 0).sum()  # without padding
-        count += drawn.examples
+        count += drawn.examples * drawn.views
     return float(total) / max(count, 1)
 
 
@@ -211,18 +228,33 @@ def _schedule(options: argparse.Namespace, optimizer: dpsgd.PrivateOptimizer, pe
     return torch.optim.lr_scheduler.LambdaLR(optimizer, shapes[options.schedule])
 
 
-def _resume(path: Path | None, model: nn.Module, optimizer: dpsgd.PrivateOptimizer, schedule: object) -> int:
+def _resume(
+    path: Path | None,
+    model: nn.Module,
+    optimizer: dpsgd.PrivateOptimizer,
+    schedule: object,
+    average: dpsgd.ParameterAverage | None,
+) -> int:
     if path is None or not path.exists():
         return 0
     state = torch.load(path, weights_only=True)
     model.load_state_dict(state["model"])
     optimizer.load_state_dict(state["optimizer"])
     schedule.load_state_dict(state["schedule"])
+    if average is not None:
+        average.load_state_dict(state["average"])
     print(f"going on after epoch {state['epoch']} of {path}")
     return state["epoch"]
 
 
-def _keep(path: Path | None, model: nn.Module, optimizer: dpsgd.PrivateOptimizer, schedule: object, epoch: int) -> None:
+def _keep(
+    path: Path | None,
+    model: nn.Module,
+    optimizer: dpsgd.PrivateOptimizer,
+    schedule: object,
+    epoch: int,
+    average: dpsgd.ParameterAverage | None,
+) -> None:
     if path is None:
         return
     state = {
@@ -230,6 +262,7 @@ def _keep(path: Path | None, model: nn.Module, optimizer: dpsgd.PrivateOptimizer
         "optimizer": optimizer.state_dict(),
         "schedule": schedule.state_dict(),
         "epoch": epoch,
+        "average": None if average is None else average.state_dict(),
     }
     beside = path.with_suffix(".part")
     torch.save(state, beside)
@@ -256,6 +289,8 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     add("--epochs", type=int, default=100, help="how often to go over the images")
     add("--batch-size", type=int, default=1000, help="expected; batches are Poisson samples")
     add("--max-physical-batch-size", type=int, default=None, help="how many rows the network sees at a time")
+    add("--augmentations", type=int, default=1, help="views of each image, moved and mirrored, that are averaged")
+    add("--average", type=float, default=None, help="test a moving average of the parameters with this decay: 0.999")
     add("--epsilon", type=float, default=8.0, help="what the run may cost")
     add("--delta", type=float, default=1e-5, help="what the run may cost")
     add("--noise-multiplier", type=float, default=None, help="instead of --epsilon")

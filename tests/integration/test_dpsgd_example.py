@@ -57,5 +57,22 @@ def test_other_options_run(example, clipping, capsys):
     assert "(3 steps" in capsys.readouterr().out
 
 
+def test_views_and_averages_go_on_from_a_checkpoint(example, tmp_path, capsys):
+    more = ["--augmentations", "2", "--average", "0.9", "--checkpoint", str(tmp_path / "run.pt")]
+    example.main([*TINY, *more, "--epochs", "1", "--quiet"])
+    example.main([*TINY, *more, "--epochs", "2", "--quiet"])
+    assert "(6 steps" in capsys.readouterr().out
+    assert torch.load(tmp_path / "run.pt")["average"]["steps"] == 6
+
+
+def test_moved_images_keep_their_order_and_their_pixels(example):
+    images = torch.arange(5.0)[:, None, None, None] + 1 + torch.zeros(5, 3, 32, 32)
+    made = example.augmented(images)
+    assert made.shape == images.shape
+    for at, image in enumerate(made):
+        assert set(image.unique().tolist()) <= {0.0, at + 1.0}
+        assert float(image.max()) == at + 1
+
+
 def test_the_network_is_the_one_of_the_paper(example):
     assert sum(p.numel() for p in example.ResNet20().parameters()) == 269_722
