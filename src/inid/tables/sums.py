@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inid.fixed_point import Grid
-from inid.tables.engines import Build, Engine, EngineError, OnGrid, Present, Product, Role, optional
+from inid.tables.engines import Build, Engine, EngineError, OnGrid, Present, Product, Role, added_up, optional
 from inid.tables.facts import Bins, Categories, Key, Person
 from inid.tables.items import Item
 from inid.tables.statistics import Layout
@@ -79,18 +79,16 @@ def _query(source: Engine, columns: "SumTerms", by: Mapping[str, Sequence[Key]],
     counted = {"one": nw.col("one")} | sums
     if not groups and unit is None:
         return source.totals(frame, counted)
+    if unit is None:
+        return source.group_totals(frame, groups, counted)
     frame = source.with_terms(frame, [*groups, *names.person, *names.order], counted)
-    if unit is not None:
-        order = [*names.order, *sums, *groups]
-        frame = first_rows(frame, unit.max_rows, names, order)
-        people = [f"sum_{at}" for at, kind in enumerate(columns.kinds) if kind == "people"]
-        if people:
-            seen = nw.col("one").cum_sum().over(*names.person, *groups, order_by=order)
-            frame = frame.with_columns((seen == 1).cast(nw.Int64).alias(name) for name in people)
-    added = [nw.col(name).sum() for name in counted]
-    totals = frame.group_by(*groups).agg(*added) if groups else frame.select(*added)
-    # DuckDB sums into 128 bits, which would become decimals or floats outside.
-    return totals.select(*groups, *(nw.col(name).cast(nw.Int64) for name in counted))
+    order = [*names.order, *sums, *groups]
+    frame = first_rows(frame, unit.max_rows, names, order)
+    people = [f"sum_{at}" for at, kind in enumerate(columns.kinds) if kind == "people"]
+    if people:
+        seen = nw.col("one").cum_sum().over(*names.person, *groups, order_by=order)
+        frame = frame.with_columns((seen == 1).cast(nw.Int64).alias(name) for name in people)
+    return added_up(frame, groups, list(counted))
 
 
 class QueryNames:

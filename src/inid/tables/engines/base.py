@@ -23,7 +23,7 @@ from inid.tables.expressions import Leaf
 from inid.tables.facts import Bounds, Key
 from inid.tables.view import View, column_kind
 
-__all__ = ["Build", "Engine", "schema_of"]
+__all__ = ["Build", "Engine", "added_up", "schema_of"]
 
 Build = Callable[["Engine"], Any]  # a query as a narwhals frame, made for the engine that is passed
 
@@ -93,6 +93,10 @@ class Engine(ABC):
     def with_terms(self, frame: Any, kept: Sequence[str], terms: Mapping[str, Any]) -> Any:
         """A frame with what each row adds to each term, and the columns that are kept."""
         return frame.select(*kept, *(self._number(term).alias(name) for name, term in terms.items()))
+
+    def group_totals(self, frame: Any, groups: Sequence[str], terms: Mapping[str, Any]) -> Any:
+        """The sum of each term over the rows of each group, after the keys of the groups."""
+        return added_up(self.with_terms(frame, groups, terms), groups, list(terms))
 
     def _expression(self, term: Any) -> Any:
         return term.expression(self) if isinstance(term, Term) else term
@@ -300,6 +304,15 @@ class Engine(ABC):
                     f"{name} names {column!r}, which holds {_name(self.schema[column])}: "
                     "make it a column of single values, such as texts or whole numbers."
                 )
+
+
+def added_up(frame: Any, groups: Sequence[str], names: Sequence[str]) -> Any:
+    """The sums of columns of whole numbers, by groups or over all rows."""
+    nw = optional("narwhals")
+    added = [nw.col(name).sum() for name in names]
+    totals = frame.group_by(*groups).agg(*added) if groups else frame.select(*added)
+    # DuckDB sums into 128 bits, which would become decimals or floats outside.
+    return totals.select(*groups, *(nw.col(name).cast(nw.Int64) for name in names))
 
 
 def _name(kind: Any) -> str:
