@@ -15,6 +15,7 @@ own way stands in its file of `engines`.
 ['statistic', 'column', 'sex', 'estimate', 'lower', 'upper', 'scale']
 """
 
+from inid.tables.bounds_estimation import EstimatedBounds, estimate_bounds
 from inid.tables.choosing import Choice, choose
 from inid.tables.engines import EngineError
 from inid.tables.expression_text import expression
@@ -43,6 +44,7 @@ __all__ = [
     "Combination",
     "Condition",
     "EngineError",
+    "EstimatedBounds",
     "Expression",
     "MarginalPlan",
     "MarginalsAccuracy",
@@ -68,6 +70,7 @@ __all__ = [
     "TablePlan",
     "choose",
     "col",
+    "estimate_bounds",
     "expression",
     "maximum",
     "minimum",

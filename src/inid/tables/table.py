@@ -247,6 +247,17 @@ class Table:
             source=source, bounds={**self.bounds, **limits}, missing={**self.missing, **fill}, domains=public
         )
 
+    def with_bounds(self, bounds: Mapping[str, tuple[float, float]]) -> "Table":
+        """The same table with other public bounds for some columns: from public knowledge, or from a release.
+
+        >>> import pandas
+        >>> Table(pandas.DataFrame({"age": [31]}), bounds={"age": (0, 500)}).with_bounds({"age": (0, 100)}).bounds
+        {'age': (0.0, 100.0)}
+        """
+        read = read_bounds(bounds)
+        self.source.require_numbers("bounds", list(read))
+        return self._with(bounds={**self.bounds, **read})
+
     def _with(self, **facts: object) -> "Table":
         made = copy(self)
         for name, value in facts.items():

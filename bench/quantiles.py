@@ -1,0 +1,104 @@
+"""Nineteen quantiles of a column by groups against diffprivlib and OpenDP, at the same promise (pure epsilon).
+
+Mean absolute error over the quantiles, in the column's unit, for columns of Adult and NHANES. The peers answer one
+quantile at a time, so each gets a nineteenth of epsilon; groups are disjoint and need no split. Peers live in an
+environment of their own: set INID_BENCH_PYTHON to an interpreter that can import them. Data: INID_DATA, a folder with
+adult.csv.gz and nhanes1.csv.gz.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+import inid
+from inid import tables
+
+PROBABILITIES = [round(0.05 * k, 2) for k in range(1, 20)]
+EPSILON = 1.0
+RUNS = 5
+DATA = Path(os.environ.get("INID_DATA", "data"))
+CASES = (
+    ("adult.csv.gz", "age", "sex", (0, 100)),
+    ("adult.csv.gz", "hours_per_week", "sex", (0, 100)),
+    ("adult.csv.gz", "age", "race", (0, 100)),
+    ("nhanes1.csv.gz", "systolic_bp", "sex", (50, 300)),
+    ("nhanes1.csv.gz", "serum_cholesterol", "sex", (0, 1000)),
+    ("nhanes1.csv.gz", "bmi", "race", (10, 80)),
+)
+
+PEERS = """
+import json, sys
+import numpy as np
+job = json.load(sys.stdin)
+low, high = job["bounds"]
+each = job["epsilon"] / len(job["p"])
+found = {}
+try:
+    from diffprivlib.tools import quantile
+    found["diffprivlib"] = [
+        [[float(quantile(np.array(v), p, epsilon=each, bounds=(low, high))) for p in job["p"]] for v in job["groups"]]
+        for _ in range(job["runs"])
+    ]
+except Exception as error:
+    found["diffprivlib"] = repr(error)
+try:
+    import opendp.prelude as dp
+    dp.enable_features("contrib")
+    space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.symmetric_distance()
+    candidates = np.linspace(low, high, 801).tolist()
+    def made(p, scale):
+        return dp.m.make_private_quantile(*space, dp.max_divergence(), candidates, p, scale)
+    found["OpenDP"] = [
+        [[float(made(p, dp.binary_search_param(lambda s: made(p, s), d_in=1, d_out=each))(v)) for p in job["p"]]
+         for v in job["groups"]]
+        for _ in range(job["runs"])
+    ]
+except Exception as error:
+    found["OpenDP"] = repr(error)
+print(json.dumps(found))
+"""
+
+
+def main() -> None:
+    """Print the mean error of each contestant, group by group, and the ratio to ours."""
+    python = os.environ.get("INID_BENCH_PYTHON", sys.executable)
+    for name, column, by, bounds in CASES:
+        frame = pd.read_csv(DATA / name)
+        keys = [key if isinstance(key, str) else int(key) for key in sorted(frame[by].unique().tolist())]
+        groups = [frame.loc[frame[by] == key, column].astype(float).clip(*bounds).tolist() for key in keys]
+        exact = np.array([np.quantile(group, PROBABILITIES, method="inverted_cdf") for group in groups])
+        errors = {"inid": _ours(frame, column, by, keys, bounds, exact)}
+        job = {"groups": groups, "p": PROBABILITIES, "bounds": bounds, "epsilon": EPSILON, "runs": RUNS}
+        peers = subprocess.run(
+            [python, "-W", "ignore", "-c", PEERS], input=json.dumps(job), capture_output=True, text=True, check=True
+        )
+        for peer, made in json.loads(peers.stdout).items():
+            if isinstance(made, str):
+                print(f"{peer}: not compared ({made[:200]})")
+            else:
+                errors[peer] = np.abs(np.array(made) - exact).mean(axis=(0, 2))
+        for at, key in enumerate(keys):
+            parts = [f"{who} {error[at]:.4g} ({error[at] / errors['inid'][at]:.2f} x)" for who, error in errors.items()]
+            print(f"{name} {column} {by}={key} ({len(groups[at]):,} rows): {', '.join(parts)}", flush=True)
+
+
+def _ours(
+    frame: pd.DataFrame, column: str, by: str, keys: list[object], bounds: tuple[int, int], exact: np.ndarray
+) -> np.ndarray:
+    query = tables.Table(frame, bounds={column: bounds}).query(quantile={column: PROBABILITIES}, by={by: keys})
+    plan = query.plan(inid.PureDP(EPSILON))
+    errors = []
+    for _ in range(RUNS):
+        rows = query.release(plan).rows
+        found = np.array([row.estimate for row in rows]).reshape(exact.shape)
+        errors.append(np.abs(found - exact).mean(axis=1))
+    return np.mean(errors, axis=0)
+
+
+if __name__ == "__main__":
+    main()
