@@ -1,7 +1,7 @@
 """Running the examples of a Markdown page as they stand, in order: python blocks and shell blocks.
 
-What a block prints follows it, as a `text` block or as indented lines. `<!-- needs: postgres -->` on a page names what
-it asks for (tests/needs.py). Installing is not run: shell lines that begin with pip or make are left out.
+What a block prints follows it, as a `text` block or as indented lines; in a `text drawn` block numbers may differ.
+Installing is not run: shell lines that begin with pip or make are left out.
 """
 
 import ast
@@ -19,8 +19,12 @@ import inid
 PROJECT = Path(__file__).resolve().parents[1]
 # A block, and what it prints: a block of text, or indented lines.
 FENCE = re.compile(
-    r"^```(python|sh)[^\n]*\n(.*?)^```\n((?:\n*```text\n.*?^```\n)|(?:\n|    [^\n]*\n)*)", re.DOTALL | re.MULTILINE
+    r"^```(python|sh)[^\n]*\n(.*?)^```\n((?:\n*```text[^\n]*\n.*?^```\n)|(?:\n|    [^\n]*\n)*)",
+    re.DOTALL | re.MULTILINE,
 )
+
+DRAWN = "(numbers differ)"
+NUMBER = r"-?[0-9][0-9.,]*[0-9](?:e[+-]?[0-9]+)?"
 
 
 def blocks(text, language="python"):
@@ -31,7 +35,11 @@ def blocks(text, language="python"):
 def every_block(text):
     """Language, source and shown output of each block that runs."""
     return [
-        (kind, block, re.sub(r"^```(text)?\n", "", shown, flags=re.MULTILINE))
+        (
+            kind,
+            block,
+            re.sub(r"^```(text)?(?: drawn)?\n", DRAWN if "```text drawn" in shown else "", shown, flags=re.MULTILINE),
+        )
         for kind, block, shown in FENCE.findall(text)
     ]
 
@@ -65,6 +73,8 @@ def run_shell(block, shown):
 
 def compare(shown, printed):
     """The printed text holds the shown one; three dots stand for anything, white space does not matter."""
+    if DRAWN in shown:
+        shown, printed = (re.sub(NUMBER, "#", text.replace(DRAWN, "")) for text in (shown, printed))
     pieces = [" ".join(piece.split()) for piece in shown.split("...")]
     rest = " ".join(printed.split())
     for piece in pieces:

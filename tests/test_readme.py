@@ -2,7 +2,7 @@
 
 import pytest
 
-from markdown_examples import PROJECT, blocks, compare, every_block, run, run_page, run_shell
+from markdown_examples import DRAWN, PROJECT, blocks, compare, every_block, run, run_page, run_shell
 
 README = PROJECT / "README.md"
 
@@ -31,6 +31,9 @@ def test_the_runner_notices_a_wrong_example():
 
 def test_shown_output_is_compared_in_order():
     compare("a ... c", "a b c")
+    compare(f"{DRAWN}mean age 49.01 [47.9, 50.0]", "mean  age  51.44 [50.1, 52.2]")
+    with pytest.raises(AssertionError):
+        compare(f"{DRAWN}mean age 49.01", "mean income 51.44")
     with pytest.raises(AssertionError):
         compare("c ... a", "a b c")
 

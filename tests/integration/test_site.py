@@ -56,7 +56,7 @@ def test_a_guide_is_short_and_has_a_picture(guide):
     text = guide.read_text(encoding="utf-8")
     assert len(text.split()) < 1_500
     assert ".svg)" in text
-    assert max(map(len, text.splitlines())) <= 120
+    assert max(len(line) for line in text.splitlines() if not line.startswith("|")) <= 120  # rows of tables cannot wrap
 
 
 def test_pictures_are_those_that_the_script_draws(tmp_path):
