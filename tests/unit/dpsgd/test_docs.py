@@ -1,4 +1,4 @@
-"""The examples of docs/dpsgd.md and docs/from-opacus.md run as they stand."""
+"""The examples of docs/dpsgd.md and docs/guides/from-opacus.md run as they stand."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from markdown_examples import blocks, run
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 
 
-@pytest.mark.parametrize("page", ["dpsgd.md", "from-opacus.md"])
+@pytest.mark.parametrize("page", ["dpsgd.md", "guides/from-opacus.md"])
 def test_every_example_runs(page):
     found = blocks((DOCS / page).read_text(encoding="utf-8"))
     assert found
