@@ -176,10 +176,11 @@ def test_the_table_itself_is_left_as_it_was():
     assert filtered.under("replace").rows_can_vanish
 
 
-def test_estimators_refuse_a_filtered_table():
+def test_estimators_refuse_a_filtered_table_where_rows_are_public():
     from inid import learn
 
-    table = tables.Table(FRAME.rename(columns={"body mass": "mass"}), bounds={"age": (0, 100), "mass": (0, 200)})
+    facts = {"bounds": {"age": (0, 100), "mass": (0, 200)}, "neighbours": "replace"}
+    table = tables.Table(FRAME.rename(columns={"body mass": "mass"}), **facts)
     model = learn.PrivateLinearRegression(budget=inid.PureDP(1.0))
-    with pytest.raises(ArgumentError, match="count every row"):
+    with pytest.raises(ArgumentError, match="filter"):
         model.fit(table.where("age > 3"), "mass")
