@@ -341,7 +341,7 @@ def test_a_role_without_rights_gets_the_grants_that_cure_it(server: Any, name: s
         Ledger.open(address, name=name)
     assert "backup" not in str(caught.value)
     assert GRANTS in str(caught.value)
-    documents = Path(__file__).parents[2] / "docs" / "ledger.md"
+    documents = Path(__file__).parents[2] / "docs" / "explanations" / "ledger.md"
     statements = [line for line in documents.read_text().splitlines() if line.startswith("GRANT")]
     assert " ".join(statements).replace("analyst", "role") == GRANTS
     with owner.begin() as connection:

@@ -79,5 +79,5 @@ def test_counts_and_sums_of_a_filled_column_are_those_of_a_semidefinite_program(
 
 def test_a_wrong_allocation_is_seen():
     work = workload_of([2, 3], [(0,), (1,)])
-    even = np.full(len(work.blocks), float(work.norms.sum()))
+    even = np.full(len(work.blocks), float(work.spreads.sum()))
     assert work.costs(np.ones(2)) @ even > least_sum(work, np.ones(2)).value * 1.01

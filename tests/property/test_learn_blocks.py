@@ -96,7 +96,7 @@ def test_whole_fits_move_by_at_most_the_planned_set(relation, budget):
         means = learn.PrivateKMeans(2, budget=budget, bounds_X=(-1, 2), rounds=1, neighbours=relation)
         for model, module, name, targets in (
             (bayes, naive_bayes, "exact_columns", (y, labels)),
-            (means, k_means, "_exact_clusters", (y, labels)),
+            (means, k_means, "_in_units", (y, labels)),
         ):
             patched, seen = watched(module, name)
             with patched:

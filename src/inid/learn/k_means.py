@@ -127,8 +127,7 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEsti
         scales = noise.scales.reshape(rounds, -1)
         for drawn in scales:
             whole = stored.by_cluster(centres, units) if values is None else _whole_clusters(values, units, centres)
-            exact = (exact_floats(whole) * np.append(units.grid.step, 1.0)).ravel()
-            noisy = add_noise(exact, drawn, noise.mechanism, source)
+            noisy = add_noise(_in_units(whole, units), drawn, noise.mechanism, source)
             sums = noisy.reshape(clusters, width + 1)
             counts, least = sums[:, -1:], max(float(drawn.max()), 1.0)
             found = np.clip(sums[:, :-1] / np.maximum(counts, 1.0), -1.0, 1.0)
@@ -164,6 +163,12 @@ def _whole_clusters(values: Floats, units: Units, centres: Floats) -> NDArray[np
         # Whole numbers: exact in whatever order BLAS adds.
         sums += (inside.T @ np.column_stack([whole, np.ones(len(whole))])).astype(np.int64)
     return sums
+
+
+def _in_units(whole: NDArray[np.int64], units: Units) -> Floats:
+    """Sums and counts of whole steps as the floats that get noise."""
+    exact: Floats = (exact_floats(whole) * np.append(units.grid.step, 1.0)).ravel()
+    return exact
 
 
 def _distances(rows: Floats, centres: Floats, unit: Floats) -> Floats:
