@@ -82,10 +82,7 @@ def gram(inputs: Tensor, gradients: Tensor, most: float) -> tuple[Tensor, Tensor
 def direct(inputs: Tensor, gradients: Tensor, most: float) -> tuple[Tensor, Tensor]:
     """|P|^2 and S for every example, in float64: what `fused_norms.direct_bound` gives, and nothing written down.
 
-    Args:
-        inputs: Shape (examples, positions, d_in).
-        gradients: Shape (examples, positions, d_out).
-        most: Longer vectors count as infinite.
+    The arguments are those of `gram`.
     """
     inputs, gradients = inputs.contiguous(), gradients.contiguous()
     count, positions, size = inputs.shape

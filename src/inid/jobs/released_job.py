@@ -15,9 +15,8 @@ from inid.jobs.planned_job import PlannedJob
 from inid.jobs.questions import Naming, TableQuestion
 from inid.report import Estimate, LedgerState, ReportInputs
 from inid.tables import EngineError, MarginalsPlan, MarginalsQuery, MarginalsResult, Query, Result, TablePlan
-from inid.tables.marginals.report_inputs import marginals_report_inputs
-from inid.tables.published import record_digest
-from inid.tables.report_inputs import as_estimates, report_inputs
+from inid.tables.published import PageFacts, record_digest
+from inid.tables.report_inputs import as_estimates
 
 __all__ = ["ReleasedJob", "release_job"]
 
@@ -89,16 +88,15 @@ class ReleasedJob:
     def report(self) -> ReportInputs:
         """What the HTML report shows."""
         question = self.planned.job.question
-        facts: dict[str, Any] = {
-            "title": self.title,
-            "source": question.source if isinstance(question, TableQuestion) else "",
-            "ledger": self.ledger,
-            "summary": self.planned.summary,
-            "digest": self.record["digest"],
-        }
-        if isinstance(self.result, MarginalsResult):
-            return marginals_report_inputs(self.result, **facts)
-        return report_inputs(self.result, **facts)
+        return self.result.report_inputs(
+            PageFacts(
+                self.title,
+                source=question.source if isinstance(question, TableQuestion) else "",
+                ledger=self.ledger,
+                summary=self.planned.summary,
+                digest=self.record["digest"],
+            )
+        )
 
 
 def release_job(

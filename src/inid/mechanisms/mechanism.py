@@ -21,15 +21,9 @@ from inid.numbers.logarithms import log2_sum
 from inid.numbers.rational_sums import Counts
 
 __all__ = [
-    "GAUSSIAN",
-    "LAPLACE",
-    "Exponent",
-    "Mechanism",
-    "MechanismChoice",
-    "MechanismName",
-    "log2_least_error",
+    "GAUSSIAN", "LAPLACE", "Exponent", "Mechanism", "MechanismChoice", "MechanismName", "log2_least_error",
     "optimal_shape",
-]
+]  # fmt: skip
 
 MechanismName = Literal["gaussian", "laplace"]
 MechanismChoice = Literal["auto", "gaussian", "laplace"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from inid.planning import Certificate
 from inid.releasing import Release
@@ -17,12 +17,33 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from inid.accounting import Ledger
-    from inid.report import LedgerState, ReportInputs
+    from inid.report import LedgerState, PlanSummary, ReportInputs
     from inid.tables.result import Row
 
-__all__ = ["NOT_PRIVATE", "Published", "record_digest"]
+__all__ = ["NOT_PRIVATE", "PageFacts", "Published", "record_digest"]
 
 NOT_PRIVATE = " - NOT PRIVATE: made by a test source"
+
+
+@dataclass(frozen=True)
+class PageFacts:
+    """What a report shows beside the answers.
+
+    Attributes:
+        title: The heading of the page.
+        source: The name of the table, if it has one.
+        ledger: The ledger after the charge.
+        summary: The plan's summary, where it was made before.
+        digest: The digest of the record that is kept, if one is.
+        labels: What keys are called, by column.
+    """
+
+    title: str
+    source: str = ""
+    ledger: "LedgerState | None" = None
+    summary: "PlanSummary | None" = None
+    digest: str | None = None
+    labels: Labels = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +55,8 @@ class Published(ABC):
         level: The probability with which each interval holds the exact answer.
         question: What was asked, with the public facts.
     """
+
+    heading: ClassVar[str] = "Private statistics of a table"
 
     release: Release
     level: float
@@ -81,7 +104,8 @@ class Published(ABC):
         from inid.report import LedgerState, page
 
         state = None if ledger is None else LedgerState.of(ledger)
-        Path(path).write_text(page(self._report_inputs(title, state, read_labels(labels))), encoding="utf-8")
+        facts = PageFacts(title or self.heading, ledger=state, labels=read_labels(labels))
+        Path(path).write_text(page(self.report_inputs(facts)), encoding="utf-8")
 
     def plot(self) -> "Figure":
         """Draw the estimates with their intervals, one panel per statistic (at most twelve, of forty lines each).
@@ -108,7 +132,7 @@ class Published(ABC):
         """The answers as JSON-safe values."""
 
     @abstractmethod
-    def _report_inputs(self, title: str | None, ledger: "LedgerState | None", labels: Labels) -> "ReportInputs":
+    def report_inputs(self, page: PageFacts) -> "ReportInputs":
         """What the report shows of the answers."""
 
 

@@ -34,12 +34,7 @@ NOMINAL_ROWS = 1000  # assumed when the user states no guess
 
 @dataclass(frozen=True, eq=False)
 class Query(Releasable[TablePlan, Result]):
-    """Statistics of a table. Made by `Table.query`.
-
-    Attributes:
-        table: The table.
-        question: What is asked, and the public facts it is asked with.
-    """
+    """Statistics of a table. Made by `Table.query`."""
 
     question: Question
 

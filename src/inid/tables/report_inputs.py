@@ -2,15 +2,14 @@
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import pairwise
-from types import MappingProxyType
 
 from inid.report import (
     ColumnFacts,
     Dimension,
     Estimate,
     EstimateBlock,
-    LedgerState,
     PlanLine,
     PlanSummary,
     ReportInputs,
@@ -19,12 +18,14 @@ from inid.report.number_text import plain_number
 from inid.tables.facts import Bins, Categories, Person
 from inid.tables.plan import TablePlan
 from inid.tables.presentation import Labels, labelled
+from inid.tables.published import PageFacts, Published
 from inid.tables.question import COLUMN_STATISTICS, Question
 from inid.tables.result import Result, Row
 from inid.tables.view import View
 
 __all__ = [
     "as_estimates",
+    "inputs_of",
     "named_levels",
     "protected_unit",
     "report_inputs",
@@ -65,40 +66,33 @@ def as_estimates(rows: Iterable[Row]) -> tuple[Estimate, ...]:
     return tuple(found)
 
 
-def report_inputs(
-    result: Result,
-    *,
-    title: str,
-    source: str = "",
-    ledger: LedgerState | None = None,
-    summary: PlanSummary | None = None,
-    digest: str | None = None,
-    labels: Labels = MappingProxyType({}),
-) -> ReportInputs:
-    """Everything that the report of a result shows.
-
-    Args:
-        result: The result.
-        title: The heading of the page.
-        source: The name of the table, if it has one.
-        ledger: The ledger after the charge.
-        summary: The plan's summary, where it was made before.
-        digest: The digest of the record that is kept, if one is.
-        labels: What keys are called, by column.
-    """
+def report_inputs(result: Result, page: PageFacts) -> ReportInputs:
+    """Everything that the report of a result shows."""
     question = result.question
+    blocks = _blocks(question, as_estimates(result.rows), page.labels)
+    made = inputs_of(result, page, summarize_table_plan(result.plan), _facts(question, page.source), blocks)
+    return replace(made, columns=_columns(question))
+
+
+def inputs_of(
+    result: Published,
+    page: PageFacts,
+    summary: PlanSummary,
+    facts: Iterable[tuple[str, str]],
+    blocks: list[EstimateBlock],
+) -> ReportInputs:
+    """What the reports of all kinds of results share."""
     return ReportInputs(
-        title=title,
-        plan=summary or summarize_table_plan(result.plan),
-        unit=protected_unit(question.person),
-        question=_facts(question, source),
-        columns=_columns(question),
-        blocks=_blocks(question, as_estimates(result.rows), labels),
+        title=page.title,
+        plan=page.summary or summary,
+        unit=protected_unit(result.question.person),
+        question=[(term, text) for term, text in facts if text],
+        blocks=blocks,
         level=result.level,
         time=result.release.time.strftime("%Y-%m-%d %H:%M:%S UTC"),
         private=result.private,
-        ledger=ledger,
-        digest=digest,
+        ledger=page.ledger,
+        digest=page.digest,
     )
 
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from inid.tables.facts import Key
 from inid.tables.plan import TablePlan
 from inid.tables.presentation import Labels, answer_columns, short_table
-from inid.tables.published import NOT_PRIVATE, Published
+from inid.tables.published import NOT_PRIVATE, PageFacts, Published
 
 if TYPE_CHECKING:
-    from inid.report import LedgerState, ReportInputs
+    from inid.report import ReportInputs
     from inid.tables.question import Question
 
 __all__ = ["Result", "Row"]
@@ -97,7 +97,8 @@ class Result(Published):
     def _answers_record(self) -> dict[str, Any]:
         return {"rows": [row._asdict() | {"keys": dict(row.keys)} for row in self.rows]}
 
-    def _report_inputs(self, title: str | None, ledger: "LedgerState | None", labels: Labels) -> "ReportInputs":
+    def report_inputs(self, page: PageFacts) -> "ReportInputs":
+        """What the report shows of the answers."""
         from inid.tables.report_inputs import report_inputs
 
-        return report_inputs(self, title=title or "Private statistics of a table", ledger=ledger, labels=labels)
+        return report_inputs(self, page)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Table"]
 
+ByTables = Mapping[str, int | Sequence[Marginal]]  # for each column the tables by which it is asked
+
 _RELATIONS: tuple[Neighbours, ...] = ("add_remove", "replace", "zero_out")
 _NO_BOUNDS: Mapping[str, tuple[float, float]] = MappingProxyType({})
 _NO_DOMAINS: Mapping[str, Sequence[Key] | Ordered] = MappingProxyType({})
@@ -285,8 +287,8 @@ class Table:
         *,
         marginals: int | Sequence[Marginal],
         count: Sequence[Marginal] | bool = False,
-        mean: Mapping[str, int | Sequence[Marginal]] | None = None,
-        sum: Mapping[str, int | Sequence[Marginal]] | None = None,
+        mean: ByTables | None = None,
+        sum: ByTables | None = None,
     ) -> "MarginalsQuery": ...
 
     @overload
@@ -294,21 +296,20 @@ class Table:
         self,
         *,
         count: Sequence[Marginal],
-        mean: Mapping[str, int | Sequence[Marginal]] | None = None,
-        sum: Mapping[str, int | Sequence[Marginal]] | None = None,
-    ) -> "MarginalsQuery": ...
+        mean: ByTables | None = None, sum: ByTables | None = None,
+    ) -> "MarginalsQuery": ...  # fmt: skip
 
     @overload
     def query(
         self,
         *,
-        mean: Mapping[str, int | Sequence[Marginal]],
+        mean: ByTables,
         count: bool = False,
-        sum: Mapping[str, int | Sequence[Marginal]] | None = None,
+        sum: ByTables | None = None,
     ) -> "MarginalsQuery": ...
 
     @overload
-    def query(self, *, sum: Mapping[str, int | Sequence[Marginal]], count: bool = False) -> "MarginalsQuery": ...
+    def query(self, *, sum: ByTables, count: bool = False) -> "MarginalsQuery": ...
 
     @overload
     def query(
@@ -325,8 +326,8 @@ class Table:
         *,
         count: bool | Sequence[Marginal] = False,
         count_distinct: bool = False,
-        sum: Sequence[str] | Mapping[str, int | Sequence[Marginal]] | None = (),  # noqa: A002 - what users look for
-        mean: Sequence[str] | Mapping[str, int | Sequence[Marginal]] | None = (),
+        sum: Sequence[str] | ByTables | None = (),  # noqa: A002 - what users look for
+        mean: Sequence[str] | ByTables | None = (),
         variance: Sequence[str] = (),
         std: Sequence[str] = (),
         covariance: Sequence[str] = (),

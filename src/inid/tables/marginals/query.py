@@ -28,12 +28,7 @@ __all__ = ["MarginalsQuery", "read_marginals"]
 
 @dataclass(frozen=True, eq=False)
 class MarginalsQuery(Releasable[MarginalsPlan, MarginalsResult]):
-    """Counts, means and sums of a table by many tables. Made by `Table.query(marginals=...)`.
-
-    Attributes:
-        table: The table.
-        question: What is asked, and the public facts it is asked with.
-    """
+    """Counts, means and sums of a table by many tables. Made by `Table.query(marginals=...)`."""
 
     question: MarginalsQuestion
 
@@ -59,8 +54,7 @@ class MarginalsQuery(Releasable[MarginalsPlan, MarginalsResult]):
                 {"mean(income)": 500}, or by both, {("mean(income)", ("sex",)): 300}. Where none is stated, what one
                 person at a bound changes: 1 in a count.
             mechanism: "gaussian", "laplace", or "auto" for the one with the smaller objective.
-            ledger: The ledger to be charged. Nothing is charged yet: where the table states no relation, the ledger's
-                is planned for.
+            ledger: As for `Query.plan`: its relation, where the table states none. Nothing is charged yet.
 
         Raises:
             ArgumentError: An argument is malformed.
@@ -98,10 +92,10 @@ class MarginalsQuery(Releasable[MarginalsPlan, MarginalsResult]):
         Exact for counts and sums (of values on their grid), to first order for means.
 
         Args:
-            tolerance: As for `plan`.
+            tolerance: As for `plan`, and so is `ledger`.
             failure: The probability, per statistic and cell, of exceeding it.
-            delta: The delta at which Gaussian and Laplace noise are compared; without one, Laplace noise under pure DP.
-            ledger: As for `plan`.
+            delta: Where Gaussian and Laplace noise are compared; without it, Laplace noise under pure DP.
+            ledger: See `plan`.
 
         Raises:
             ArgumentError: An argument is malformed.

@@ -1,13 +1,12 @@
 """From many tables, their plan and their answers to what the report and the command show."""
 
 import math
-from types import MappingProxyType
 
-from inid.report import EstimateBlock, LedgerState, PlanLine, PlanSummary, ReportInputs
+from inid.report import EstimateBlock, PlanLine, PlanSummary, ReportInputs
 from inid.tables.marginals.plan import MarginalsPlan
 from inid.tables.marginals.result import MarginalsResult
-from inid.tables.presentation import Labels
-from inid.tables.report_inputs import as_estimates, named_levels, protected_unit, view_facts
+from inid.tables.published import PageFacts
+from inid.tables.report_inputs import as_estimates, inputs_of, named_levels, view_facts
 
 __all__ = ["marginals_report_inputs", "summarize_marginals_plan"]
 
@@ -30,41 +29,21 @@ def summarize_marginals_plan(made: MarginalsPlan) -> PlanSummary:
     return PlanSummary(made.noise, lines, {"iid": made.gain(), "spr": made.gain()}, None)
 
 
-def marginals_report_inputs(
-    result: MarginalsResult,
-    *,
-    title: str,
-    source: str = "",
-    ledger: LedgerState | None = None,
-    summary: PlanSummary | None = None,
-    digest: str | None = None,
-    labels: Labels = MappingProxyType({}),
-) -> ReportInputs:
-    """Everything that the report of many tables shows; the arguments are those of `tables.report_inputs`."""
+def marginals_report_inputs(result: MarginalsResult, page: PageFacts) -> ReportInputs:
+    """Everything that the report of many tables shows."""
     question, estimates = result.question, as_estimates(result.rows)
     blocks, start = [], 0
     for asked in question.statistics:
-        dimensions = tuple(named_levels(column, question.domains.levels(column), labels) for column in asked.table)
+        dimensions = tuple(named_levels(column, question.domains.levels(column), page.labels) for column in asked.table)
         stop = start + math.prod(len(dimension.levels) for dimension in dimensions)
         blocks.append(EstimateBlock(asked.kind, asked.column, dimensions, estimates[start:stop]))
         start = stop
     dropped = "count in a cell of their own" if question.domains.other == "cell" else "are left out"
     what = "statistics by tables" if question.summed else "tables of counts"
     facts = [
-        ("table", source),
+        ("table", page.source),
         ("statistics", f"{len(question.statistics)} {what} over {', '.join(question.columns)}"),
         ("other keys", f"rows with other keys, or none, {dropped}"),
         *view_facts(question.view),
     ]
-    return ReportInputs(
-        title=title,
-        plan=summary or summarize_marginals_plan(result.plan),
-        unit=protected_unit(question.person),
-        question=[(term, text) for term, text in facts if text],
-        blocks=blocks,
-        level=result.level,
-        time=result.release.time.strftime("%Y-%m-%d %H:%M:%S UTC"),
-        private=result.private,
-        ledger=ledger,
-        digest=digest,
-    )
+    return inputs_of(result, page, summarize_marginals_plan(result.plan), facts, blocks)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -20,12 +20,11 @@ from inid.tables.marginals.table_answers import TableAnswers
 from inid.tables.marginals.table_statistics import TableStatistic
 from inid.tables.marginals.tidy import rounded, tidied
 from inid.tables.marginals.workload import workload_of
-from inid.tables.presentation import Labels
-from inid.tables.published import NOT_PRIVATE, Published
+from inid.tables.published import NOT_PRIVATE, PageFacts, Published
 from inid.tables.result import Row
 
 if TYPE_CHECKING:
-    from inid.report import LedgerState, ReportInputs
+    from inid.report import ReportInputs
 
 __all__ = ["Combination", "MarginalsResult"]
 
@@ -58,6 +57,8 @@ class MarginalsResult(Published):
         level: The probability with which each interval holds the exact answer.
         question: What was asked, with the public facts.
     """
+
+    heading: ClassVar[str] = "Private tables of counts"
 
     question: MarginalsQuestion
     plan: MarginalsPlan
@@ -182,10 +183,11 @@ class MarginalsResult(Published):
     def _answers_record(self) -> dict[str, Any]:
         return {"tables": [entry.to_dict() for entry in self._tables.all()]}
 
-    def _report_inputs(self, title: str | None, ledger: "LedgerState | None", labels: Labels) -> "ReportInputs":
+    def report_inputs(self, page: PageFacts) -> "ReportInputs":
+        """What the report shows of the answers."""
         from inid.tables.marginals.report_inputs import marginals_report_inputs
 
-        return marginals_report_inputs(self, title=title or "Private tables of counts", ledger=ledger, labels=labels)
+        return marginals_report_inputs(self, page)
 
     def __str__(self) -> str:
         asked = self.question.statistics

@@ -27,14 +27,8 @@ _MECHANISMS = ("auto", "gaussian", "laplace")
 
 @dataclass(frozen=True, eq=False)
 class OrderedQuery(Releasable[OrderedPlan, OrderedResult]):
-    """Distribution functions, quantiles and running totals of a table. Made by `Table.query(quantile=...)`.
+    """Distribution functions, quantiles and running totals of a table. Made by `Table.query(quantile=...)`."""
 
-    Attributes:
-        table: The table.
-        question: What is asked, and the public facts it is asked with.
-    """
-
-    table: Table
     question: OrderedQuestion
 
     def plan(
@@ -52,8 +46,7 @@ class OrderedQuery(Releasable[OrderedPlan, OrderedResult]):
             tolerance: The error of a running count, in rows, that you could live with, by column; 1 where none is
                 stated. Only the ratios between columns matter.
             mechanism: "gaussian", "laplace", or "auto" for the one with the smaller mean squared error.
-            ledger: The ledger to be charged. Nothing is charged yet: where the table states no relation, the ledger's
-                is planned for.
+            ledger: As for `Query.plan`: its relation, where the table states none. Nothing is charged yet.
 
         Raises:
             ArgumentError: An argument is malformed.

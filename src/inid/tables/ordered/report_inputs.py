@@ -1,13 +1,12 @@
 """From ordered columns, their plan and their answers to what the report and the command show."""
 
-from types import MappingProxyType
-
-from inid.report import Dimension, Estimate, EstimateBlock, LedgerState, PlanLine, PlanSummary, ReportInputs
+from inid.report import Dimension, Estimate, EstimateBlock, PlanLine, PlanSummary, ReportInputs
 from inid.tables.ordered.plan import OrderedPlan
 from inid.tables.ordered.question import OrderedQuestion, OrderedTable
 from inid.tables.ordered.result import OrderedResult
 from inid.tables.presentation import Labels
-from inid.tables.report_inputs import as_estimates, named_levels, protected_unit
+from inid.tables.published import PageFacts
+from inid.tables.report_inputs import as_estimates, inputs_of, named_levels
 
 __all__ = ["ordered_report_inputs", "summarize_ordered_plan"]
 
@@ -30,17 +29,8 @@ def summarize_ordered_plan(made: OrderedPlan) -> PlanSummary:
     return PlanSummary(made.noise, lines, {"iid": made.gain(), "spr": made.gain()}, None)
 
 
-def ordered_report_inputs(
-    result: OrderedResult,
-    *,
-    title: str,
-    source: str = "",
-    ledger: LedgerState | None = None,
-    summary: PlanSummary | None = None,
-    digest: str | None = None,
-    labels: Labels = MappingProxyType({}),
-) -> ReportInputs:
-    """Everything that the report of ordered columns shows; the arguments are those of `tables.report_inputs`."""
+def ordered_report_inputs(result: OrderedResult, page: PageFacts) -> ReportInputs:
+    """Everything that the report of ordered columns shows."""
     question, estimates = result.question, as_estimates(result.rows)
     blocks, start = [], 0
     for table in question.tables:
@@ -48,25 +38,14 @@ def ordered_report_inputs(
             quantiles = kind == "quantile"
             number = len(question.probabilities[table.column]) if quantiles else question.levels[table.column].size
             stop = start + number * len(question.cells(table))
-            blocks.append(_block(question, table, kind, estimates[start:stop], number, labels))
+            blocks.append(_block(question, table, kind, estimates[start:stop], number, page.labels))
             start = stop
     facts = [
-        ("table", source),
+        ("table", page.source),
         ("statistics", ", ".join(f"{kind} of {table.label}" for table in question.tables for kind in table.kinds)),
         ("left out", "rows with other keys, or without a value"),
     ]
-    return ReportInputs(
-        title=title,
-        plan=summary or summarize_ordered_plan(result.plan),
-        unit=protected_unit(question.person),
-        question=[(term, text) for term, text in facts if text],
-        blocks=blocks,
-        level=result.level,
-        time=result.release.time.strftime("%Y-%m-%d %H:%M:%S UTC"),
-        private=result.private,
-        ledger=ledger,
-        digest=digest,
-    )
+    return inputs_of(result, page, summarize_ordered_plan(result.plan), facts, blocks)
 
 
 def _block(

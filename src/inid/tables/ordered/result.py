@@ -2,16 +2,16 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from inid.tables.ordered.plan import OrderedPlan
 from inid.tables.ordered.question import OrderedQuestion
-from inid.tables.presentation import Labels, answer_columns
-from inid.tables.published import Published
+from inid.tables.presentation import answer_columns
+from inid.tables.published import PageFacts, Published
 from inid.tables.result import Row
 
 if TYPE_CHECKING:
-    from inid.report import LedgerState, ReportInputs
+    from inid.report import ReportInputs
 
 __all__ = ["OrderedResult"]
 
@@ -26,6 +26,8 @@ class OrderedResult(Published):
         question: What was asked, with the public facts.
         plan: The plan by which the noise was drawn.
     """
+
+    heading: ClassVar[str] = "Private statistics of ordered columns"
 
     question: OrderedQuestion
     plan: OrderedPlan
@@ -50,8 +52,8 @@ class OrderedResult(Published):
     def _answers_record(self) -> dict[str, Any]:
         return {"rows": [row._asdict() | {"keys": dict(row.keys)} for row in self.rows]}
 
-    def _report_inputs(self, title: str | None, ledger: "LedgerState | None", labels: Labels) -> "ReportInputs":
+    def report_inputs(self, page: PageFacts) -> "ReportInputs":
+        """What the report shows of the answers."""
         from inid.tables.ordered.report_inputs import ordered_report_inputs
 
-        heading = title or "Private statistics of ordered columns"
-        return ordered_report_inputs(self, title=heading, ledger=ledger, labels=labels)
+        return ordered_report_inputs(self, page)
