@@ -300,13 +300,7 @@ class Table:
     ) -> "MarginalsQuery": ...  # fmt: skip
 
     @overload
-    def query(
-        self,
-        *,
-        mean: ByTables,
-        count: bool = False,
-        sum: ByTables | None = None,
-    ) -> "MarginalsQuery": ...
+    def query(self, *, mean: ByTables, count: bool = False, sum: ByTables | None = None) -> "MarginalsQuery": ...
 
     @overload
     def query(self, *, sum: ByTables, count: bool = False) -> "MarginalsQuery": ...

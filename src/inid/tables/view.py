@@ -12,16 +12,9 @@ from typing import Any
 
 from inid.arguments import shown
 from inid.errors import ArgumentError
+from inid.tables.expression_leaves import Leaf, leaves
 from inid.tables.expression_text import expression
-from inid.tables.expressions import (
-    Branch,
-    Condition,
-    Expression,
-    Leaf,
-    Numeric,
-    as_value,
-    leaves,
-)
+from inid.tables.expressions import Branch, Condition, Expression, Numeric, as_value
 
 __all__ = ["View", "column_kind", "read_condition", "read_formula"]
 

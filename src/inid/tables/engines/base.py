@@ -19,7 +19,7 @@ from inid.tables.engines.expression_columns import seen_columns
 from inid.tables.engines.guarded import guarded, optional
 from inid.tables.engines.roles import Role, is_text
 from inid.tables.engines.terms import Present, Term
-from inid.tables.expressions import Leaf
+from inid.tables.expression_leaves import Leaf
 from inid.tables.facts import Bounds, Key
 from inid.tables.view import View, column_kind
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from inid.tables.engines.guarded import optional
 from inid.tables.engines.roles import Role
+from inid.tables.expression_leaves import ROLES, Leaf
 from inid.tables.expressions import (
     MOST,
-    ROLES,
     Arithmetic,
     Both,
     Branch,
@@ -22,7 +22,6 @@ from inid.tables.expressions import (
     Constant,
     Either,
     Expression,
-    Leaf,
     Member,
     Missing,
     Not,
