@@ -1,10 +1,5 @@
 """Two processes that train together over gloo: the same clipped sums as one process, noise once, equal parameters."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -12,34 +7,19 @@ import torch
 from inid import Ledger
 from inid.testing import unsafe_no_noise
 from integration import dpsgd_children
+from processes import WORLD, trained_together
 from statistical.false_alarms import REJECT_BELOW
 from statistical.test_dpsgd import WRONG, p_value
-
-WORLD = 2
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("processes")
-    script = Path(dpsgd_children.__file__)
-    children = [
-        subprocess.Popen(
-            [sys.executable, str(script), str(folder), str(rank), str(WORLD)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env={**os.environ, "GLOO_SOCKET_IFNAME": "lo"},
-        )
-        for rank in range(WORLD)
-    ]
-    said = [child.communicate(timeout=120)[0] for child in children]
-    assert [child.returncode for child in children] == [0] * WORLD, "\n".join(said)
-    return folder
+    return tmp_path_factory.mktemp("processes")
 
 
 @pytest.fixture(scope="module")
 def ranks(folder):
-    return [torch.load(folder / f"rank{rank}.pt") for rank in range(WORLD)]
+    return trained_together(dpsgd_children, folder, timeout=120)
 
 
 @pytest.mark.parametrize("case", ["silent", "parts", "noise", "secret", "exact", "seeded", "paid"])

@@ -1,10 +1,5 @@
 """Sharded models (`fully_shard`) on two processes: the sums of one process, noise by shard, one draw for replicas."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -12,34 +7,19 @@ import torch
 from inid import Ledger
 from inid.testing import unsafe_no_noise
 from integration import sharded_children
+from processes import trained_together
 from statistical.false_alarms import REJECT_BELOW
 from statistical.test_dpsgd import WRONG, p_value
-
-WORLD = 2
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("shards")
-    script = Path(sharded_children.__file__)
-    children = [
-        subprocess.Popen(
-            [sys.executable, str(script), str(folder), str(rank), str(WORLD)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env={**os.environ, "GLOO_SOCKET_IFNAME": "lo"},
-        )
-        for rank in range(WORLD)
-    ]
-    said = [child.communicate(timeout=240)[0] for child in children]
-    assert [child.returncode for child in children] == [0] * WORLD, "\n".join(said)
-    return folder
+    return tmp_path_factory.mktemp("shards")
 
 
 @pytest.fixture(scope="module")
 def ranks(folder):
-    return [torch.load(folder / f"rank{rank}.pt") for rank in range(WORLD)]
+    return trained_together(sharded_children, folder, timeout=240)
 
 
 def alone(**options):

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+from sklearn.datasets import load_iris
 
 import inid
 from command_line import run, script, sqlite_charges
@@ -47,7 +48,7 @@ def released(page):
 
 
 def test_the_whole_job_on_a_public_table_by_keyboard_alone(browser, tmp_path, monkeypatch):
-    iris = pytest.importorskip("sklearn.datasets").load_iris()
+    iris = load_iris()
     monkeypatch.chdir(tmp_path)
     names = [name.removesuffix(" (cm)") for name in iris.feature_names]
     lines = [
@@ -211,7 +212,6 @@ def test_a_server_that_is_killed_between_charge_and_answer_has_charged_once(brow
 
 
 def test_the_demonstration_compares_with_the_truth_and_stops_clean(browser, tmp_path):
-    pytest.importorskip("sklearn")
     with Server(tmp_path, "--demo") as server:
         with Tab(browser, server) as tab:
             assert "mean(mean radius)" in planned(tab.page)

@@ -1,7 +1,9 @@
 """What the page shows: names as text, charts that fit, advice from public facts, the truth in a demonstration only."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from html_outline import outline
 from inid.jobs.advice import advice
@@ -37,7 +39,6 @@ def test_columns_are_names_and_types_and_no_value(tmp_path):
 
 
 def test_types_of_a_parquet_file_are_shown(tmp_path):
-    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     parquet.write_table(pa.table({"age": [1.5], "sex": ["F"], "ok": [True]}), tmp_path / "a.parquet")
     found = open_page(tmp_path).studio.planner.columns("a.parquet")
     assert [(column.name, column.kind) for column in found] == [("age", "number"), ("sex", "text"), ("ok", "yes or no")]
