@@ -84,6 +84,9 @@ TABLE = (
     _columns("std", "Standard deviations of columns."),
     _columns("covariance", "The covariance matrix of columns."),
     Option("histogram", "COL=EDGE,...", "Counts in public bins, or of public categories.", "list"),
+    Option("quantile", "COL=P,...", "Quantiles of columns with --bounds (or --domains, in order).", "list"),
+    Option("cdf", "COL [by COL,...]", 'The distribution function of a column, or in groups: "age by sex".', "list"),
+    Option("cumulative", "COL [by COL,...]", "Running totals in rows, likewise.", "list"),
     Option("by", "COL=KEY,...", "All of it for each of these public keys.", "list"),
     Option("missing", "COL=VALUE,...", "Public fill values; without one a missing value is left out.", "list"),
     Option("where", "CONDITION", "Only rows for which it holds: \"age >= 18 and sex in ['F', 'M']\"."),
@@ -104,7 +107,7 @@ TABLE = (
     Option("max_rows", "N", "With --person: how many rows of one person count; the others are left out."),
     _columns("order_by", "With --person: which of their rows come first."),
     Option("neighbours", "RELATION", "add_remove, replace or zero_out (default: the ledger's, else add_remove)."),
-    Option("domains", "COL=KEY,...", "Public values of each column of --marginals; 0:115 is a range.", "list"),
+    Option("domains", "COL=KEY,...", "Public values of columns of --marginals, or in order; 0:115 is a range.", "list"),
     Option("other", "WORD", "Rows with other keys: cell (one more cell, the default) or drop."),
     Option(
         "marginals",

@@ -84,7 +84,10 @@ def _table_script(job: Job) -> str:
     by_column: dict[str, dict[str, Any]] = {
         "bounds": {name: tuple(map(_short, ends)) for name, ends in question.bounds.items()},
         "missing": {name: _short(value) for name, value in question.missing.items()},
-        "domains": {name: list(keys) for name, keys in question.domains.items()},
+        "domains": {
+            name: _Code(f"tables.Ordered({list(keys)!r})") if name in question.ordered else list(keys)
+            for name, keys in question.domains.items()
+        },
     }
     own, computed = (
         {what: {k: v for k, v in facts.items() if (k in question.derive) is new} for what, facts in by_column.items()}
@@ -106,6 +109,10 @@ def _table_script(job: Job) -> str:
     asked["marginals"] = list(marginals) if isinstance(marginals, tuple) else marginals
     asked |= {kind: list(getattr(question, kind)) for kind in COLUMN_STATISTICS}
     asked |= {name: {c: _short_list(v) for c, v in getattr(question, name).items()} for name in ("histogram", "by")}
+    asked["quantile"] = {c: list(p) for c, p in question.quantile.items()}
+    asked |= {
+        kind: {c: list(groups) for c, groups in getattr(question, kind).items()} for kind in ("cdf", "cumulative")
+    }
     tolerance: Any = job.noise.tolerance
     if marginals is not None and isinstance(tolerance, Mapping):
         tolerance = {tuple(name.split("*")): value for name, value in tolerance.items()}

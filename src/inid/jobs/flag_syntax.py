@@ -14,6 +14,7 @@ __all__ = [
     "cell_list",
     "cells",
     "formulas",
+    "groupings",
     "intervals",
     "key_list",
     "keys",
@@ -33,6 +34,7 @@ _T = TypeVar("_T")
 _WHOLE = re.compile(r"-?(?:0|[1-9]\d*)")
 _RANGE = re.compile(r"(-?\d{1,18}):(-?\d{1,18})")
 _LONGEST_RANGE = 2**20
+_BY = re.compile(r"\s+by\s+")
 _DECIMAL = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _QUOTED = re.compile(r"""^(['"])(.*)\1$""", re.DOTALL)
 
@@ -174,10 +176,30 @@ def formulas(flag: str, text: str) -> dict[str, str]:
     return found
 
 
+def groupings(flag: str, text: str) -> dict[str, list[list[str]]]:
+    """Groupings by column, with semicolons between them: "age by sex,race"; a column alone has the groups of --by.
+
+    >>> groupings("--cdf", "age"), groupings("--cdf", "age; age by sex,race; size by")
+    ({'age': []}, {'age': [[], ['sex', 'race']], 'size': [[]]})
+    """
+    entries = [(entry, *_BY.split(f"{entry} ", maxsplit=1)) for entry in map(str.strip, text.split(";")) if entry]
+    found: dict[str, list[list[str]]] = {}
+    for entry, column, *groups in entries:
+        name = column.strip()
+        if not name:
+            raise _wrong(flag, entry, "write column, or column by group,group, for example age by sex")
+        alone = not groups and sum(other[1].strip() == name for other in entries) == 1
+        found.setdefault(name, []).extend([] if alone else [names(flag, groups[0]) if groups else []])
+    return found
+
+
 _SYNTAX: dict[str, Callable[[str, str], Any]] = {
     "bounds": intervals,
     "histogram": cells,
     "missing": cells,
+    "quantile": cells,
+    "cdf": groupings,
+    "cumulative": groupings,
     "by": keys,
     "domains": ranges,
     "marginals": tables,
@@ -195,7 +217,7 @@ def syntax_of(key: str) -> Callable[[str, str], Any]:
 
 def separator_of(key: str) -> str:
     """What stands between the values of a flag that is given several times: each --marginals is a table of its own."""
-    return ";" if key in ("marginals", "derive") else ","
+    return ";" if key in ("marginals", "derive", "cdf", "cumulative") else ","
 
 
 def written(flag: str, value: Any, syntax: Callable[[str, str], Any]) -> str:
@@ -209,6 +231,9 @@ def written(flag: str, value: Any, syntax: Callable[[str, str], Any]) -> str:
     """
     if syntax is tables:
         text = ";".join(",".join(table) for table in value)
+    elif syntax is groupings:
+        listed = [(name, groups) for name, several in value.items() for groups in several or [None]]
+        text = ";".join(name if groups is None else f"{name} by {','.join(groups)}".strip() for name, groups in listed)
     elif syntax is formulas:
         text = ";".join(f"{name}={formula}" for name, formula in value.items())
     elif isinstance(value, Mapping):
@@ -223,7 +248,7 @@ def written(flag: str, value: Any, syntax: Callable[[str, str], Any]) -> str:
     if read != _comparable(value, syntax):
         raise ArgumentError(
             f"{flag} cannot be written on a command line, because a name in it holds a comma, an equals sign or a "
-            "quote: write the job as TOML."
+            'quote, or says "by": write the job as TOML.'
         )
     return text
 

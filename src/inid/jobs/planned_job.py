@@ -5,16 +5,17 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from inid.errors import ArgumentError
-from inid.jobs.job import PROMISE_KEYS, Job
+from inid.jobs.job import PROMISE_KEYS, Job, NoiseChoice
 from inid.jobs.ledgers import open_existing, stored_settings
 from inid.jobs.questions import Naming, StatedQuestion
 from inid.mechanisms import MechanismChoice
 from inid.planning import AccuracyPlan, plan, plan_for_accuracy
 from inid.promises import Budget
 from inid.report import PlanSummary, summarize_plan
-from inid.tables import MarginalsPlan, MarginalsQuery, Query, TablePlan
+from inid.tables import MarginalsPlan, MarginalsQuery, OrderedPlan, OrderedQuery, Query, TablePlan
 from inid.tables.engines import Engine
 from inid.tables.marginals.report_inputs import summarize_marginals_plan
+from inid.tables.ordered.report_inputs import summarize_ordered_plan
 from inid.tables.report_inputs import summarize_table_plan
 
 __all__ = ["PlannedJob", "accuracy_of_job", "missing_promise", "plan_job", "promise_of"]
@@ -35,8 +36,8 @@ class PlannedJob:
     job: Job
     budget: Budget
     summary: PlanSummary
-    query: Query | MarginalsQuery | None = None
-    plan: TablePlan | MarginalsPlan | None = None
+    query: Query | MarginalsQuery | OrderedQuery | None = None
+    plan: TablePlan | MarginalsPlan | OrderedPlan | None = None
 
 
 def promise_of(job: Job, named: Naming = str) -> Budget:
@@ -92,6 +93,8 @@ def plan_job(job: Job, named: Naming = str, source: Engine | None = None) -> Pla
     query = question.open(named, source)
     if isinstance(query, MarginalsQuery):
         return _plan_marginals(job, budget, query, named)
+    if isinstance(query, OrderedQuery):
+        return _plan_ordered(job, budget, query, named)
     if noise.objective is not None:
         raise ArgumentError(f"{named('objective')} goes with {named('marginals')}: leave it out here.")
     table_plan = query.plan(
@@ -106,15 +109,27 @@ def plan_job(job: Job, named: Naming = str, source: Engine | None = None) -> Pla
 def _plan_marginals(job: Job, budget: Budget, query: MarginalsQuery, named: Naming) -> PlannedJob:
     """Tolerances are by table, its columns joined by "*": {"sex*age": 5}."""
     noise = job.noise
-    for key in ("weights", "allocation", "order"):
-        if getattr(noise, key) is not None:
-            raise ArgumentError(f"{named(key)} does not go with {named('marginals')}: leave it out.")
+    _refuse(noise, ("weights", "allocation", "order"), "marginals", named)
     by_name = _by_name(named("tolerance"), noise.tolerance)
     tolerance: dict[tuple[str, ...] | str | tuple[str, tuple[str, ...]], float] | None = None
     if by_name is not None:
         tolerance = {tuple(name.split("*")): value for name, value in by_name.items()}
     made = query.plan(budget, tolerance=tolerance, **noise.arguments())
     return PlannedJob(job, budget, summarize_marginals_plan(made), query, made)
+
+
+def _plan_ordered(job: Job, budget: Budget, query: OrderedQuery, named: Naming) -> PlannedJob:
+    """Tolerances are by column: the error of a running count, in rows."""
+    noise, asked = job.noise, "quantile" if query.question.probabilities else "cdf"
+    _refuse(noise, ("weights", "allocation", "order", "objective"), asked, named)
+    made = query.plan(budget, tolerance=_by_name(named("tolerance"), noise.tolerance), **noise.arguments())
+    return PlannedJob(job, budget, summarize_ordered_plan(made), query, made)
+
+
+def _refuse(noise: NoiseChoice, keys: tuple[str, ...], asked: str, named: Naming) -> None:
+    for key in keys:
+        if getattr(noise, key) is not None:
+            raise ArgumentError(f"{named(key)} does not go with {named(asked)}: leave it out.")
 
 
 def _with_relation_of_ledger(job: Job) -> Job:
@@ -143,8 +158,9 @@ def accuracy_of_job(
         tolerance = _in_order(named("tolerance"), wanted, question.names) or []
         return plan_for_accuracy(question.box(), tolerance, failure=failure, delta=delta), question.names
     query = question.open(named)
-    if isinstance(query, MarginalsQuery):
-        raise ArgumentError(f"the cost of an accuracy is not known for {named('marginals')}: plan with a promise.")
+    if not isinstance(query, Query):
+        asked = "marginals" if isinstance(query, MarginalsQuery) else "quantile"
+        raise ArgumentError(f"the cost of an accuracy is not known for {named(asked)}: plan with a promise.")
     made = query.plan_for_accuracy(_by_name(named("tolerance"), wanted), failure=failure, delta=delta)
     noise = tuple(option.noise for option in made.alternatives)
     return AccuracyPlan(made.plan.noise, noise, made.reason), list(query.labels)

@@ -8,14 +8,15 @@ from typing import Any
 from inid.errors import ArgumentError
 from inid.jobs import values as check
 from inid.sets import Sensitivity
-from inid.tables import MarginalsQuery, Person, Query, Table
+from inid.tables import MarginalsQuery, Ordered, OrderedQuery, Person, Query, Table
 from inid.tables.engines import Engine
 
-__all__ = ["COLUMN_STATISTICS", "Naming", "StatedQuestion", "TableQuestion", "read_question"]
+__all__ = ["COLUMN_STATISTICS", "ORDERED_STATISTICS", "Naming", "StatedQuestion", "TableQuestion", "read_question"]
 
 Naming = Callable[[str], str]  # how an error names a key: "max_rows" in a file, "--max-rows" on a command line
 
 COLUMN_STATISTICS = ("sum", "mean", "variance", "std", "covariance")
+ORDERED_STATISTICS = ("quantile", "cdf", "cumulative")
 _RELATIONS = ("add_remove", "replace", "zero_out")
 
 
@@ -30,6 +31,9 @@ class TableQuestion:
         count_distinct: Whether the number of people is asked for.
         sum: Columns to add up; `mean`, `variance`, `std` and `covariance` likewise.
         histogram: Public edges or categories by column.
+        quantile: The probabilities of quantiles by column.
+        cdf: By column the groupings of its distribution function; none for that of `by`.
+        cumulative: By column the groupings of its running totals, likewise.
         by: Public keys by column.
         missing: Public fill values by column.
         rows: A public guess at the number of rows, for planning and display only.
@@ -38,7 +42,7 @@ class TableQuestion:
         max_rows: How many rows of one person count.
         order_by: Which rows of a person come first.
         neighbours: The neighbouring relation.
-        domains: Public values by column, for tables of counts.
+        domains: Public values by column, for tables of counts; in their order where that is asked about.
         other: What becomes of rows with other keys: "cell" or "drop".
         marginals: Tables of counts that share one promise, or how many columns each has.
         where: The condition of the rows that count, as a text.
@@ -55,6 +59,9 @@ class TableQuestion:
     std: tuple[str, ...] = ()
     covariance: tuple[str, ...] = ()
     histogram: Mapping[str, tuple[check.Key, ...]]
+    quantile: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    cdf: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
+    cumulative: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
     by: Mapping[str, tuple[check.Key, ...]]
     missing: Mapping[str, float | str]
     rows: int | None = None
@@ -82,6 +89,9 @@ class TableQuestion:
             "count": check.switch,
             "count_distinct": check.switch,
             "histogram": check.cells_by_column,
+            "quantile": check.probabilities_by_column,
+            "cdf": check.groupings_by_column,
+            "cumulative": check.groupings_by_column,
             "by": check.keys_by_column,
             "missing": check.fills_by_column,
             "rows": check.whole,
@@ -105,16 +115,24 @@ class TableQuestion:
             raise ArgumentError(
                 f"{person} needs {limits}: state how many rows of one person count, for example {limits} 5."
             )
-        if made.marginals is not None and made.asks_statistics:
+        if made.marginals is not None and (made.asks_statistics or made.by or made.ordered):
             raise ArgumentError(
                 f"{named('marginals')} are a release of their own: ask for other statistics in another."
             )
+        if made.ordered and made.asks_statistics:
+            listed = ", ".join(named(kind) for kind in ORDERED_STATISTICS)
+            raise ArgumentError(f"{listed} are a release of their own: ask for other statistics in another.")
         return made
 
     @property
     def asks_statistics(self) -> bool:
         """Whether anything is asked that a query of statistics answers."""
-        return bool(self.count or self.count_distinct or self.histogram or self.by or self.column_statistics)
+        return bool(self.count or self.count_distinct or self.histogram or self.column_statistics)
+
+    @property
+    def ordered(self) -> tuple[str, ...]:
+        """The columns whose order is asked about: distribution functions, quantiles, running totals."""
+        return tuple(dict.fromkeys(column for kind in ORDERED_STATISTICS for column in getattr(self, kind)))
 
     @property
     def column_statistics(self) -> dict[str, tuple[str, ...]]:
@@ -135,7 +153,7 @@ class TableQuestion:
         """The facts about columns of the table itself, or about computed ones."""
         return {name: fact for name, fact in facts.items() if (name in self.derive) is computed}
 
-    def open(self, named: Naming = str, source: Engine | None = None) -> Query | MarginalsQuery:
+    def open(self, named: Naming = str, source: Engine | None = None) -> Query | MarginalsQuery | OrderedQuery:
         """The query, on the table. Reads the names and types of its columns, and no value.
 
         Args:
@@ -150,7 +168,9 @@ class TableQuestion:
         if self.person is not None and self.max_rows is not None:
             person = Person(self.person, max_rows=self.max_rows, order_by=self.order_by or None)
         limit = {} if self.table_max_rows is None else {"max_rows": self.table_max_rows}
-        bounds, fill, domains = (self._own(facts) for facts in (self.bounds, self.missing, self.domains))
+        stated: dict[str, Any] = {name: keys for name, keys in self.domains.items() if name not in self.ordered}
+        stated |= {name: Ordered(keys) for name, keys in self.domains.items() if name in self.ordered}  # type: ignore[arg-type]
+        bounds, fill, domains = (self._own(facts) for facts in (self.bounds, self.missing, stated))
         table = Table(
             self.table if source is None else source,
             bounds=bounds,
@@ -163,13 +183,15 @@ class TableQuestion:
             **limit,  # type: ignore[arg-type, unused-ignore]
         )
         if self.derive:
-            facts = {"bounds": self.bounds, "missing": self.missing, "domains": self.domains}
+            facts = {"bounds": self.bounds, "missing": self.missing, "domains": stated}
             computed = {name: self._own(fact, computed=True) for name, fact in facts.items()}
             table = table.with_columns(**computed, **self.derive)  # type: ignore[arg-type]
         if self.where is not None:
             table = table.where(self.where)
         if self.marginals is not None:
             return table.query(marginals=self.marginals)
+        if self.ordered:
+            return self._open_ordered(table, named)
         asked: dict[str, Any] = dict(self.column_statistics)
         for kind, columns in asked.items():
             table.source.require(named(kind), list(columns))
@@ -181,6 +203,16 @@ class TableQuestion:
                     )
         asked |= {"count": self.count, "count_distinct": self.count_distinct}
         return table.query(histogram=dict(self.histogram), by=dict(self.by), **asked)  # type: ignore[arg-type]
+
+    def _open_ordered(self, table: Table, named: Naming) -> OrderedQuery:
+        for column in self.ordered:
+            if column not in self.bounds and column not in self.domains:
+                raise ArgumentError(
+                    f"the order of {column!r} needs public facts: add {named('bounds')} {column}=LOWER:UPPER, or all "
+                    f"its values in their order, {named('domains')} {column}=0:115."
+                )
+        groupings = {kind: {c: list(g) for c, g in getattr(self, kind).items()} for kind in ("cdf", "cumulative")}
+        return table.query(quantile={c: list(p) for c, p in self.quantile.items()}, by=dict(self.by), **groupings)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, kw_only=True)

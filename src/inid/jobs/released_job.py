@@ -14,7 +14,7 @@ from inid.jobs.ledgers import open_or_create
 from inid.jobs.planned_job import PlannedJob
 from inid.jobs.questions import Naming, TableQuestion
 from inid.report import Estimate, LedgerState, ReportInputs
-from inid.tables import EngineError, MarginalsPlan, MarginalsQuery, MarginalsResult, Query, Result, TablePlan
+from inid.tables import EngineError, MarginalsResult, OrderedResult, Result
 from inid.tables.published import PageFacts, record_digest
 from inid.tables.report_inputs import as_estimates
 
@@ -37,7 +37,7 @@ class ReleasedJob:
     """
 
     planned: PlannedJob
-    result: Result | MarginalsResult
+    result: Result | MarginalsResult | OrderedResult
     ledger: LedgerState | None
     created: bool
     title: str
@@ -53,6 +53,8 @@ class ReleasedJob:
         """Whether a released count may be at the limit on the table's rows, within the reach of its noise."""
         if isinstance(self.result, MarginalsResult):
             return self.result.combine({(): {(): 1}}).upper >= self.result.question.max_rows
+        if isinstance(self.result, OrderedResult):
+            return self.result.most_rows(_SURE) >= self.result.question.max_rows
         question = self.result.question
         _, upper = self.result.release.interval(_SURE)
         counts = [label.startswith("count") for label in question.labels]
@@ -115,14 +117,14 @@ def release_job(
         BudgetError: The ledger refuses; nothing was released.
         EngineError: The engine failed after the charge, which stands.
     """
-    job, query, plan = planned.job, planned.query, planned.plan
-    if query is None or plan is None or not isinstance(job.question, TableQuestion):
+    job, query = planned.job, planned.query
+    if query is None or not isinstance(job.question, TableQuestion):
         raise ArgumentError(f"a table is missing: name a CSV or Parquet file as {named('table')}.")
     unit = _unit(planned, named)
     heading = title or f"Private statistics of {job.question.source}"
     record = planned.summary.to_dict()
     with _charged_ledger(planned, query.table.relation, unit, note, named) as (ledger, created):
-        result = _publish(planned, query, plan, ledger)
+        result = _publish(planned, ledger)
         state = None if ledger is None else _state(ledger)
     return ReleasedJob(planned, result, state, created, heading, record)
 
@@ -170,18 +172,20 @@ def _charged_ledger(
         yield ledger, new
 
 
-def _publish(
-    planned: PlannedJob, query: Query | MarginalsQuery, plan: TablePlan | MarginalsPlan, ledger: Ledger | None
-) -> Result | MarginalsResult:
+def _publish(planned: PlannedJob, ledger: Ledger | None) -> Result | MarginalsResult | OrderedResult:
+    query: Any = planned.query  # and the plan is one of its own
     level, label = planned.job.outputs.level, planned.job.ledger.label or ""
     before = 0 if ledger is None else len(ledger.history())
     try:
-        return query.release(plan, ledger=ledger, label=label, level=0.95 if level is None else float(level))  # type: ignore[arg-type]
+        made: Result | MarginalsResult | OrderedResult = query.release(
+            planned.plan, ledger=ledger, label=label, level=0.95 if level is None else float(level)
+        )
     except EngineError as error:
         # Names and types are looked at once more before the charge, values after it.
         charged = ledger is not None and len(ledger.history()) > before
         stands = " The charge stands: it is made before the table is read." if charged else ""
         raise EngineError(f"{error}{stands}") from None
+    return made
 
 
 def _state(ledger: Ledger) -> LedgerState | None:

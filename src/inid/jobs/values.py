@@ -22,6 +22,7 @@ __all__ = [
     "choice_or_none",
     "fills_by_column",
     "fraction",
+    "groupings_by_column",
     "intervals_by_column",
     "keys_by_column",
     "names",
@@ -30,6 +31,7 @@ __all__ = [
     "numbers_by_name",
     "path",
     "positive",
+    "probabilities_by_column",
     "probability",
     "switch",
     "texts_by_name",
@@ -233,6 +235,39 @@ def marginals(name: str, value: object) -> tuple[tuple[str, ...], ...] | int | N
     if not _is_list(value) or not value:
         raise _wrong(name, value, 'pass tables, for example [["sex", "age"], ["race"]], or how many columns each has')
     return tuple(names(name, table) for table in value)
+
+
+def probabilities_by_column(name: str, value: object) -> dict[str, tuple[float, ...]]:
+    """Lists of probabilities by column; empty when not given.
+
+    >>> probabilities_by_column("quantile", {"age": [0.25, "0.5"]})
+    {'age': (0.25, 0.5)}
+    """
+    cure = "give each column probabilities, for example age=0.25,0.5,0.75"
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise _wrong(name, value, cure)
+    found: dict[str, tuple[float, ...]] = {}
+    for column, entries in value.items():
+        read = [probability(f"{name} of {column}", p, "0.5") for p in (entries if _is_list(entries) else [entries])]
+        if not read or None in read:
+            raise _wrong(f"{name} of {column}", entries, cure)
+        found[_name(name, column)] = tuple(float(p) for p in read if p is not None)
+    return found
+
+
+def groupings_by_column(name: str, value: object) -> dict[str, tuple[tuple[str, ...], ...]]:
+    """Lists of groupings by column, each a list of columns; empty when not given.
+
+    >>> groupings_by_column("cdf", {"age": [[], ["sex"]], "size": []})
+    {'age': ((), ('sex',)), 'size': ()}
+    """
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping) or not all(_is_list(listed) for listed in value.values()):
+        raise _wrong(name, value, 'give each column a list of groupings, for example age = [[], ["sex"]]')
+    return {_name(name, key): tuple(names(f"{name} of {key}", one) for one in listed) for key, listed in value.items()}
 
 
 def cells_by_column(

@@ -102,7 +102,7 @@ def test_killed_after_the_charge_the_charge_stands_and_is_not_made_again(home, m
     page = open_page(home)
     token = page.ask("prepare", form=PAID)["token"]
 
-    def charged_and_gone(planned, query, plan, ledger):
+    def charged_and_gone(planned, ledger):
         ledger.charge(planned.summary.noise, label=planned.job.ledger.label)
         raise Killed
 

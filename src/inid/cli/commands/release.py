@@ -152,6 +152,9 @@ RELEASE = Command(
     --epsilon 0.5 --ledger histograms.db --json
   inid release people.csv --domains sex=F,M --domains age=0:115 --marginals sex,age --marginals sex \\
     --epsilon 1 --delta 1e-6 --ledger tables.db --out tables.csv
+  inid release people.csv --bounds age=0:100 --quantile age=0.25,0.5,0.75 --by sex=F,M --epsilon 1 --ledger q.db
+  inid release people.csv --bounds age=0:100 --cdf age --cdf "age by sex" --domains sex=F,M \\
+    --epsilon 1 --delta 1e-6 --ledger ages.db --report ages.html
   inid release people.csv --where "age >= 18 and sex in ['F', 'M']" --derive "monthly=income / 12" \\
     --bounds monthly=0:40000 --mean monthly --epsilon 1 --ledger monthly.db
   inid release --config release.toml

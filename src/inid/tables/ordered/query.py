@@ -145,6 +145,7 @@ def read_ordered(
         neighbours=table.relation,
         rows=table.rows,
         max_rows=table.max_rows,
+        view=table.view,
     )
     return OrderedQuery(table, question)
 

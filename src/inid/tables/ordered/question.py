@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 from typing import Any, cast
@@ -21,6 +21,7 @@ from inid.tables.ordered.levels import Levels
 from inid.tables.ordered.prefixes import Prefixes
 from inid.tables.ordered.strategy import Strategy, best_strategy
 from inid.tables.result import Row
+from inid.tables.view import View
 
 __all__ = ["OrderedQuestion", "OrderedTable"]
 
@@ -61,6 +62,7 @@ class OrderedQuestion:
         neighbours: The neighbouring relation.
         rows: A public guess of the number of rows, or None.
         max_rows: A public upper limit on the rows of the table.
+        view: Which rows count, and which columns are computed from others.
     """
 
     tables: tuple[OrderedTable, ...]
@@ -72,6 +74,7 @@ class OrderedQuestion:
     neighbours: Neighbours
     rows: int | None
     max_rows: int
+    view: View = field(default_factory=View)
 
     def cells(self, table: OrderedTable) -> list[tuple[Key, ...]]:
         """The groups of a table; one without keys where nothing groups."""
@@ -193,6 +196,7 @@ class OrderedQuestion:
             "neighbours": self.neighbours,
             "rows": self.rows,
             "max_rows": self.max_rows,
+            **self.view.to_dict(),
         }
 
     @classmethod
@@ -217,6 +221,7 @@ class OrderedQuestion:
                 neighbours=record["neighbours"],
                 rows=None if rows is None else integer("rows", rows, least=1, cure=cure),
                 max_rows=integer("max_rows", record["max_rows"], least=1, cure=cure),
+                view=View.from_dict(record),
             )
             made.sensitivity("laplace")
         except (InidError, KeyError, TypeError, ValueError, AttributeError, OverflowError):
