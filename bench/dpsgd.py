@@ -1,9 +1,9 @@
 """Private training on a CPU beside the non-private step and Opacus: ResNet-20 with GroupNorm, and a small transformer.
 
-Prints the tables of docs/dpsgd.md. One thread each, and the CPU time of the process rather than the clock's, since
-other work on the machine would show in the latter; repetitions are interleaved, and medians compared. Opacus lives in
-an environment of its own: set INID_BENCH_PYTHON to an interpreter that can import it. It runs in the same rounds, in a
-process that waits for its turn, and its ratio is to the non-private step of its own process.
+Prints the tables of docs/dpsgd/speed.md. One thread each, and the CPU time of the process rather than the clock's,
+since other work on the machine would show in the latter; repetitions are interleaved, and medians compared. Opacus
+lives in an environment of its own: set INID_BENCH_PYTHON to an interpreter that can import it. It runs in the same
+rounds, in a process that waits for its turn, and its ratio is to the non-private step of its own process.
 """
 
 import importlib.util

@@ -1,6 +1,6 @@
 """Private training on one GPU: a step of a GPT-2-sized transformer and of ResNet-20, beside plain steps and Opacus.
 
-    python -m bench.dpsgd_gpu                       # the tables of docs/dpsgd.md, on a GPU
+    python -m bench.dpsgd_gpu                       # the tables of docs/dpsgd/speed.md, on a GPU
     python -m bench.dpsgd_gpu --device cpu --small  # the same code on small models, to see that it runs
 
 Medians; every case in the same process, one after another, non-private steps before and after. Ratios are to the

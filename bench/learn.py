@@ -1,8 +1,8 @@
 """Estimators: utility (means and standard errors over repeated fits) and speed, beside plain NumPy and diffprivlib.
 
-Prints the tables of docs/learn.md, or those named: `python -m bench.learn lasso logistic pca peers speed`. The datasets
-are looked for in INID_DATA, or in shared/data beside the project. diffprivlib lives in an environment of its own: set
-INID_BENCH_PYTHON to an interpreter that can import it.
+Prints the tables of docs/learn/measured.md, or those named: `python -m bench.learn lasso logistic pca peers speed`. The
+datasets are looked for in INID_DATA, or in shared/data beside the project. diffprivlib lives in an environment of its
+own: set INID_BENCH_PYTHON to an interpreter that can import it.
 
 Thresholds, step sizes and smoothness constants of coordinate descent are given as public and were chosen beforehand, as
 in the paper. Bounds at the 99th percentile are given as public as well.

@@ -1,6 +1,6 @@
 """Estimators as a new user calls them: default parameters and round public bounds, on four datasets and a small one.
 
-Prints the first tables of docs/learn.md. The datasets are looked for in INID_DATA, or in shared/data beside the
+Prints the first tables of docs/learn/scores.md. The datasets are looked for in INID_DATA, or in shared/data beside the
 project. diffprivlib lives in an environment of its own: set INID_BENCH_PYTHON to an interpreter that can import it.
 """
 

@@ -330,7 +330,7 @@ def test_other_spellings_of_the_scheme_open_the_same_ledger(server: Any, name: s
 
 
 def test_a_role_without_rights_gets_the_grants_that_cure_it(server: Any, name: str) -> None:
-    """What the message and docs/explanations/ledger.md say, run as it stands, is enough."""
+    """What the message and docs/explanations/ledger-storage.md say, run as it stands, is enough."""
     Ledger.open(server.url, total=TOTAL, name=name).close()
     owner = sa.create_engine(server.url, poolclass=sa.pool.NullPool)
     with owner.begin() as connection:
@@ -341,7 +341,7 @@ def test_a_role_without_rights_gets_the_grants_that_cure_it(server: Any, name: s
         Ledger.open(address, name=name)
     assert "backup" not in str(caught.value)
     assert GRANTS in str(caught.value)
-    documents = Path(__file__).parents[2] / "docs" / "explanations" / "ledger.md"
+    documents = Path(__file__).parents[2] / "docs" / "explanations" / "ledger-storage.md"
     statements = [line for line in documents.read_text().splitlines() if line.startswith("GRANT")]
     assert " ".join(statements).replace("analyst", "role") == GRANTS
     with owner.begin() as connection:

@@ -35,7 +35,7 @@ class Ledger:
     """A privacy budget shared by many releases, in memory; `Ledger.open` keeps one in a database.
 
     The total, the composition rule, the neighbouring relation and the privacy unit are fixed when it is made. Each rule
-    remains valid when later queries are chosen after seeing earlier answers (docs/explanations/ledger.md).
+    remains valid when later queries are chosen after seeing earlier answers (docs/explanations/ledger-proofs.md).
 
     Args:
         total: The promise that all charges together keep.

@@ -1,6 +1,6 @@
 """The composition rules, fixed when a ledger is made: limits per currency, each proved, and when a history fits them.
 
-Every rule stays valid when later queries depend on earlier answers (E7; docs/explanations/ledger.md says why). A
+Every rule stays valid when later queries depend on earlier answers (E7; docs/explanations/ledger-proofs.md says why). A
 history is kept as one exact sum per currency. It is accepted when at least one currency's sum is within its limit.
 
     total                    currency and limit

@@ -107,7 +107,7 @@ def make_private(
             that many times for it, and a loop that changes rows at random makes them differ too. Their gradients are
             averaged and clipped once, so that an example counts as it does alone.
         pad_batches: False lets the size of physical batches follow the draw. Only summed losses may be used then, and
-            since kernels round by size, one example can move another's gradient: see docs/dpsgd.md.
+            since kernels round by size, one example can move another's gradient: see docs/dpsgd/batches.md.
         neighbours: "zero_out" (an example becomes nothing; the number of examples is public) or "add_remove" (it is
             secret), which needs `sample_rate` and `steps`. By default the ledger's relation, or "zero_out".
         sample_rate: The probability with which an example is in a batch, as a public number, instead of

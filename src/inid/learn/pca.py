@@ -2,7 +2,7 @@
 
 Departure from the paper: by default rows are clipped in norm and E8's ellipsoid states how far one row moves the
 moments. The paper's element-wise clipping of every x x^T to 1/sqrt(K) and 1/sqrt(2K) is `clipping="elementwise"`: it
-destroys more than its smaller noise gains (docs/learn.md has the measurements).
+destroys more than its smaller noise gains (docs/learn/measured.md has the measurements).
 """
 
 import math
