@@ -14,7 +14,7 @@ DOCS = PROJECT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 GUIDES = sorted(path for path in (DOCS / "guides").glob("*.md") if path.name != "index.md")
 # Tutorials are executed when the site is built, the reference shows formats, and the page in the browser stays open.
-LEFT_OUT = {"reference", "tutorials", "command.md", "studio.md"}
+LEFT_OUT = {"reference", "tutorials", "studio.md"}
 WITH_EXAMPLES = [page for page in PAGES if not {page.parent.name, page.name} & LEFT_OUT]
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 # Some pages speak of a server of the reader's own; the test starts one and puts its address there.
@@ -50,6 +50,8 @@ def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch, request):
         needs("postgres")
         page = tmp_path / page.name
         page.write_text(ADDRESS.sub(request.getfixturevalue("server").url, text), encoding="utf-8")
+    for name, block in re.findall(r"Save this as `([a-z.]+)`:\n\n```toml\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
+        (tmp_path / name).write_text(block, encoding="utf-8")
     run_page(page)
 
 
