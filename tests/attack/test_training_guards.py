@@ -103,8 +103,8 @@ def test_data_from_elsewhere():
 def test_parts_of_two_batches_do_not_mix():
     training = private(net(), X, max_physical_batch_size=4)
     one, two = iter(training.data_loader), iter(training.data_loader)
-    next(one)
-    backward(training, next(two)[0])
+    backward(training, next(one)[0])
+    next(two)
     with pytest.raises(GuaranteeError, match="another iterator"):
         next(one)
 

@@ -22,14 +22,14 @@ from torch.utils import _pytree as pytree
 
 from inid.dpsgd.call_plan import Call, CallPlan, MadeUp, SameForAllError, Trace, found_out, output_leaves
 from inid.dpsgd.clipped_sums import Rule, Sums
+from inid.dpsgd.drawn_batch import Drawn
 from inid.dpsgd.fixed_randomness import no_randomness
 from inid.dpsgd.forward_pass import CallsChanged, ForwardPass
 from inid.dpsgd.fused_layers import fused_rows, loss_of, stored
 from inid.dpsgd.fused_positions import put_together
 from inid.dpsgd.gradient_rows import Dense, Rows
 from inid.dpsgd.layers import Formula, apart, linear_weight, rows_of
-from inid.dpsgd.per_example_loss import watched
-from inid.dpsgd.poisson_loader import Drawn
+from inid.dpsgd.loop_checks import watched
 from inid.dpsgd.sharded_parameters import is_sharded
 from inid.dpsgd.units import Unit, parent_unit, units_of
 from inid.dpsgd.vmap_gradients import run_with_own_parameters
@@ -118,7 +118,8 @@ class PerExampleGradients:
     def begin_replay(self, rows: int) -> None:
         """Make the checks of a forward and of its backward, before a recorded one runs on what the loader gave."""
         check_parameters(self._places, self._names, self._kind)
-        self._latest, self._drawn.seen = None, True
+        self._latest = None
+        self._drawn.see(rows)
         self.sums.begin(rows // self._drawn.views_of(rows), self._drawn.admit(rows, begun=self.sums.begun))
 
     def _run_module(self, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -145,7 +146,8 @@ class PerExampleGradients:
         self, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], turn: ForwardPass
     ) -> Any:
         before = versions(self._module, sharded=self.sharded)
-        self._forward, self._latest, self._drawn.seen = turn, turn, True
+        self._drawn.see(turn.rows)
+        self._forward = self._latest = turn
         try:
             with self._functional_calls():
                 output = forward(*args, **kwargs)
@@ -158,7 +160,7 @@ class PerExampleGradients:
                 "the forward of the private module changed one of its buffers or parameters, which would carry facts "
                 "about examples without noise: remove running statistics and the like, or compute them outside."
             )
-        return watched(output, self._drawn) if self._mean else output
+        return watched(output, first_tensor(args, kwargs), self._drawn, mean=self._mean)
 
     def _run_layer(self, unit: Unit, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self._inside or not torch.is_grad_enabled():

@@ -1,17 +1,11 @@
-"""Losses that keep examples apart, and a look at those that leave padding out."""
-
-from typing import Any
+"""Losses that keep examples apart."""
 
 from torch import Tensor
 from torch.nn import functional
 
-from inid.dpsgd.call_plan import output_leaves
-from inid.dpsgd.poisson_loader import Drawn
-from inid.errors import ArgumentError, GuaranteeError
+from inid.errors import ArgumentError
 
-__all__ = ["per_example_loss", "to_be_watched", "watched"]
-
-_WATCHED = 16  # physical batches with padding that are looked at: on a GPU each look waits for the backward
+__all__ = ["per_example_loss"]
 
 
 def per_example_loss(logits: Tensor, labels: Tensor, *, ignore_index: int = -100, shift: bool = False) -> Tensor:
@@ -50,37 +44,3 @@ def per_example_loss(logits: Tensor, labels: Tensor, *, ignore_index: int = -100
     losses = functional.cross_entropy(logits.mT, labels, ignore_index=ignore_index, reduction="none")
     counted = (labels != ignore_index).sum(1).clamp(min=1)
     return losses.sum(1) / counted
-
-
-def to_be_watched(drawn: Drawn) -> bool:
-    """Whether the batch that is out is among the first that have padding."""
-    return 0 < drawn.examples * drawn.views < drawn.rows and drawn.watched < _WATCHED
-
-
-def watched(output: Any, drawn: Drawn) -> Any:
-    """The output of the model, after which a mean loss over the drawn examples alone is refused in the backward.
-
-    Such a mean divides by their secret number.
-
-    Padding repeats the first row, so a loss over all rows sends a gradient back to it whenever it does to that row.
-
-    Args:
-        output: What the model returned.
-        drawn: What the loader handed out.
-    """
-    if not to_be_watched(drawn):
-        return output
-    drawn.watched += 1
-    first = drawn.examples * drawn.views
-
-    def check(gradient: Tensor) -> None:
-        if bool(gradient[0].any()) and not bool(gradient[first:].any()):
-            raise GuaranteeError(
-                "the loss leaves the padding out, so that its mean divides by the secret number of drawn examples: "
-                "take the mean over all rows (padding counts nowhere anyway), and keep drawn.mask for metrics."
-            )
-
-    for leaf in output_leaves(output):
-        if isinstance(leaf, Tensor) and leaf.requires_grad and leaf.ndim and leaf.shape[0] == drawn.rows:
-            leaf.register_hook(check)  # type: ignore[no-untyped-call]
-    return output

@@ -10,7 +10,6 @@ import math
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -32,111 +31,11 @@ from torch.utils.data import (
 
 from inid.arguments import shown
 from inid.dpsgd.collating import PaddedCollate
+from inid.dpsgd.drawn_batch import Drawn
 from inid.errors import ArgumentError, GuaranteeError
 from inid.noise import current_source
 
-__all__ = ["Drawn", "PoissonLoader"]
-
-
-@dataclass(eq=False)
-class Drawn:
-    """What the loader has handed out, and what of it has been used: one batch for one step.
-
-    Attributes:
-        batch: The number of the batch that is out, from 1; 0 before the first.
-        rows: How many rows the latest physical batch has, padding included.
-        views: How many rows in a row are views of one example (augmentations).
-        examples: How many drawn examples it has; the rest, at the end, is padding.
-        complete: Whether the latest physical batch was the last of its step: then schedulers may step.
-        fresh: Whether the latest physical batch has not been used.
-        seen: Whether the model has been run since it was handed out.
-        ahead: Whether its iterator has handed out a physical batch before the model had been run on the one before.
-        used: The batch whose examples are in the sums.
-        stepped: The batch of the last step.
-        private: Whether the batch was drawn from secret randomness.
-        watched: How many physical batches with padding have had their loss looked at.
-    """
-
-    batch: int = 0
-    rows: int = 0
-    examples: int = 0
-    complete: bool = True
-    fresh: bool = False
-    seen: bool = False
-    ahead: bool = False
-    used: int = 0
-    stepped: int = 0
-    private: bool = True
-    watched: int = 0
-    views: int = 1
-
-    @property
-    def mask(self) -> Tensor:
-        """True for the rows of the latest physical batch that are of drawn examples: for metrics, not for the loss."""
-        return torch.arange(self.rows) < self.examples * self.views
-
-    def views_of(self, rows: int) -> int:
-        """How many of these rows are one example; other numbers than the loader's are no views, and are refused."""
-        return self.views if rows % self.views == 0 else 1
-
-    def hand_out(self, rows: int, examples: int, *, first: bool, last: bool, again: bool) -> None:
-        """Note a physical batch; `again` where the iterator that makes it has made the one before."""
-        self.ahead, self.seen = again and (self.ahead or not self.seen), False
-        if first:
-            if 0 < self.stepped < self.batch:
-                warnings.warn(
-                    "a batch was drawn and no step was taken: whether to step must not depend on the data, since "
-                    "skipped steps are not counted. Step on every batch, also on one that is all padding.",
-                    stacklevel=3,
-                )
-            self.batch, self.private = self.batch + 1, True
-        self.rows, self.examples, self.complete, self.fresh = rows, examples, last, True
-        self.private = self.private and current_source().private
-
-    def admit(self, rows: int, *, begun: bool) -> int:
-        """Say how many of the rows of a backward are examples, or refuse one that would count an example twice.
-
-        Args:
-            rows: How many rows the forward had.
-            begun: Whether the sums hold examples since the last step.
-        """
-        if begun and self.used != self.batch:
-            raise GuaranteeError(
-                "backward ran over two batches since the last step, and a step uses one: call step() of the returned "
-                "optimizer after every batch. To spare memory pass max_physical_batch_size, which splits a batch."
-            )
-        if self.stepped == self.batch or rows != self.rows:
-            left = 0 if self.stepped == self.batch else self.rows
-            raise GuaranteeError(
-                f"backward ran over {rows} rows where the private loader handed out {left}: train on the batches of "
-                "the returned data_loader, each of them once and whole."
-            )
-        if self.ahead or not self.seen:
-            raise GuaranteeError(
-                "a physical batch was handed out and passed over, or the loader is read ahead of the training; then it "
-                "is not certain which rows are padding: train on each batch before taking the next, and begin a new "
-                "iteration over the data_loader instead of passing batches over."
-            )
-        if not self.fresh:
-            raise GuaranteeError(
-                "backward ran twice over what the loader handed out once: call it once per batch. To spare memory pass "
-                "max_physical_batch_size, which splits a batch."
-            )
-        self.used, self.fresh = self.batch, False
-        return self.examples
-
-    def renew(self) -> None:
-        """Note that the gradients of the batch were thrown away: it may be used again."""
-        self.fresh = True
-
-    def close(self) -> None:
-        """Refuse a step for which no batch was drawn; else take the batch as used up."""
-        if self.stepped == self.batch:
-            raise GuaranteeError(
-                "optimizer.step() was called without a new batch: take one batch of the returned data_loader per step, "
-                "also when it is all padding."
-            )
-        self.stepped = self.batch
+__all__ = ["PoissonLoader"]
 
 
 class PoissonLoader:
@@ -230,18 +129,24 @@ class PoissonLoader:
 
     def __iter__(self) -> Iterator[Any]:
         marks: deque[tuple[int, int, bool, bool]] = deque()
-        own = 0
-        for batch in self._batches(marks):
-            rows, examples, first, last = marks.popleft()
-            if not first and self.drawn.batch != own:
-                raise GuaranteeError(
-                    "another iterator has begun a batch between two parts of this one: finish a batch before the next."
-                )
-            again = own > 0 and self.drawn.batch == own
-            self.drawn.hand_out(rows, examples, first=first, last=last, again=again)
-            own = self.drawn.batch
-            self._warn_of_lengths(batch)
-            yield batch
+        own, reader = 0, object()
+        try:
+            for batch in self._batches(marks):
+                rows, examples, first, last = marks.popleft()
+                if not first and self.drawn.batch != own:
+                    raise GuaranteeError(
+                        "another iterator has begun a batch between two parts of this one: finish a batch before the "
+                        "next."
+                    )
+                self.drawn.hand_out(reader, _tensors(batch), rows, examples, first=first, last=last)
+                own = self.drawn.batch
+                self._warn_of_lengths(batch)
+                yield batch
+            if self.drawn.ahead:  # read through without training
+                self.drawn.let_go(reader)
+        except GeneratorExit:  # nobody will ask for more
+            self.drawn.let_go(reader)
+            raise
 
     def _batches(self, marks: "deque[tuple[int, int, bool, bool]]") -> Iterator[Any]:
         loader = self._loader  # a subclass of TensorDataset may make other examples of its tensors

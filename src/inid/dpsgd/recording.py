@@ -21,7 +21,6 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from inid.dpsgd.make_private import PrivateTraining
-from inid.dpsgd.per_example_loss import to_be_watched
 from inid.errors import ArgumentError, InidError
 
 __all__ = ["CapturedBackward", "captured_backward"]
@@ -89,7 +88,7 @@ class CapturedBackward:
         key = self._described(leaves, form)
         if key != self._key:
             self._key, self._ordinary, self._recording = key, 0, None
-        if not Recording.possible(self._device) or self._ordinary < _ORDINARY or to_be_watched(self._drawn):
+        if not Recording.possible(self._device) or self._ordinary < _ORDINARY or self._drawn.to_be_watched:
             self._ordinary += 1
             return self._run(leaves, form)
         if self._recording is None:

@@ -1,0 +1,144 @@
+"""What a private loader has handed out, and what of it has been used."""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from inid.errors import GuaranteeError
+from inid.noise import current_source
+
+__all__ = ["Drawn"]
+
+_WATCHED = 16  # physical batches with padding that are looked at: on a GPU each look waits
+
+
+@dataclass(eq=False)
+class Drawn:
+    """What the loader has handed out, and what of it has been used: one batch for one step.
+
+    Attributes:
+        batch: The number of the batch that is out, from 1; 0 before the first.
+        rows: How many rows the latest physical batch has, padding included.
+        views: How many rows in a row are views of one example (augmentations).
+        examples: How many drawn examples it has; the rest, at the end, is padding.
+        complete: Whether the latest physical batch was the last of its step: then schedulers may step.
+        fresh: Whether the latest physical batch has not been used.
+        seen: Whether the model has been run on as many rows since it was handed out.
+        ahead: Whether it was handed out before the one before had been used, so that either may be trained on next.
+        reader: The iterator that handed it out; None once it was given up, or has only been read through.
+        refused: Whether a backward over it was refused: then its loop is over.
+        tensors: What was handed out, while it is being looked at (see `loop_checks`).
+        used: The batch whose examples are in the sums.
+        stepped: The batch of the last step.
+        private: Whether the batch was drawn from secret randomness.
+        watched: How many physical batches with padding have had their loss looked at.
+    """
+
+    batch: int = 0
+    rows: int = 0
+    examples: int = 0
+    complete: bool = True
+    fresh: bool = False
+    seen: bool = False
+    ahead: bool = False
+    used: int = 0
+    stepped: int = 0
+    private: bool = True
+    watched: int = 0
+    views: int = 1
+    reader: object = None
+    refused: bool = False
+    tensors: Sequence[Tensor] = ()
+
+    @property
+    def mask(self) -> Tensor:
+        """True for the rows of the latest physical batch that are of drawn examples: for metrics, not for the loss."""
+        return torch.arange(self.rows) < self.examples * self.views
+
+    def views_of(self, rows: int) -> int:
+        """How many of these rows are one example; other numbers than the loader's are no views, and are refused."""
+        return self.views if rows % self.views == 0 else 1
+
+    def hand_out(
+        self, reader: object, tensors: Sequence[Tensor], rows: int, examples: int, *, first: bool, last: bool
+    ) -> None:
+        """Note a physical batch that an iterator hands out."""
+        if self.reader is reader:
+            self.ahead = self.ahead or not self.seen
+        else:  # a look at another batch, in a loop that has not used its own, would leave open which one comes next
+            unused = self.fresh and self.stepped < self.batch and not self.refused
+            self.ahead = self.reader is not None and unused
+        if first:
+            if 0 < self.stepped < self.batch:
+                warnings.warn(
+                    "a batch was drawn and no step was taken: whether to step must not depend on the data, since "
+                    "skipped steps are not counted. Step on every batch, also on one that is all padding.",
+                    stacklevel=3,
+                )
+            self.batch, self.private = self.batch + 1, True
+        self.rows, self.examples, self.complete, self.fresh, self.seen = rows, examples, last, True, False
+        self.reader, self.refused, self.tensors = reader, False, tensors if self.to_be_watched else ()
+        self.private = self.private and current_source().private
+
+    def let_go(self, reader: object) -> None:
+        """Note that an iterator was given up, and its latest batch with it."""
+        if self.reader is reader:
+            self.reader = None
+
+    def see(self, rows: int) -> None:
+        """Note that the model is run on so many rows."""
+        self.seen = self.seen or rows == self.rows
+
+    @property
+    def to_be_watched(self) -> bool:
+        """Whether the batch that is out is among the first that have padding."""
+        return 0 < self.examples * self.views < self.rows and self.watched < _WATCHED
+
+    def admit(self, rows: int, *, begun: bool) -> int:
+        """Say how many of the rows of a backward are examples, or refuse one that would count an example twice.
+
+        Args:
+            rows: How many rows the forward had.
+            begun: Whether the sums hold examples since the last step.
+        """
+        if begun and self.used != self.batch:
+            raise GuaranteeError(
+                "backward ran over two batches since the last step, and a step uses one: call step() of the returned "
+                "optimizer after every batch. To spare memory pass max_physical_batch_size, which splits a batch."
+            )
+        if self.stepped == self.batch or rows != self.rows:
+            left = 0 if self.stepped == self.batch else self.rows
+            raise GuaranteeError(
+                f"backward ran over {rows} rows where the private loader handed out {left}: train on the batches of "
+                "the returned data_loader, each of them once and whole."
+            )
+        if self.ahead or not self.seen:
+            self.refused = True
+            raise GuaranteeError(
+                "a physical batch was handed out and passed over, or the loader is read ahead of the training; then it "
+                "is not certain which rows are padding: train on each batch before taking the next, also in another "
+                "loop or for a look, and begin a new iteration over the data_loader instead of passing batches over."
+            )
+        if not self.fresh:
+            raise GuaranteeError(
+                "backward ran twice over what the loader handed out once: call it once per batch. To spare memory pass "
+                "max_physical_batch_size, which splits a batch."
+            )
+        self.used, self.fresh = self.batch, False
+        return self.examples
+
+    def renew(self) -> None:
+        """Note that the gradients of the batch were thrown away: it may be used again."""
+        self.fresh = True
+
+    def close(self) -> None:
+        """Refuse a step for which no batch was drawn; else take the batch as used up."""
+        if self.stepped == self.batch:
+            raise GuaranteeError(
+                "optimizer.step() was called without a new batch: take one batch of the returned data_loader per step, "
+                "also when it is all padding."
+            )
+        self.stepped = self.batch

@@ -1,0 +1,130 @@
+"""Whatever a loop does with its batches, padding stays padding: a look at another batch, sorted rows, validation."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+from inid import dpsgd
+from inid.dpsgd import poisson_loader
+from inid.errors import GuaranteeError
+
+X = torch.randn(60, 5, generator=torch.Generator().manual_seed(0))
+
+
+def made(monkeypatch, draws, steps=None, **options):
+    """A private training over physical batches of 12 rows, whose draws are the first examples: so many."""
+    numbers = iter(draws)
+    monkeypatch.setattr(poisson_loader, "_bernoulli", lambda size, _: np.arange(size) < next(numbers))
+    model = nn.Linear(5, 1)
+    return dpsgd.make_private(
+        module=model,
+        optimizer=torch.optim.SGD(model.parameters(), lr=0.0),
+        data_loader=DataLoader(TensorDataset(X), batch_size=6),
+        noise_multiplier=1.0,
+        max_physical_batch_size=12,
+        steps=steps,
+        **options,
+    )
+
+
+def train(training, x):
+    training.optimizer.zero_grad()
+    training.module(x).square().mean().backward()
+    training.optimizer.step()
+
+
+def test_a_look_at_another_batch_inside_the_loop_is_refused(monkeypatch):
+    """Two examples were drawn, and ten copies of the first counted beside them."""
+    training = made(monkeypatch, [2, 12, 12])
+    for (x,) in training.data_loader:
+        next(iter(training.data_loader))  # something to look at
+        with pytest.raises(GuaranteeError, match="read ahead"):
+            train(training, x)
+        break
+    assert training.accountant.steps == 0
+
+
+def test_a_look_after_the_training_or_before_a_new_loop_is_fine(monkeypatch):
+    training = made(monkeypatch, [2, 12, 3, 4, 5], steps=4)
+    batches = iter(training.data_loader)
+    train(training, next(batches)[0])
+    next(iter(training.data_loader))
+    with pytest.warns(UserWarning, match="no step was taken"):
+        (x,) = next(batches)
+    train(training, x)
+    del batches
+    for (x,) in training.data_loader:
+        train(training, x)
+        break
+    assert training.accountant.steps == 3
+
+
+def test_a_loop_may_begin_anew_after_one_that_was_refused(monkeypatch):
+    """In a notebook the iterators of loops that failed live on."""
+    training = made(monkeypatch, [2] * 9)
+    alive = [iter(training.data_loader) for _ in range(3)]
+    next(alive[0])
+    (x,) = next(alive[1])
+    with pytest.raises(GuaranteeError, match="read ahead"):
+        train(training, x)
+    train(training, next(alive[2])[0])
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+def test_a_loader_that_was_read_through_may_be_read_again(steps, monkeypatch):
+    training = made(monkeypatch, [2] * 9, steps=steps)
+    batches = list(training.data_loader)
+    assert len(batches) == steps
+    if steps == 1:  # this cannot be told from a loop that reads ahead
+        with pytest.raises(GuaranteeError, match="read ahead"):
+            train(training, next(iter(training.data_loader))[0])
+    for (x,) in training.data_loader:
+        train(training, x)
+
+
+def test_reading_ahead_over_several_rounds_is_refused(monkeypatch):
+    training = made(monkeypatch, [2, 12], steps=1)
+    (x,) = next(held := iter(training.data_loader))
+    assert next(held, None) is None
+    next(iter(training.data_loader))
+    with pytest.raises(GuaranteeError, match="read ahead"):
+        train(training, x)
+
+
+def test_validation_does_not_hide_that_a_loop_reads_ahead(monkeypatch):
+    training = made(monkeypatch, [2, 12])
+    batches = iter(training.data_loader)
+    (x,) = next(batches)
+    training.module(X[:5])  # without torch.no_grad()
+    next(batches)
+    with pytest.raises(GuaranteeError, match="read ahead"):
+        train(training, x)
+
+
+ORDERS = {
+    "sorted": lambda x: x[x[:, 0].argsort()],
+    "shuffled": lambda x: x[torch.randperm(len(x), generator=torch.Generator().manual_seed(1))],
+    "flipped": lambda x: x.flip(0),
+    "sorted and cut": lambda x: x[x[:, 0].argsort()][:, :3],
+}
+
+
+@pytest.mark.parametrize("name", ORDERS)
+@pytest.mark.parametrize("options", [{}, {"loss_reduction": "sum"}])
+def test_rows_in_another_order_are_refused(name, options, monkeypatch):
+    """As loops do for packed sequences: copies of the first row counted in place of examples."""
+    training = made(monkeypatch, [5], **options)
+    (x,) = next(iter(training.data_loader))
+    training.module.weight.data = training.module.weight.data[:, : ORDERS[name](x).shape[1]].clone()
+    with pytest.raises(GuaranteeError, match="another order"):
+        training.module(ORDERS[name](x))
+
+
+def test_rows_changed_by_themselves_are_fine(monkeypatch):
+    training = made(monkeypatch, [5, 6, 7, 8], steps=4)
+    changes = [lambda x: x, lambda x: 2 * x, lambda x: x + torch.randn_like(x), lambda x: x.clone()]
+    for (x,), change in zip(training.data_loader, changes, strict=True):
+        train(training, change(x))
+    assert training.accountant.steps == 4
