@@ -14,7 +14,7 @@ from inid.curves import Loss, delta_bounds
 from inid.mechanisms.gaussian import profile
 from inid.mechanisms.laplace import norm_in_gaussian
 from inid.planning.domination import _spread, dominated, mu_squared_above
-from inid.planning.lower_bounds import most_epsilon
+from inid.planning.lower_bounds import most_by_signs, most_epsilon
 
 S = inid.Sensitivity
 
@@ -143,3 +143,57 @@ def test_no_ratios_that_keep_a_promise_sum_to_more_than_the_bound(budget, number
         else:
             limit = budget.rho if isinstance(budget, inid.ZCDP) else budget.mu**2 / 2
             assert float(np.sum(ratios + np.expm1(-ratios))) > limit
+
+
+@pytest.mark.parametrize(
+    "budget", [inid.ApproxDP(1.0, 1e-6), inid.ApproxDP(6.0, 1e-3), inid.ApproxDP(0.1, 0.05)], ids=str
+)
+@pytest.mark.parametrize("number", [2, 7, 60, 1200])
+def test_signs_alone_say_what_equal_ratios_cannot_sum_to(budget, number):
+    total = most_by_signs(budget, number)
+    assert delta_bounds(Loss([total / number], [number]), budget.epsilon)[0] > budget.delta
+    if number >= 60:
+        assert total <= 1.02 * most_epsilon(budget, number)
+    assert most_by_signs(budget, 5000) == math.inf  # too many to add up
+
+
+def test_signs_that_are_taken_for_more_than_they_say_are_caught(monkeypatch):
+    """The whole ratio in place of half of it, as if the side of one centre were that of the middle."""
+    budget, number = inid.ApproxDP(1.0, 1e-6), 60
+    total = most_by_signs.__wrapped__(budget, number)
+
+    class Wrong:
+        def __getattr__(self, name):
+            return getattr(math, name)
+
+        def exp(self, miss):
+            return math.exp(2 * miss + math.log(2))
+
+    monkeypatch.setattr("inid.planning.lower_bounds.math", Wrong())
+    wrong = most_by_signs.__wrapped__(budget, number)
+    assert wrong < total
+    assert delta_bounds(Loss([wrong / number], [number]), budget.epsilon)[1] < budget.delta
+
+
+@pytest.mark.parametrize("allocation", ["optimal", "iid", "spr"])
+def test_laplace_noise_that_cannot_win_is_not_calibrated(monkeypatch, allocation):
+    """Many coordinates of different sensitivities: what the bounds leave open would take ten looks at the curve."""
+    sensitivity, budget = S.box(np.linspace(1.0, 3.0, 200)), inid.ApproxDP(1.0, 1e-6)
+    both = [inid.plan(sensitivity, budget, allocation=allocation, mechanism=word) for word in ("gaussian", "laplace")]
+    monkeypatch.setattr("inid.planning.calibration.shrink_factor", None)
+    monkeypatch.setattr("inid.planning.lower_bounds.shrink_factor", None)
+    made = inid.plan(sensitivity, budget, allocation=allocation)
+    assert made.scales.tolist() == both[0].scales.tolist()
+    assert both[0].error < both[1].error
+
+
+@pytest.mark.parametrize("allocation", ["iid", "spr"])
+@pytest.mark.parametrize("limits", [[1.0, 40.0], [1.0] * 12, [0.0, 1.0, 2.0, 3.0], [1e-3, *[5.0] * 40]], ids=len)
+def test_baselines_take_the_noise_of_smaller_error(allocation, limits):
+    for budget in (inid.ApproxDP(1.0, 1e-6), inid.ApproxDP(4.0, 1e-2)):
+        made = inid.plan(S.box(limits), budget, allocation=allocation)
+        errors = [
+            inid.plan(S.box(limits), budget, allocation=allocation, mechanism=word).log2_error
+            for word in ("gaussian", "laplace")
+        ]
+        assert made.log2_error == min(errors)

@@ -10,6 +10,9 @@ has convex sublevel sets), so the mean over all permutations of e, with m equal 
 For rho-zCDP the divergences of order a tend to the Kullback-Leibler divergence, sum of e_i - 1 + exp(-e_i) <= rho; for
 mu-GDP that sum is at most the Gaussian one, mu^2 / 2 (data processing). That sum is convex in e, so equal entries have
 the least for a given total.
+
+`most_by_signs` is a bound on E_m that costs some microseconds, and is within a percent of it for tens of ratios: enough
+to say that Laplace noise cannot beat Gaussian noise, which for many coordinates it cannot by far.
 """
 
 import math
@@ -21,11 +24,15 @@ from inid.curves import Loss, delta_bounds
 from inid.planning.curve import shrink_factor
 from inid.promises import ZCDP, ApproxDP, Budget, GaussianDP, PureDP
 
-__all__ = ["most_epsilon"]
+__all__ = ["most_by_signs", "most_epsilon"]
 
 _ROOM = 1.0005  # the estimate of the curve is closer than this, and the bound below says so
 _STEPS = 6
 _GAUSSIAN = 10**5
+_SIGNS = 4096  # so many logarithms of binomial coefficients are summed to 1e-8
+_CLEARLY = 1 + 1e-6  # times delta: beyond what rounding does to a sum of binomial probabilities
+_CLOSE = 1.001
+_LARGEST = 700.0  # a ratio beyond which half its exponential is no float
 
 
 def most_epsilon(budget: Budget, corner_size: int) -> float:
@@ -61,6 +68,45 @@ def _most_under_approx(budget: ApproxDP, number: int) -> float:
             return total
         total *= 1.01
     return math.inf
+
+
+@lru_cache(maxsize=1024)
+def most_by_signs(budget: ApproxDP, number: int) -> float:
+    """A bound on E_m from the signs of the noise alone; infinite where it is not looked for.
+
+    Statement: E_m <= m e for every e at which the sum over k of (B(k; m, p) - exp(epsilon) B(k; m, 1 - p))^+ exceeds
+    delta, with B the binomial probabilities and p = 1 - exp(-e/2) / 2.
+
+    Why: let each of m outputs of ratio e say only on which side of the middle between its two centres it lies. That is
+    a fair summary of the release, so it cannot be less private (data processing); the number of outputs on the far side
+    is binomial, of probability p under the one and 1 - p under the other. The sum above is its delta at epsilon, which
+    grows with e.
+
+    >>> round(most_by_signs(ApproxDP(1.0, 1e-6), 60), 1), round(most_epsilon(ApproxDP(1.0, 1e-6), 60), 1)
+    (1.9, 1.9)
+    """
+    if number > _SIGNS:
+        return math.inf
+    far = np.arange(number + 1, dtype=np.float64)
+    log_choices = np.concatenate(([0.0], np.cumsum(np.log((number + 1 - far[1:]) / far[1:]))))
+
+    def is_broken(ratio: float) -> bool:
+        miss = -ratio / 2 - math.log(2)
+        hit = math.log1p(-math.exp(miss))
+        chances = np.exp(log_choices + far * hit + (number - far) * miss)
+        losses = (2 * far - number) * (hit - miss)
+        return float(chances @ -np.expm1(np.minimum(budget.epsilon - losses, 0.0))) > budget.delta * _CLEARLY
+
+    low = budget.laplace_epsilon / number
+    high = 2 * low
+    while not is_broken(high):
+        low, high = high, 2 * high
+        if high > _LARGEST:
+            return math.inf
+    while high > _CLOSE * low:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if is_broken(middle) else (middle, high)
+    return number * high * (1 + 1e-12)
 
 
 def _ratio_of_divergence(divergence: float) -> float:

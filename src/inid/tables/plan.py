@@ -15,13 +15,22 @@ from inid.promises import Budget
 from inid.report.plan_summary import nothing_to_gain
 from inid.sets import Allocation, Sensitivity
 from inid.tables.plan_of_query import PlanOfQuery
+from inid.tables.sensitivity import narrowest
 from inid.tables.statistics import Layout, rounding, slopes
 from inid.tables.view import View
 
 if TYPE_CHECKING:
     from inid.report import PlanSummary
 
-__all__ = ["StatisticPlan", "TableAccuracy", "TablePlan", "make_plan", "plan_accuracy", "with_advice"]
+__all__ = [
+    "StatisticPlan",
+    "TableAccuracy",
+    "TablePlan",
+    "expected_errors",
+    "make_plan",
+    "plan_accuracy",
+    "with_advice",
+]
 
 _ROWS = 40
 _WORTH = 1.05  # advice that makes errors less than 5 % smaller is not worth a line
@@ -196,14 +205,32 @@ def make_plan(
     for p < 2 the sum of their E|J T|^p is at least E|sum of J T|^p.
     """
     weighing = _weighing(layout, tolerances, rows / cells, order)
-    known = sets(weighing.weights)
+    known = narrowest(sets(weighing.weights))
     noise, iid, spr = (
         _best(known, budget, mechanism, kind, weighing.weights, order) for kind in (allocation, "iid", "spr")
     )
     return _described(layout, weighing, tolerances, rows, noise, iid, spr, stated=stated, view=view)
 
 
-def with_advice(made: TablePlan, unfilled: Sequence[str], filled: TablePlan) -> TablePlan:
+def expected_errors(
+    layout: Layout,
+    sets: Callable[[Sequence[float]], Sequence[Sensitivity]],
+    budget: Budget,
+    tolerances: list[float],
+    rows: int,
+    cells: int,
+    *,
+    mechanism: MechanismChoice,
+    allocation: Allocation,
+    order: float,
+) -> list[float]:
+    """The expected error of each statistic under the plan that `make_plan` would make, without its baselines."""
+    weighing = _weighing(layout, tolerances, rows / cells, order)
+    noise = _best(narrowest(sets(weighing.weights)), budget, mechanism, allocation, weighing.weights, order)
+    return [_error(noise, move) for move in weighing.moves]
+
+
+def with_advice(made: TablePlan, unfilled: Sequence[str], filled: Sequence[float]) -> TablePlan:
     """The same plan with the advice to state fill values, where that makes errors smaller.
 
     A column whose missing values are left out needs a count of its own, which takes its part of the noise.
@@ -211,10 +238,10 @@ def with_advice(made: TablePlan, unfilled: Sequence[str], filled: TablePlan) -> 
     Args:
         made: The plan.
         unfilled: The columns whose missing values are left out.
-        filled: The plan of the same question with fill values for them.
+        filled: The expected errors of the same question with fill values for them.
     """
-    pairs = zip(made.statistics, filled.statistics, strict=True)
-    ratios = [one.error / two.error for one, two in pairs if two.error > 0 and {*one.column.split(",")} & {*unfilled}]
+    pairs = zip(made.statistics, filled, strict=True)
+    ratios = [one.error / error for one, error in pairs if error > 0 and {*one.column.split(",")} & {*unfilled}]
     times = math.exp(math.fsum(map(math.log, ratios)) / len(ratios)) if ratios and min(ratios) > 0 else 1.0
     if not times >= _WORTH:
         return made

@@ -14,7 +14,7 @@ from inid.promises import Budget
 from inid.releasing import Release
 from inid.sets import Allocation, Sensitivity, read_order
 from inid.tables.facts import Bins, Categories, Key, read_cells, read_columns, read_keys
-from inid.tables.plan import TableAccuracy, TablePlan, make_plan, plan_accuracy, with_advice
+from inid.tables.plan import TableAccuracy, TablePlan, expected_errors, make_plan, plan_accuracy, with_advice
 from inid.tables.question import Question
 from inid.tables.releasable import Releasable
 from inid.tables.result import Result
@@ -118,42 +118,20 @@ class Query(Releasable[TablePlan, Result]):
         An equal split would have 1.15 times the squared error (i.i.d. noise 5.78e+06 times).
         """
         query = self._under(ledger)
+        noise = {"mechanism": mechanism, "allocation": allocation, "order": read_order(order)}
         if query is not self:
-            noise = {"mechanism": mechanism, "allocation": allocation, "order": order}
             return query.plan(budget, tolerance=tolerance, weights=weights, **noise)  # type: ignore[arg-type]
-        made = self._planned(self.question, budget, tolerance, weights, mechanism, allocation, order)
+        asked = (self._tolerances(tolerance, weights), self.table.rows or NOMINAL_ROWS, len(self.cells))
+        stated, view = self.table.rows is not None, self.table.view
+        sets = self.question.all_sensitivities
+        made = make_plan(self.layout, sets, budget, *asked, stated=stated, view=view, **noise)  # type: ignore[arg-type]
         unfilled = [column for column in self.layout.values if column not in self.question.missing]
         if not unfilled or len(self.layout.items) > _MOST_ADVISED:
             return made
         middles = {column: self.layout.values[column].middle for column in unfilled}
         other = replace(self.question, missing={**self.question.missing, **middles})
-        return with_advice(
-            made, unfilled, self._planned(other, budget, tolerance, weights, mechanism, allocation, order)
-        )
-
-    def _planned(
-        self,
-        question: Question,
-        budget: Budget,
-        tolerance: Mapping[str, float] | None,
-        weights: Mapping[str, float] | None,
-        mechanism: MechanismChoice,
-        allocation: Allocation,
-        order: float,
-    ) -> TablePlan:
-        return make_plan(
-            question.layout,
-            question.all_sensitivities,
-            budget,
-            self._tolerances(tolerance, weights),
-            self.table.rows or NOMINAL_ROWS,
-            len(self.cells),
-            stated=self.table.rows is not None,
-            mechanism=mechanism,
-            allocation=allocation,
-            order=read_order(order),
-            view=self.table.view,
-        )
+        errors = expected_errors(other.layout, other.all_sensitivities, budget, *asked, **noise)  # type: ignore[arg-type]
+        return with_advice(made, unfilled, errors)
 
     def plan_for_accuracy(
         self,

@@ -42,7 +42,7 @@ from inid.sets.moments import replaced_products
 from inid.tables.items import Item
 from inid.tables.statistics import Layout
 
-__all__ = ["candidate_sets", "joint_sets", "largest_sum"]
+__all__ = ["candidate_sets", "joint_sets", "largest_sum", "narrowest"]
 
 _UP = 1 + 2.0**-40  # more than the rounding of the sums that make a radius
 _HALVINGS = 60
@@ -86,6 +86,17 @@ def candidate_sets(
         ]
         found.append(Sensitivity.groups(sizes, **{norm: bounds}, labels=labels, neighbours=neighbours))  # type: ignore[arg-type]
     return found
+
+
+def narrowest(sets: Sequence[Sensitivity]) -> list[Sensitivity]:
+    """The sets, less groups in l2 norms that hold the same groups in l1 norms: for more differences, no less noise.
+
+    The l1 ball of a radius lies within the l2 ball of any radius that is not smaller.
+    """
+    by_norm = {s.norm: s for s in sets if s.kind == "groups"}
+    small, large = by_norm.get(1), by_norm.get(2)
+    needless = small is not None and large is not None and bool((small.limits <= large.limits).all())
+    return [s for s in sets if not (needless and s is large)]
 
 
 def joint_sets(

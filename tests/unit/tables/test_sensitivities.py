@@ -10,6 +10,7 @@ import inid
 from inid import tables
 from inid.fixed_point import conversion_slack
 from inid.sets.moments import replaced_products
+from inid.tables.sensitivity import narrowest
 
 FRAME = pd.DataFrame({"x": [1.0], "y": [2.0], "kind": ["a"], "user": [1]})
 SLACK = 2.0**-20  # the rounding of large sums to floats costs less than one part in a million
@@ -210,3 +211,16 @@ def test_what_is_bounded_together_costs_less(asked, facts, most):
 def test_adding_or_removing_needs_no_joint_set():
     query = tables.Table(FRAME, bounds={"x": (0, 10)}).query(covariance=["x"], by={"kind": ["a", "b"]})
     assert query.all_sensitivities([1.0] * 3) == query.sensitivities
+
+
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+def test_groups_that_hold_others_are_not_planned_with(neighbours):
+    """Under add_remove an item has one radius in both norms; under replace two cells move, and l2 is the smaller."""
+    table = tables.Table(FRAME, bounds={"x": (0, 10)}, neighbours=neighbours)
+    sets = table.query(count=True, mean=["x"], by={"kind": ["a", "b"]}).sensitivities
+    assert [s.norm for s in sets] == [1, 2]
+    assert [s.norm for s in narrowest(sets)] == ([1] if neighbours == "add_remove" else [1, 2])
+    wide = inid.Sensitivity.groups([2, 2], l2=[3.0, 1.0])
+    assert narrowest([inid.Sensitivity.groups([2, 2], l1=[2.0, 2.0]), wide])[1] is wide  # neither holds the other
+    errors = [inid.plan(s, BUDGET).log2_error for s in sets]
+    assert min(errors) == min(inid.plan(s, BUDGET).log2_error for s in narrowest(sets))
