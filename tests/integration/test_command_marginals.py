@@ -9,6 +9,9 @@ import pytest
 
 from command_line import run
 from inid.jobs import Job
+from inid.tables.published import record_digest
+
+PROMISE = ("--epsilon", "1", "--delta", "1e-6")
 
 
 @pytest.fixture
@@ -55,7 +58,7 @@ def test_all_pairs_and_what_does_not_go_together(people):
     pairs = command("plan", people, *ASKED, "--marginals", "2", "--other", "drop", "--mu", "1")
     assert pairs.exit_code == 0, pairs.output
     assert "count by sex, race" in pairs.output
-    for wrong in (("--count",), ("--order", "1"), ("--weights", "sex=1"), ("--by", "sex=F,M")):
+    for wrong in (("--histogram", "sex=F,M"), ("--order", "1"), ("--weights", "sex=1"), ("--by", "sex=F,M")):
         assert command("plan", people, *ASKED, *TABLES, "--mu", "1", *wrong).exit_code == 2, wrong
     assert command("plan", people, "--count", "--objective", "max", "--mu", "1").exit_code == 2
 
@@ -77,3 +80,60 @@ def test_a_job_is_the_same_as_file_command_and_script(people):
     space = {}
     exec(job.to_python(), space)  # noqa: S102 - our own script
     assert len(space["result"].question.tables) == 2
+
+
+def test_means_by_several_groupings_tidy_counts_and_combinations(people, tmp_path):
+    out, record, page = tmp_path / "out.csv", tmp_path / "record.json", tmp_path / "report.html"
+    asked = ("--bounds", "age=0:5", "--mean", "age", "--count", "--by", "sex", "--by", "sex,race", "--other", "drop")
+    combined = ("--combine", "\"gap=count(sex='F') - count(sex='M')\"", "--combine", '"all=count()"')
+    files = ("--out", out, "--record", record, "--report", page)
+    form = ("--tidy", "--integers", "--too-noisy", "0.001")
+    done = command("release", people, *ASKED, *asked, *PROMISE, *files, *combined, *form)
+    assert done.exit_code == 0, done.output
+    rows = list(csv.DictReader(out.read_text(encoding="utf-8").splitlines()))
+    counts = [row for row in rows if row["statistic"] == "count"]
+    assert len(counts) == 2 + 4
+    assert all(float(row["estimate"]).is_integer() and float(row["estimate"]) >= 0 for row in counts)
+    assert {(row["lower"], row["upper"], row["scale"]) for row in counts} == {("", "", "")}
+    means = [row for row in rows if row["statistic"] == "mean"]
+    assert len(means) == 6
+    assert all(float(row["lower"]) <= float(row["estimate"]) <= float(row["upper"]) for row in means)
+    assert [row["column"] for row in rows[-2:]] == ["gap", "all"]
+    assert all(row["too_noisy"] in ("true", "false") for row in rows)
+    shown = page.read_text(encoding="utf-8")
+    assert "too noisy" in shown
+    assert "Counts without a range are tidied" in shown
+    assert command("verify", record).exit_code == 0
+    forged = json.loads(record.read_text())
+    assert [one["name"] for one in forged["combinations"]] == ["gap", "all"]
+    forged["combinations"][0]["estimate"] += 1
+    forged["digest"] = record_digest(forged)
+    record.write_text(json.dumps(forged))
+    assert command("verify", record).exit_code != 0
+
+
+def test_accuracy_of_tables(people):
+    wanted = ("--tolerance", "race=5,sex*age=3", "--delta", "1e-6", "--other", "drop")
+    done = command("accuracy", people, *ASKED, *TABLES, *wanted)
+    assert done.exit_code == 0, done.output
+    assert "std of a cell" in done.output
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (("--combine", "\"gap=count(age=1) - count(race='a')\"", "--tidy"), ("--count", "--by", "sex")),
+        (("--combine", "\"gap=count(sex='W')\""), ("--count", "--by", "sex")),
+        (("--combine", '"gap=sex * 2"'), ("--count", "--by", "sex")),
+        (("--tidy",), ("--count", "--by", "sex=F,M")),
+        (("--integers",), ("--count", "--by", "sex")),
+        (("--std", "age"), ("--count", "--by", "sex")),
+        (("--tolerance", "race=1"), ("--count", "--by", "sex")),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_the_ledger_is_made(people, tmp_path, wrong, words):
+    ledger = tmp_path / "ledger.db"
+    bounds = ("--bounds", "age=0:5")
+    done = command("release", people, *ASKED, *bounds, *words, *wrong, *PROMISE, "--ledger", ledger)
+    assert done.exit_code == 2, done.output
+    assert not ledger.exists()

@@ -78,8 +78,8 @@ TABLE = (
     Option("bounds", "COL=LO:HI,...", "Public limits of each column; values beyond are clipped.", "list"),
     Option("count", "", "The number of rows.", "switch", negative=True),
     Option("count_distinct", "", "With --person: the number of people.", "switch", negative=True),
-    _columns("sum", "Sums of columns."),
-    _columns("mean", "Means of columns."),
+    _columns("sum", 'Sums of columns; "income by sex", "income by region,sex" by several tables, like --mean.'),
+    _columns("mean", 'Means of columns; "income by sex" by tables over columns with --domains, any number of them.'),
     _columns("variance", "Variances of columns."),
     _columns("std", "Standard deviations of columns."),
     _columns("covariance", "The covariance matrix of columns."),
@@ -87,7 +87,13 @@ TABLE = (
     Option("quantile", "COL=P,...", "Quantiles of columns with --bounds (or --domains, in order).", "list"),
     Option("cdf", "COL [by COL,...]", 'The distribution function of a column, or in groups: "age by sex".', "list"),
     Option("cumulative", "COL [by COL,...]", "Running totals in rows, likewise.", "list"),
-    Option("by", "COL=KEY,...", "All of it for each of these public keys.", "list"),
+    Option(
+        "by",
+        "COL=KEY,...",
+        "All of it for each of these public keys; or with columns alone, which have --domains, a grouping of --count, "
+        "--mean and --sum: give it once per grouping (* is the whole table).",
+        "list",
+    ),
     Option("missing", "COL=VALUE,...", "Public fill values; without one a missing value is left out.", "list"),
     Option("where", "CONDITION", "Only rows for which it holds: \"age >= 18 and sex in ['F', 'M']\"."),
     Option(

@@ -27,7 +27,7 @@ def read_values(options: Sequence[Option], flags: Mapping[str, Any], elsewhere: 
     stated: dict[str, Any] = {}
     for option in options:
         given = flags.get(option.key)
-        text = separator_of(option.key).join(given) if isinstance(given, list) else given
+        text = separator_of(option.key, given).join(given) if isinstance(given, list) else given
         if text is None or text == "":
             continue
         stated[option.key] = syntax_of(option.key)(option.flag, text) if isinstance(text, str) else text

@@ -2,6 +2,7 @@
 
 import math
 
+from inid.jobs.groupings import most_cells
 from inid.jobs.ledgers import LedgerPreview
 from inid.jobs.planned_job import PlannedJob
 from inid.jobs.questions import TableQuestion
@@ -64,7 +65,7 @@ def _question(planned: PlannedJob) -> list[str]:
             f"No guess at the number of rows is stated, so errors are those for {summary.rows:,} rows. A public guess "
             "makes them realistic; a wrong one changes no answer."
         )
-    cells = math.prod(len(keys) for keys in question.by.values())
+    cells = most_cells(question)
     if question.rows is not None and cells > 1 and question.rows / cells < _FEW_ROWS:
         found.append(
             f"{cells:,} groups of about {plain_number(question.rows / cells, 2)} rows each: fewer, larger groups have "

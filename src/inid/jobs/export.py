@@ -5,10 +5,12 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from inid.jobs.combinations import read_combination
 from inid.jobs.flag_syntax import syntax_of, written
+from inid.jobs.groupings import asked_tables, table_tolerances
 from inid.jobs.job import Job
 from inid.jobs.ledgers import is_file
-from inid.jobs.questions import COLUMN_STATISTICS, StatedQuestion, TableQuestion
+from inid.jobs.questions import COLUMN_STATISTICS, ORDERED_STATISTICS, StatedQuestion, TableQuestion
 from inid.promises import Budget
 
 __all__ = ["job_as_command", "job_as_python", "job_as_toml"]
@@ -104,18 +106,10 @@ def _table_script(job: Job) -> str:
         "domains": own["domains"],
         "other": question.other,
     }
-    marginals = question.marginals
-    asked: dict[str, Any] = {"count": question.count or None, "count_distinct": question.count_distinct or None}
-    asked["marginals"] = list(marginals) if isinstance(marginals, tuple) else marginals
-    asked |= {kind: list(getattr(question, kind)) for kind in COLUMN_STATISTICS}
-    asked |= {name: {c: _short_list(v) for c, v in getattr(question, name).items()} for name in ("histogram", "by")}
-    asked["quantile"] = {c: list(p) for c, p in question.quantile.items()}
-    asked |= {
-        kind: {c: list(groups) for c, groups in getattr(question, kind).items()} for kind in ("cdf", "cumulative")
-    }
+    asked = asked_tables(question) if question.by_tables else _asked(question)
     tolerance: Any = job.noise.tolerance
-    if marginals is not None and isinstance(tolerance, Mapping):
-        tolerance = {tuple(name.split("*")): value for name, value in tolerance.items()}
+    if question.by_tables and isinstance(tolerance, Mapping):
+        tolerance = table_tolerances(question, tolerance)
     noise = _noise(job) | {"tolerance": tolerance, "weights": job.noise.weights}
     level = None if job.outputs.level is None else float(job.outputs.level)
     label = job.ledger.label
@@ -140,6 +134,16 @@ def _table_script(job: Job) -> str:
             *(f"    {line}" for line in (planned, "print(plan)", f"result = {released}")),
         ]
     return "\n".join([*_imports(job), "", *lines, "", *_written_results(job), ""])
+
+
+def _asked(question: TableQuestion) -> dict[str, Any]:
+    """The statistics of a query by one grouping, or by none."""
+    asked: dict[str, Any] = {"count": question.count or None, "count_distinct": question.count_distinct or None}
+    asked |= {kind: list(getattr(question, kind)) for kind in COLUMN_STATISTICS}
+    return asked | {
+        name: {column: _short_list(values) for column, values in getattr(question, name).items()}
+        for name in ("histogram", "by", *ORDERED_STATISTICS)
+    }
 
 
 def _imports(job: Job) -> list[str]:
@@ -169,14 +173,25 @@ def _opened(job: Job, question: TableQuestion) -> list[str]:
 
 def _written_results(job: Job) -> list[str]:
     outputs = job.outputs
-    lines = ["print(result.frame)"]
+    form = {name: value for name, value in outputs.form.items() if value not in (None, False)}
+    frame = _call("result.to_frame", [], form) if form else "result.frame"
+    lines = [f"frame = {frame}", "print(frame)"]
+    for name, text in outputs.combine.items():
+        made = read_combination(name, text)
+        combined = _call("result.combine", [_code(made.cells)], {"sum": made.column})
+        lines.append(f"print({name!r}, {combined})")
     if outputs.out:
-        lines.append(f"pyarrow.csv.write_csv(result.frame, {outputs.out.as_posix()!r})")
+        lines.append(f"pyarrow.csv.write_csv(frame, {outputs.out.as_posix()!r})")
     if outputs.report:
-        lines.append(f"result.report({outputs.report.as_posix()!r})")
+        lines.append(_call("result.report", [repr(outputs.report.as_posix())], form))
     if outputs.record:
         lines.append(f"Path({outputs.record.as_posix()!r}).write_text(json.dumps(result.to_dict(), indent=2))")
     return lines
+
+
+def _code(cells: Mapping[Any, Mapping[Any, float]]) -> str:
+    """The cells of a combination as code."""
+    return repr({table: {keys: _short(weight) for keys, weight in own.items()} for table, own in cells.items()})
 
 
 class _Code(str):

@@ -13,11 +13,13 @@ from inid.errors import ArgumentError
 __all__ = [
     "cell_list",
     "cells",
+    "columns_or_groupings",
     "formulas",
     "groupings",
     "intervals",
     "key_list",
     "keys",
+    "keys_or_groupings",
     "named_numbers",
     "names",
     "range_list",
@@ -31,6 +33,7 @@ __all__ = [
 
 _T = TypeVar("_T")
 
+WHOLE = "*"  # the table of no columns
 _WHOLE = re.compile(r"-?(?:0|[1-9]\d*)")
 _RANGE = re.compile(r"(-?\d{1,18}):(-?\d{1,18})")
 _LONGEST_RANGE = 2**20
@@ -161,6 +164,28 @@ def tables(_flag: str, text: str) -> list[list[str]] | int:
     return int(text) if text.isdecimal() else [names(_flag, table) for table in text.split(";")]
 
 
+def keys_or_groupings(flag: str, text: str) -> dict[str, list[Any]] | list[list[str]]:
+    """Public keys by column, as `keys` reads them; or several groupings by columns that have a public domain.
+
+    Groupings stand with semicolons between them, and * alone is the whole table.
+
+    >>> keys_or_groupings("--by", "sex=F,M"), keys_or_groupings("--by", "sex;region,sex;*")
+    ({'sex': ['F', 'M']}, [['sex'], ['region', 'sex'], []])
+    """
+    if "=" in text:
+        return keys(flag, text)
+    return [[] if table.strip() == WHOLE else names(flag, table) for table in text.split(";")]
+
+
+def columns_or_groupings(flag: str, text: str) -> list[str] | dict[str, list[list[str]]]:
+    """A list of columns; or for each column the tables by which it is asked, as `groupings` reads them.
+
+    >>> columns_or_groupings("--mean", "age,income"), columns_or_groupings("--mean", "income by sex;income by sex,age")
+    (['age', 'income'], {'income': [['sex'], ['sex', 'age']]})
+    """
+    return groupings(flag, text) if _BY.search(f"{text} ") else names(flag, text)
+
+
 def formulas(flag: str, text: str) -> dict[str, str]:
     """Formulas of new columns by name, with semicolons between them.
 
@@ -200,13 +225,15 @@ _SYNTAX: dict[str, Callable[[str, str], Any]] = {
     "quantile": cells,
     "cdf": groupings,
     "cumulative": groupings,
-    "by": keys,
+    "by": keys_or_groupings,
     "domains": ranges,
     "marginals": tables,
     "derive": formulas,
+    "combine": formulas,
+    **dict.fromkeys(("sum", "mean"), columns_or_groupings),
     "tolerance": named_numbers,
     "weights": named_numbers,
-    **dict.fromkeys(("sum", "mean", "variance", "std", "covariance", "order_by", "labels", "sensitivity"), names),
+    **dict.fromkeys(("variance", "std", "covariance", "order_by", "labels", "sensitivity"), names),
 }
 
 
@@ -215,9 +242,15 @@ def syntax_of(key: str) -> Callable[[str, str], Any]:
     return _SYNTAX.get(key, same)
 
 
-def separator_of(key: str) -> str:
-    """What stands between the values of a flag that is given several times: each --marginals is a table of its own."""
-    return ";" if key in ("marginals", "derive", "cdf", "cumulative") else ","
+def separator_of(key: str, texts: Sequence[str] = ()) -> str:
+    """What stands between the values of a flag that is given several times: each --marginals is a table of its own.
+
+    So is each --by without an equals sign (with one it is one more column of keys), and each "column by table".
+    """
+    if key == "by":
+        return "," if any("=" in text for text in texts) else ";"
+    tabled = syntax_of(key) is columns_or_groupings and any(_BY.search(f"{text} ") for text in texts)
+    return ";" if tabled or key in ("marginals", "derive", "combine", "cdf", "cumulative") else ","
 
 
 def written(flag: str, value: Any, syntax: Callable[[str, str], Any]) -> str:
@@ -229,9 +262,9 @@ def written(flag: str, value: Any, syntax: Callable[[str, str], Any]) -> str:
     >>> written("--bounds", {"age": [0, 100]}, intervals), written("--by", {"code": ["1", "2"]}, keys)
     ('age=0:100', "code='1','2'")
     """
-    if syntax is tables:
-        text = ";".join(",".join(table) for table in value)
-    elif syntax is groupings:
+    if syntax is tables or (syntax is keys_or_groupings and _is_list(value)):
+        text = ";".join(",".join(table) if table or syntax is tables else WHOLE for table in value)
+    elif syntax is groupings or (syntax is columns_or_groupings and isinstance(value, Mapping)):
         listed = [(name, groups) for name, several in value.items() for groups in several or [None]]
         text = ";".join(name if groups is None else f"{name} by {','.join(groups)}".strip() for name, groups in listed)
     elif syntax is formulas:
@@ -268,7 +301,7 @@ def _comparable(value: Any, syntax: Callable[[str, str], Any]) -> Any:
     if isinstance(value, Mapping):
         return [(name, _comparable(entry, syntax)) for name, entry in value.items()]
     listed = value if _is_list(value) else [value]
-    if syntax is tables:
+    if syntax in (tables, groupings, keys_or_groupings, columns_or_groupings) and any(map(_is_list, listed)):
         return [list(table) for table in listed]
     if syntax in (intervals, named_numbers):
         return [float(entry) for entry in listed]

@@ -5,7 +5,7 @@
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from inid.accounting.addresses import read_address
 from inid.arguments import shown
 from inid.errors import ArgumentError
 from inid.jobs import values as check
+from inid.jobs.combinations import read_combination
 from inid.jobs.questions import Naming, StatedQuestion, TableQuestion, read_question
 from inid.promises import ZCDP, ApproxDP, Budget, GaussianDP, PureDP
 
@@ -111,18 +112,57 @@ class Outputs:
         report: The HTML report.
         record: The JSON record.
         level: The probability of the intervals.
+        tidy: Of statistics by tables: counts that are not negative and agree with each other, without intervals.
+        integers: Counts as whole numbers of at least 0; of statistics by tables, with `tidy`.
+        too_noisy: Numbers whose interval is wider than this share of the estimate are marked.
+        combine: Linear combinations of cells that are published as well, as a text by name.
     """
 
     out: Path | None = None
     report: Path | None = None
     record: Path | None = None
     level: check.Number | None = None
+    tidy: bool = False
+    integers: bool = False
+    too_noisy: check.Number | None = None
+    combine: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def read(cls, values: Mapping[str, Any], named: Naming) -> "Outputs":
         """Check every value."""
         files = {key: check.path(named(key), values.get(key)) for key in ("out", "report", "record")}
-        return cls(**files, level=check.probability(named("level"), values.get("level"), "0.95"))
+        cure = "give each combination a name, for example gap=count(sex='F') - count(sex='M')"
+        made = cls(
+            **files,
+            level=check.probability(named("level"), values.get("level"), "0.95"),
+            tidy=check.switch(named("tidy"), values.get("tidy")),
+            integers=check.switch(named("integers"), values.get("integers")),
+            too_noisy=check.positive(named("too_noisy"), values.get("too_noisy"), "0.3"),
+            combine=check.texts_by_name(named("combine"), values.get("combine"), cure),
+        )
+        for name, text in made.combine.items():
+            read_combination(f"{named('combine')} of {name}", text)
+        return made
+
+    def check_form(self, question: TableQuestion | StatedQuestion, named: Naming) -> None:
+        """Refuse forms that the answers to a question do not have.
+
+        Raises:
+            ArgumentError: It has no such form.
+        """
+        tables = isinstance(question, TableQuestion) and question.by_tables
+        several = f"{named('marginals')} or several {named('by')}"
+        for key in ("tidy", "combine"):
+            if getattr(self, key) and not tables:
+                raise ArgumentError(f"{named(key)} goes with {several}: leave it out here.")
+        if self.integers and tables and not self.tidy:
+            raise ArgumentError(f"with {several}, {named('integers')} goes with {named('tidy')}: state both.")
+
+    @property
+    def form(self) -> dict[str, Any]:
+        """How the answers are shown."""
+        share = None if self.too_noisy is None else float(self.too_noisy)
+        return {"tidy": self.tidy, "integers": self.integers, "too_noisy": share}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,22 +214,20 @@ class Job:
                 f"{named('part')} is the promise itself and needs {named('ledger')}: leave out "
                 f"{', '.join(named(key) for key in PROMISE_KEYS)}, and name the ledger."
             )
+        question, outputs = read_question(values, named), Outputs.read(values, named)
+        outputs.check_form(question, named)
         return cls(
-            question=read_question(values, named),
-            budget=budget,
-            noise=NoiseChoice.read(values, named),
-            ledger=ledger,
-            outputs=Outputs.read(values, named),
+            question=question, budget=budget, noise=NoiseChoice.read(values, named), ledger=ledger, outputs=outputs
         )
 
     def to_dict(self) -> dict[str, Any]:
         """The keys that are stated, as plain values; `from_dict` makes the same job of it."""
         found: dict[str, Any] = {}
         for group in (self.question, self.noise, self.ledger, self.outputs):
-            for field in fields(group):
-                value = getattr(group, field.name)
+            for one in fields(group):
+                value = getattr(group, one.name)
                 if value is not None and value not in ((), {}, False):
-                    found[field.name] = _plain(value)
+                    found[one.name] = _plain(value)
         promise = {} if self.budget is None else self.budget.to_dict()
         found |= {key: value for key, value in promise.items() if key in PROMISE_KEYS}
         return {key: found[key] for key in KEYS if key in found}
@@ -216,9 +254,9 @@ class Job:
 KEYS: tuple[str, ...] = tuple(
     dict.fromkeys(
         [
-            *(field.name for group in (TableQuestion, StatedQuestion) for field in fields(group)),
+            *(one.name for group in (TableQuestion, StatedQuestion) for one in fields(group)),
             *PROMISE_KEYS,
-            *(field.name for group in (NoiseChoice, LedgerChoice, Outputs) for field in fields(group)),
+            *(one.name for group in (NoiseChoice, LedgerChoice, Outputs) for one in fields(group)),
         ]
     )
 )

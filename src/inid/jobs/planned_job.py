@@ -1,15 +1,17 @@
 """Planning a job: everything that can be known before anything is spent."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from inid.errors import ArgumentError
+from inid.jobs.combinations import check_combinations
+from inid.jobs.groupings import table_tolerances
 from inid.jobs.job import PROMISE_KEYS, Job, NoiseChoice
 from inid.jobs.ledgers import open_existing, stored_settings
-from inid.jobs.questions import Naming, StatedQuestion
+from inid.jobs.questions import Naming, StatedQuestion, TableQuestion
 from inid.mechanisms import MechanismChoice
-from inid.planning import AccuracyPlan, plan, plan_for_accuracy
+from inid.planning import AccuracyPlan, NoisePlan, plan, plan_for_accuracy
 from inid.promises import Budget
 from inid.report import PlanSummary, summarize_plan
 from inid.tables import MarginalsPlan, MarginalsQuery, OrderedPlan, OrderedQuery, Query, TablePlan
@@ -92,7 +94,8 @@ def plan_job(job: Job, named: Naming = str, source: Engine | None = None) -> Pla
         return PlannedJob(job, budget, summarize_plan(made, question.names, tolerance, choice))
     query = question.open(named, source)
     if isinstance(query, MarginalsQuery):
-        return _plan_marginals(job, budget, query, named)
+        check_combinations(job.outputs.combine, query, named)
+        return _plan_marginals(job, question, budget, query, named)
     if isinstance(query, OrderedQuery):
         return _plan_ordered(job, budget, query, named)
     if noise.objective is not None:
@@ -106,14 +109,12 @@ def plan_job(job: Job, named: Naming = str, source: Engine | None = None) -> Pla
     return PlannedJob(job, budget, summarize_table_plan(table_plan), query, table_plan)
 
 
-def _plan_marginals(job: Job, budget: Budget, query: MarginalsQuery, named: Naming) -> PlannedJob:
-    """Tolerances are by table, its columns joined by "*": {"sex*age": 5}."""
+def _plan_marginals(
+    job: Job, question: TableQuestion, budget: Budget, query: MarginalsQuery, named: Naming
+) -> PlannedJob:
     noise = job.noise
     _refuse(noise, ("weights", "allocation", "order"), "marginals", named)
-    by_name = _by_name(named("tolerance"), noise.tolerance)
-    tolerance: dict[tuple[str, ...] | str | tuple[str, tuple[str, ...]], float] | None = None
-    if by_name is not None:
-        tolerance = {tuple(name.split("*")): value for name, value in by_name.items()}
+    tolerance = table_tolerances(question, _by_name(named("tolerance"), noise.tolerance))
     made = query.plan(budget, tolerance=tolerance, **noise.arguments())
     return PlannedJob(job, budget, summarize_marginals_plan(made), query, made)
 
@@ -143,8 +144,12 @@ def _with_relation_of_ledger(job: Job) -> Job:
 
 def accuracy_of_job(
     job: Job, failure: float, delta: float | None, named: Naming = str
-) -> tuple[AccuracyPlan, list[str]]:
-    """The least budget found that reaches the tolerances of a job, and the names of its noisy numbers.
+) -> tuple[AccuracyPlan, list[tuple[str, float, float]]]:
+    """The least budget found that reaches the tolerances of a job.
+
+    Returns:
+        The plans, and for each noisy number its name, the scale of its noise and its share of the promise; of many
+        tables, for each of them the standard deviation of a cell.
 
     Raises:
         ArgumentError: No tolerance is stated, or the question does not fit the table.
@@ -156,14 +161,23 @@ def accuracy_of_job(
         )
     if isinstance(question, StatedQuestion):
         tolerance = _in_order(named("tolerance"), wanted, question.names) or []
-        return plan_for_accuracy(question.box(), tolerance, failure=failure, delta=delta), question.names
+        answer = plan_for_accuracy(question.box(), tolerance, failure=failure, delta=delta)
+        return answer, _scales(question.names, answer.plan)
     query = question.open(named)
+    by_name = _by_name(named("tolerance"), wanted)
+    if isinstance(query, MarginalsQuery):
+        found = query.plan_for_accuracy(table_tolerances(question, by_name), failure=failure, delta=delta)
+        answer = AccuracyPlan(found.plan.noise, tuple(option.noise for option in found.alternatives), found.reason)
+        return answer, [(table.label, table.std, table.share) for table in found.plan.tables]
     if not isinstance(query, Query):
-        asked = "marginals" if isinstance(query, MarginalsQuery) else "quantile"
-        raise ArgumentError(f"the cost of an accuracy is not known for {named(asked)}: plan with a promise.")
-    made = query.plan_for_accuracy(_by_name(named("tolerance"), wanted), failure=failure, delta=delta)
-    noise = tuple(option.noise for option in made.alternatives)
-    return AccuracyPlan(made.plan.noise, noise, made.reason), list(query.labels)
+        raise ArgumentError(f"the cost of an accuracy is not known for {named('quantile')}: plan with a promise.")
+    made = query.plan_for_accuracy(by_name, failure=failure, delta=delta)
+    answer = AccuracyPlan(made.plan.noise, tuple(option.noise for option in made.alternatives), made.reason)
+    return answer, _scales(query.labels, answer.plan)
+
+
+def _scales(labels: Sequence[str], plan: NoisePlan) -> list[tuple[str, float, float]]:
+    return list(zip(labels, plan.scales.tolist(), plan.shares.tolist(), strict=True))
 
 
 def _in_order(name: str, values: Any, labels: list[str]) -> list[float] | None:

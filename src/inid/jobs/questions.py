@@ -7,6 +7,7 @@ from typing import Any
 
 from inid.errors import ArgumentError
 from inid.jobs import values as check
+from inid.jobs.groupings import asked_tables, check_groupings, is_by_tables
 from inid.sets import Sensitivity
 from inid.tables import MarginalsQuery, Ordered, OrderedQuery, Person, Query, Table
 from inid.tables.engines import Engine
@@ -14,6 +15,8 @@ from inid.tables.engines import Engine
 __all__ = ["COLUMN_STATISTICS", "ORDERED_STATISTICS", "Naming", "StatedQuestion", "TableQuestion", "read_question"]
 
 Naming = Callable[[str], str]  # how an error names a key: "max_rows" in a file, "--max-rows" on a command line
+
+AskedByTables = tuple[str, ...] | Mapping[str, tuple[tuple[str, ...], ...]]  # columns, or tables by column
 
 COLUMN_STATISTICS = ("sum", "mean", "variance", "std", "covariance")
 ORDERED_STATISTICS = ("quantile", "cdf", "cumulative")
@@ -29,12 +32,13 @@ class TableQuestion:
         bounds: Public limits by column.
         count: Whether the number of rows is asked for.
         count_distinct: Whether the number of people is asked for.
-        sum: Columns to add up; `mean`, `variance`, `std` and `covariance` likewise.
+        sum: Columns to add up, or for each column the tables by which it is; `mean` likewise.
+        variance: Columns whose variance is asked for; `std` and `covariance` likewise.
         histogram: Public edges or categories by column.
         quantile: The probabilities of quantiles by column.
         cdf: By column the groupings of its distribution function; none for that of `by`.
         cumulative: By column the groupings of its running totals, likewise.
-        by: Public keys by column.
+        by: Public keys by column; or several groupings, each a list of columns with a domain.
         missing: Public fill values by column.
         rows: A public guess at the number of rows, for planning and display only.
         table_max_rows: A public upper limit on the rows of the table.
@@ -53,8 +57,8 @@ class TableQuestion:
     bounds: Mapping[str, tuple[float, float]]
     count: bool = False
     count_distinct: bool = False
-    sum: tuple[str, ...] = ()
-    mean: tuple[str, ...] = ()
+    sum: AskedByTables = ()
+    mean: AskedByTables = ()
     variance: tuple[str, ...] = ()
     std: tuple[str, ...] = ()
     covariance: tuple[str, ...] = ()
@@ -62,7 +66,7 @@ class TableQuestion:
     quantile: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     cdf: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
     cumulative: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
-    by: Mapping[str, tuple[check.Key, ...]]
+    by: Mapping[str, tuple[check.Key, ...]] | tuple[tuple[str, ...], ...]
     missing: Mapping[str, float | str]
     rows: int | None = None
     table_max_rows: int | None = None
@@ -92,7 +96,7 @@ class TableQuestion:
             "quantile": check.probabilities_by_column,
             "cdf": check.groupings_by_column,
             "cumulative": check.groupings_by_column,
-            "by": check.keys_by_column,
+            "by": check.keys_or_groupings,
             "missing": check.fills_by_column,
             "rows": check.whole,
             "table_max_rows": check.whole,
@@ -106,6 +110,7 @@ class TableQuestion:
             "derive": check.texts_by_name,
         }
         readers |= dict.fromkeys((*COLUMN_STATISTICS, "order_by"), check.names)
+        readers |= dict.fromkeys(("sum", "mean"), check.tables_by_column)
         read = {key: reader(named(key), values.get(key)) for key, reader in readers.items()}
         made = cls(**read)
         limits, order, person = named("max_rows"), named("order_by"), named("person")
@@ -115,11 +120,8 @@ class TableQuestion:
             raise ArgumentError(
                 f"{person} needs {limits}: state how many rows of one person count, for example {limits} 5."
             )
-        if made.marginals is not None and (made.asks_statistics or made.by or made.ordered):
-            raise ArgumentError(
-                f"{named('marginals')} are a release of their own: ask for other statistics in another."
-            )
-        if made.ordered and made.asks_statistics:
+        check_groupings(made, named)
+        if made.ordered and (made.asks_statistics or made.by_tables):
             listed = ", ".join(named(kind) for kind in ORDERED_STATISTICS)
             raise ArgumentError(f"{listed} are a release of their own: ask for other statistics in another.")
         return made
@@ -135,9 +137,14 @@ class TableQuestion:
         return tuple(dict.fromkeys(column for kind in ORDERED_STATISTICS for column in getattr(self, kind)))
 
     @property
+    def by_tables(self) -> bool:
+        """Whether statistics by several tables are asked for, and not by one grouping or none."""
+        return is_by_tables(self)
+
+    @property
     def column_statistics(self) -> dict[str, tuple[str, ...]]:
         """The columns of each statistic that is asked for."""
-        return {kind: getattr(self, kind) for kind in COLUMN_STATISTICS if getattr(self, kind)}
+        return {kind: tuple(getattr(self, kind)) for kind in COLUMN_STATISTICS if getattr(self, kind)}
 
     @property
     def source(self) -> str:
@@ -188,8 +195,6 @@ class TableQuestion:
             table = table.with_columns(**computed, **self.derive)  # type: ignore[arg-type]
         if self.where is not None:
             table = table.where(self.where)
-        if self.marginals is not None:
-            return table.query(marginals=self.marginals)
         if self.ordered:
             return self._open_ordered(table, named)
         asked: dict[str, Any] = dict(self.column_statistics)
@@ -201,6 +206,8 @@ class TableQuestion:
                         f"{named(kind)} needs public limits for {column!r}: add {named('bounds')} "
                         f"{column}=LOWER:UPPER, from what is known without looking at the table."
                     )
+        if self.by_tables:
+            return table.query(**asked_tables(self))  # type: ignore[no-any-return, unused-ignore]
         asked |= {"count": self.count, "count_distinct": self.count_distinct}
         return table.query(histogram=dict(self.histogram), by=dict(self.by), **asked)  # type: ignore[arg-type]
 

@@ -1,22 +1,28 @@
 """Releasing a planned job: open the ledger, charge, publish; and the record of it."""
 
 import json
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from inid.accounting import Ledger
 from inid.accounting.addresses import place
 from inid.errors import ArgumentError, BudgetError, InidError
+from inid.jobs.combinations import StatedCombination, read_combination
 from inid.jobs.ledgers import open_or_create
 from inid.jobs.planned_job import PlannedJob
 from inid.jobs.questions import Naming, TableQuestion
-from inid.report import Estimate, LedgerState, ReportInputs
-from inid.tables import EngineError, MarginalsResult, OrderedResult, Result
+from inid.jobs.result_files import as_csv
+from inid.report import Estimate, EstimateBlock, LedgerState, ReportInputs
+from inid.tables import Combination, EngineError, MarginalsResult, OrderedResult, Result
+from inid.tables.marginals.combinations import combination_record
+from inid.tables.presentation import noisy_rows
 from inid.tables.published import PageFacts, record_digest
-from inid.tables.report_inputs import as_estimates
+from inid.tables.report_inputs import as_estimates, published_estimates
+from inid.tables.result import Row
 
 __all__ = ["ReleasedJob", "release_job"]
 
@@ -45,8 +51,31 @@ class ReleasedJob:
 
     @cached_property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The published numbers."""
-        return as_estimates(self.result.rows)
+        """The published numbers, in the form that the job states, and the combinations of cells after them."""
+        return (*published_estimates(self.result, **self.planned.job.outputs.form), *self._combined_estimates)
+
+    @cached_property
+    def combinations(self) -> dict[str, tuple[StatedCombination, Combination]]:
+        """The combinations of cells that the job states, and their answers, by name."""
+        if not isinstance(self.result, MarginalsResult):
+            return {}
+        read = {name: read_combination(name, text) for name, text in self.planned.job.outputs.combine.items()}
+        return {name: (made, self.result.combine(made.cells, sum=made.column)) for name, made in read.items()}
+
+    @cached_property
+    def _combined_estimates(self) -> tuple[Estimate, ...]:
+        rows = [
+            Row("combination", name, "", found.estimate, found.lower, found.upper, found.std / self._unit)
+            for name, (_, found) in self.combinations.items()
+        ]
+        share = self.planned.job.outputs.form["too_noisy"]
+        flags = noisy_rows(rows, share) if share is not None else [False] * len(rows)
+        return tuple(replace(one, too_noisy=flag) for one, flag in zip(as_estimates(rows), flags, strict=True))
+
+    @property
+    def _unit(self) -> float:
+        """The standard deviation of a noise of scale 1."""
+        return 1.0 if self.result.plan.mechanism == "gaussian" else math.sqrt(2.0)
 
     @property
     def may_be_full(self) -> bool:
@@ -80,8 +109,16 @@ class ReleasedJob:
 
     def _answers(self) -> dict[str, Any]:
         if isinstance(self.result, MarginalsResult):
-            return {"tables": self.result.to_dict()["tables"]}
-        return {"results": [row.to_dict() for row in self.estimates]}
+            combined = [
+                combination_record(name, made.cells, made.column, found)
+                for name, (made, found) in self.combinations.items()
+            ]
+            return {"tables": self.result.to_dict()["tables"]} | ({"combinations": combined} if combined else {})
+        return {"results": [row.to_dict() for row in as_estimates(self.result.rows)]}
+
+    def csv(self) -> str:
+        """The published numbers as a CSV file."""
+        return as_csv(self.estimates, flagged=self.planned.job.outputs.too_noisy is not None)
 
     def record_text(self) -> str:
         """The record as JSON text."""
@@ -90,15 +127,18 @@ class ReleasedJob:
     def report(self) -> ReportInputs:
         """What the HTML report shows."""
         question = self.planned.job.question
-        return self.result.report_inputs(
+        made = self.result.report_inputs(
             PageFacts(
                 self.title,
                 source=question.source if isinstance(question, TableQuestion) else "",
                 ledger=self.ledger,
                 summary=self.planned.summary,
                 digest=self.record["digest"],
+                **self.planned.job.outputs.form,
             )
         )
+        combined = [EstimateBlock("combination", one.column, (), (one,)) for one in self._combined_estimates]
+        return replace(made, blocks=[*made.blocks, *combined])
 
 
 def release_job(

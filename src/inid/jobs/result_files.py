@@ -14,8 +14,10 @@ _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
 _QUOTED = (",", '"', "\r", "\n")
 
 
-def as_csv(estimates: Sequence[Estimate]) -> str:
+def as_csv(estimates: Sequence[Estimate], *, flagged: bool = False) -> str:
     """The rows of the CSV file, one column per key; numbers keep every digit, and one that does not exist is empty.
+
+    With `flagged`, a last column says whether a number is too noisy to publish.
 
     Spreadsheets run a cell that begins with one of = + - @ as a formula, and a column of the table may be named so: an
     apostrophe in front makes it a text.
@@ -26,13 +28,15 @@ def as_csv(estimates: Sequence[Estimate]) -> str:
     <BLANKLINE>
     """
     names = list(dict.fromkeys(name for row in estimates for name in row.keys))
-    fixed = ("statistic", "column", *_NUMBERS)
+    fixed = ("statistic", "column", *_NUMBERS, "too_noisy")
     heads = [f"{name}_key" if name in fixed else name for name in names]
-    rows = [",".join(map(_cell, ("statistic", "column", *heads, *_NUMBERS)))]
+    last = ("too_noisy",) if flagged else ()
+    rows = [",".join(map(_cell, ("statistic", "column", *heads, *_NUMBERS, *last)))]
     for row in estimates:
         keys = [row.keys.get(name, "") for name in names]
         cells = [row.statistic, row.column, *keys, *(getattr(row, name) for name in _NUMBERS)]
-        rows.append(",".join(map(_cell, cells)))
+        flags = [str(row.too_noisy).lower()] if flagged else []
+        rows.append(",".join(map(_cell, [*cells, *flags])))
     return "\n".join(rows) + "\n"
 
 

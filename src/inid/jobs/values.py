@@ -25,6 +25,8 @@ __all__ = [
     "groupings_by_column",
     "intervals_by_column",
     "keys_by_column",
+    "keys_or_groupings",
+    "marginals",
     "names",
     "number",
     "numbers",
@@ -34,6 +36,7 @@ __all__ = [
     "probabilities_by_column",
     "probability",
     "switch",
+    "tables_by_column",
     "texts_by_name",
     "whole",
     "word",
@@ -178,7 +181,9 @@ def fills_by_column(name: str, value: object) -> dict[str, float | str]:
     return found
 
 
-def texts_by_name(name: str, value: object) -> dict[str, str]:
+def texts_by_name(
+    name: str, value: object, cure: str = "give each new column a formula, for example double=age * 2"
+) -> dict[str, str]:
     """One text by name; empty when not given.
 
     >>> texts_by_name("derive", {"double": "age * 2"})
@@ -187,7 +192,7 @@ def texts_by_name(name: str, value: object) -> dict[str, str]:
     if value is None:
         return {}
     if not isinstance(value, Mapping) or not all(isinstance(text, str) and text for text in value.values()):
-        raise _wrong(name, value, "give each new column a formula, for example double=age * 2")
+        raise _wrong(name, value, cure)
     return {_name(name, key): str(text) for key, text in value.items()}
 
 
@@ -268,6 +273,36 @@ def groupings_by_column(name: str, value: object) -> dict[str, tuple[tuple[str, 
     if not isinstance(value, Mapping) or not all(_is_list(listed) for listed in value.values()):
         raise _wrong(name, value, 'give each column a list of groupings, for example age = [[], ["sex"]]')
     return {_name(name, key): tuple(names(f"{name} of {key}", one) for one in listed) for key, listed in value.items()}
+
+
+def tables_by_column(name: str, value: object) -> tuple[str, ...] | dict[str, tuple[tuple[str, ...], ...]]:
+    """A list of columns; or for each column the tables by which it is asked.
+
+    >>> tables_by_column("mean", ["age"]), tables_by_column("mean", {"income": [["sex"], ["region", "sex"]]})
+    (('age',), {'income': (('sex',), ('region', 'sex'))})
+    """
+    if not isinstance(value, Mapping):
+        return names(name, value)
+    found = groupings_by_column(name, value)
+    for column, tables in found.items():
+        if not tables:
+            raise _wrong(f"{name} of {column}", [], 'pass its tables, for example [["sex"], ["region", "sex"]]')
+    return found
+
+
+def keys_or_groupings(name: str, value: object) -> dict[str, tuple[Key, ...]] | tuple[tuple[str, ...], ...]:
+    """Lists of public keys by column; or several groupings, each a list of columns with a public domain.
+
+    >>> keys_or_groupings("by", {"sex": ["F", "M"]}), keys_or_groupings("by", [["sex"], ["sex", "region"]])
+    ({'sex': ('F', 'M')}, (('sex',), ('sex', 'region')))
+    """
+    if value is None or isinstance(value, Mapping):
+        return keys_by_column(name, value)
+    if not _is_list(value) or any(isinstance(entry, str) for entry in value):
+        raise _wrong(
+            name, value, 'give each column its keys, sex=F,M, or groupings, for example [["sex"], ["sex", "age"]]'
+        )
+    return tuple(names(name, entry) for entry in value)
 
 
 def cells_by_column(

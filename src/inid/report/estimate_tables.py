@@ -29,13 +29,32 @@ _NAMES = {
 }
 
 
-def estimates_section(blocks: Sequence[EstimateBlock], level: float) -> str:
-    """The section of the page with all released numbers."""
+def estimates_section(blocks: Sequence[EstimateBlock], level: float, too_noisy: float | None = None) -> str:
+    """The section of the page with all released numbers.
+
+    Args:
+        blocks: What was released, statistic by statistic.
+        level: The probability of the ranges.
+        too_noisy: The share of the estimate beyond which a range is marked as too wide; None where none is.
+    """
+    every = [row for block in blocks for row in block.estimates]
     note = (
         f'<p class="note">Each number comes with a range that holds the exact value of the (clipped) table with '
         f"probability {100 * level:.4g} %. The range covers the noise that was added for privacy, not the sampling "
         "error of the data.</p>"
     )
+    if any(row.estimate is not None and row.lower is None for row in every):
+        note += (
+            '\n<p class="note">Counts without a range are tidied: not negative, and in agreement with each other. '
+            "That is a bias, and no range is known for them.</p>"
+        )
+    if too_noisy is not None:
+        number = sum(row.too_noisy for row in every)
+        some = f"{number:,} of {len(every):,} numbers are" if number != 1 else f"1 of {len(every):,} numbers is"
+        note += (
+            f'\n<p class="note">{some} marked <b class="noisy">too noisy</b> to publish: the range is wider than '
+            f"{100 * too_noisy:.4g} % of the estimate.</p>"
+        )
     parts = []
     for plain, members in groupby(blocks, key=lambda block: not block.dimensions):
         listed = list(members)
@@ -49,6 +68,8 @@ def block_title(block: EstimateBlock) -> str:
     >>> block_title(EstimateBlock("mean", "age", (), ()))
     'Mean of age'
     """
+    if block.statistic == "combination":
+        return block.column
     name = _NAMES.get(block.statistic, block.statistic)
     columns = " and ".join(dict.fromkeys(block.column.split(",")))
     counted = block.statistic in _COUNTED or not block.column
@@ -87,14 +108,19 @@ def _table(words: Sequence[str], body: str, rows: int) -> str:
 def _row(words: Sequence[str], row: Estimate, axis: Axis, *, counted: bool = False) -> str:
     named = "".join(f'<td class="name">{escape(word)}</td>' for word in words)
     low, value, high = row.lower, row.estimate, row.upper
-    if low is None or value is None or high is None:
-        return f'<tr>{named}<td class="n">-</td><td class="n">-</td><td class="picture spare"></td></tr>'
-    draw = bar_with_interval if counted else whisker
     middle, left, right = rounded_interval(value, low, high)
+    number = f'<td class="n">{escape(middle)}{_mark(row)}</td>'
+    if low is None or value is None or high is None:
+        return f'<tr>{named}{number}<td class="n">-</td><td class="picture spare"></td></tr>'
+    draw = bar_with_interval if counted else whisker
     return (
-        f'<tr>{named}<td class="n">{escape(middle)}</td><td class="n">{escape(left)} to {escape(right)}</td>'
+        f'<tr>{named}{number}<td class="n">{escape(left)} to {escape(right)}</td>'
         f'<td class="picture spare">{draw(axis, low, value, high, _description(row))}</td></tr>'
     )
+
+
+def _mark(row: Estimate) -> str:
+    return ' <b class="noisy">too noisy</b>' if row.too_noisy else ""
 
 
 def _cross_table(block: EstimateBlock) -> str:
@@ -122,10 +148,8 @@ def _cross_cell(row: Estimate) -> str:
     if row.estimate is None:
         return '<td class="n">-</td>'
     middle, left, right = rounded_interval(row.estimate, row.lower, row.upper)
-    return (
-        f'<td class="n" title="{escape(_description(row))}">{escape(middle)}'
-        f'<span class="range">{escape(left)} to {escape(right)}</span></td>'
-    )
+    ends = "" if row.lower is None else f'<span class="range">{escape(left)} to {escape(right)}</span>'
+    return f'<td class="n" title="{escape(_description(row))}">{escape(middle)}{_mark(row)}{ends}</td>'
 
 
 def _axis(block: EstimateBlock) -> Axis:
@@ -138,4 +162,5 @@ def _axis(block: EstimateBlock) -> Axis:
 
 def _description(row: Estimate) -> str:
     name = " ".join(word for word in (row.statistic, row.column, row.groups) if word)
-    return f"{name}: {row.estimate:.6g}, between {row.lower:.6g} and {row.upper:.6g}"
+    ends = "" if row.lower is None else f", between {row.lower:.6g} and {row.upper:.6g}"
+    return f"{name}: {row.estimate:.6g}{ends}"

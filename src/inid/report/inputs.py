@@ -26,6 +26,7 @@ class Estimate:
         upper: The upper end.
         scale: The scale of one noise with the standard deviation of the noise in the estimate.
         keys: The key of each column that groups, and under "cell" the cell of a histogram.
+        too_noisy: Whether its interval is wider than what the publisher stated as the limit.
     """
 
     statistic: str
@@ -36,10 +37,12 @@ class Estimate:
     upper: float | None
     scale: float | None
     keys: Mapping[str, str | int | bool] = field(default_factory=dict)
+    too_noisy: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-safe dictionary."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__} | {"keys": dict(self.keys)}
+        """A JSON-safe dictionary of the number as it was released."""
+        names = ("statistic", "column", "groups", "estimate", "lower", "upper", "scale")
+        return {name: getattr(self, name) for name in names} | {"keys": dict(self.keys)}
 
 
 @dataclass(frozen=True)
@@ -163,6 +166,7 @@ class ReportInputs:
         private: False when the noise was drawn by a test's source.
         ledger: The ledger after the charge, or None when no ledger was charged.
         digest: The digest of the release's record, or None.
+        too_noisy: The share of the estimate beyond which an interval is marked as too wide; None marks none.
     """
 
     title: str
@@ -176,3 +180,4 @@ class ReportInputs:
     private: bool = True
     ledger: LedgerState | None = None
     digest: str | None = None
+    too_noisy: float | None = None

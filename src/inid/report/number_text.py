@@ -39,11 +39,11 @@ def rounded_interval(estimate: float | None, lower: float | None, upper: float |
     ('38.12', '37.27', '38.98')
     >>> rounded_interval(12345678.9, 12300000.0, 12400000.0)
     ('12,345,679', '12,300,000', '12,400,000')
-    >>> rounded_interval(None, None, None)
-    ('-', '-', '-')
+    >>> rounded_interval(None, None, None), rounded_interval(17.0, None, None)
+    (('-', '-', '-'), ('17', '-', '-'))
     """
     if estimate is None or lower is None or upper is None:
-        return "-", "-", "-"
+        return "-" if estimate is None else plain_number(estimate), "-", "-"
     half = (upper - lower) / 2
     if not 0 < half < 1e300:
         return f"{estimate:.6g}", f"{lower:.6g}", f"{upper:.6g}"

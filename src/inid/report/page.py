@@ -26,7 +26,7 @@ def page(inputs: ReportInputs) -> str:
     '<!doctype html>'
     """
     parts = [_head(inputs)]
-    parts += [estimates_section(inputs.blocks, inputs.level)] if inputs.blocks else []
+    parts += [estimates_section(inputs.blocks, inputs.level, inputs.too_noisy)] if inputs.blocks else []
     parts += [_promise(inputs), _question(inputs), technical_part(inputs)]
     body = "\n".join(part for part in parts if part)
     return (

@@ -47,6 +47,7 @@ i.plan { background: var(--plan); } i.iid { background: var(--iid); } i.spr { ba
 .bar.other { fill: var(--line); } .bar.count { fill: var(--plan); opacity: .35; }
 .cross th[scope=row] { vertical-align: top; color: var(--ink); font-weight: 400; font-size: .875rem; }
 .range { display: block; color: var(--soft); font-size: .75rem; }
+.noisy { color: var(--spr); font-size: .75rem; font-weight: 600; white-space: nowrap; }
 .promise { border-left: 4px solid var(--good); padding: .5rem .9rem; background: var(--panel); }
 h2.part { margin-top: 4rem; font-size: 1.3rem; }
 .rail, .grid { stroke: var(--line); stroke-width: 1; }

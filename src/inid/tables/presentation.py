@@ -4,7 +4,7 @@ All of it is post-processing of released numbers: it costs nothing and reveals n
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from inid.arguments import real, shown
@@ -15,7 +15,17 @@ from inid.tables.facts import Key
 if TYPE_CHECKING:
     from inid.tables.result import Row
 
-__all__ = ["COUNTED", "Labels", "answer_columns", "labelled", "read_labels", "short_table", "whole_count"]
+__all__ = [
+    "COUNTED",
+    "Labels",
+    "answer_columns",
+    "labelled",
+    "noisy_rows",
+    "read_labels",
+    "short_table",
+    "whole_count",
+    "whole_rows",
+]
 
 Labels = Mapping[str, Mapping[Key, str]]
 COUNTED = ("count", "count_distinct", "histogram")
@@ -62,6 +72,29 @@ def whole_count(estimate: float, lower: float, upper: float) -> tuple[float, flo
     return float(min(max(round(estimate), low, 0), max(high, low))), float(low), float(max(high, low))
 
 
+def whole_rows(rows: Iterable["Row"]) -> tuple["Row", ...]:
+    """The same answers with counts as whole numbers of at least 0."""
+    found = []
+    for row in rows:
+        three = row.estimate, row.lower, row.upper
+        if row.statistic in COUNTED and all(map(math.isfinite, three)):
+            estimate, lower, upper = whole_count(*three)
+            found.append(row._replace(estimate=estimate, lower=lower, upper=upper))
+        else:
+            found.append(row)
+    return tuple(found)
+
+
+def noisy_rows(rows: Iterable["Row"], too_noisy: object) -> list[bool]:
+    """Which answers are too noisy to publish: their interval is wider than a share of the estimate.
+
+    Raises:
+        ArgumentError: The share is no positive number.
+    """
+    share = real("too_noisy", too_noisy, above=0, cure="pass a share of the estimate, such as 0.3")
+    return [not row.upper - row.lower <= share * abs(row.estimate) for row in rows]
+
+
 def answer_columns(
     rows: Sequence["Row"], *, integers: bool = False, too_noisy: float | None = None, labels: object = None
 ) -> dict[str, list[Any]]:
@@ -71,28 +104,18 @@ def answer_columns(
         ArgumentError: An argument is malformed.
     """
     words = read_labels(labels)
-    share = None
-    if too_noisy is not None:
-        share = real("too_noisy", too_noisy, above=0, cure="pass a share of the estimate, such as 0.3")
     names = list(dict.fromkeys(name for row in rows for name in row.keys))
     fixed = ("statistic", "column", *_NUMBERS, "too_noisy")
     columns: dict[str, list[Any]] = {"statistic": [], "column": []}
     columns |= {f"{name}_key" if name in fixed else name: [] for name in names}
     columns |= {name: [] for name in _NUMBERS}
-    if share is not None:
-        columns["too_noisy"] = []
-    for row in rows:
-        three = row.estimate, row.lower, row.upper
-        if integers and row.statistic in COUNTED and all(map(math.isfinite, three)):
-            three = whole_count(*three)
-        cells = [row.statistic, row.column]
+    for row in whole_rows(rows) if integers else rows:
+        cells: list[Any] = [row.statistic, row.column]
         cells += [labelled(row.keys[name], _column(name, row), words) if name in row.keys else "" for name in names]
-        cells += [*three, row.scale]  # type: ignore[list-item]
-        if share is not None:
-            cells.append(not row.upper - row.lower <= share * abs(row.estimate))  # type: ignore[arg-type]
+        cells += [getattr(row, name) for name in _NUMBERS]
         for values, cell in zip(columns.values(), cells, strict=True):
             values.append(cell)
-    return columns
+    return columns if too_noisy is None else columns | {"too_noisy": noisy_rows(rows, too_noisy)}
 
 
 def _column(name: str, row: "Row") -> str:

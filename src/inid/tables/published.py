@@ -3,15 +3,17 @@
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from inid.errors import ArgumentError
 from inid.planning import Certificate
 from inid.releasing import Release
 from inid.tables.engines import Engine
-from inid.tables.presentation import Labels, read_labels
+from inid.tables.presentation import Labels, answer_columns, read_labels, short_table, whole_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,6 +38,9 @@ class PageFacts:
         summary: The plan's summary, where it was made before.
         digest: The digest of the record that is kept, if one is.
         labels: What keys are called, by column.
+        tidy: Counts of many tables are shown non-negative, in agreement and without intervals.
+        integers: Counts are shown as whole numbers of at least 0.
+        too_noisy: Numbers whose interval is wider than this share of the estimate are marked; None marks none.
     """
 
     title: str
@@ -44,6 +49,9 @@ class PageFacts:
     summary: "PlanSummary | None" = None
     digest: str | None = None
     labels: Labels = field(default_factory=dict)
+    tidy: bool = False
+    integers: bool = False
+    too_noisy: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +81,39 @@ class Published(ABC):
         """False when a test's seeded or silent source drew the noise: such answers promise nothing."""
         return self.release.private
 
+    @cached_property
+    def frame(self) -> Any:
+        """The answers as a pandas, Polars or Spark frame, as the table was; a PyArrow table for PyArrow, DuckDB, files.
+
+        Made when it is first asked for: an engine that fails here loses no answer, since the rows hold the same.
+        """
+        return self.to_frame()
+
+    def to_frame(self, *, integers: bool = False, too_noisy: float | None = None, labels: Labels | None = None) -> Any:
+        """The answers as a frame, one column per key, as people publish them.
+
+        Args:
+            integers: Counts as whole numbers of at least 0, which is a bias; their intervals rounded inwards.
+            too_noisy: Adds a column that says whether an interval is wider than this share of its estimate.
+            labels: What keys are called, by column: {"sex": {1: "male", 2: "female"}}.
+
+        Raises:
+            ArgumentError: An argument is malformed.
+
+        >>> import inid, pandas
+        >>> t = inid.tables.Table(pandas.DataFrame({"sex": [1, 2, 2]}))
+        >>> q = t.query(count=True, by={"sex": [1, 2]})
+        >>> r = q.release(q.plan(inid.PureDP(1.0)))
+        >>> r.to_frame(integers=True, too_noisy=0.3, labels={"sex": {1: "male", 2: "female"}})["sex"].tolist()
+        ['male', 'female']
+        """
+        return self.source.answer(answer_columns(self._lines(), integers=integers, too_noisy=too_noisy, labels=labels))
+
+    def __str__(self) -> str:
+        rows = self._lines()
+        head = f"{len(rows)} answers under {self.release.plan.budget}"
+        return short_table(rows, head + ("" if self.private else NOT_PRIVATE), self.level)
+
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe record that `verify_result` checks: question, answers, the numbers they are made of, a digest."""
         record = {"level": self.level, "question": self.question.to_dict()}
@@ -86,6 +127,9 @@ class Published(ABC):
         title: str | None = None,
         ledger: "Ledger | None" = None,
         labels: Labels | None = None,
+        tidy: bool = False,
+        integers: bool = False,
+        too_noisy: float | None = None,
     ) -> None:
         """Write one self-contained HTML page: estimates, the promise in plain words, the plan, the certificate.
 
@@ -94,6 +138,10 @@ class Published(ABC):
             title: Its heading.
             ledger: The ledger that was charged, to show what is left of it.
             labels: What keys are called, by column: {"sex": {1: "male", 2: "female"}}.
+            tidy: Of many tables: counts that are not negative and agree with each other, without intervals.
+            integers: Counts as whole numbers of at least 0 (with `tidy`, of many tables).
+            too_noisy: Numbers whose interval is wider than this share of the estimate are marked "too noisy to
+                publish".
 
         >>> import inid, pandas, pathlib, tempfile
         >>> t = inid.tables.Table(pandas.DataFrame({"age": [31.0, 44.0]}), bounds={"age": (0, 100)})
@@ -105,6 +153,7 @@ class Published(ABC):
 
         state = None if ledger is None else LedgerState.of(ledger)
         facts = PageFacts(title or self.heading, ledger=state, labels=read_labels(labels))
+        facts = replace(facts, tidy=tidy, integers=integers, too_noisy=too_noisy)
         Path(path).write_text(page(self.report_inputs(facts)), encoding="utf-8")
 
     def plot(self) -> "Figure":
@@ -123,13 +172,27 @@ class Published(ABC):
 
         return plot_rows(self._lines())
 
+    def shown(self, *, tidy: bool = False, integers: bool = False) -> "tuple[Row, ...]":
+        """Every answer as it is published.
+
+        Args:
+            tidy: Of many tables: counts that are not negative and agree with each other. They have no intervals.
+            integers: Counts as whole numbers of at least 0; of many tables, with `tidy`.
+
+        Raises:
+            ArgumentError: The answers have no such form.
+        """
+        if tidy:
+            raise ArgumentError("tidy is for tables of counts that were asked together: query(marginals=[...]).")
+        return whole_rows(self._lines()) if integers else tuple(self._lines())
+
     @abstractmethod
     def _lines(self) -> "Sequence[Row]":
         """Every answer as a line."""
 
-    @abstractmethod
     def _answers_record(self) -> dict[str, Any]:
         """The answers as JSON-safe values."""
+        return {"rows": [row._asdict() | {"keys": dict(row.keys)} for row in self._lines()]}
 
     @abstractmethod
     def report_inputs(self, page: PageFacts) -> "ReportInputs":

@@ -17,7 +17,7 @@ from inid.report import (
 from inid.report.number_text import plain_number
 from inid.tables.facts import Bins, Categories, Person
 from inid.tables.plan import TablePlan
-from inid.tables.presentation import Labels, labelled
+from inid.tables.presentation import Labels, labelled, noisy_rows
 from inid.tables.published import PageFacts, Published
 from inid.tables.question import COLUMN_STATISTICS, Question
 from inid.tables.result import Result, Row
@@ -25,9 +25,11 @@ from inid.tables.view import View
 
 __all__ = [
     "as_estimates",
+    "estimates_on_page",
     "inputs_of",
     "named_levels",
     "protected_unit",
+    "published_estimates",
     "report_inputs",
     "summarize_table_plan",
     "view_facts",
@@ -66,12 +68,32 @@ def as_estimates(rows: Iterable[Row]) -> tuple[Estimate, ...]:
     return tuple(found)
 
 
+def published_estimates(
+    result: Published, *, tidy: bool = False, integers: bool = False, too_noisy: float | None = None
+) -> tuple[Estimate, ...]:
+    """The answers as they are published, those that are too noisy marked; see `Published.report`.
+
+    Raises:
+        ArgumentError: The answers have no such form.
+    """
+    found = as_estimates(result.shown(tidy=tidy, integers=integers))
+    if too_noisy is None:
+        return found
+    flags = noisy_rows(result.shown(), too_noisy)
+    return tuple(replace(one, too_noisy=flag) for one, flag in zip(found, flags, strict=True))
+
+
 def report_inputs(result: Result, page: PageFacts) -> ReportInputs:
     """Everything that the report of a result shows."""
     question = result.question
-    blocks = _blocks(question, as_estimates(result.rows), page.labels)
+    blocks = _blocks(question, estimates_on_page(result, page), page.labels)
     made = inputs_of(result, page, summarize_table_plan(result.plan), _facts(question, page.source), blocks)
     return replace(made, columns=_columns(question))
+
+
+def estimates_on_page(result: Published, page: PageFacts) -> tuple[Estimate, ...]:
+    """The answers as a page shows them."""
+    return published_estimates(result, tidy=page.tidy, integers=page.integers, too_noisy=page.too_noisy)
 
 
 def inputs_of(
@@ -93,6 +115,7 @@ def inputs_of(
         private=result.private,
         ledger=page.ledger,
         digest=page.digest,
+        too_noisy=page.too_noisy,
     )
 
 

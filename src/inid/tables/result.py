@@ -2,14 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from inid.tables.facts import Key
 from inid.tables.plan import TablePlan
-from inid.tables.presentation import Labels, answer_columns, short_table
-from inid.tables.published import NOT_PRIVATE, PageFacts, Published
+from inid.tables.published import PageFacts, Published
 
 if TYPE_CHECKING:
     from inid.report import ReportInputs
@@ -59,43 +57,8 @@ class Result(Published):
     rows: tuple[Row, ...]
     plan: TablePlan
 
-    @cached_property
-    def frame(self) -> Any:
-        """The answers as a pandas, Polars or Spark frame, as the table was; a PyArrow table for PyArrow, DuckDB, files.
-
-        Made when it is first asked for: an engine that fails here loses no answer, since `rows` holds the same.
-        """
-        return self.to_frame()
-
-    def to_frame(self, *, integers: bool = False, too_noisy: float | None = None, labels: Labels | None = None) -> Any:
-        """The answers as a frame, one column per key, as people publish them.
-
-        Args:
-            integers: Counts as whole numbers of at least 0, which is a bias; their intervals rounded inwards.
-            too_noisy: Adds a column that says whether an interval is wider than this share of its estimate.
-            labels: What keys are called, by column: {"sex": {1: "male", 2: "female"}}.
-
-        Raises:
-            ArgumentError: An argument is malformed.
-
-        >>> import inid, pandas
-        >>> t = inid.tables.Table(pandas.DataFrame({"sex": [1, 2, 2]}))
-        >>> q = t.query(count=True, by={"sex": [1, 2]})
-        >>> r = q.release(q.plan(inid.PureDP(1.0)))
-        >>> r.to_frame(integers=True, too_noisy=0.3, labels={"sex": {1: "male", 2: "female"}})["sex"].tolist()
-        ['male', 'female']
-        """
-        return self.source.answer(answer_columns(self.rows, integers=integers, too_noisy=too_noisy, labels=labels))
-
-    def __str__(self) -> str:
-        head = f"{len(self.rows)} answers under {self.plan.budget}"
-        return short_table(self.rows, head + ("" if self.private else NOT_PRIVATE), self.level)
-
     def _lines(self) -> tuple[Row, ...]:
         return self.rows
-
-    def _answers_record(self) -> dict[str, Any]:
-        return {"rows": [row._asdict() | {"keys": dict(row.keys)} for row in self.rows]}
 
     def report_inputs(self, page: PageFacts) -> "ReportInputs":
         """What the report shows of the answers."""

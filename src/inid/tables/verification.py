@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from inid.accounting import verify_record
-from inid.errors import GuaranteeError, RecordError
+from inid.errors import GuaranteeError, InidError, RecordError
 from inid.planning import Certificate, NoisePlan
 from inid.releasing import Release
+from inid.tables.marginals.combinations import combination_from, combined
 from inid.tables.marginals.question import MarginalsQuestion
 from inid.tables.marginals.table_answers import PublishedTable, TableAnswers
 from inid.tables.ordered.question import OrderedQuestion
@@ -68,7 +69,9 @@ def verify_result(record: Mapping[str, Any]) -> Certificate:
         raise GuaranteeError("the plan in the record was made for another question: it does not cover these sums.")
     release = Release(values, plan, plan.certificate, True, "", dt.datetime.now(dt.UTC))
     if isinstance(question, MarginalsQuestion):
-        _compare_tables(rows, TableAnswers(question, release, level).all())
+        answers = TableAnswers(question, release, level)
+        _compare_tables(rows, answers.all())
+        _compare_combinations(record.get("combinations", []), answers)
     else:
         _compare(rows, question.answers(release, level))
     return plan.certificate
@@ -90,6 +93,18 @@ def _compare_tables(stored: Any, made: list[PublishedTable]) -> None:
         slack = _SLACK * float(table.std.min())
         if not all(_is_near(value, number, slack) for value, number in pairs):
             raise RecordError(f"table {at} of the record is not the one that its noisy numbers give: it was changed.")
+
+
+def _compare_combinations(stored: Any, answers: TableAnswers) -> None:
+    for at, kept in enumerate(stored if isinstance(stored, list) else [stored], start=1):
+        try:
+            cells, column = combination_from(kept)
+            made = combined(answers, cells, column)
+        except (InidError, KeyError, TypeError, ValueError, AttributeError):
+            raise RecordError(f"combination {at} of the record does not parse: it was changed.") from None
+        slack = _SLACK * made.std
+        if not all(_is_near(kept.get(name), number, slack) for name, number in made._asdict().items()):
+            raise RecordError(f"combination {at} of the record is not what its noisy numbers give: it was changed.")
 
 
 def _is_list(kept: object, length: int) -> bool:

@@ -4,7 +4,7 @@ from inid.cli.commands.base import Command, Values
 from inid.cli.console import Console
 from inid.cli.options import COMMON, STATED, Option, flag_name
 from inid.cli.parsing import job_from
-from inid.jobs import accuracy_of_job
+from inid.jobs import TableQuestion, accuracy_of_job
 from inid.jobs import values as check
 from inid.report.number_text import plain_number
 
@@ -19,7 +19,7 @@ def accuracy(values: Values) -> None:
     level = check.probability("--delta", values.get("delta"), "1e-6")
     job = job_from(values, leaving_out=["delta"])
     with console.working("Planning"):
-        answer, labels = accuracy_of_job(job, failure, None if level is None else float(level), flag_name)
+        answer, numbers = accuracy_of_job(job, failure, None if level is None else float(level), flag_name)
     console.document(
         {
             "command": "accuracy",
@@ -38,9 +38,10 @@ def accuracy(values: Values) -> None:
     rows += [[str(other.mechanism), str(other.budget)] for other in answer.alternatives]
     console.table(rows, left=2, strong=[1])
     console.line()
-    scales = zip(labels, answer.plan.scales, answer.plan.shares, strict=True)
-    lines = [[label, plain_number(float(scale)), f"{share:.2%}"] for label, scale, share in scales]
-    console.table([["number", "scale", "share"], *lines], left=1)
+    lines = [[label, plain_number(scale), f"{share:.2%}"] for label, scale, share in numbers]
+    by_table = isinstance(job.question, TableQuestion) and job.question.by_tables
+    heads = ["table", "std of a cell"] if by_table else ["number", "scale"]
+    console.table([[*heads, "share"], *lines], left=1)
 
 
 ACCURACY = Command(
@@ -60,5 +61,7 @@ ACCURACY = Command(
     """
   inid accuracy --sensitivity 1,3,40 --labels age,visits,income --tolerance 10,20,500 --delta 1e-6
   inid accuracy people.csv --bounds age=0:100 --count --mean age --tolerance age=1,count=20 --rows 1000
+  inid accuracy people.csv --domains sex=F,M --domains age=0:115 --marginals sex --marginals sex,age \
+    --tolerance "sex=20,sex*age=5" --delta 1e-6
 """,
 )

@@ -18,7 +18,7 @@ from inid.cli.plan_table import print_gain
 from inid.errors import ArgumentError, BudgetError
 from inid.jobs import Job, ReleasedJob, TableQuestion, plan_job, release_job
 from inid.jobs.ledgers import is_file
-from inid.jobs.result_files import as_csv, write_whole
+from inid.jobs.result_files import write_whole
 from inid.report import page
 
 __all__ = ["RELEASE", "run_job"]
@@ -79,7 +79,7 @@ def _deliver(console: Console, released: ReleasedJob) -> None:
     """
     outputs = released.planned.job.outputs
     files: list[tuple[str, Path | None, Callable[[], str]]] = [
-        ("estimates", outputs.out, lambda: as_csv(released.estimates)),
+        ("estimates", outputs.out, released.csv),
         ("record", outputs.record, released.record_text),
         ("report", outputs.report, lambda: page(released.report())),
     ]
@@ -91,7 +91,7 @@ def _deliver(console: Console, released: ReleasedJob) -> None:
     failed += unprinted
     if failed:
         if unprinted or not console.json:
-            typer.echo(as_csv(released.estimates), nl=False)
+            typer.echo(released.csv(), nl=False)
         raise CommandError(
             f"{' '.join(failed)} The charge stands; the results are on the standard output.", ExitCode.FILES
         )
@@ -134,6 +134,27 @@ RELEASE = Command(
         Option("unit", "WORD", "With --person: what the ledger calls a person (default: the column)."),
         Option("label", "TEXT", "A note for the ledger's history."),
         Option("level", "P", "The probability of the intervals (default: 0.95)."),
+        Option(
+            "combine",
+            "NAME=FORMULA;...",
+            "Of several tables: linear combinations of cells, gap=count(sex='F') - count(sex='M').",
+            "list",
+        ),
+        Option(
+            "tidy",
+            "",
+            "Of several tables: counts that are not negative and agree with each other; no intervals.",
+            "switch",
+            negative=True,
+        ),
+        Option(
+            "integers",
+            "",
+            "Counts as whole numbers of at least 0; of several tables, with --tidy.",
+            "switch",
+            negative=True,
+        ),
+        Option("too_noisy", "SHARE", "Mark numbers whose interval is wider than this share of the estimate."),
         Option("out", "FILE", "Write the estimates to this CSV file."),
         Option("report", "FILE", "Write a page about the release to this HTML file."),
         Option("record", "FILE", "Write everything to this JSON file, for inid verify."),
@@ -155,6 +176,10 @@ RELEASE = Command(
   inid release people.csv --bounds age=0:100 --quantile age=0.25,0.5,0.75 --by sex=F,M --epsilon 1 --ledger q.db
   inid release people.csv --bounds age=0:100 --cdf age --cdf "age by sex" --domains sex=F,M \\
     --epsilon 1 --delta 1e-6 --ledger ages.db --report ages.html
+  inid release people.csv --domains sex=F,M --domains age=0:115 --bounds income=0:500000 --count --mean income \
+    --by sex --by sex,age --tolerance "sex=10,mean(income)=900" --epsilon 1 --delta 1e-6 --ledger groups.db
+  inid release people.csv --domains sex=F,M --domains age=0:115 --marginals sex,age --tidy --integers \
+    --combine "gap=count(sex='F') - count(sex='M')" --too-noisy 0.5 --epsilon 1 --delta 1e-6 --ledger tidy.db
   inid release people.csv --where "age >= 18 and sex in ['F', 'M']" --derive "monthly=income / 12" \\
     --bounds monthly=0:40000 --mean monthly --epsilon 1 --ledger monthly.db
   inid release --config release.toml

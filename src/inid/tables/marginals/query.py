@@ -168,7 +168,7 @@ def read_marginals(table: Table, counts: Sequence[tuple[str, object]], means: ob
     for column in numbers:
         if isinstance(table.missing.get(column), (str, bool)):
             raise ArgumentError(f"missing[{column!r}] must be a number, since the query adds {column!r} up.")
-    read = [read_tables(name, given, table.domains, total=bool(numbers)) for name, given in counts]
+    read = [read_tables(name, given, table.domains, total=bool(numbers) or len(counts) > 1) for name, given in counts]
     tables = tuple({frozenset(marginal): marginal for own in reversed(read) for marginal in reversed(own)}.values())[
         ::-1
     ]

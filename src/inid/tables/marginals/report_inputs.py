@@ -6,7 +6,7 @@ from inid.report import EstimateBlock, PlanLine, PlanSummary, ReportInputs
 from inid.tables.marginals.plan import MarginalsPlan
 from inid.tables.marginals.result import MarginalsResult
 from inid.tables.published import PageFacts
-from inid.tables.report_inputs import as_estimates, inputs_of, named_levels, view_facts
+from inid.tables.report_inputs import estimates_on_page, inputs_of, named_levels, view_facts
 
 __all__ = ["marginals_report_inputs", "summarize_marginals_plan"]
 
@@ -31,7 +31,7 @@ def summarize_marginals_plan(made: MarginalsPlan) -> PlanSummary:
 
 def marginals_report_inputs(result: MarginalsResult, page: PageFacts) -> ReportInputs:
     """Everything that the report of many tables shows."""
-    question, estimates = result.question, as_estimates(result.rows)
+    question, estimates = result.question, estimates_on_page(result, page)
     blocks, start = [], 0
     for asked in question.statistics:
         dimensions = tuple(named_levels(column, question.domains.levels(column), page.labels) for column in asked.table)

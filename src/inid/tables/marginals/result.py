@@ -5,21 +5,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from inid.arguments import Floats, real, shown
+from inid.arguments import Floats
 from inid.errors import ArgumentError
 from inid.planning.text import aligned
-from inid.tables.facts import Key
-from inid.tables.marginals.domains import Marginal
+from inid.tables.marginals.combinations import Cells, Combination, asked_statistic, combined
 from inid.tables.marginals.plan import MarginalsPlan
 from inid.tables.marginals.question import MarginalsQuestion
 from inid.tables.marginals.table_answers import TableAnswers
-from inid.tables.marginals.table_statistics import TableStatistic
 from inid.tables.marginals.tidy import rounded, tidied
 from inid.tables.marginals.workload import workload_of
+from inid.tables.presentation import Labels, labelled, noisy_rows, read_labels
 from inid.tables.published import NOT_PRIVATE, PageFacts, Published
 from inid.tables.result import Row
 
@@ -29,22 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Combination", "MarginalsResult"]
 
 _SHOWN = 20
-
-
-class Combination(NamedTuple):
-    """A linear combination of cells.
-
-    Attributes:
-        estimate: The private answer.
-        lower: The lower end of its interval.
-        upper: The upper end.
-        std: The standard deviation of its noise.
-    """
-
-    estimate: float
-    lower: float
-    upper: float
-    std: float
+_ROUNDED = "integers=True goes with tidy=True: counts with intervals are not rounded."
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,10 +78,12 @@ class MarginalsResult(Published):
         ['sex', 'estimate', 'lower', 'upper', 'std']
         """
         if integers and not tidy:
-            raise ArgumentError("integers=True goes with tidy=True: counts with intervals are not rounded.")
+            raise ArgumentError(_ROUNDED)
         if mean is not None and sum is not None:
             raise ArgumentError("mean and sum must not both be given: ask for one table at a time.")
-        statistic = self._read(columns, "count" if mean is sum else "mean" if sum is None else "sum", mean or sum or "")
+        statistic = asked_statistic(
+            self.question, columns, "count" if mean is sum else "mean" if sum is None else "sum", mean or sum or ""
+        )
         if tidy:
             if statistic.column:
                 raise ArgumentError("tidy=True is for counts: means and sums have no such form.")
@@ -109,7 +95,7 @@ class MarginalsResult(Published):
 
     def combine(
         self,
-        cells: Mapping[Marginal | str, Mapping[tuple[Key, ...] | Key, float]],
+        cells: Cells,
         *,
         sum: str | None = None,  # noqa: A002 - the word that queries use
     ) -> Combination:
@@ -130,23 +116,12 @@ class MarginalsResult(Published):
         >>> found.lower < found.estimate < found.upper
         True
         """
-        if not isinstance(cells, Mapping) or not cells:
-            raise ArgumentError(f"cells must be a dictionary by table, got {shown(cells)}: {{('sex',): {{'F': 1}}}}.")
-        wanted: dict[tuple[int, ...], Floats] = {}
-        for columns, counts in cells.items():
-            names = (columns,) if isinstance(columns, str) else tuple(columns)
-            statistic = self._read(names, "count" if sum is None else "sum", sum or "")
-            attributes = self.question.numbers(statistic.table)
-            ascending = tuple(sorted(attributes))
-            wanted[ascending] = wanted.get(ascending, 0.0) + self._weights(names, attributes, counts)
-        found = self._tables.combined(wanted, None if sum is None else self.question.summed[sum])
-        return Combination(*found)
+        return combined(self._tables, cells, sum)
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
         """Every cell of the asked tables as a line of its own, like those of other statistics."""
         found = []
-        unit = 1.0 if self.plan.mechanism == "gaussian" else math.sqrt(2.0)
         for entry in self._tables.all():
             cells = product(*(self.question.domains.levels(column) for column in entry.columns))
             numbers = (part.reshape(-1).tolist() for part in (entry.estimate, entry.lower, entry.upper, entry.std))
@@ -154,28 +129,67 @@ class MarginalsResult(Published):
                 groups = ", ".join(f"{column}={key}" for column, key in zip(entry.columns, cell, strict=True))
                 keys = dict(zip(entry.columns, cell, strict=True))
                 kind, column = entry.statistic.kind, entry.statistic.column
-                found.append(Row(kind, column, groups, value, low, high, std / unit, keys))
+                found.append(Row(kind, column, groups, value, low, high, std / self._unit, keys))
         return tuple(found)
 
-    @cached_property
-    def frame(self) -> Any:
-        """The same as `to_frame()`."""
-        return self.to_frame()
+    def to_frame(
+        self,
+        *,
+        tidy: bool = False,
+        integers: bool = False,
+        too_noisy: float | None = None,
+        labels: Labels | None = None,
+    ) -> Any:
+        """Everything that was asked in one frame: statistic, table, one column per key (empty where it has none).
 
-    def to_frame(self) -> Any:
-        """Everything that was asked in one frame: statistic, table, one column per key (empty where it has none)."""
+        Args:
+            tidy: Counts that are not negative and agree with each other, without intervals and stds.
+            integers: Whole numbers, with `tidy`.
+            too_noisy: Adds a column that says whether an interval is wider than this share of its estimate.
+            labels: What keys are called, by column: {"sex": {1: "male", 2: "female"}}.
+
+        Raises:
+            ArgumentError: An argument is malformed.
+        """
+        words = read_labels(labels)
         columns: dict[str, list[Any]] = {name: [] for name in ("statistic", "table", *self.question.columns)}
-        numbers: dict[str, list[float]] = {name: [] for name in ("estimate", "lower", "upper", "std")}
-        for entry in self._tables.all():
-            for cell in product(*(self.question.domains.levels(column) for column in entry.columns)):
-                keys = dict(zip(entry.columns, map(str, cell), strict=True))
-                columns["statistic"].append(entry.statistic.name)
-                columns["table"].append(", ".join(entry.columns) or "total")
-                for column in self.question.columns:
-                    columns[column].append(keys.get(column, ""))
-            for name, values in numbers.items():
-                values.extend(getattr(entry, name).reshape(-1).tolist())
+        numbers: dict[str, list[Any]] = {name: [] for name in ("estimate", "lower", "upper", "std")}
+        for row in self.shown(tidy=tidy, integers=integers):
+            columns["statistic"].append(f"{row.statistic}({row.column})" if row.column else row.statistic)
+            columns["table"].append(", ".join(row.keys) or "total")
+            for name in self.question.columns:
+                columns[name].append(str(labelled(row.keys[name], name, words)) if name in row.keys else "")
+            cells = (row.estimate, row.lower, row.upper, row.scale * self._unit)
+            for values, number in zip(numbers.values(), cells, strict=True):
+                values.append(number)
+        if too_noisy is not None:
+            numbers["too_noisy"] = noisy_rows(self.rows, too_noisy)
         return self.source.answer(columns | numbers)
+
+    def shown(self, *, tidy: bool = False, integers: bool = False) -> tuple[Row, ...]:
+        """Every answer as it is published; see `Published.shown`."""
+        if integers and not tidy:
+            raise ArgumentError(_ROUNDED)
+        if not tidy:
+            return self.rows
+        counts = [
+            self._tidy_table(self.question.numbers(table), integers=integers).reshape(-1)
+            for table in self.question.tables
+        ]
+        tidied = np.concatenate(counts).tolist() if counts else []  # counts come first among the answers
+        nothing = math.nan
+        return (
+            *(
+                row._replace(estimate=value, lower=nothing, upper=nothing, scale=nothing)
+                for row, value in zip(self.rows, tidied, strict=False)
+            ),
+            *self.rows[len(tidied) :],
+        )
+
+    @property
+    def _unit(self) -> float:
+        """The standard deviation of a noise of scale 1."""
+        return 1.0 if self.plan.mechanism == "gaussian" else math.sqrt(2.0)
 
     def _lines(self) -> tuple[Row, ...]:
         return self.rows
@@ -213,40 +227,10 @@ class MarginalsResult(Published):
     def _tables(self) -> TableAnswers:
         return TableAnswers(self.question, self.release, self.level)
 
-    def _read(self, columns: Sequence[str], kind: str, column: str) -> TableStatistic:
-        """A table inside one that was asked of the same statistic."""
-        question, known = self.question, self.question.columns
-        if any(name not in known for name in columns) or len(set(columns)) != len(columns):
-            raise ArgumentError(f"a table must be over columns that were asked, got {shown(columns)}: {known}.")
-        asked = question.tables
-        if kind != "count":
-            if column not in question.summed:
-                raise ArgumentError(f"no {kind} of {shown(column)} was asked: {', '.join(question.summed) or 'none'}.")
-            asked = (question.means if kind == "mean" else question.sums).get(column, ())
-        if not any(set(columns) <= set(table) for table in asked):
-            what = "" if kind == "count" else f" of {kind}({column})"
-            raise ArgumentError(f"the table {tuple(columns)}{what} is not inside any table that was asked: ask for it.")
-        return TableStatistic(kind, column, tuple(columns))  # type: ignore[arg-type]
-
     def _frame(self, columns: Sequence[str], numbers: Mapping[str, Floats]) -> Any:
         cells = list(product(*(self.question.domains.levels(column) for column in columns)))
         keys = {column: [cell[at] for cell in cells] for at, column in enumerate(columns)}
         return self.source.answer(keys | {name: values.reshape(-1).tolist() for name, values in numbers.items()})
-
-    def _weights(self, names: Marginal, attributes: tuple[int, ...], counts: object) -> Floats:
-        """What each cell of a table counts, with its attributes in ascending order."""
-        if not isinstance(counts, Mapping):
-            raise ArgumentError(f"the cells of {names} must be a dictionary by keys, got {shown(counts)}.")
-        levels = [self.question.domains.levels(column) for column in names]
-        found = np.zeros(tuple(map(len, levels)))
-        for keys, weight in counts.items():
-            cell = keys if isinstance(keys, tuple) else (keys,)
-            if len(cell) != len(names) or any(key not in level for key, level in zip(cell, levels, strict=True)):
-                raise ArgumentError(f"the table {names} has no cell {shown(keys)}: give one key per column.")
-            found[tuple(level.index(key) for key, level in zip(cell, levels, strict=True))] += real(
-                f"the count of {cell}", weight, cure="pass a number"
-            )
-        return np.transpose(found, np.argsort(attributes)) if attributes else found
 
     @cached_property
     def _tidied(self) -> tuple[dict[int, Floats], int]:

@@ -6,7 +6,7 @@ from inid.tables.ordered.question import OrderedQuestion, OrderedTable
 from inid.tables.ordered.result import OrderedResult
 from inid.tables.presentation import Labels
 from inid.tables.published import PageFacts
-from inid.tables.report_inputs import as_estimates, inputs_of, named_levels
+from inid.tables.report_inputs import estimates_on_page, inputs_of, named_levels
 
 __all__ = ["ordered_report_inputs", "summarize_ordered_plan"]
 
@@ -31,7 +31,7 @@ def summarize_ordered_plan(made: OrderedPlan) -> PlanSummary:
 
 def ordered_report_inputs(result: OrderedResult, page: PageFacts) -> ReportInputs:
     """Everything that the report of ordered columns shows."""
-    question, estimates = result.question, as_estimates(result.rows)
+    question, estimates = result.question, estimates_on_page(result, page)
     blocks, start = [], 0
     for table in question.tables:
         for kind in table.kinds:
