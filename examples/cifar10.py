@@ -18,6 +18,7 @@ import math
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -123,12 +124,14 @@ def synthetic(train: int, test: int) -> tuple[TensorDataset, TensorDataset]:
     return made[0], made[1]
 
 
-def augmented(images: torch.Tensor) -> torch.Tensor:
-    """Every image moved by up to four pixels and perhaps mirrored, each by itself; their order stays."""
+def augmented(images: torch.Tensor, pixels: int) -> torch.Tensor:
+    """Every image moved by up to so many pixels, every second one (view of an image) mirrored; their order stays."""
     count, device = len(images), images.device
-    padded = functional.pad(images, (4, 4, 4, 4))
-    rows, columns = (torch.randint(0, 9, (count, 1), device=device) + torch.arange(32, device=device) for _ in range(2))
-    mirrored = torch.rand(count, 1, device=device) < 0.5
+    padded = functional.pad(images, (pixels,) * 4)
+    rows, columns = (
+        torch.randint(0, 2 * pixels + 1, (count, 1), device=device) + torch.arange(32, device=device) for _ in range(2)
+    )
+    mirrored = torch.arange(count, device=device)[:, None] % 2 == 1
     columns = torch.where(mirrored, columns.flip(1), columns)
     at = torch.arange(count, device=device)[:, None, None, None]
     channels = torch.arange(3, device=device)[None, :, None, None]
@@ -184,9 +187,10 @@ def train(options: argparse.Namespace) -> dict[str, object]:
     per_epoch = len(private.data_loader)
     schedule = _schedule(options, private.optimizer, per_epoch)
     done = _resume(options.checkpoint, model, private.optimizer, schedule, average)
+    backward = _backward(private, options)
     began, began_at = time.perf_counter(), done
     for epoch in range(done, options.epochs):
-        loss = _epoch(model, private, schedule, options)
+        loss = _epoch(private, backward, schedule, options)
         _keep(options.checkpoint, model, private.optimizer, schedule, epoch + 1, average)
         if not options.quiet:
             right = accuracy(average.module() if average else model, test)
@@ -206,20 +210,44 @@ def train(options: argparse.Namespace) -> dict[str, object]:
     }
 
 
-def _epoch(model: nn.Module, private: dpsgd.PrivateTraining, schedule: object, options: argparse.Namespace) -> float:
+def _epoch(
+    private: dpsgd.PrivateTraining, backward: Callable[..., torch.Tensor], schedule: object, options: argparse.Namespace
+) -> float:
     total, count, drawn = torch.zeros((), device=options.device), 0, private.data_loader.drawn
     for stored, y in private.data_loader:
-        x = augmented(stored) if options.augmentations > 1 else stored
+        x = augmented(stored, options.shift) if options.augmentations > 1 else stored
         private.optimizer.zero_grad()
-        with torch.autocast(x.device.type, dtype=torch.bfloat16, enabled=options.bf16):
-            losses = functional.cross_entropy(model(x), y, reduction="none")
-        losses.mean().backward()  # over the rows of a physical batch, whose number is public
+        losses = backward(x, y)
         private.optimizer.step()
         if drawn.complete:
             schedule.step()
-        total += torch.where(drawn.mask.to(x.device), losses.detach(), 0).sum()  # without padding
+        total += torch.where(drawn.mask.to(x.device), losses, 0).sum()  # without padding
         count += drawn.examples * drawn.views
     return float(total) / max(count, 1)
+
+
+def _backward(private: dpsgd.PrivateTraining, options: argparse.Namespace) -> Callable[..., torch.Tensor]:
+    """What runs a forward and its backward on a physical batch and returns the losses of its rows."""
+    rows: list[torch.Tensor] = []
+
+    def loss(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        with torch.autocast(x.device.type, dtype=torch.bfloat16, enabled=options.bf16):
+            losses = functional.cross_entropy(private.module(x), y, reduction="none")
+        if not rows or len(rows[0]) != len(losses):
+            rows[:] = [torch.empty_like(losses.detach())]
+        rows[0].copy_(losses.detach())  # at one place, where replays write too
+        return losses.mean()  # over the rows of a physical batch, whose number is public
+
+    recorded = dpsgd.captured_backward(private, loss) if options.recorded else None
+
+    def run(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        if recorded is None:
+            loss(x, y).backward()
+        else:
+            recorded(x, y)
+        return rows[0]
+
+    return run
 
 
 def _schedule(options: argparse.Namespace, optimizer: dpsgd.PrivateOptimizer, per_epoch: int) -> object:
@@ -290,6 +318,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     add("--batch-size", type=int, default=1000, help="expected; batches are Poisson samples")
     add("--max-physical-batch-size", type=int, default=None, help="how many rows the network sees at a time")
     add("--augmentations", type=int, default=1, help="views of each image, moved and mirrored, that are averaged")
+    add("--shift", type=int, default=4, help="views are moved by up to so many pixels")
     add("--average", type=float, default=None, help="test a moving average of the parameters with this decay: 0.999")
     add("--epsilon", type=float, default=8.0, help="what the run may cost")
     add("--delta", type=float, default=1e-5, help="what the run may cost")
@@ -311,6 +340,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     add("--noise", choices=("torch", "exact"), default="torch", help="where it comes from")
     add("--device", default="cuda" if torch.cuda.is_available() else "cpu", help="where to train")
     add("--bf16", action="store_true", help="compute in bfloat16 where torch's autocast does")
+    add("--recorded", action="store_true", help="replay a CUDA graph of forward and backward: fixed thresholds only")
     add("--seed", type=int, default=0, help="of the initial weights")
     add("--unsafe-noise-seed", type=int, default=None, help="make the noise repeatable, and the run not private")
     add("--checkpoint", type=Path, default=None, help="where to keep the run, and where to go on from")
