@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy.special import ndtri
 
-from inid.accounting.words import read_word
+from inid.accounting.short_texts import read_word
 from inid.arguments import Floats, real, shown
 from inid.errors import ArgumentError
 from inid.noise import RandomSource, add_noise, current_source, effective_scales, grid

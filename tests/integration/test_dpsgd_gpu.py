@@ -6,7 +6,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from inid import dpsgd
-from inid.dpsgd import gpu_kernels, layers
+from inid.dpsgd import row_kernels, layers
 from needs import needs
 from training import groups_of, slow_sums, sums
 
@@ -38,7 +38,7 @@ def planes_of(case, dtype):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_rows_of_convolutions(case, dtype):
     padded, planes, how = planes_of(case, dtype)
-    made, squares = gpu_kernels.convolution_rows(padded, planes, *how)
+    made, squares = row_kernels.convolution_rows(padded, planes, *how)
     slow = layers._in_torch(padded.double().cpu(), planes.double().cpu(), *how).dense()
     assert (made.double().cpu() - slow).abs().max() <= 1e-5 * slow.abs().max()
     assert torch.allclose(squares, made.double().square().sum(1), rtol=1e-14, atol=0)
@@ -47,10 +47,10 @@ def test_rows_of_convolutions(case, dtype):
 @pytest.mark.parametrize("case", CONVOLUTIONS)
 def test_what_is_not_finite_is_left_out_of_rows_and_norms(case):
     padded, planes, how = planes_of(case, torch.float32)
-    whole, _ = gpu_kernels.convolution_rows(padded, planes, *how)
+    whole, _ = row_kernels.convolution_rows(padded, planes, *how)
     padded[0, 0, 1, 1] = torch.inf
     planes[1, 0, 0, 0] = torch.nan
-    made, squares = gpu_kernels.convolution_rows(padded, planes, *how)
+    made, squares = row_kernels.convolution_rows(padded, planes, *how)
     assert made.isfinite().all()
     assert (made[:2] == 0).any(1).all()
     assert torch.equal(made[2:], whole[2:])
@@ -65,9 +65,9 @@ def test_sums_of_rows(count, size, dtype):
     factors = torch.rand(count, device="cuda", generator=draw)
     wide = rows.double()
     slow = (wide * factors.double()[:, None]).sum(0)
-    assert (gpu_kernels.weighted_sum(rows, factors) - slow).abs().max() <= 1e-5 * slow.abs().max()
+    assert (row_kernels.weighted_sum(rows, factors) - slow).abs().max() <= 1e-5 * slow.abs().max()
     slow = (3 * wide).clamp(-0.5, 0.5).sum(0)
-    assert (gpu_kernels.held_sum(rows, 3.0, 0.5) - slow).abs().max() <= 1e-5 * slow.abs().max()
+    assert (row_kernels.held_sum(rows, 3.0, 0.5) - slow).abs().max() <= 1e-5 * slow.abs().max()
 
 
 @pytest.mark.parametrize("precision", ["highest", "high", "medium"])
@@ -76,7 +76,7 @@ def test_sums_do_not_round_what_they_multiply(precision):
     torch.set_float32_matmul_precision(precision)
     try:
         one = torch.full((1, 64), 1 + 2.0**-20, device="cuda")
-        assert torch.equal(gpu_kernels.weighted_sum(one, torch.ones(1, device="cuda")), one[0])
+        assert torch.equal(row_kernels.weighted_sum(one, torch.ones(1, device="cuda")), one[0])
     finally:
         torch.set_float32_matmul_precision(before)
 
@@ -86,7 +86,7 @@ def test_rows_of_group_norm(shape, groups):
     draw = torch.Generator("cuda").manual_seed(2)
     inputs = 3 * torch.randn(shape, device="cuda", generator=draw) + 5
     gradients = torch.randn(shape, device="cuda", generator=draw)
-    weight, bias = (rows.double().cpu() for rows in gpu_kernels.group_norm_rows(inputs, gradients, groups, 1e-5))
+    weight, bias = (rows.double().cpu() for rows in row_kernels.group_norm_rows(inputs, gradients, groups, 1e-5))
     back = gradients.double().cpu()
     slow = (back * nn.functional.group_norm(inputs.double().cpu(), groups, eps=1e-5)).sum(2)
     assert (weight - slow).abs().max() <= 1e-5 * slow.abs().max()
@@ -148,10 +148,10 @@ def test_norms_and_added_sums_leave_out_what_is_not_finite(count, size, dtype):
     rows = torch.randn(count, size, device="cuda", generator=draw).to(dtype)
     rows[0, 0], rows[-1, -1] = torch.nan, torch.inf
     wide = torch.nan_to_num(rows.double(), nan=0.0, posinf=0.0, neginf=0.0)
-    assert torch.allclose(gpu_kernels.square_sums(rows).sum(1), wide.square().sum(1), rtol=1e-13, atol=0)
+    assert torch.allclose(row_kernels.square_sums(rows).sum(1), wide.square().sum(1), rtol=1e-13, atol=0)
     factors = torch.rand(count, device="cuda", generator=draw)
     place = torch.ones(size, device="cuda")
-    gpu_kernels.add_weighted_sum(place, rows, factors, 0.25)
+    row_kernels.add_weighted_sum(place, rows, factors, 0.25)
     slow = 1 + 0.25 * (wide * factors.double()[:, None]).sum(0)
     assert (place - slow).abs().max() <= 1e-5 * slow.abs().max()
 
@@ -162,7 +162,7 @@ def test_shares_are_those_of_the_cpu():
     more = torch.tensor([[5.0, 0.0]] * 6, device="cuda", dtype=torch.float64)
     whole = torch.tensor([1.0, 0.0, 0.0, 1.0, 1.0, 1.0], device="cuda", dtype=torch.float64)
     padding = torch.tensor([False] * 5 + [True], device="cuda")
-    norms, shares = gpu_kernels.norms_and_shares([squares, more], whole, 0.5, 3.2, 2.0**-80 / 3.2, padding)
+    norms, shares = row_kernels.norms_and_shares([squares, more], whole, 0.5, 3.2, 2.0**-80 / 3.2, padding)
     wanted = (squares[:, 0] + 5).sqrt() + 0.5 * whole
     assert torch.allclose(norms, wanted, rtol=1e-6)
     assert bool((norms >= wanted).all())

@@ -11,7 +11,7 @@ from inid.accounting.history import History, is_lease
 from inid.accounting.records import Record, Row, make_row
 from inid.accounting.settings import Settings
 from inid.accounting.stores import Store, Transaction
-from inid.accounting.words import escaped
+from inid.accounting.short_texts import escaped
 from inid.errors import BudgetError, RecordError
 
 __all__ = ["Journal"]

@@ -20,7 +20,7 @@ from inid.accounting.rules import Rule, Terms
 from inid.accounting.settings import Settings
 from inid.accounting.stores import MemoryStore, Store, open_store
 from inid.accounting.summary import left_of, percent, spending, summary
-from inid.accounting.words import read_word, who
+from inid.accounting.short_texts import read_word, who
 from inid.arguments import integer, real
 from inid.errors import BudgetError, GuaranteeError
 from inid.numbers.safe_search import decimal_fraction

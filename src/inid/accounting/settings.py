@@ -6,7 +6,7 @@ from typing import Literal, Self, get_args
 
 from inid.accounting.amounts import Currency
 from inid.accounting.rules import Rule, Terms, make_terms, read_reserve, terms_from_dict
-from inid.accounting.words import read_word
+from inid.accounting.short_texts import read_word
 from inid.arguments import choice, shown
 from inid.errors import ArgumentError, BudgetError, RecordError
 from inid.promises import Budget, budget_from_dict

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from inid.dpsgd import gpu_clipping, gpu_kernels
+from inid.dpsgd import gpu_clipping, row_kernels
 from inid.dpsgd.gradient_rows import Dense, Rows, row_norms
 
 __all__ = ["LEAST", "MARGIN", "MOST", "Clipping", "GroupRows", "Rule", "Sums"]
@@ -214,8 +214,8 @@ def _held(
     def work(rows: Tensor) -> Tensor:
         if padding is not None:
             rows.masked_fill_(padding[:, None], 0.0)  # a copy by now, or made for this
-        if quantum is None and kind == torch.float32 and gpu_kernels.usable(rows, rows.shape[0]):
-            return gpu_kernels.held_sum(rows, scale, _below(bound))
+        if quantum is None and kind == torch.float32 and row_kernels.usable(rows, rows.shape[0]):
+            return row_kernels.held_sum(rows, scale, _below(bound))
         scaled = (rows if rows.dtype == torch.float64 else rows.float()) * scale
         limit = bound if scaled.dtype == kind == torch.float64 else _below(bound)
         held = scaled.clamp_(-limit, limit)

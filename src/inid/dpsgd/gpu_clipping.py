@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from inid.dpsgd import gpu_kernels
+from inid.dpsgd import row_kernels
 from inid.dpsgd.gradient_rows import Dense, Rows
 
 __all__ = ["serves", "shares", "swept"]
@@ -16,7 +16,7 @@ def serves(pieces: list[tuple[Tensor, Rows]]) -> bool:
     return all(
         place.dtype == torch.float32
         and own.is_cuda
-        and (not isinstance(own, Dense) or gpu_kernels.usable(own.rows, own.rows.shape[0]))
+        and (not isinstance(own, Dense) or row_kernels.usable(own.rows, own.rows.shape[0]))
         for place, own in pieces
     )
 
@@ -49,4 +49,4 @@ def shares(
         allowed = torch._foreach_mul([whole for whole, _ in extra], [part for _, part in extra])  # noqa: SLF001 - as torch's own optimizers do
         extra = [(torch.linalg.vector_norm(torch.stack(allowed), dim=0), 1.0)]
     whole, part = extra[0] if extra else (None, 0.0)
-    return gpu_kernels.norms_and_shares(squares, whole, part, least, 1 / (longest * least), padding)
+    return row_kernels.norms_and_shares(squares, whole, part, least, 1 / (longest * least), padding)

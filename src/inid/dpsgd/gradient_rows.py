@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from inid.dpsgd import gpu_kernels
+from inid.dpsgd import row_kernels
 
 __all__ = ["Bounds", "Dense", "Outer", "Rows", "Spread", "Summed", "row_norms"]
 
@@ -134,14 +134,14 @@ class Dense(_Unrounded):
 
     def bounds(self) -> Bounds:
         """Powers of order 2, without what is not finite."""
-        if self.squares is None and gpu_kernels.usable(self.rows, self.rows.shape[0]):
-            return Bounds(gpu_kernels.square_sums(self.rows))
+        if self.squares is None and row_kernels.usable(self.rows, self.rows.shape[0]):
+            return Bounds(row_kernels.square_sums(self.rows))
         return super().bounds()
 
     def add_to(self, place: Tensor, factors: Tensor, limit: float) -> None:
         """Add the sum of limit * factors[i] * row i."""
-        if self.stored is None and gpu_kernels.adds(place, self.rows, factors):
-            gpu_kernels.add_weighted_sum(place, self.rows, factors, limit)
+        if self.stored is None and row_kernels.adds(place, self.rows, factors):
+            row_kernels.add_weighted_sum(place, self.rows, factors, limit)
         else:
             super().add_to(place, factors, limit)
 
@@ -306,8 +306,8 @@ def _powers(rows: Tensor, order: int) -> Tensor:
 
 
 def _weighted(factors: Tensor, rows: Tensor) -> Tensor:
-    if factors.dtype == torch.float32 and gpu_kernels.usable(rows, rows.shape[0]):
-        return gpu_kernels.weighted_sum(rows, factors)
+    if factors.dtype == torch.float32 and row_kernels.usable(rows, rows.shape[0]):
+        return row_kernels.weighted_sum(rows, factors)
     if rows.is_cuda or rows.dtype != factors.dtype:  # rows of less precision are promoted in passing
         return (rows * factors[:, None]).sum(0)
     everyone = torch.arange(rows.shape[0])[None]

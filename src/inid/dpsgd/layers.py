@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from inid.dpsgd import gpu_kernels
+from inid.dpsgd import row_kernels
 from inid.dpsgd.gradient_rows import Dense, Outer, Rows, Spread
 from inid.dpsgd.sharded_parameters import own_class
 
@@ -110,8 +110,8 @@ def _convolution(layer: nn.Module, inputs: Tensor, gradients: Tensor) -> dict[st
         kernel, stride, dilation = (1, *layer.kernel_size), (1, *layer.stride), (1, *layer.dilation)
     else:
         planes, kernel, stride, dilation = gradients, layer.kernel_size, layer.stride, layer.dilation
-    if gpu_kernels.usable(planes, len(planes) * layer.groups):
-        whole, squares = gpu_kernels.convolution_rows(padded, planes, kernel, stride, dilation, layer.groups)
+    if row_kernels.usable(planes, len(planes) * layer.groups):
+        whole, squares = row_kernels.convolution_rows(padded, planes, kernel, stride, dilation, layer.groups)
         rows = Dense(whole, squares=squares)
     else:
         rows = _in_torch(padded, planes, kernel, stride, dilation, layer.groups)
@@ -160,8 +160,8 @@ def _channel_norm(normalised: Tensor, gradients: Tensor) -> dict[str, Rows]:
 
 def _group_norm(layer: nn.Module, inputs: Tensor, gradients: Tensor) -> dict[str, Rows]:
     assert isinstance(layer, nn.GroupNorm)  # noqa: S101 - as above
-    if gpu_kernels.usable(gradients, len(gradients)):
-        weight, bias = gpu_kernels.group_norm_rows(inputs, gradients, layer.num_groups, layer.eps)
+    if row_kernels.usable(gradients, len(gradients)):
+        weight, bias = row_kernels.group_norm_rows(inputs, gradients, layer.num_groups, layer.eps)
         return {"weight": Dense(weight), "bias": Dense(bias)}
     return _channel_norm(torch.group_norm(inputs, layer.num_groups, eps=layer.eps), gradients)
 

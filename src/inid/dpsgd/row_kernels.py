@@ -8,7 +8,7 @@ where they are made, and their sums in one reading.
 import torch
 from torch import Tensor
 
-from inid.dpsgd.triton_kernels import (
+from inid.dpsgd.row_triton import (
     convolution_kernel,
     group_norm_kernel,
     share_kernel,

@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""What a GPU runs for `gpu_kernels`, in Triton's own language; the names are None where Triton is not installed."""
+"""What a GPU runs for `row_kernels`, in Triton's own language; the names are None where Triton is not installed."""
 
 from typing import Any
 
