@@ -6,7 +6,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from inid import dpsgd
-from inid.dpsgd import row_kernels, layers
+from inid.dpsgd import layers, row_kernels
 from needs import needs
 from training import groups_of, slow_sums, sums
 

@@ -10,8 +10,8 @@ from inid.accounting.amounts import Amounts, Spending, amounts_from_text
 from inid.accounting.history import History, is_lease
 from inid.accounting.records import Record, Row, make_row
 from inid.accounting.settings import Settings
-from inid.accounting.stores import Store, Transaction
 from inid.accounting.short_texts import escaped
+from inid.accounting.stores import Store, Transaction
 from inid.errors import BudgetError, RecordError
 
 __all__ = ["Journal"]

@@ -18,9 +18,9 @@ from inid.accounting.parts import PartsTable, part_of, parts_table, read_part
 from inid.accounting.records import Receipt, Record
 from inid.accounting.rules import Rule, Terms
 from inid.accounting.settings import Settings
+from inid.accounting.short_texts import read_word, who
 from inid.accounting.stores import MemoryStore, Store, open_store
 from inid.accounting.summary import left_of, percent, spending, summary
-from inid.accounting.short_texts import read_word, who
 from inid.arguments import integer, real
 from inid.errors import BudgetError, GuaranteeError
 from inid.numbers.safe_search import decimal_fraction
