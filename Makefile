@@ -31,8 +31,10 @@ $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
 demo: $(VENV)/.demo  ## Release thirty means of a medical table and leave a report in out/.
 	$(BIN)/inid demo --out out
 
-# Tests of one file share a worker, so that a server or a Spark session is started once.
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+# Tests of one file share a worker, so that a server or a Spark session is started once. There is a worker per core, so
+# each computes with one thread: several threads per worker wait for each other and take twice the time.
+THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 POLARS_MAX_THREADS=1
+PYTEST := $(THREADS) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 test: $(VENV)/.test  ## Run the tests that this machine can run; prints how many were skipped and why.
 	$(PYTEST) -m "not slow" $(PYTEST_ARGS)
@@ -55,7 +57,7 @@ oldest:  ## Run the unit tests on the oldest allowed dependencies, in an environ
 	$(PYTHON) tests/oldest.py > out/oldest/constraints.txt
 	out/oldest/venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
 	  -c out/oldest/constraints.txt -e '.[learn,torch,cli,studio,postgres,plot,fast]' $(TOOLS)
-	out/oldest/venv/bin/python -m pytest -n $(WORKERS) --dist loadfile -m "not slow" -o filterwarnings=default tests/unit $(PYTEST_ARGS)
+	$(THREADS) out/oldest/venv/bin/python -m pytest -n $(WORKERS) --dist loadfile -m "not slow" -o filterwarnings=default tests/unit $(PYTEST_ARGS)
 
 check: $(VENV)/.test  ## Formatting, lint, types and the layers of the design.
 	$(BIN)/ruff format --check .
@@ -85,7 +87,7 @@ dist: | $(BIN)/python  ## Build wheel and sdist; the sdist's own tests run again
 	$(PYTHON) -m venv out/dist/venv
 	out/dist/venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt "$$(ls dist/*.whl)[all,test]"
 	tar -xzf dist/*.tar.gz -C out/dist
-	cd out/dist/inid-*/ && ../venv/bin/python -m pytest -n $(WORKERS) --dist loadfile -m "not slow" $(DIST_TESTS)
+	cd out/dist/inid-*/ && $(THREADS) ../venv/bin/python -m pytest -n $(WORKERS) --dist loadfile -m "not slow" $(DIST_TESTS)
 
 $(VENV)/.paper: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) -e '.[learn,plot,fast]'
