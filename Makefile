@@ -33,7 +33,7 @@ demo: $(VENV)/.demo  ## Release thirty means of a medical table and leave a repo
 
 # Tests of one file share a worker, so that a server or a Spark session is started once. There is a worker per core, so
 # each computes with one thread: several threads per worker wait for each other and take twice the time.
-THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 POLARS_MAX_THREADS=1
+THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 PYTEST := $(THREADS) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 test: $(VENV)/.test  ## Run the tests that this machine can run; prints how many were skipped and why.
