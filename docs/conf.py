@@ -45,7 +45,12 @@ nb_merge_streams = True
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
-autodoc_default_options = {"members": True, "show-inheritance": False}
+# What a class takes from a class of the library belongs to it; what it takes from its host does not.
+_HOSTS = (
+    "BaseException, Exception, object, tuple, str, Enum, BaseEstimator, ClassifierMixin, RegressorMixin, ClusterMixin, "
+    "TransformerMixin, ClassNamePrefixFeaturesOutMixin, OneToOneFeatureMixin, Optimizer, DataLoader, Module, Warning"
+)
+autodoc_default_options = {"members": True, "inherited-members": _HOSTS, "show-inheritance": False}
 autodoc_preserve_defaults = True
 python_use_unqualified_type_names = True
 napoleon_google_docstring = True

@@ -1,6 +1,7 @@
 """Draw the pictures of the README and of the guides: `python docs/pictures/draw.py`.
 
-They are made of plans, curves and seeded releases of the library itself. A test draws them again and compares.
+They are made of plans, curves, charges and seeded releases of the library itself. What a benchmark has measured is read
+from the table of the page that shows it. A test draws all of them again and compares.
 """
 
 import math
@@ -9,6 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+from page_tables import numbers, row_of
 from people import PROMISE, answers, question
 from svg import BLUE, GREEN, GREY, INK, ORANGE, RULE, SOFT, Picture
 
@@ -120,18 +122,21 @@ def regression() -> Picture:
     """Scores on California housing, from the table of the page on learning."""
     picture = Picture(760, 230, "R squared of private regressions on California housing for three budgets")
     picture.text(20, 28, "California housing, R² on held-out rows, median of 20 runs", size=15)
-    rows = (("PrivateRidge", BLUE, (0.611, 0.643, 0.655)), ("PrivateLasso, by descent", GREEN, (0.645, 0.653, 0.657)))
+    page = "learn/scores.md"
+    plain, *ridge = numbers(row_of(page, "California, PrivateRidge, R^2"))
+    descent = numbers(row_of(page, "California, PrivateLasso, by descent, R^2"))[1:]
+    rows = (("PrivateRidge", BLUE, ridge), ("PrivateLasso, by descent", GREEN, descent))
     for column, epsilon in enumerate((0.5, 1, 3)):
         left = 40 + 235 * column
         picture.text(left, 62, f"epsilon = {epsilon:g}", color=SOFT)
-        for row, (_, color, scores) in enumerate(rows):
-            picture.bar(left, 74 + 34 * row, 220 * scores[column], 24, color)
-            picture.text(left + 8, 91 + 34 * row, f"{scores[column]:.3f}", color="#ffffff")
-        picture.line([(left + 220 * 0.585, 68), (left + 220 * 0.585, 142)], INK, dash="4 3")
+        for place, (_, color, scores) in enumerate(rows):
+            picture.bar(left, 74 + 34 * place, 220 * scores[column], 24, color)
+            picture.text(left + 8, 91 + 34 * place, f"{scores[column]:.3f}", color="#ffffff")
+        picture.line([(left + 220 * plain, 68), (left + 220 * plain, 142)], INK, dash="4 3")
     for x, words, color in ((40, rows[0][0], BLUE), (170, rows[1][0], GREEN)):
         picture.dot(x + 5, 176, color)
         picture.text(x + 16, 180, words, color=SOFT)
-    picture.text(390, 180, "dashed: not private, unclipped columns (0.585)", color=SOFT)
+    picture.text(390, 180, f"dashed: not private, unclipped columns ({plain:g})", color=SOFT)
     picture.text(
         40,
         210,
@@ -145,24 +150,24 @@ def regression() -> Picture:
 def shared_budget() -> Picture:
     """A ledger's total as a bar that several people's charges fill."""
     picture = Picture(760, 170, "A total budget of epsilon 3, charged by three people, with a refused fourth charge")
+    ledger = inid.Ledger(total=inid.PureDP(epsilon=3))
+    s = inid.Sensitivity.box([1.0])
     picture.text(20, 28, "One ledger, several people: epsilon 3 in all", size=15)
     picture.bar(20, 50, 720, 34, RULE)
     left = 20.0
-    for words, cost, color in (("ann: spring 1", 1, BLUE), ("ben: survey 0.5", 0.5, GREEN), ("cem: autumn 1", 1, BLUE)):
+    for name, epsilon, color in (("ann: spring", 1, BLUE), ("ben: survey", 0.5, GREEN), ("cem: autumn", 1, BLUE)):
+        ledger.charge(inid.plan(s, inid.PureDP(epsilon=epsilon)), label=name)
+        cost = float(ledger.history()[-1].cost.epsilon)
         picture.bar(left + 1, 50, 240 * cost - 2, 34, color)
-        picture.text(left + 8, 72, words, color="#ffffff")
+        picture.text(left + 8, 72, f"{name} {cost:g}", color="#ffffff")
         left += 240 * cost
-    picture.text(left + 10, 72, "0.5 left", color=SOFT)
+    picture.text(left + 10, 72, f"{float(ledger.remaining().epsilon):g} left", color=SOFT)
+    if ledger.can_afford(inid.plan(s, inid.PureDP(epsilon=1))):
+        raise AssertionError("the picture shows a charge that is refused")
     picture.bar(left + 1, 98, 238, 28, ORANGE, opacity=0.35)
     picture.text(left + 8, 117, "dee: 1, too much", color=INK)
     picture.text(20, 152, "The refused charge draws no noise and looks at no data.", size=12, color=SOFT)
     return picture
-
-
-def _bell(picture: Picture, middle: float, color: str) -> None:
-    points = [(x, 190 - 140 * math.exp(-abs(x - middle) / 90)) for x in range(60, 701, 4)]
-    picture.area([(60, 190), *points, (700, 190)], color, opacity=0.18)
-    picture.line(points, color, width=2.5)
 
 
 def two_worlds() -> Picture:
@@ -170,8 +175,12 @@ def two_worlds() -> Picture:
     picture = Picture(760, 260, "Possible answers with and without one person overlap almost everywhere")
     picture.text(20, 28, "What may be published, with you in the table and without you", size=15)
     picture.line([(60, 190), (700, 190)], INK, width=1)
-    _bell(picture, 350, BLUE)
-    _bell(picture, 395, ORANGE)
+    one = 45  # how far one person moves the answer, in points of the picture
+    scale = one * float(inid.plan(inid.Sensitivity.box([1.0]), inid.PureDP(epsilon=0.5)).scales[0])
+    for middle, color in ((350, BLUE), (350 + one, ORANGE)):
+        points = [(x, 190 - 140 * math.exp(-abs(x - middle) / scale)) for x in range(60, 701, 4)]
+        picture.area([(60, 190), *points, (700, 190)], color, opacity=0.18)
+        picture.line(points, color, width=2.5)
     picture.text(342, 44, "without you", color=BLUE, at="end")
     picture.text(404, 44, "with you", color=ORANGE)
     picture.text(380, 214, "published number", color=SOFT, at="middle")
@@ -196,7 +205,8 @@ def audit() -> Picture:
         picture.line([spot(0, delta), spot(2, delta)], RULE)
         picture.text(60, spot(0, delta)[1] + 4, f"{delta:g}", at="end", size=12, color=SOFT)
     good = [(e, float(plan.delta(epsilon=e))) for e in grid]
-    bad = [(e, max(0.0, 1 - math.exp((e - 2) / 2))) for e in grid]
+    halved = inid.plan(inid.Sensitivity.box([1.0]), inid.PureDP(epsilon=2.0))  # the noise that is half as large
+    bad = [(e, float(halved.delta(epsilon=e))) for e in grid]
     picture.line([spot(*p) for p in good], BLUE, width=3)
     picture.line([spot(*p) for p in bad], ORANGE, width=2, dash="6 4")
     for epsilon in (0, 0.5, 1, 1.5, 2):
@@ -235,24 +245,53 @@ def migration() -> Picture:
 
 
 def training_step() -> Picture:
-    """What a private step costs, from the table of the page on training."""
-    picture = Picture(
-        760, 190, "Time of a private training step over a plain one: here 1.72 and 2.21, Opacus 2.77 and 2.84"
-    )
-    picture.text(20, 28, "A private step over a plain one: ResNet-20 on a CPU, batch 64, one run", size=15)
-    rows = (
-        ("inid, per layer", 1.72, BLUE),
-        ("inid, global", 2.21, BLUE),
-        ("Opacus 1.6, flat", 2.77, ORANGE),
-        ("Opacus 1.6, per layer", 2.84, ORANGE),
-    )
-    for row, (words, ratio, color) in enumerate(rows):
-        y = 48 + 30 * row
+    """What a private step costs, from the table of the page on speed."""
+    picture = Picture(760, 190, "Time of a private training step over a plain one, here and in Opacus")
+    picture.text(20, 28, "A private step over a plain one: ResNet-20 on a CPU, batch 64", size=15)
+    for place, (first, words, color) in enumerate(
+        (
+            ('`clipping="per_layer"`', "inid, per layer", BLUE),
+            ('`clipping="global"`', "inid, global", BLUE),
+            ("Opacus 1.6, flat", "Opacus 1.6, flat", ORANGE),
+            ("Opacus 1.6, per layer", "Opacus 1.6, per layer", ORANGE),
+        )
+    ):
+        ratio = numbers(row_of("dpsgd/speed.md", first))[1]
+        y = 48 + 30 * place
         picture.text(20, y + 15, words)
         picture.bar(180, y, 170 * ratio, 20, color)
         picture.text(188 + 170 * ratio, y + 15, f"x {ratio:.2f}")
     picture.line([(350, 42), (350, 168)], INK, dash="4 3")
     picture.text(350, 184, "plain step", size=12, color=SOFT, at="middle")
+    return picture
+
+
+def training_epsilon() -> Picture:
+    """What the run of the guide on training has spent after each step, for three sizes of batches."""
+    picture = Picture(760, 270, "Epsilon spent over the epochs of a private training run, for three sizes of batches")
+    picture.text(20, 28, "Certified epsilon at delta = 1e-5 after each epoch, noise multiplier 1", size=15)
+    top, epochs = 4.0, 5
+    step = inid.plan(inid.Sensitivity.ball(1, l2=1.0), inid.GaussianDP(mu=1.0), mechanism="gaussian")
+
+    def spot(epoch: float, epsilon: float) -> tuple[float, float]:
+        return 70 + 108 * epoch, 220 - 165 * epsilon / top
+
+    for epsilon in range(int(top) + 1):
+        picture.line([spot(0, epsilon), spot(epochs, epsilon)], RULE)
+        picture.text(60, spot(0, epsilon)[1] + 4, f"{epsilon}", at="end", size=12, color=SOFT)
+    for size, color in ((400, BLUE), (200, GREEN), (50, ORANGE)):
+        batches = 4_000 // size
+        spent = [
+            float(inid.subsample(step, rate=size / 4_000, steps=batches * e).epsilon(delta=1e-5))
+            for e in range(1, epochs + 1)
+        ]
+        picture.line([spot(e, x) for e, x in enumerate(spent, start=1)], color, width=2.5)
+        for e, x in enumerate(spent, start=1):
+            picture.dot(*spot(e, x), color)
+        picture.text(spot(epochs, 0)[0] + 14, spot(0, spent[-1])[1] + 4, f"batches of {size}", color=color)
+    for epoch in range(1, epochs + 1):
+        picture.text(spot(epoch, 0)[0], 240, f"{epoch}", at="middle", size=12, color=SOFT)
+    picture.text(340, 262, "epochs over 4,000 examples", at="middle", color=SOFT)
     return picture
 
 
@@ -272,6 +311,7 @@ PICTURES = {
     "audit": audit,
     "migration": migration,
     "training-step": training_step,
+    "training-epsilon": training_epsilon,
 }
 
 

@@ -1,0 +1,20 @@
+"""Figures that a benchmark has measured stand in one place, a table of a page; pictures read them from there."""
+
+import re
+from pathlib import Path
+
+_DOCS = Path(__file__).resolve().parent.parent
+
+
+def row_of(page: str, first: str) -> list[str]:
+    """Return the cells, after the first, of the only row of a page's tables that begins like this."""
+    lines = (_DOCS / page).read_text(encoding="utf-8").splitlines()
+    found = [line for line in lines if line.startswith(f"| {first} |")]
+    if len(found) != 1:
+        raise LookupError(f"{page} has {len(found)} rows that begin with {first!r}; a picture needs one.")
+    return [cell.strip() for cell in found[0].strip("|").split("|")][1:]
+
+
+def numbers(cells: list[str]) -> list[float]:
+    """Return the first number of each cell: "0.618 (0.558)" is 0.618."""
+    return [float(re.search(r"-?\d+(\.\d+)?", cell).group()) for cell in cells]
