@@ -47,8 +47,9 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 # What a class takes from a class of the library belongs to it; what it takes from its host does not.
 _HOSTS = (
-    "BaseException, Exception, object, tuple, str, Enum, BaseEstimator, ClassifierMixin, RegressorMixin, ClusterMixin, "
-    "TransformerMixin, ClassNamePrefixFeaturesOutMixin, OneToOneFeatureMixin, Optimizer, DataLoader, Module, Warning"
+    "BaseException, Exception, Warning, object, tuple, str, Enum, Optimizer, DataLoader, Module, BaseEstimator, "
+    "ClassifierMixin, RegressorMixin, ClusterMixin, TransformerMixin, ClassNamePrefixFeaturesOutMixin, "
+    "OneToOneFeatureMixin, _MetadataRequester, _SetOutputMixin"
 )
 autodoc_default_options = {"members": True, "inherited-members": _HOSTS, "show-inheritance": False}
 autodoc_preserve_defaults = True
