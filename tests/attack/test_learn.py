@@ -190,24 +190,36 @@ def test_types_and_layouts_of_arrays_do_not_change_the_release(dtype, layout):
 @pytest.mark.parametrize("intercept", [True, False])
 def test_one_person_moves_the_moments_of_a_linear_model_by_at_most_the_planned_set(relation, intercept):
     rng = np.random.default_rng(6)
-    exact, seen = moment_sources.exact_moments, []
+    exact, columns, seen, looked = moment_sources.exact_moments, moment_sources.exact_columns, [], []
 
     def watched(rows, units, *, mean, count):
         seen.append((units, mean, count))
         return exact(rows, units, mean=mean, count=count)
 
+    def looking(rows, units, *, count):
+        looked.append(units)
+        return columns(rows, units, count=count)
+
+    def released(row):
+        """What one row adds to the whole release: moments, the number of rows, and the first look."""
+        found = exact(row[None], units, mean=mean, count=relation == "add_remove")
+        return np.append(found, columns(row[None], looked[-1], count=False)) if intercept else found
+
     for low, high in ((0.0, 1.0), (-1.0, 1.0), (2.0, 2.5)):
         model = learn.PrivateRidge(
             budget=BUDGET, bounds_X=(low, high), bounds_y=(-3, 1), neighbours=relation, fit_intercept=intercept
         )
-        with patch.object(moment_sources, "exact_moments", watched):
+        with (
+            patch.object(moment_sources, "exact_moments", watched),
+            patch.object(moment_sources, "exact_columns", looking),
+        ):
             model.fit(X, Y)
         units, mean, count = seen[-1]
-        assert count == (relation == "add_remove")
+        assert count == (relation == "add_remove" and not intercept)  # counted by the first look, where there is one
         sensitivity = model.plan_.sensitivity
         for _ in range(200):
             rows = rng.choice([*NASTY, low, high, -3.0, 1.0, SECRET], size=(2, 3))
-            one, two = (exact(row[None], units, mean=mean, count=count) for row in rows)
+            one, two = map(released, rows)
             moved = one - two if relation == "replace" else one  # what is left of a row that is nothing is 0
             if sensitivity.kind == "box":
                 assert (np.abs(moved) <= sensitivity.limits).all()

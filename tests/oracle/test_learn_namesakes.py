@@ -98,11 +98,14 @@ def test_predictions_are_made_as_the_fit_was():
     wild = X.copy()
     wild[0] = 1e9
     wild[1] = np.nan
-    held = np.clip(wild, LOWER, UPPER)
-    held[1] = (LOWER + UPPER) / 2
     for model in (*DESCENTS.values(), MODELS["lasso"][0]):
         y = Y > 150 if "classes" in model.get_params() else Y
         model.set_params(budget=BUDGET, bounds_X=(LOWER, UPPER), neighbours=None).fit(X, y)
+        low, high = getattr(model, "bounds_X_", (LOWER, UPPER))
+        assert (low >= LOWER).all()
+        assert (high <= UPPER).all()
+        held = np.clip(wild, low, high)
+        held[1] = low / 2 + high / 2
         np.testing.assert_array_equal(model.predict(wild), model.predict(held))
         if "bounds_y" in model.get_params():
             model.intercept_ += 1e6

@@ -46,6 +46,9 @@ def _blocks(model: Any, plan: NoisePlan) -> list[tuple[str, slice]]:
             ("means of columns", columns),
             ("means of targets", outputs),
         ] * first
+        if plan.dimension >= products + 3 * width:  # after the number of rows, where it is released
+            secret = plan.sensitivity.neighbours == "add_remove"
+            named += [("the number of rows", 1)] * secret + [("a first look at columns", 2 * width)]
     elif hasattr(model, "second_moment_") or hasattr(model, "components_"):
         products = columns * (columns + 1) // 2
         named = [("products of columns", products), ("means of columns", columns)]

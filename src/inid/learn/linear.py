@@ -15,12 +15,13 @@ from sklearn.utils.validation import check_is_fitted
 from inid.accounting import Ledger
 from inid.arguments import Floats, integer, real
 from inid.errors import ArgumentError
-from inid.learn.base import NoisyEstimator, read_relation
+from inid.learn.base import NoisyEstimator, read_mechanism, read_relation
 from inid.learn.bounds import Bounds, hold, read_bounds, read_budget, read_columns
 from inid.learn.coefficient_intervals import coefficient_bounds
 from inid.learn.inputs import Matrix, read_matrix, read_target
 from inid.learn.moment_sources import MomentSource
 from inid.learn.moments import column_costs, euclidean, typical_cost
+from inid.learn.narrower_bounds import release_narrowed
 from inid.learn.noise_splitting import shrinkage
 from inid.learn.normal_equations import Equations, Normal, Solver, forward, least_squares
 from inid.learn.public_units import Units
@@ -46,6 +47,7 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
     bounds_y: Bounds | None = None
     fit_intercept: bool = True
     clip_predictions: bool = True
+    narrow: bool = True
     weights: Literal["frobenius", "curvature"] | ArrayLike = "curvature"
 
     def fit(self, X: Any, y: Any, *, ledger: Ledger | None = None) -> Self:
@@ -124,12 +126,18 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
         """Plan, charge, release, solve."""
         budget, outputs = read_budget(self.budget), len(bounds_y[0])
         lower, upper = (np.append(x, y) for x, y in zip(bounds_X, bounds_y, strict=True))
-        planned = self._plan(budget, lower, upper, source, outputs)
-        moments = source.release(planned, ledger, type(self).__name__)
+        planned, intercept = self._plan(budget, lower, upper, source, outputs), bool(self.fit_intercept)
+        units, label = planned.units, type(self).__name__
+        if intercept and self.narrow:
+            public = Units.of(lower, upper, source.rows, centre=True, scale=True)
+            moments, units = release_narrowed(source, planned, public, ledger, label)
+            width, least, most = self.n_features_in_, units.centre - units.unit, units.centre + units.unit
+            bounds_X = np.maximum(least, lower)[:width], np.minimum(most, upper)[:width]
+        else:
+            moments = source.release(planned, ledger, label)
         self.plan_ = planned.noise
         self.release_, self.private_ = moments.release, moments.release.private
-        self._held = bounds_X, bounds_y
-        units, intercept = planned.units, bool(self.fit_intercept)
+        self._held, self.bounds_X_ = (bounds_X, bounds_y), bounds_X
         origin = None if intercept else units.centre / units.unit
         size = units.size if intercept else np.maximum(np.abs(lower), np.abs(upper)) / units.unit
         self.equations_ = Equations(moments, origin, size, units.unit, outputs)
@@ -228,7 +236,7 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
         about_0 = Units.of(lower, upper, source.rows, centre=False, scale=True)
         about_middle = Units.of(lower, upper, source.rows, centre=True, scale=True)
 
-        def made(units: Units, costs: Floats, constant: float, *, mean: bool) -> MomentPlan:
+        def made(units: Units, costs: Floats, constant: float, *, mean: bool, look: bool = False) -> MomentPlan:
             return plan_moments(
                 units,
                 budget,
@@ -237,14 +245,19 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
                 constant=constant,
                 mean=mean,
                 neighbours=source.relation,
-                mechanism=self.mechanism,
+                mechanism=read_mechanism(self.mechanism, budget) if look else self.mechanism,
                 allocation=self.allocation,
                 targets=outputs if self.fit_intercept else 0,
+                look=look,
             )
 
         if self.fit_intercept:
-            costs = column_costs(self.weights, about_middle.unit)
-            return made(about_middle, costs, typical_cost(costs, about_middle.unit), mean=True)
+            costs, units = column_costs(self.weights, about_middle.unit), about_middle
+            constant = typical_cost(costs, units.unit)
+            if self.narrow:
+                ends = np.ones_like(lower)
+                costs, units = costs * units.unit, Units.of(-ends, ends, source.rows, centre=True, scale=True)
+            return made(units, costs, constant, mean=True, look=bool(self.narrow))
         costs = column_costs(self.weights, about_0.unit)
         middle = euclidean(costs * about_middle.centre)
         direct = made(about_0, costs, typical_cost(costs, about_0.unit), mean=False)
@@ -275,6 +288,9 @@ class PrivateLinearRegression(LinearModel):
         bounds_y: (low, high) of the target, likewise.
         fit_intercept: Whether there is an intercept; its cost is part of the same release.
         clip_predictions: Whether predictions are held to `bounds_y`.
+        narrow: Whether a tenth of the plan first finds narrower bounds: where the columns lie within the public ones.
+            Columns are then clipped to these, in `fit` and in `predict`; more rows and a larger budget clip less. Only
+            with an intercept.
         weights: What errors in the moments cost, as for `PrivateMoments`; the target is the last column.
         neighbours: "zero_out" (one person's row becomes nothing, and the number of rows is public), "add_remove" (the
             number is secret, and released as one more moment) or "replace"; None takes the ledger's or the table's
@@ -286,7 +302,10 @@ class PrivateLinearRegression(LinearModel):
         coef_: One coefficient per column; a row of them for each of several targets.
         intercept_: The intercept.
         plan_: The noise plan.
-        release_: The noisy moments, as published, in units in which the bounds are -1 and 1.
+        bounds_X_: (lower, upper) that columns are held to: `bounds_X`, or narrower ones.
+        release_: The noisy moments, as published, in units in which these bounds are -1 and 1; then the number of rows,
+            where it is secret, and the sums and squares of the first look, in units in which the public bounds are.
+        shrinkage_: How much of the coefficients of each target is believed.
         private_: False when a test's source drew the noise.
 
     >>> import inid

@@ -8,10 +8,11 @@ import numpy as np
 
 from inid.accounting import Ledger
 from inid.arguments import Floats
+from inid.learn.column_moments import exact_columns
 from inid.learn.inputs import Matrix
 from inid.learn.public_units import Units
 from inid.learn.second_moments import MomentPlan, Moments, exact_moments, release_moments
-from inid.learn.table_moments import table_moments
+from inid.learn.table_moments import table_columns, table_moments
 from inid.learn.table_rows import TableRows
 from inid.sets import Neighbours
 from inid.tables import Table
@@ -27,27 +28,33 @@ class MomentSource:
         relation: The neighbours.
         rows: The number of rows; None where the relation keeps it secret.
         answer: Computes the exact moments, of units, with their means and the number of rows or without.
+        columns: Computes the sums and the sums of squares of the columns, of units, and the number of rows.
     """
 
     relation: Neighbours
     rows: int | None
     answer: Callable[..., Floats]
+    columns: Callable[[Units], Floats]
 
     @classmethod
     def of_arrays(cls, relation: Neighbours, *parts: Matrix) -> "MomentSource":
         """Some matrices, side by side."""
 
-        def answer(units: Units, *, mean: bool, count: bool) -> Floats:
-            read = [part.floats() for part in parts]
-            return exact_moments(read[0] if len(read) == 1 else np.column_stack(read), units, mean=mean, count=count)
+        def read() -> Floats:
+            each = [part.floats() for part in parts]
+            return each[0] if len(each) == 1 else np.column_stack(each)
 
-        return cls(relation, None if relation == "add_remove" else parts[0].shape[0], answer)
+        def answer(units: Units, *, mean: bool, count: bool) -> Floats:
+            return exact_moments(read(), units, mean=mean, count=count)
+
+        rows = None if relation == "add_remove" else parts[0].shape[0]
+        return cls(relation, rows, answer, lambda units: exact_columns(read(), units, count=True))
 
     @classmethod
     def of_table(cls, table: Table, names: Sequence[str], neighbours: object, ledger: Ledger | None) -> "MomentSource":
         """Some columns of a table."""
         rows = TableRows.of(table, names, neighbours, ledger)
-        return cls(rows.relation, rows.rows, partial(table_moments, rows))
+        return cls(rows.relation, rows.rows, partial(table_moments, rows), partial(table_columns, rows))
 
     def release(self, planned: MomentPlan, ledger: Ledger | None, label: str) -> Moments:
         """Charge, then compute and release the moments."""

@@ -81,13 +81,16 @@ def shrinkage(equations: Equations, solver: Solver) -> Floats:
 
     The factor k that makes predictions k w.(x - mean) best is (w.c) / (w.G w), c and G being the true covariances. Both
     are linear in the moments, so each half judges the weights that the other half gave, and means over draws are taken.
-    Without noise the factor is 1 (above it for penalised weights, and held to 1).
+    From w.c one standard deviation of what noise puts there is taken off, the root of the sum of (w_i spread_i)^2:
+    where noise dominates, the factor is then mostly 0, and the model is the constant one, which costs less than to
+    believe in vain. Without noise the factor is 1 (above it for penalised weights, and held to 1).
     """
     draws = int(min(max(2000 // len(equations.size), 5), _DRAWS))
-    agreed, length = np.zeros(equations.outputs), np.zeros(equations.outputs)
+    agreed, length, doubt = (np.zeros(equations.outputs) for _ in range(3))
     if not equations.moments.spread.max() > 0:
         return np.ones(equations.outputs)
     width = equations.width
+    spread = equations.covariance(equations.moments).spread[width:, :width]
     for one, other in disturbed(equations.moments, draws, noise=True, sampling=False):
         line = replace(equations, moments=_spread_up(one)).solve(solver)
         if equations.origin is not None:
@@ -95,7 +98,9 @@ def shrinkage(equations: Equations, solver: Solver) -> Floats:
         else:
             truth = other.second if one.first is None else other.about(-one.first).second
         agreed += (line.weights * truth[width:, :width]).sum(axis=1)
+        doubt += ((line.weights * spread) ** 2).sum(axis=1)
         length += np.einsum("ki,ij,kj->k", line.weights, truth[:width, :width], line.weights)
+    agreed -= np.sqrt(doubt * draws)  # draws times the root of their mean
     factor = np.where(length > 0, agreed / np.where(length > 0, length, 1.0), np.where(agreed > 0, 1.0, 0.0))
     return np.asarray(np.clip(np.where(agreed > 0, factor, 0.0), 0.0, 1.0))
 

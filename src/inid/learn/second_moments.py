@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 from inid.accounting import Ledger
 from inid.arguments import Floats
 from inid.fixed_point import Columns
+from inid.learn.column_moments import column_reach
 from inid.learn.noise_range import cover_answers
 from inid.learn.public_units import MOST_ROWS, Units, exact_floats
 from inid.mechanisms import MechanismChoice
 from inid.planning import NoisePlan, plan
-from inid.promises import Budget
+from inid.promises import Budget, PureDP
 from inid.releasing import Release, release
 from inid.sets import Allocation, Neighbours, Sensitivity
 from inid.sets.moments import replaced_products
@@ -28,6 +29,7 @@ from inid.sets.moments import replaced_products
 __all__ = [
     "MomentPlan",
     "Moments",
+    "as_moments",
     "exact_moments",
     "moment_sets",
     "nearest_psd",
@@ -37,7 +39,10 @@ __all__ = [
 ]
 
 _LEAST = 1e-300
-_TARGETS = 0.1
+_TARGETS, _MOST_TARGETS = 0.1, 0.5  # of the plan, for the means of the targets
+_CLOSE = 2.5e-4  # the mean square error of a target's mean, in units of half its bounds, that is wanted at least
+_LOOK = 0.1  # of the plan, for the first look at the columns
+_SECRET = 2**16  # the number of rows that is thought of where it is secret
 _UP = 1 + 2.0**-48  # more than the rounding of the few operations that make a radius
 
 
@@ -161,6 +166,7 @@ def plan_moments(
     mechanism: MechanismChoice,
     allocation: Allocation,
     targets: int = 0,
+    look: bool = False,
 ) -> MomentPlan:
     """The least-error plan among the sets known.
 
@@ -174,43 +180,100 @@ def plan_moments(
         neighbours: The relation.
         mechanism: As for `inid.plan`.
         allocation: As for `inid.plan`.
-        targets: How many of the last columns are targets, whose means get a tenth of the plan at least: whatever else
-            is lost in noise, predictions are then not far from the best constant.
+        targets: How many of the last columns are targets of a linear model with an intercept, whose means get a tenth
+            of the plan or more: whatever else is lost in noise, predictions are then not far from the best constant.
+        look: Whether sums and squares of all columns, of size 1, are released before (`narrower_bounds`); they come
+            last in the plan, and take a tenth of it.
     """
     costs = np.append(costs, constant)
-    i, j = places(units.size.size, mean=mean, count=rows is None)
+    width = units.size.size
+    i, j = places(width, mean=mean, count=rows is None)
     with np.errstate(all="ignore"):  # absurd weights are held within the floats: any positive ones are valid
         weights = np.clip(costs[i] * costs[j] * np.where(i == j, 1.0, math.sqrt(2)), _LEAST, 1 / _LEAST)
-    reach = np.append(units.size, 1.0)
+    size = np.append(units.size, 1.0)
+    largest = size[i] * size[j]
     if mean and targets:
+        weights = weights * _roles(i, j, width, targets)
         weights = _raised(
-            weights, reach[i] * reach[j], (i >= reach.size - 1 - targets) & (i < j) & (j == reach.size - 1)
+            weights, largest, (i >= width - targets) & (i < j) & (j == width), _target_part(budget, rows, targets)
         )
-    plans = [
-        plan(one, budget, mechanism=mechanism, allocation=allocation, weights=weights)
-        for one in moment_sets(units.grid, costs, neighbours, mean=mean)
-    ]
+    sets = moment_sets(units.grid, costs, neighbours, mean=mean)
+    if look:
+        # Parts of a box have privacy of their own; of another set with Laplace noise only the whole at once would.
+        sets = [_with_look(one, width) for one in (sets[:1] if mechanism == "laplace" else sets)]
+        largest = np.append(largest, np.ones(2 * width))
+        chosen = np.arange(largest.size) >= i.size
+        weights = _raised(np.append(weights, np.zeros(2 * width)), largest, chosen, _LOOK)
+    plans = [plan(one, budget, mechanism=mechanism, allocation=allocation, weights=weights) for one in sets]
     best = min(plans, key=lambda made: made.log2_error)
     most = MOST_ROWS if rows is None else rows
-    return MomentPlan(cover_answers(best, most * reach[i] * reach[j]), units, mean, rows)
+    return MomentPlan(cover_answers(best, most * largest), units, mean, rows)
 
 
-def _raised(weights: Floats, reach: Floats, chosen: NDArray[np.bool_]) -> Floats:
-    """Weights that give some coordinates `_TARGETS` of the plan at least.
+def _target_part(budget: Budget, rows: int | None, targets: int) -> float:
+    """Of the plan, for the means of the targets: a tenth, and up to a half where the rows and the budget are few.
+
+    A part p of mu^2 gives each of them, in units of half its bounds, Gaussian noise of variance targets / (p mu^2
+    rows^2); a part p of epsilon Laplace noise of variance 2 targets^2 / (p epsilon rows)^2.
+    """
+    known = _SECRET if rows is None else rows
+    if isinstance(budget, PureDP):
+        wanted = math.sqrt(2 / _CLOSE) * targets / (budget.laplace_epsilon * known)
+    else:
+        wanted = targets / (_CLOSE * (budget.gaussian_mu * known) ** 2)
+    return min(max(_TARGETS, wanted), _MOST_TARGETS)
+
+
+def _roles(i: NDArray[np.intp], j: NDArray[np.intp], width: int, targets: int) -> Floats:
+    """What an error in each entry costs a linear model, beside what it costs the matrix.
+
+    Statement. In units in which columns have variance 1 the coefficients w of noisy moments G + E, c + e are off by
+    about e - E w, and predictions by the square of that. So an error in a product with the target counts once for its
+    coefficient; one in G_ij counts w_i^2 + w_j^2, or w_i^2 where i = j; one in a column's mean w_i^2. With |w| at most
+    1, shared by d columns, these are 1, 2/d, 1/d and 1/d. What multiplies two targets enters no coefficient.
+    """
+    columns = width - targets
+    target_i, target_j, mean = i >= columns, (j >= columns) & (j < width), j == width
+    inner = math.sqrt(1 / columns)
+    products = np.where(target_j, np.where(target_i, 1 / columns, math.sqrt(0.5)), inner)
+    return np.where(mean, np.where(target_i, math.sqrt(0.5), inner * math.sqrt(0.5)), products)
+
+
+def _with_look(one: Sensitivity, width: int) -> Sensitivity:
+    """The set of the moments and, after them, of sums and squares of `width` columns in [-1, 1].
+
+    A box and a box make a box. If q_1(d_1) <= 1 and q_2(d_2) <= 1 then (1 - w) q_1 + w q_2 <= 1 for any w: ellipsoids
+    make one with radii divided by sqrt(1 - w) and sqrt(w). The box of `column_reach` with 2 M sides b lies in the
+    ellipsoid of radii b sqrt(2 M).
+    """
+    reach = column_reach(width, one.neighbours)
+    if one.kind == "box":
+        return Sensitivity.box(np.append(one.reach, reach), neighbours=one.neighbours)
+    radii = np.append(one.reach / math.sqrt(1 - _LOOK), reach * math.sqrt(2 * width / _LOOK))
+    return Sensitivity.ellipsoid(radii * _UP, neighbours=one.neighbours)
+
+
+def _raised(weights: Floats, reach: Floats, chosen: NDArray[np.bool_], part: float) -> Floats:
+    """Weights that give some coordinates a part of the plan at least.
 
     What a coordinate takes of optimal Gaussian noise on a box is in proportion to weight times sensitivity.
     """
     cost = weights * reach
-    wanted = _TARGETS / (1 - _TARGETS) * float(cost[~chosen].sum()) / int(chosen.sum())
+    wanted = part / (1 - part) * float(cost[~chosen].sum()) / int(chosen.sum())
     return np.where(chosen, np.maximum(weights, wanted / reach), weights)
 
 
 def release_moments(answer: Callable[[], Floats], planned: MomentPlan, ledger: Ledger | None, label: str) -> Moments:
     """Charge, then compute the moments, release them by their plan, and divide by the number of rows."""
-    made = release(answer, planned.noise, ledger, label=label)
+    return as_moments(release(answer, planned.noise, ledger, label=label), planned)
+
+
+def as_moments(made: Release, planned: MomentPlan) -> Moments:
+    """What was released as matrices, divided by the number of rows."""
     width = planned.units.size.size
     products, sums = width * (width + 1) // 2, width * planned.mean
-    rows = max(float(made.values[-1]), 1.0) if planned.rows is None else float(planned.rows)
+    counted = made.values[products + sums :][:1]
+    rows = max(float(counted[0]), 1.0) if planned.rows is None else float(planned.rows)
     scales = planned.noise.scales * (1.0 if planned.noise.mechanism == "gaussian" else math.sqrt(2)) / rows
     values = made.values / rows
     return Moments(
@@ -220,7 +283,7 @@ def release_moments(answer: Callable[[], Floats], planned: MomentPlan, ledger: L
         first_spread=scales[products : products + sums],
         rows=rows,
         release=made,
-        rows_spread=float(scales[-1]) * rows if planned.rows is None else 0.0,
+        rows_spread=float(scales[products + sums]) * rows if planned.rows is None else 0.0,
     )
 
 

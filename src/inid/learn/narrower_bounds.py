@@ -1,0 +1,99 @@
+"""Narrower bounds for the columns of a linear model: a first look finds where they lie, and the same plan pays for it.
+
+Round public bounds are often several times wider than the data, and the noise in a product of two columns grows with
+the product of their widths. So the plan of a linear model has two parts. The first releases the sum and the sum of
+squares of every column, in units in which the public bounds are -1 and 1. The second releases the moments of columns
+that are clipped anew, to k standard deviations about the mean that the first part found, or to the public bounds where
+these are narrower.
+
+Why it is private. In its new unit every column lies in [-1, 1] again, whatever the first part said: the change of the
+second part lies in one set S_2 that does not depend on it, that of the first in S_1. So whatever the first part
+released, the change of both lies in S_1 x S_2, for which the plan is made. The second part depends on the first one's
+noise, which sums of mu^2 (of epsilon, for Laplace noise on a box) allow for (E7).
+
+How narrow. Beyond k standard deviations lies at most 1/k^2 of the rows (Chebyshev), and what clipping them changes in a
+covariance falls like 1/k^2, relative to the column's variance, where fourth moments are finite. The noise, relative to
+the variance, grows like k^2 / s, s being the number of rows over the noise of one product. The two balance at k in
+proportion to s^(1/4): more data or budget clip less, and a huge budget clips nothing.
+"""
+
+import datetime as dt
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from inid.accounting import Ledger
+from inid.arguments import Floats
+from inid.learn.moment_sources import MomentSource
+from inid.learn.public_units import Units
+from inid.learn.second_moments import MomentPlan, Moments, as_moments
+from inid.noise import add_noise
+from inid.releasing import Release, charge
+
+__all__ = ["narrowed", "release_narrowed"]
+
+_NARROWEST = 2.0**-10  # of half the public bounds: a column may be constant
+_LEAST, _FACTOR = 2.0, 0.6  # of standard deviations: k = 0.6 s^(1/4), but not below 2
+
+
+def release_narrowed(
+    source: MomentSource, planned: MomentPlan, public: Units, ledger: Ledger | None, label: str
+) -> tuple[Moments, Units]:
+    """Charge, look for narrower bounds, release the moments within them.
+
+    Args:
+        source: The columns.
+        planned: The plan of both parts.
+        public: The units of the public bounds.
+        ledger: Where the cost is charged.
+        label: What is charged for.
+
+    Returns:
+        The moments, and the units they are in.
+    """
+    noise, width = planned.noise, public.size.size
+    certificate, random = charge(noise, ledger, label)
+    spread = noise.scales * (1.0 if noise.mechanism == "gaussian" else math.sqrt(2))
+    first = noise.dimension - 2 * width
+    exact = source.columns(public)
+    look = add_noise(exact[: 2 * width], noise.scales[first:], noise.mechanism, random)
+    rows, counted = float(source.rows or 0), np.empty(0)
+    if source.rows is None:
+        counted = add_noise(exact[-1:], noise.scales[first - 1 : first], noise.mechanism, random)
+        rows = max(float(counted[0]), 1.0)
+    signal = rows / float(np.median(spread[: width * (width + 1) // 2]))
+    units = narrowed(public, look / rows, spread[first:] / rows, signal, source.rows)
+    answer = source.answer(units, mean=True, count=False)
+    moments = add_noise(answer, noise.scales[: answer.size], noise.mechanism, random)
+    values = np.concatenate([moments, counted, look])
+    values.flags.writeable = False
+    made = Release(values, noise, certificate, random.private, label, dt.datetime.now(dt.UTC))
+    return as_moments(made, replace(planned, units=units)), units
+
+
+def narrowed(public: Units, means: Floats, spread: Floats, signal: float, rows: int | None) -> Units:
+    """The units of columns within k standard deviations of their means, and within the public bounds.
+
+    Args:
+        public: The units of the public bounds.
+        means: The released means of the columns, then those of their squares, in these units.
+        spread: The noise's standard deviation in each of them.
+        signal: s, the number of rows over the noise of one product.
+        rows: The number of rows, None if it is secret.
+
+    >>> public = Units.of(np.array([0.0]), np.array([100.0]), 1000, centre=True, scale=True)
+    >>> units = narrowed(public, np.array([0.2, 0.05]), np.zeros(2), 1.0, 1000)
+    >>> units.centre.round(6).tolist(), units.unit.round(6).tolist()
+    ([60.0], [10.0])
+    """
+    width = public.size.size
+    mean, square = np.clip(means[:width], -1.0, 1.0), np.clip(means[width:], 0.0, 1.0)
+    # An error e in the mean square is one of e in the variance, and one in the mean moves the window: room for both.
+    variance = np.maximum(square - mean**2, 0.0) + spread[width:]
+    reach = np.maximum(max(_LEAST, _FACTOR * max(signal, 0.0) ** 0.25) * np.sqrt(variance), _NARROWEST)
+    low, high = np.maximum(mean - reach, -1.0), np.minimum(mean + reach, 1.0)
+    lower, upper = public.centre + public.unit * low, public.centre + public.unit * high
+    apart = lower < upper  # but for bounds so close that floats have nothing between them
+    lower = np.where(apart, lower, public.centre - public.unit)
+    return Units.of(lower, np.where(apart, upper, public.centre + public.unit), rows, centre=True, scale=True)
