@@ -43,7 +43,7 @@ nb_execution_raise_on_error = True
 nb_execution_timeout = 120
 nb_merge_streams = True
 
-autodoc_member_order = "bysource"
+autodoc_member_order = "alphabetical"
 autodoc_typehints = "signature"
 # What a class takes from a class of the library belongs to it; what it takes from its host does not.
 _HOSTS = (
@@ -51,7 +51,7 @@ _HOSTS = (
     "ClassifierMixin, RegressorMixin, ClusterMixin, TransformerMixin, ClassNamePrefixFeaturesOutMixin, "
     "OneToOneFeatureMixin, _MetadataRequester, _SetOutputMixin"
 )
-autodoc_default_options = {"members": True, "inherited-members": _HOSTS, "show-inheritance": False}
+autodoc_default_options = {"members": True, "inherited-members": _HOSTS}
 autodoc_preserve_defaults = True
 python_use_unqualified_type_names = True
 napoleon_google_docstring = True

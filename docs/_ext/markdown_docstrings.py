@@ -3,6 +3,7 @@
 import re
 
 from sphinx.application import Sphinx
+from sphinx.ext.napoleon.docstring import GoogleDocstring
 
 # Code in backticks stays as it is. Elsewhere a bar, a trailing underscore and a lone star are only characters.
 _CODE = re.compile(r"(``.+?``|`[^`]+`)")
@@ -22,7 +23,13 @@ def _process(app: Sphinx, what: str, name: str, thing: object, options: object, 
             lines[number] = _escape(line)
 
 
+def _whole(docstring: GoogleDocstring) -> list[str]:
+    """Attributes have types in their annotations: a colon in their first sentence is a colon."""
+    return docstring._consume_to_end()  # noqa: SLF001 - napoleon has no setting for it
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Run after napoleon, whose sections are already fields then."""
+    GoogleDocstring._parse_attribute_docstring = _whole  # noqa: SLF001 - see there
     app.connect("autodoc-process-docstring", _process, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -270,11 +270,11 @@ def training_epsilon() -> Picture:
     """What the run of the guide on training has spent after each step, for three sizes of batches."""
     picture = Picture(760, 270, "Epsilon spent over the epochs of a private training run, for three sizes of batches")
     picture.text(20, 28, "Certified epsilon at delta = 1e-5 after each epoch, noise multiplier 1", size=15)
-    top, epochs = 4.0, 5
+    top, epochs = 6.0, 5
     step = inid.plan(inid.Sensitivity.ball(1, l2=1.0), inid.GaussianDP(mu=1.0), mechanism="gaussian")
 
     def spot(epoch: float, epsilon: float) -> tuple[float, float]:
-        return 70 + 108 * epoch, 220 - 165 * epsilon / top
+        return 70 + 108 * epoch, 222 - 170 * epsilon / top
 
     for epsilon in range(int(top) + 1):
         picture.line([spot(0, epsilon), spot(epochs, epsilon)], RULE)
