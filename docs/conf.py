@@ -6,6 +6,9 @@ from pathlib import Path
 _HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(_HERE / "_ext"), str(_HERE.parent / "src")]
 
+from numpy.typing import ArrayLike  # noqa: E402
+from sphinx.util.typing import stringify_annotation  # noqa: E402
+
 from inid._version import __version__  # noqa: E402
 
 project = "inid"
@@ -65,6 +68,16 @@ def _skip(app, what, name, thing, skip, options):  # noqa: ARG001 - the signatur
     return True if name.startswith("set_") and name.endswith("_request") else None
 
 
+def _name_array_like(app, what, name, thing, options, arguments, returns):  # noqa: ARG001 - the signature is Sphinx's
+    """Say ArrayLike, as the code does, instead of the long union that it stands for."""
+    for mode in ("fully-qualified-except-typing", "smart", "fully-qualified"):
+        written = stringify_annotation(ArrayLike, mode)
+        arguments = arguments and arguments.replace(written, "ArrayLike")
+        returns = returns and returns.replace(written, "ArrayLike")
+    return arguments, returns
+
+
 def setup(app):
     """Connect what has no extension of its own."""
     app.connect("autodoc-skip-member", _skip)
+    app.connect("autodoc-process-signature", _name_array_like)
