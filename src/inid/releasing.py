@@ -99,7 +99,7 @@ class Release:
         low, high = self.interval()
         shown_rows = min(20, self.values.size)
         names = labels if labels and len(labels) == self.values.size else [str(i) for i in range(shown_rows)]
-        width = max(len(name) for name in names[:shown_rows])
+        width = max((len(name) for name in names[:shown_rows]), default=0)
         head = f"Release under {self.plan.budget}" + ("" if self.private else " - NOT PRIVATE: made by a test source")
         lines = [
             f"  {names[i]:<{width}}  {self.values[i]:>14.6g}  [{low[i]:.6g}, {high[i]:.6g}]" for i in range(shown_rows)

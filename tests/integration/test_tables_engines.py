@@ -135,6 +135,27 @@ def test_exact_sums_are_those_of_a_full_scan_on_every_engine(made, engine):
 
 
 @pytest.mark.parametrize("engine", [*ENGINES, "spark"])
+def test_keys_that_nobody_listed_are_found_alike_on_every_engine(made, engine):
+    data = made(engine)
+    people = tables.Person("user", max_rows=3, order_by=["when"])
+    for column, kind in (("sex", "str"), ("place", "int"), ("flag", "bool")):
+        by = {column: tables.discover(2, delta=1e-8, kind=kind)}
+        alone = {value: [row[column] for row in ROWS].count(value) for value in {row[column] for row in ROWS} - {None}}
+        assert tables.Table(data).query(count=True, by=by).exact_counts() == alone
+        found, wanted = (
+            [tables.Table(source, unit=people).query(**{name: True}, by=by).exact_counts() for name in _COUNTS]
+            for source in (data, ARROW)
+        )
+        assert found == wanted
+        assert sum(found[1].values()) < sum(found[0].values()) < len(ROWS)
+        query = tables.Table(data).query(count=True, by=by)
+        assert query.release(query.plan(inid.PureDP(0.001))).frame is not None  # nothing appears
+
+
+_COUNTS = ("count", "count_distinct")
+
+
+@pytest.mark.parametrize("engine", [*ENGINES, "spark"])
 def test_the_answer_is_a_frame_of_the_users_own_kind(made, engine):
     data = made(engine)
     query = tables.Table(data, bounds=BOUNDS).query(count=True, mean=["age"], by={"sex": ["F", "M"]})

@@ -17,6 +17,11 @@ own way stands in its file of `engines`.
 
 from inid.tables.bounds_estimation import EstimatedBounds, estimate_bounds
 from inid.tables.choosing import Choice, choose
+from inid.tables.discovery.plan import DiscoveryPlan
+from inid.tables.discovery.query import DiscoveryQuery
+from inid.tables.discovery.question import DiscoveryQuestion
+from inid.tables.discovery.request import Discovered, discover
+from inid.tables.discovery.result import DiscoveryResult
 from inid.tables.engines import EngineError
 from inid.tables.expression_text import expression
 from inid.tables.expressions import Condition, Expression, col, maximum, minimum, when
@@ -43,6 +48,11 @@ __all__ = [
     "Choice",
     "Combination",
     "Condition",
+    "Discovered",
+    "DiscoveryPlan",
+    "DiscoveryQuery",
+    "DiscoveryQuestion",
+    "DiscoveryResult",
     "EngineError",
     "EstimatedBounds",
     "Expression",
@@ -70,6 +80,7 @@ __all__ = [
     "TablePlan",
     "choose",
     "col",
+    "discover",
     "estimate_bounds",
     "expression",
     "maximum",

@@ -16,7 +16,7 @@ from inid.sets import Allocation, Sensitivity, read_order
 from inid.tables.facts import Bins, Categories, Key, read_cells, read_columns, read_keys
 from inid.tables.plan import TableAccuracy, TablePlan, expected_errors, make_plan, plan_accuracy, with_advice
 from inid.tables.question import Question
-from inid.tables.releasable import Releasable
+from inid.tables.releasable import VectorQuery
 from inid.tables.result import Result
 from inid.tables.sensitivity import largest_sum
 from inid.tables.statistics import Layout, read_tolerances
@@ -33,7 +33,7 @@ NOMINAL_ROWS = 1000  # assumed when the user states no guess
 
 
 @dataclass(frozen=True, eq=False)
-class Query(Releasable[TablePlan, Result]):
+class Query(VectorQuery[TablePlan, Result]):
     """Statistics of a table. Made by `Table.query`."""
 
     question: Question

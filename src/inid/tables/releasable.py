@@ -14,7 +14,7 @@ from inid.tables.table import Table
 if TYPE_CHECKING:
     from inid.accounting import Ledger
 
-__all__ = ["Releasable"]
+__all__ = ["Releasable", "VectorQuery"]
 
 _HIGHEST_LEVEL = 1 - 1e-12  # what is left, divided among several sums, still tells a level from 1
 
@@ -67,8 +67,7 @@ class Releasable(ABC, Generic[PlanT, ResultT]):
         if not real("level", level, above=0, cure=cure) <= _HIGHEST_LEVEL:
             raise ArgumentError(f"level must be at most 1 - 1e-12, got {shown(level)}: {cure}.")
         self.check(ledger)
-        noisy = release(lambda: self._values(plan), plan.noise, ledger, label=label)
-        return self._published(plan, noisy, level)
+        return self._result(plan, ledger, label, level)
 
     def check(self, ledger: "Ledger | None" = None) -> None:
         """Refuse, before anything is charged, what public facts show to be wrong: the ledger's unit, types of columns.
@@ -93,12 +92,8 @@ class Releasable(ABC, Generic[PlanT, ResultT]):
         """Refuse, before the charge, what the types of the table do not allow."""
 
     @abstractmethod
-    def _values(self, plan: PlanT) -> Floats:
-        """The exact numbers in the order of the plan; called after the charge."""
-
-    @abstractmethod
-    def _published(self, plan: PlanT, noisy: Release, level: float) -> ResultT:
-        """The result made of the noisy numbers."""
+    def _result(self, plan: PlanT, ledger: "Ledger | None", label: str, level: float) -> ResultT:
+        """The charge, the answer and its noise, in this order; everything was checked."""
 
     def _under(self, ledger: "Ledger | None") -> Self:
         """This query under the relation of a ledger, where the table states none."""
@@ -108,3 +103,19 @@ class Releasable(ABC, Generic[PlanT, ResultT]):
     def _at(self, relation: Neighbours) -> Self:
         table = self.table.under(relation)
         return self if table is self.table else type(self)(table, replace(self.question, neighbours=relation))
+
+
+class VectorQuery(Releasable[PlanT, ResultT]):
+    """A question whose exact answer is one number for each coordinate of its plan."""
+
+    def _result(self, plan: PlanT, ledger: "Ledger | None", label: str, level: float) -> ResultT:
+        noisy = release(lambda: self._values(plan), plan.noise, ledger, label=label)
+        return self._published(plan, noisy, level)
+
+    @abstractmethod
+    def _values(self, plan: PlanT) -> Floats:
+        """The exact numbers in the order of the plan; called after the charge."""
+
+    @abstractmethod
+    def _published(self, plan: PlanT, noisy: Release, level: float) -> ResultT:
+        """The result made of the noisy numbers."""

@@ -18,6 +18,8 @@ from inid.tables.view import View, read_condition, read_formula
 
 if TYPE_CHECKING:
     from inid.accounting import Ledger
+    from inid.tables.discovery.query import DiscoveryQuery
+    from inid.tables.discovery.request import Discovered
     from inid.tables.marginals.query import MarginalsQuery
     from inid.tables.ordered.query import OrderedQuery
     from inid.tables.query import Query
@@ -260,6 +262,14 @@ class Table:
         self.source.require_numbers("bounds", list(read))
         return self._with(bounds={**self.bounds, **read})
 
+    def with_domains(self, domains: Mapping[str, Sequence[Key] | Ordered]) -> "Table":
+        """The same table with other public values for some columns: from public knowledge, or from a release."""
+        read = read_domains(domains, self.domains.other)
+        for column, keys in read.keys.items():
+            self.source.require_keys("domains", column, keys)
+        kept = self.domains.ordered - read.keys.keys()
+        return self._with(domains=Domains({**self.domains.keys, **read.keys}, read.other, kept | read.ordered))
+
     def _with(self, **facts: object) -> "Table":
         made = copy(self)
         for name, value in facts.items():
@@ -315,6 +325,11 @@ class Table:
         by: Mapping[str, Sequence[Key]] | None = None,
     ) -> "OrderedQuery": ...
 
+    @overload
+    def query(
+        self, *, by: "Mapping[str, Discovered]", count: bool = False, count_distinct: bool = False
+    ) -> "DiscoveryQuery": ...
+
     def query(
         self,
         *,
@@ -326,12 +341,12 @@ class Table:
         std: Sequence[str] = (),
         covariance: Sequence[str] = (),
         histogram: Mapping[str, Sequence[float | str] | Categories] | None = None,
-        by: Mapping[str, Sequence[Key]] | None = None,
+        by: "Mapping[str, Sequence[Key]] | Mapping[str, Discovered] | None" = None,
         marginals: int | Sequence[Marginal] | None = None,
         cdf: Mapping[str, Sequence[Marginal]] | None = None,
         quantile: Mapping[str, Sequence[float]] | None = None,
         cumulative: Mapping[str, Sequence[Marginal]] | None = None,
-    ) -> "Query | MarginalsQuery | OrderedQuery":
+    ) -> "Query | MarginalsQuery | OrderedQuery | DiscoveryQuery":
         """Ask for statistics, any number together; they share sums and one promise. Nothing is computed yet.
 
         Args:
@@ -346,7 +361,7 @@ class Table:
             histogram: Per column the edges of public bins, or a list of public categories (numbers: `Categories`).
                 Values outside all bins are not counted.
             by: Per column its public keys: every statistic is given for each combination of them, also those without
-                rows. Rows with other keys are left out.
+                rows. Rows with other keys are left out. `tables.discover(...)` instead of keys finds those of a column.
             marginals: Tables of counts over columns with a domain, [("sex", "age"), ("race",)], or a number k for all
                 tables over k of them. They share one promise with the least noise, together with means and sums by
                 several groupings, and agree with each other. Not together with other statistics.
@@ -366,30 +381,14 @@ class Table:
         >>> t.query(histogram={"age": [0, 50, 100]}, by={"sex": ["F", "M"]}).labels[:2]
         ('histogram(age)[sex=F, age=[0, 50)]', 'histogram(age)[sex=F, age=[50, 100]]')
         """
-        from inid.tables.marginals.query import read_marginals
-        from inid.tables.ordered.query import read_ordered
-        from inid.tables.query import read_query
+        from inid.tables.asking import read_asked
 
-        numbers = {"sum": sum, "mean": mean}
-        others = {"variance": variance, "std": std, "covariance": covariance}
-        if cdf or quantile or cumulative:
-            if any((*numbers.values(), *others.values(), histogram, count, count_distinct, marginals)):
-                raise ArgumentError(
-                    "distribution functions, quantiles and running totals are a query of their own: ask for other "
-                    "statistics in another one."
-                )
-            return read_ordered(self, cdf, quantile, cumulative, by or {})
-        tabled = [name for name, asked in numbers.items() if isinstance(asked, Mapping)]
-        if marginals is not None or isinstance(count, (list, tuple)) or tabled:
-            plain = [name for name, asked in numbers.items() if name not in tabled and asked]
-            if plain or any(map(len, others.values())) or histogram or by or count_distinct:
-                raise ArgumentError(
-                    "statistics by several groupings are a query of their own, of count, mean and sum: ask for other "
-                    "statistics in another one, and give mean and sum by column, mean={'income': [('sex',)]}."
-                )
-            counts: list[tuple[str, object]] = [] if marginals is None else [("marginals", marginals)]
-            if count is not False:
-                counts.append(("count", [()] if count is True else count))
-            return read_marginals(self, counts, *(numbers[name] if name in tabled else {} for name in ("mean", "sum")))
-        asked = {name: columns or () for name, columns in (numbers | others).items()}
-        return read_query(self, count, asked, histogram or {}, by or {}, count_distinct=count_distinct)  # type: ignore[arg-type]
+        asked: dict[str, object] = {
+            "count": count,
+            "count_distinct": count_distinct,
+            "sum": sum,
+            "mean": mean,
+            "variance": variance,
+        }
+        asked |= {"std": std, "covariance": covariance, "histogram": histogram, "marginals": marginals}
+        return read_asked(self, asked, {"cdf": cdf, "quantile": quantile, "cumulative": cumulative}, by or {})

@@ -17,6 +17,7 @@ from inid.accounting import verify_record
 from inid.errors import GuaranteeError, InidError, RecordError
 from inid.planning import Certificate, NoisePlan
 from inid.releasing import Release
+from inid.tables.discovery.question import DiscoveryQuestion
 from inid.tables.marginals.combinations import combination_from, combined
 from inid.tables.marginals.question import MarginalsQuestion
 from inid.tables.marginals.table_answers import PublishedTable, TableAnswers
@@ -52,8 +53,7 @@ def verify_result(record: Mapping[str, Any]) -> Certificate:
         stored = record["digest"]
         made = record_digest(record)
         many = "marginals" in record["question"]
-        kind = MarginalsQuestion if many else OrderedQuestion if "ordered" in record["question"] else Question
-        question: Question | MarginalsQuestion | OrderedQuestion = kind.from_dict(record["question"])
+        question = _question(record["question"])
         level, released = float(record["level"]), record.get("release", record)
         rows = record["tables"] if many else record["results"] if "results" in record else record["rows"]
         values = np.array([float(value) for value in released["values"]])
@@ -63,7 +63,8 @@ def verify_result(record: Mapping[str, Any]) -> Certificate:
         raise RecordError("the record of the result does not parse: it is not whole, or was changed.") from None
     if stored != made:
         raise RecordError("the record was changed after it was made: its digest is that of another content.")
-    if not (0 < level < 1 and values.shape == (plan.dimension,) and np.isfinite(values).all()):
+    found = isinstance(question, DiscoveryQuestion)
+    if not (0 < level < 1 and (found or values.shape == (plan.dimension,)) and np.isfinite(values).all()):
         raise RecordError("the record does not hold one finite noisy sum for each coordinate of its plan.")
     if not question.is_covered_by(plan):
         raise GuaranteeError("the plan in the record was made for another question: it does not cover these sums.")
@@ -72,9 +73,23 @@ def verify_result(record: Mapping[str, Any]) -> Certificate:
         answers = TableAnswers(question, release, level)
         _compare_tables(rows, answers.all())
         _compare_combinations(record.get("combinations", []), answers)
+    elif isinstance(question, DiscoveryQuestion):
+        if not question.are_found(record.get("found"), release):
+            raise RecordError("the keys in the record are not those of its counts, or a count is below the threshold.")
+        _compare(rows, question.answers(record["found"], release, level))
     else:
         _compare(rows, question.answers(release, level))
     return plan.certificate
+
+
+def _question(record: Any) -> Question | MarginalsQuestion | OrderedQuestion | DiscoveryQuestion:
+    kinds: dict[str, type[MarginalsQuestion | OrderedQuestion | DiscoveryQuestion]] = {
+        "marginals": MarginalsQuestion,
+        "ordered": OrderedQuestion,
+        "discover": DiscoveryQuestion,
+    }
+    kind = next((kind for name, kind in kinds.items() if name in record), Question)
+    return kind.from_dict(record)
 
 
 def _compare_tables(stored: Any, made: list[PublishedTable]) -> None:

@@ -146,6 +146,10 @@ class Engine(ABC):
         """
         return None
 
+    def told_apart(self, frame: Any, name: str) -> Any:
+        """The same frame without rows whose key, a column of keys, the engine would take for another one."""
+        return frame
+
     def kept(self, frame: Any) -> Any:
         """The same frame, computed once for several queries where the engine has a way to."""
         return frame

@@ -4,12 +4,15 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import Any
 
+import numpy as np
+
 from inid.tables.engines.base import Build, Engine, schema_of
 from inid.tables.engines.guarded import guarded, optional
 from inid.tables.engines.pandas_columns import typed, whole
 from inid.tables.engines.pandas_sums import product_sums, term_array
 from inid.tables.engines.roles import Role
 from inid.tables.engines.terms import Product, Term
+from inid.tables.facts import is_plain
 
 __all__ = ["Pandas"]
 
@@ -50,6 +53,12 @@ class Pandas(Engine):
         # pandas makes Python's times and dates of some types of Arrow's, and stops at a value that is finer than those.
         finer = str(self._frame.dtypes[column]) in ("time64[ns][pyarrow]", "date64[ms][pyarrow]")
         return not finer and (column in self._objects or super()._holds_single_values(column))
+
+    def told_apart(self, frame: Any, name: str) -> Any:
+        # pandas compares texts up to a NUL, and calls a group by whichever of them comes first.
+        native = frame.to_native()
+        plain = np.array([not isinstance(key, str) or is_plain(key) for key in native[name]], dtype=bool)
+        return optional("narwhals").from_native(native.loc[plain])
 
     def check(self, build: Build) -> None:
         # pandas has no plan of a query: it runs on the same columns without rows.

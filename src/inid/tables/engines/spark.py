@@ -83,6 +83,6 @@ class Spark(SqlEngine):
 
     def answer(self, columns: Mapping[str, list[Any]]) -> Any:
         names = {float: "double", int: "bigint", bool: "boolean"}
-        types = [names.get(type(column[0]), "string") for column in columns.values()]
+        types = [names.get(type(column[0]) if column else str, "string") for column in columns.values()]
         schema = ", ".join(f"`{name}` {kind}" for name, kind in zip(columns, types, strict=True))
         return self._session.createDataFrame(list(zip(*columns.values(), strict=True)), schema=schema)

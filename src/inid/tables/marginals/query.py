@@ -17,7 +17,7 @@ from inid.tables.marginals.question import MarginalsQuestion
 from inid.tables.marginals.released_numbers import exact_numbers
 from inid.tables.marginals.result import MarginalsResult
 from inid.tables.marginals.table_statistics import read_numbers
-from inid.tables.releasable import Releasable
+from inid.tables.releasable import VectorQuery
 from inid.tables.table import Table
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ __all__ = ["MarginalsQuery", "read_marginals"]
 
 
 @dataclass(frozen=True, eq=False)
-class MarginalsQuery(Releasable[MarginalsPlan, MarginalsResult]):
+class MarginalsQuery(VectorQuery[MarginalsPlan, MarginalsResult]):
     """Counts, means and sums of a table by many tables. Made by `Table.query(marginals=...)`."""
 
     question: MarginalsQuestion

@@ -14,7 +14,7 @@ from inid.tables.ordered.levels import Levels
 from inid.tables.ordered.plan import OrderedPlan, plan_ordered
 from inid.tables.ordered.question import OrderedQuestion, OrderedTable
 from inid.tables.ordered.result import OrderedResult
-from inid.tables.releasable import Releasable
+from inid.tables.releasable import VectorQuery
 from inid.tables.table import Table
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _MECHANISMS = ("auto", "gaussian", "laplace")
 
 
 @dataclass(frozen=True, eq=False)
-class OrderedQuery(Releasable[OrderedPlan, OrderedResult]):
+class OrderedQuery(VectorQuery[OrderedPlan, OrderedResult]):
     """Distribution functions, quantiles and running totals of a table. Made by `Table.query(quantile=...)`."""
 
     question: OrderedQuestion

@@ -1,0 +1,135 @@
+"""A query for keys that nobody listed: planned, charged, counted inside the engine, cut at the threshold."""
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from inid.arguments import choice, shown
+from inid.errors import ArgumentError
+from inid.noise import add_noise
+from inid.promises import Budget
+from inid.releasing import Release, charge
+from inid.tables.discovery.key_counts import KeyCounts
+from inid.tables.discovery.plan import DiscoveryPlan, plan_discovery
+from inid.tables.discovery.question import NEAR, DiscoveryQuestion
+from inid.tables.discovery.request import KINDS, Discovered
+from inid.tables.discovery.result import DiscoveryResult
+from inid.tables.facts import Key
+from inid.tables.releasable import Releasable
+from inid.tables.table import Table
+
+if TYPE_CHECKING:
+    from inid.accounting import Ledger
+
+__all__ = ["DiscoveryQuery", "read_discovery"]
+
+_MECHANISMS = ("auto", "gaussian", "laplace")
+
+
+@dataclass(frozen=True, eq=False)
+class DiscoveryQuery(Releasable[DiscoveryPlan, DiscoveryResult]):
+    """Counts by the keys of a column that nobody listed. Made by `Table.query(by={"zip": discover(...)})`."""
+
+    question: DiscoveryQuestion
+
+    def plan(
+        self,
+        budget: Budget,
+        *,
+        mechanism: Literal["auto", "gaussian", "laplace"] = "auto",
+        ledger: "Ledger | None" = None,
+    ) -> DiscoveryPlan:
+        """Plan the noise and the threshold, before anything is spent; print the plan to see both.
+
+        Args:
+            budget: The promise of the noise; the probability of `discover(delta=...)` comes on top of it.
+            mechanism: "gaussian", "laplace", or "auto" for the one with the lower threshold.
+            ledger: As for `Query.plan`: its relation, where the table states none. Nothing is charged yet.
+
+        Raises:
+            ArgumentError: An argument is malformed.
+            BudgetError: The mechanism cannot keep this promise.
+
+        >>> import inid, pandas
+        >>> from inid import tables
+        >>> t = Table(pandas.DataFrame({"zip": ["8001", "8002"]}))
+        >>> print(t.query(count=True, by={"zip": tables.discover(delta=1e-8)}).plan(inid.PureDP(1.0)))
+        Laplace noise on the number of rows of each zip
+        promise: PureDP(epsilon=1.0), and delta=1e-08 for keys that only one person has
+        neighbours: add_remove, one person has one key and up to 1 rows
+        <BLANKLINE>
+        std of each count: 1.414
+        a key appears when its noisy count is at least 18.7275
+        """
+        query = self._under(ledger)
+        return plan_discovery(query.question, budget, choice("mechanism", mechanism, _MECHANISMS))
+
+    def exact_counts(self) -> dict[Key, int]:
+        """The count of every key that is there, before noise. NOT PRIVATE: for curators and tests."""
+        return self._counts.run(self.table.source)
+
+    @property
+    def _counts(self) -> KeyCounts:
+        asked = self.question
+        return KeyCounts(asked.column, asked.asked.kind, asked.contribution, self.table.person)
+
+    def _kind_of_plan(self) -> type[DiscoveryPlan]:
+        return DiscoveryPlan
+
+    def _is_planned_by(self, plan: DiscoveryPlan) -> bool:
+        return plan.question.to_dict() == self.question.to_dict() and self.question.is_covered_by(plan.noise)
+
+    def _check_types(self) -> None:
+        self._counts.check(self.table.source)
+
+    def _result(self, plan: DiscoveryPlan, ledger: "Ledger | None", label: str, level: float) -> DiscoveryResult:
+        """Charge, noise and threshold included; count; draw for every key that is there; keep what is high enough."""
+        least = plan.threshold  # known before the charge
+        certificate, source = charge(plan.noise, ledger, label, delta=plan.delta)
+        counts = self.exact_counts()
+        # Holding a count to a public size is 1-Lipschitz. Without any key there is nothing to draw.
+        exact = np.array([min(count, self.table.max_rows) for count in counts.values()], dtype=np.float64)
+        scales = np.full(exact.size, float(plan.noise.scales[0]))
+        noisy = add_noise(exact, scales, plan.noise.mechanism, source) if exact.size else exact
+        kept = sorted((key, value) for key, value in zip(counts, noisy.tolist(), strict=True) if value >= least)
+        values = np.array([value for _, value in kept], dtype=np.float64)
+        values.flags.writeable = False
+        made = Release(values, plan.noise, certificate, source.private, label, dt.datetime.now(dt.UTC))
+        return DiscoveryResult(made, level, self.question, self.table.source, plan, tuple(key for key, _ in kept))
+
+
+def read_discovery(
+    table: Table, by: Mapping[str, object], *, count: object, count_distinct: object, others: bool
+) -> DiscoveryQuery:
+    """Check a query of which one column's keys are to be found.
+
+    Raises:
+        ArgumentError: Something is malformed, or more is asked than one count per key.
+    """
+    ((column, asked), *rest) = by.items()
+    if rest or not isinstance(asked, Discovered) or others or (count is True) == (count_distinct is True):
+        raise ArgumentError(
+            "keys are found with one count of one column, count=True (of rows) or count_distinct=True (of people): "
+            "ask for other statistics, and by several columns, in a second query with by=result.by."
+        )
+    if count_distinct and table.person is None:
+        raise ArgumentError(
+            "count_distinct counts people: state Table(unit=tables.Person(...)), or ask for count=True."
+        )
+    if column == NEAR:
+        raise ArgumentError(f"the column {shown(column)} cannot be named as its results are: rename it.")
+    table.source.require_keys("by", column, [KINDS[asked.kind]])
+    question = DiscoveryQuestion(
+        column=column,
+        asked=asked,
+        people=bool(count_distinct),
+        person=table.person,
+        neighbours=table.relation,
+        rows=table.rows,
+        max_rows=table.max_rows,
+        view=table.view,
+    )
+    return DiscoveryQuery(table, question)

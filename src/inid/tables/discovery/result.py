@@ -1,0 +1,104 @@
+"""What a release of keys that nobody listed returns."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from inid.errors import ArgumentError
+from inid.tables.discovery.plan import DiscoveryPlan
+from inid.tables.discovery.question import NEAR, DiscoveryQuestion
+from inid.tables.facts import Key
+from inid.tables.presentation import Labels, answer_columns, short_table
+from inid.tables.published import NOT_PRIVATE, PageFacts, Published
+from inid.tables.result import Row
+from inid.tables.table import Table
+
+if TYPE_CHECKING:
+    from inid.report import ReportInputs
+
+__all__ = ["DiscoveryResult"]
+
+
+@dataclass(frozen=True, eq=False)
+class DiscoveryResult(Published):
+    """Keys that appeared, with their noisy counts.
+
+    Attributes:
+        release: The noisy counts of the keys that appeared, in their order.
+        level: The probability with which an interval holds the exact count, where it is not near the threshold.
+        question: What was asked, with the public facts.
+        plan: The plan by which the noise was drawn.
+        keys: The keys that appeared, in order.
+    """
+
+    heading: ClassVar[str] = "Private counts by keys that were found"
+
+    question: DiscoveryQuestion
+    plan: DiscoveryPlan
+    keys: tuple[Key, ...]
+
+    @cached_property
+    def rows(self) -> tuple[Row, ...]:
+        """One line per key. `near_threshold` says that its interval may not hold: small counts appear by chance."""
+        return self.question.answers(self.keys, self.release, self.level)
+
+    @property
+    def by(self) -> dict[str, list[Key]]:
+        """The keys as `query(by=...)` takes them: other statistics by these keys are a second release.
+
+        Raises:
+            ArgumentError: No key appeared.
+        """
+        if not self.keys:
+            raise ArgumentError(f"no key of {self.question.column!r} reached the threshold, so there are no groups.")
+        return {self.question.column: list(self.keys)}
+
+    def apply(self, table: Table) -> Table:
+        """The same table with the keys that appeared as the public domain of their column, for tables of counts."""
+        return table.with_domains(self.by)
+
+    @cached_property
+    def frame(self) -> Any:
+        """The answers as a frame of the table's own kind."""
+        return self.to_frame()
+
+    def to_frame(self, *, integers: bool = False, labels: Labels | None = None) -> Any:
+        """The answers as a frame, with a column `near_threshold`.
+
+        Args:
+            integers: Counts as whole numbers, their intervals rounded inwards.
+            labels: What keys are called, by column: {"zip": {"8001": "Zürich 1"}}.
+
+        Raises:
+            ArgumentError: An argument is malformed.
+        """
+        columns = answer_columns(self.rows, integers=integers, labels=labels)
+        if not self.rows:  # the same columns, so that code which reads them does not stop
+            names = ("statistic", "column", self.question.column, NEAR, "estimate", "lower", "upper", "scale")
+            columns = {name: [] for name in names}
+        return self.source.answer(columns)
+
+    def __str__(self) -> str:
+        head = f"{len(self.keys)} keys under {self.plan.budget} and delta={self.plan.delta:g}"
+        head += "" if self.private else NOT_PRIVATE
+        if not self.keys:
+            kind = {"str": "texts", "int": "whole numbers", "bool": "booleans"}[self.question.asked.kind]
+            return f"{head}\nNo {self.question.column} reached {self.plan.threshold:.6g}; {kind} were looked for."
+        note = (
+            f"Near the threshold, {self.plan.threshold:.6g}, an interval may not hold: small counts appear by chance."
+        )
+        near = any(row.keys[NEAR] for row in self.rows)
+        return short_table(self.rows, head, self.level) + (f"\n{note}" if near else "")
+
+    def _lines(self) -> tuple[Row, ...]:
+        return self.rows
+
+    def _answers_record(self) -> dict[str, Any]:
+        found = [row._asdict() | {"keys": dict(row.keys)} for row in self.rows]
+        return {"found": list(self.keys), "threshold": self.plan.threshold, "rows": found}
+
+    def report_inputs(self, page: PageFacts) -> "ReportInputs":
+        """What the report shows of the answers."""
+        from inid.tables.discovery.report_inputs import discovery_report_inputs
+
+        return discovery_report_inputs(self, page)
