@@ -31,9 +31,10 @@ def summarize_discovery_plan(made: DiscoveryPlan) -> PlanSummary:
 def discovery_report_inputs(result: DiscoveryResult, page: PageFacts) -> ReportInputs:
     """Everything that the report of found keys shows; a star marks intervals that may not hold."""
     question, column = result.question, result.question.column
+    shown = result.shown(tidy=page.tidy, integers=page.integers)
     stars = ["*" if row.keys[NEAR] else "" for row in result.rows]
     levels = tuple(f"{labelled(key, column, page.labels)}{star}" for key, star in zip(result.keys, stars, strict=True))
-    blocks = [EstimateBlock(question.statistic, "", (Dimension(column, levels),), as_estimates(result.rows))]
+    blocks = [EstimateBlock(question.statistic, "", (Dimension(column, levels),), as_estimates(shown))]
     near = "a key with a star may have a smaller count than its range says: small counts appear by chance"
     facts = [
         ("table", page.source),

@@ -8,7 +8,7 @@ from inid.errors import ArgumentError
 from inid.tables.discovery.plan import DiscoveryPlan
 from inid.tables.discovery.question import NEAR, DiscoveryQuestion
 from inid.tables.facts import Key
-from inid.tables.presentation import Labels, answer_columns, short_table
+from inid.tables.presentation import Labels, short_table
 from inid.tables.published import NOT_PRIVATE, PageFacts, Published
 from inid.tables.result import Row
 from inid.tables.table import Table
@@ -57,26 +57,13 @@ class DiscoveryResult(Published):
         """The same table with the keys that appeared as the public domain of their column, for tables of counts."""
         return table.with_domains(self.by)
 
-    @cached_property
-    def frame(self) -> Any:
-        """The answers as a frame of the table's own kind."""
-        return self.to_frame()
-
-    def to_frame(self, *, integers: bool = False, labels: Labels | None = None) -> Any:
-        """The answers as a frame, with a column `near_threshold`.
-
-        Args:
-            integers: Counts as whole numbers, their intervals rounded inwards.
-            labels: What keys are called, by column: {"zip": {"8001": "Zürich 1"}}.
-
-        Raises:
-            ArgumentError: An argument is malformed.
-        """
-        columns = answer_columns(self.rows, integers=integers, labels=labels)
-        if not self.rows:  # the same columns, so that code which reads them does not stop
-            names = ("statistic", "column", self.question.column, NEAR, "estimate", "lower", "upper", "scale")
-            columns = {name: [] for name in names}
-        return self.source.answer(columns)
+    def to_frame(self, *, integers: bool = False, too_noisy: float | None = None, labels: Labels | None = None) -> Any:
+        """The answers as a frame, one column per key, with a column `near_threshold`."""
+        if self.rows:
+            return super().to_frame(integers=integers, too_noisy=too_noisy, labels=labels)
+        # The same columns, so that code which reads them does not stop.
+        names = ("statistic", "column", self.question.column, NEAR, "estimate", "lower", "upper", "scale")
+        return self.source.answer({name: [] for name in names})
 
     def __str__(self) -> str:
         head = f"{len(self.keys)} keys under {self.plan.budget} and delta={self.plan.delta:g}"
@@ -94,8 +81,7 @@ class DiscoveryResult(Published):
         return self.rows
 
     def _answers_record(self) -> dict[str, Any]:
-        found = [row._asdict() | {"keys": dict(row.keys)} for row in self.rows]
-        return {"found": list(self.keys), "threshold": self.plan.threshold, "rows": found}
+        return {"found": list(self.keys), "threshold": self.plan.threshold} | super()._answers_record()
 
     def report_inputs(self, page: PageFacts) -> "ReportInputs":
         """What the report shows of the answers."""
