@@ -32,10 +32,11 @@ from inid.fixed_point import fixed_columns
 from inid.learn.base import read_mechanism
 from inid.learn.bounds import read_budget, read_sizes
 from inid.learn.budget_parts import split_budget
-from inid.learn.clipped_gradients import FEATURE_BITS, Gradients, Loss, bounded_features, short, whole_steps
+from inid.learn.clipped_gradients import FEATURE_BITS, Gradients, Loss, bounded_features, whole_steps
 from inid.learn.column_moments import column_reach, exact_columns
 from inid.learn.inputs import Matrix
 from inid.learn.noise_range import cover_answers
+from inid.learn.proximal_steps import descend
 from inid.learn.public_units import MOST_ROWS, Units
 from inid.learn.smoothness import mean_squares
 from inid.mechanisms import MechanismChoice, MechanismName
@@ -52,7 +53,6 @@ from inid.sets import Allocation, Neighbours, Sensitivity
 __all__ = ["Descended", "Descent"]
 
 _WORTH_LOADING = 1 << 29  # entries of columns visited in all: fewer take less time than it takes to load numba
-_FARTHEST = 2.0**300  # no coefficient times its column's size goes beyond, so no product of floats overflows
 _COUNT = 0.02  # of what the gradients cost, for the number of rows where it is secret
 _FEWEST, _MOST_PASSES = 3, 50
 _LOGIT_DAMPING, _DAMPING = 0.7, 3.0  # 1 / how far the noise of one pass may move a prediction, about, in its unit
@@ -169,8 +169,10 @@ class Descent:
         units = self._units(self.lower, self.upper)
         known, budget = self._constants(data, units, curvature, ledger)
         paid = known is None
-        steps, bounds = whole_steps(self._thresholds(known, units), most)
-        passes = self.passes or _passes(budget, self.mechanism, 2**16 if secret else most, outputs * len(bounds))
+        columns = outputs * (units.size.size + self.intercept)
+        passes = self.passes or _passes(budget, self.mechanism, 2**16 if secret else most, columns)
+        few = self.passes is None and passes == _FEWEST
+        steps, bounds = whole_steps(self._thresholds(known, units, few=few), most)
         noise = self._plan(budget, known, bounds, units, passes * outputs)
         largest = [most * bounds] + [np.full(2 * units.size.size, float(most))] * paid + [np.ones(1) * most] * secret
         noise = cover_answers(noise, np.concatenate(largest))
@@ -189,10 +191,11 @@ class Descent:
             drawn = PreparedNoise(scales[: len(bounds)], passes * outputs, law(noise.mechanism), source)
             unit_y = self.target_unit[1]
             found = [
-                _descend(
+                descend(
                     Gradients(features, loss, steps, bounds, compiled=compiled),
                     drawn,
                     passes,
+                    averaged=(passes + 1) // 2 if self._averages else 1,
                     moves=self.step / known / rows,
                     sizes=np.append(units.size, 1.0),
                     l1=np.append(l1 * rows / units.unit / unit_y, 0.0),
@@ -219,6 +222,11 @@ class Descent:
         return Units.of(lower, upper, None, centre=scale and self.intercept, scale=scale, bits=FEATURE_BITS)
 
     @property
+    def _averages(self) -> bool:
+        """Whether this is a logistic model in public units: not the paper's setting, nor one with an l1 penalty."""
+        return self.target is None and not self.in_data
+
+    @property
     def target_unit(self) -> tuple[float, float]:
         """(centre, unit) of the target."""
         if self.target is None or self.in_data:
@@ -233,19 +241,20 @@ class Descent:
         units = self._units(*self.target)
         return np.asarray(units.mapping.whole(values)[:, 0] * units.grid.step[0])
 
-    def _thresholds(self, known: Floats | None, units: Units) -> Floats:
-        """C_i. By default the largest gradient at the start, which for a logistic loss is the largest there is.
+    def _thresholds(self, known: Floats | None, units: Units, *, few: bool) -> Floats:
+        """C_i. By default the largest gradient at the start, or for a logistic loss the largest there is.
 
         A gradient is at most |z_i| times the slope of the loss; that of a logistic loss is below 1, so there larger
         thresholds would only add noise; in the user's units they are the paper's, as given. (Columns that get centred
         at their mean can reach further than 1, but such a record is far out and misjudged: to clip it costs less than
-        the noise of a larger threshold.)
+        the noise of a larger threshold.) Slopes of a logistic loss are 1/2 at the start, and few small steps leave them
+        near it: where noise allows no more passes than the fewest, half the threshold does with half the noise.
         """
         constant = [1.0] * self.intercept
         largest = np.append(units.size, constant)
         if self.clip is None:
             size = 1.0 if self.target is None else float(np.maximum(*np.abs(self.target))[0]) if self.in_data else 1.0
-            return np.asarray(largest * size)
+            return np.asarray(largest * size * (0.5 if few and self._averages else 1.0))
         share = np.append(units.size**2, constant) if known is None else known
         # Roots first: a quotient of constants may leave the floats, that of their roots does not.
         clipped = self.clip * (np.sqrt(share) / np.sqrt(share.sum()))
@@ -331,25 +340,6 @@ class Descent:
         spread = scales[:first] * (1.0 if mechanism == "gaussian" else math.sqrt(2))
         damping = _LOGIT_DAMPING if self.target is None else _DAMPING
         return np.maximum(M, damping * math.sqrt(first) * spread / rows), units
-
-
-def _descend(
-    gradients: Gradients, drawn: PreparedNoise, passes: int, *, moves: Floats, sizes: Floats, l1: Floats, l2: Floats
-) -> list[float]:
-    """Proximal coordinate steps: w_i becomes prox(w_i - moves_i * noisy sum of gradients)."""
-    count = len(moves)
-    farthest = (_FARTHEST / sizes).tolist()
-    steps, room, one, two = moves.tolist(), sizes.tolist(), (moves * l1[:count]).tolist(), (moves * l2[:count]).tolist()
-    # `w` is where the gradients are taken, and within rounding of `found`, which the proximal steps give.
-    w, found = [0.0] * count, [0.0] * count
-    for i in [*range(count)] * passes:
-        moved = w[i] - steps[i] * drawn.add(gradients.sum(i))
-        moved = math.copysign(max(abs(moved) - one[i], 0.0), moved) / (1 + two[i])
-        found[i] = min(max(-farthest[i], moved), farthest[i])  # in this order NaN becomes a number as well
-        by = short(found[i] - w[i], room[i])
-        gradients.move(i, by)
-        w[i] += by
-    return found
 
 
 def _passes(budget: Budget, mechanism: str, rows: int, columns: int) -> int:

@@ -63,7 +63,8 @@ def release_narrowed(
         counted = add_noise(exact[-1:], noise.scales[first - 1 : first], noise.mechanism, random)
         rows = max(float(counted[0]), 1.0)
     signal = rows / float(np.median(spread[: width * (width + 1) // 2]))
-    units = narrowed(public, look / rows, spread[first:] / rows, signal, source.rows)
+    with np.errstate(all="ignore"):  # whatever the caller has set, what was paid for must not be lost
+        units = narrowed(public, look / rows, spread[first:] / rows, signal, source.rows)
     answer = source.answer(units, mean=True, count=False)
     moments = add_noise(answer, noise.scales[: answer.size], noise.mechanism, random)
     values = np.concatenate([moments, counted, look])

@@ -122,6 +122,12 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         candidates = [] if self.param_grid is None else [*ParameterGrid(self.param_grid)]
         if not any(candidates):
             raise ArgumentError('param_grid must name parameters and their values: pass {"alpha": [0.1, 1.0]}, say.')
+        fixed = {"budget", "neighbours"} & {name for one in candidates for name in one}
+        if fixed:
+            raise ArgumentError(
+                f"param_grid must not name {sorted(fixed)}: the search has one promise and one relation, those of its "
+                "estimator."
+            )
         budget = read_budget(self.estimator.budget)
         if self._from_moments(candidates):
             self._solve_all(candidates, X, y, ledger)
@@ -180,6 +186,9 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
             _copy(self.estimator).set_params(**one, budget=budget, neighbours=relation)
             for one, budget in zip(candidates, budgets[1:], strict=True)
         ]
+        nobody = _safe_indexing(X, np.arange(0)) if hasattr(X, "shape") else np.zeros((0, data.shape[1]))
+        for model in models:  # a malformed one must not cost the budget of those before it
+            _rehearse(model, nobody)
         chooser = plan_selection(2.0 if relation == "replace" else 1.0, budgets[0], neighbours=relation)
         _check_room(ledger, countable(read_budget(self.estimator.budget)), relation)
         learn, judge = (
@@ -227,6 +236,14 @@ def _copy(estimator: Any) -> Any:
     made = clone(estimator)
     vars(made).pop("_family", None)
     return made
+
+
+def _rehearse(model: Any, nobody: Any) -> None:
+    """Fit a copy to no rows at all, which reads its parameters, plans, and looks at nobody."""
+    copy = _copy(model).set_params(neighbours="add_remove")
+    if is_classifier(copy) and copy.classes is None:
+        copy.set_params(classes=(0, 1))
+    copy.fit(nobody, np.zeros(0))
 
 
 def _part(name: str, value: object) -> float:

@@ -113,11 +113,20 @@ def test_replacement_doubles_the_thresholds_of_a_descent():
     np.testing.assert_allclose(np.linalg.norm(one.limits), 0.7)  # clip
 
 
+def test_where_the_fewest_passes_are_made_half_the_threshold_does():
+    """Slopes are 1/2 at the start: by default, in public units, and only where noise allows no more passes."""
+    few = {"budget": inid.ApproxDP(0.01, 1e-6), "bounds_X": (-1, 1), "smoothness": "bounds", "fit_intercept": False}
+    for more, wanted in (({}, 0.5), ({"passes": 3}, 1.0), ({"clip": 10.0}, 1.0), ({"units": "data"}, 1.0),
+                         ({"budget": inid.GaussianDP(10.0)}, 1.0)):  # fmt: skip
+        model = learn.PrivateLogisticRegression(**(few | more)).fit(X, Y > 0)
+        np.testing.assert_allclose(model.plan_.sensitivity.limits, wanted)
+
+
 def test_no_threshold_exceeds_the_largest_gradient_that_the_bounds_allow():
     """|slope| < 1 and |x_i| <= B_i: a larger threshold would add noise and clip nothing."""
     common = {"budget": BUDGET, "bounds_X": ([-1, 0, 0], [1, 3, 10]), "smoothness": "bounds", "fit_intercept": False}
     for clip in (None, 1e6):
-        model = learn.PrivateLogisticRegression(clip=clip, **common)
+        model = learn.PrivateLogisticRegression(clip=clip, passes=4, **common)
         np.testing.assert_allclose(model.fit(X, Y > 0).plan_.sensitivity.limits, [1, 1, 1])
     model = learn.PrivateLogisticRegression(units="data", **common)
     np.testing.assert_allclose(model.fit(X, Y > 0).plan_.sensitivity.limits, [1, 3, 10])

@@ -157,6 +157,8 @@ def test_what_cannot_be_searched_is_refused_before_it_costs():
         (LinearRegression(), {"fit_intercept": [True]}, {}),
         (RIDGE, {}, {}), (RIDGE, {"alpha": [-1.0]}, {}), (RIDGE, {"columns": [[9]]}, {}),
         (LOGISTIC, {"C": [1.0], "columns": [1]}, {}), (LOGISTIC, {"C": [1.0]}, {"choice": 1.0}),
+        (LOGISTIC, {"C": [1.0, -1.0]}, {}), (LOGISTIC, {"clip": [1.0, "much"]}, {}),
+        (LOGISTIC, {"budget": [BUDGET]}, {}), (RIDGE, {"alpha": [1.0], "neighbours": ["replace"]}, {}),
         (LOGISTIC, {"C": [1.0]}, {"holdout": 0.0}), (clone(LOGISTIC).set_params(budget=None), {"C": [1.0]}, {}),
     ]  # fmt: skip
     for model, grid, more in wrong:

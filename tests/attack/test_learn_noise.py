@@ -1,0 +1,81 @@
+"""Every number that an estimator publishes got the noise that its plan states, and moves no further than it states."""
+
+import numpy as np
+import pytest
+
+import inid
+from inid import learn
+from inid.learn import coordinate_descent, k_means, narrower_bounds
+
+BUDGET = inid.ApproxDP(epsilon=1.0, delta=1e-6)
+RELATIONS = ["zero_out", "add_remove", "replace"]
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-1, 1, size=(60, 2))
+Y = X.sum(axis=1)
+LABELS = np.arange(60) % 3
+BOTH = {"bounds_X": (-1, 1), "passes": 2}
+ESTIMATORS = {
+    "ridge": (learn.PrivateRidge(bounds_X=(-1, 1), bounds_y=(-2, 2)), Y),
+    "two targets": (learn.PrivateRidge(bounds_X=(-1, 1), bounds_y=(-2, 2)), np.column_stack([Y, -Y])),
+    "k-means": (learn.PrivateKMeans(3, bounds_X=(-1, 1)), Y),
+    "lasso by descent": (learn.PrivateLasso(0.1, solver="coordinate_descent", bounds_y=(-2, 2), **BOTH), Y),
+    "logistic": (learn.PrivateLogisticRegression(classes=(0, 1), **BOTH), LABELS),
+    "three classes": (learn.PrivateLogisticRegression(classes=(0, 1, 2), **BOTH), LABELS),
+}
+
+
+class Draws:
+    """Notes the exact values and the scales of all noise that the estimators draw by themselves."""
+
+    def __init__(self, monkeypatch):
+        self.values, self.scales, add = [], [], k_means.add_noise
+
+        def watched(values, scales, mechanism, source):
+            self.values.append(np.array(values))
+            self.scales.append(np.array(scales))
+            return add(values, scales, mechanism, source)
+
+        outer = self
+
+        class Prepared(coordinate_descent.PreparedNoise):
+            def __init__(self, scales, rounds, table, source):
+                outer.scales.append(np.tile(scales, rounds))
+                super().__init__(scales, rounds, table, source)
+
+        for module in (k_means, coordinate_descent, narrower_bounds):
+            monkeypatch.setattr(module, "add_noise", watched)
+        monkeypatch.setattr(coordinate_descent, "PreparedNoise", Prepared)
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("budget", [BUDGET, inid.PureDP(1.0)], ids=lambda one: one.kind)
+def test_the_scales_drawn_are_those_of_the_plan(name, relation, budget, monkeypatch):
+    draws = Draws(monkeypatch)
+    model, y = ESTIMATORS[name]
+    ledger = inid.Ledger(total=budget, neighbours=relation)
+    model.set_params(budget=budget, neighbours=relation).fit(X, y, ledger=ledger)
+    assert np.sort(np.concatenate(draws.scales)).tolist() == np.sort(model.plan_.scales).tolist()
+    assert len(ledger.history()) == 1
+    model.plan_.verify()
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_the_first_sums_of_a_descent_move_as_the_plan_states(relation, monkeypatch):
+    """Sums and squares of columns, and the number of rows: attained by a corner row, so no smaller set would do."""
+    model, y = ESTIMATORS["lasso by descent"]
+    model.set_params(budget=BUDGET, neighbours=relation)
+    corner, opposite = np.vstack([X, [1.0, 1.0]]), np.vstack([X, [-1.0, -1.0]])
+    target = np.append(y, 0.0)
+    one, two = [], []
+    for rows, found in ((corner, one), (opposite if relation == "replace" else X, two)):
+        draws = Draws(monkeypatch)
+        model.fit(rows, target[: len(rows)])
+        found.append(np.concatenate(draws.values[::-1]))  # the number of rows is drawn first and stated last
+        monkeypatch.undo()
+    moved = np.abs(one[0] - two[0])
+    stated = model.plan_.sensitivity.limits[3:]  # after the two columns and the intercept
+    assert (moved <= stated).all()
+    exact = [2.0, 2.0, 0.0, 0.0] if relation == "replace" else [1.0] * (5 if relation == "add_remove" else 4)
+    np.testing.assert_allclose(moved, exact, atol=1e-6)
+    assert stated[:2].tolist() == exact[:2]
