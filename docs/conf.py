@@ -1,12 +1,15 @@
 """The site: Sphinx with Markdown pages, notebooks that are executed at the build, and mathematics without a network."""
 
+import re
 import sys
 from pathlib import Path
 
 _HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(_HERE / "_ext"), str(_HERE.parent / "src")]
 
+from docutils.nodes import Text  # noqa: E402
 from numpy.typing import ArrayLike  # noqa: E402
+from sphinx.addnodes import desc_parameter, desc_sig_name  # noqa: E402
 from sphinx.util.typing import stringify_annotation  # noqa: E402
 
 from inid._version import __version__  # noqa: E402
@@ -68,16 +71,18 @@ def _skip(app, what, name, thing, skip, options):  # noqa: ARG001 - the signatur
     return True if name.startswith("set_") and name.endswith("_request") else None
 
 
-def _name_array_like(app, what, name, thing, options, arguments, returns):  # noqa: ARG001 - the signature is Sphinx's
+def _name_array_like(app, doctree):  # noqa: ARG001 - the signature is Sphinx's
     """Say ArrayLike, as the code does, instead of the long union that it stands for."""
-    for mode in ("fully-qualified-except-typing", "smart", "fully-qualified"):
-        written = stringify_annotation(ArrayLike, mode)
-        arguments = arguments and arguments.replace(written, "ArrayLike")
-        returns = returns and returns.replace(written, "ArrayLike")
-    return arguments, returns
+    written = stringify_annotation(ArrayLike, "smart").replace("~", "")
+    short = re.sub(r"[\w.]+\.", "", written)  # unqualified, as signatures show types
+    for node in doctree.findall(desc_parameter):
+        text = node.astext()
+        if short in text or written in text:
+            name, rest = text.replace(written, "ArrayLike").replace(short, "ArrayLike").split(":", maxsplit=1)
+            node.children = [desc_sig_name("", name), Text(":" + rest)]
 
 
 def setup(app):
     """Connect what has no extension of its own."""
     app.connect("autodoc-skip-member", _skip)
-    app.connect("autodoc-process-signature", _name_array_like)
+    app.connect("doctree-read", _name_array_like)
