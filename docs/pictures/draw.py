@@ -153,18 +153,18 @@ def shared_budget() -> Picture:
     ledger = inid.Ledger(total=inid.PureDP(epsilon=3))
     s = inid.Sensitivity.box([1.0])
     picture.text(20, 28, "One ledger, several people: epsilon 3 in all", size=15)
-    picture.bar(20, 50, 720, 34, RULE)
+    picture.bar(20, 50, 200 * 3, 34, RULE)
     left = 20.0
-    for name, epsilon, color in (("ann: spring", 1, BLUE), ("ben: survey", 0.5, GREEN), ("cem: autumn", 1, BLUE)):
+    for name, epsilon, color in (("ann: spring", 1, BLUE), ("ben:", 0.5, GREEN), ("cem: autumn", 1, BLUE)):
         ledger.charge(inid.plan(s, inid.PureDP(epsilon=epsilon)), label=name)
         cost = float(ledger.history()[-1].cost.epsilon)
-        picture.bar(left + 1, 50, 240 * cost - 2, 34, color)
+        picture.bar(left + 1, 50, 200 * cost - 2, 34, color)
         picture.text(left + 8, 72, f"{name} {cost:g}", color="#ffffff")
-        left += 240 * cost
+        left += 200 * cost
     picture.text(left + 10, 72, f"{float(ledger.remaining().epsilon):g} left", color=SOFT)
     if ledger.can_afford(inid.plan(s, inid.PureDP(epsilon=1))):
         raise AssertionError("the picture shows a charge that is refused")
-    picture.bar(left + 1, 98, 238, 28, ORANGE, opacity=0.35)
+    picture.bar(left + 1, 98, 198, 28, ORANGE, opacity=0.35)
     picture.text(left + 8, 117, "dee: 1, too much", color=INK)
     picture.text(20, 152, "The refused charge draws no noise and looks at no data.", size=12, color=SOFT)
     return picture
@@ -178,7 +178,7 @@ def two_worlds() -> Picture:
     one = 45  # how far one person moves the answer, in points of the picture
     scale = one * float(inid.plan(inid.Sensitivity.box([1.0]), inid.PureDP(epsilon=0.5)).scales[0])
     for middle, color in ((350, BLUE), (350 + one, ORANGE)):
-        points = [(x, 190 - 140 * math.exp(-abs(x - middle) / scale)) for x in range(60, 701, 4)]
+        points = [(x, 190 - 140 * math.exp(-abs(x - middle) / scale)) for x in range(60, 701, 5)]
         picture.area([(60, 190), *points, (700, 190)], color, opacity=0.18)
         picture.line(points, color, width=2.5)
     picture.text(342, 44, "without you", color=BLUE, at="end")
@@ -212,7 +212,7 @@ def audit() -> Picture:
     for epsilon in (0, 0.5, 1, 1.5, 2):
         picture.text(spot(epsilon, 0)[0], 248, f"{epsilon:g}", at="middle", size=12, color=SOFT)
     picture.text(*spot(0.08, 0.07), "certified curve of the plan", color=BLUE)
-    picture.text(*spot(0.75, 0.48), "the same with half the noise: the audit finds it", color=ORANGE)
+    picture.text(*spot(0.85, 0.5), "the same with half the noise: the audit finds it", color=ORANGE)
     picture.text(390, 270, "epsilon (up the page: delta)", at="middle", color=SOFT)
     return picture
 
