@@ -106,10 +106,17 @@ def fieller(
         return np.clip(ends[0], low, high), np.clip(ends[1], low, high)
     knots = np.linspace(0.0, max(abs(low), abs(high)), _RATIOS)
     widths = ratio_width(question, noise, level, *parts, knots)
-    ratios = np.linspace(low, high, 257)
-    reach = np.interp(np.abs(ratios), knots, widths)  # the law is the same for r and -r, and convex in r
+    # The quantile is the same for r and -r and convex in r, so that straight lines between knots are not below it. With
+    # them |S - r N| less the quantile is straight between these points, one of which is S / N: its roots are exact,
+    # however narrow the interval is.
+    points = np.unique(np.clip(np.concatenate([-knots, knots, [low, high]]), low, high))
+    with np.errstate(all="ignore"):
+        own = np.nan_to_num(np.clip(sums.value / numbers.value, low, high), nan=low)
+    shape = (*own.shape, points.size)
+    ratios = np.sort(np.concatenate([np.broadcast_to(points, shape), own[..., None]], axis=-1), axis=-1)
+    reach = np.interp(np.abs(ratios), knots, widths)
     apart = np.abs(sums.value[..., None] - ratios * numbers.value[..., None]) - reach
-    return _first_root(apart, ratios), _first_root(apart[..., ::-1], ratios[::-1])
+    return _first_root(apart, ratios), _first_root(apart[..., ::-1], ratios[..., ::-1])
 
 
 def _first_root(apart: Floats, ratios: Floats) -> Floats:
@@ -118,6 +125,7 @@ def _first_root(apart: Floats, ratios: Floats) -> Floats:
     first = np.where(inside.any(axis=-1), inside.argmax(axis=-1), apart.argmin(axis=-1))
     before = np.maximum(first - 1, 0)
     here, there = (np.take_along_axis(apart, at[..., None], axis=-1)[..., 0] for at in (first, before))
+    start, end = (np.take_along_axis(ratios, at[..., None], axis=-1)[..., 0] for at in (first, before))
     with np.errstate(all="ignore"):
         share = np.where((there > 0) & (here <= 0), here / (here - there), 0.0)
-    return np.asarray(ratios[first] + share * (ratios[before] - ratios[first]))
+    return np.asarray(start + share * (end - start))
