@@ -28,7 +28,7 @@ $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) -e '.[spark,learn,torch,cli,studio,plot,fast,postgres,docs,test]'
 	@touch $@
 
-demo: $(VENV)/.demo  ## Release thirty means of a medical table and leave a report in out/.
+demo: $(VENV)/.demo  ## Release thirty means and tables of a medical table, and leave reports in out/.
 	$(BIN)/inid demo --out out
 
 # Tests of one file share a worker, so that a server or a Spark session is started once. There is a worker per core, so

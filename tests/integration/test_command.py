@@ -160,5 +160,10 @@ def test_the_demo_leaves_a_report_and_can_be_run_again_from_its_file(folder):
     assert len(document["results"]) == 30
     assert document["gains"]["spr"] >= 1
     assert (folder / "out" / "report.html").exists()
-    (folder / "out" / "demo.db").unlink()
-    assert run("release --config out/demo.toml --quiet").exit_code == 0
+    assert len(document["tables"]["tables"]) == 4
+    assert document["ledger"]["charges"] + 1 == document["tables"]["ledger"]["charges"] == 2
+    assert (folder / "out" / "tables.html").exists()
+    for file in ("demo.toml", "tables.toml"):
+        (folder / "out" / "demo.db").unlink()
+        assert run(f"release --config out/{file} --quiet").exit_code == 0
+    assert "the cells of the last table add up" in " ".join(run("demo --epsilon 1").stdout.split())

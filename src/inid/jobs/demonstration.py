@@ -1,8 +1,9 @@
-"""The demonstration: a public medical table, what is publicly known of it, and a job on it."""
+"""The demonstration: a public medical table, what is publicly known of it, and two jobs on it."""
 
 import csv
 import io
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,17 @@ import numpy as np
 from inid.arguments import Floats
 from inid.errors import MissingExtraError
 from inid.jobs.job import Job
-from inid.promises import Budget
+from inid.promises import Budget, PureDP
 
-__all__ = ["COLUMNS", "demonstration_csv", "demonstration_job", "demonstration_table", "demonstration_truth"]
+__all__ = [
+    "COLUMNS",
+    "demonstration_counts",
+    "demonstration_csv",
+    "demonstration_job",
+    "demonstration_table",
+    "demonstration_tables_job",
+    "demonstration_truth",
+]
 
 # Cell nuclei in images of breast tissue (Wisconsin, 1993). For each column the bounds and the error of a mean that a
 # reader could live with, from what the measures are (lengths in micrometres, ratios below 1): round numbers, public
@@ -52,6 +61,7 @@ COLUMNS: dict[str, tuple[float, float, float]] = {
     "worst fractal dimension": (0.05, 0.25, 0.01),
 }
 _ROWS = 600  # a public guess, for planning
+_CLASSES = {"size": ["small", "medium", "large"], "texture": ["smooth", "coarse"]}
 
 
 def demonstration_table() -> Floats:
@@ -87,6 +97,19 @@ def demonstration_truth(data: Floats, statistic: str, column: str, bounds: tuple
     return float(measures[statistic](values))
 
 
+def demonstration_counts(data: Floats) -> dict[tuple[str, str], int]:
+    """The exact numbers of tumours by size and texture, which are public.
+
+    >>> demonstration_counts(np.zeros((4, len(COLUMNS))) + 17.0)["large", "smooth"]
+    4
+    """
+    radius, texture = (data[:, list(COLUMNS).index(name)] for name in ("mean radius", "mean texture"))
+    sizes = np.select([radius < 12, radius < 16], ["small", "medium"], "large")
+    textures = np.where(texture < 19, "smooth", "coarse")
+    pairs = product(_CLASSES["size"], _CLASSES["texture"])
+    return {(one, two): int(((sizes == one) & (textures == two)).sum()) for one, two in pairs}
+
+
 def demonstration_csv(data: Floats) -> str:
     """The table as a CSV file."""
     text = io.StringIO()
@@ -98,15 +121,42 @@ def demonstration_csv(data: Floats) -> str:
 
 def demonstration_job(folder: Path, promise: Budget) -> Job:
     """A job on the files of a folder; no column has missing values, so fill values save a count per column."""
-    files = {"table": "demo.csv", "out": "result.csv", "report": "report.html", "ledger": "demo.db"}
-    values: dict[str, Any] = {key: (folder / file).as_posix() for key, file in files.items()}
-    values |= {name: number for name, number in promise.to_dict().items() if name != "kind"}
-    values |= {
-        "rows": _ROWS,
-        "label": "demo",
+    values = _usual(folder, promise, {"out": "result.csv", "report": "report.html"}) | {
+        "label": "thirty means",
         "mean": list(COLUMNS),
         "bounds": {name: [low, high] for name, (low, high, _) in COLUMNS.items()},
         "tolerance": {name: tolerance for name, (*_, tolerance) in COLUMNS.items()},
         "missing": {name: (low + high) / 2 for name, (low, high, _) in COLUMNS.items()},
     }
     return Job.from_dict(values)
+
+
+def demonstration_tables_job(folder: Path, promise: Budget) -> Job:
+    """A second job on the same files: tables of counts by size and texture, and means by size, that agree."""
+    area = "mean area"
+    low, high, tolerance = COLUMNS[area]
+    values = _usual(folder, promise, {"out": "tables.csv", "report": "tables.html"}) | {
+        "label": "tables",
+        "derive": {
+            "size": "when(col('mean radius') < 12, 'small', when(col('mean radius') < 16, 'medium', 'large'))",
+            "texture": "when(col('mean texture') < 19, 'smooth', 'coarse')",
+        },
+        "domains": _CLASSES,
+        "other": "drop",
+        "marginals": [["size"], ["texture"], ["size", "texture"]],
+        "mean": {area: [["size"]]},
+        "bounds": {area: [low, high]},
+        "missing": {area: (low + high) / 2},
+        "tolerance": {"size": 10, "texture": 10, "size*texture": 10, f"mean({area})": tolerance},
+        # Gaussian noise composes well with that of the means, so that one ledger takes both.
+        "mechanism": "laplace" if isinstance(promise, PureDP) else "gaussian",
+        "combine": {"coarse less smooth": "count(texture='coarse') - count(texture='smooth')"},
+    }
+    return Job.from_dict(values)
+
+
+def _usual(folder: Path, promise: Budget, files: dict[str, str]) -> dict[str, Any]:
+    """What both jobs share: the table, the ledger, the promise, a guess at the rows."""
+    named = {"table": "demo.csv", "ledger": "demo.db"} | files
+    values: dict[str, Any] = {key: (folder / file).as_posix() for key, file in named.items()}
+    return values | {name: number for name, number in promise.to_dict().items() if name != "kind"} | {"rows": _ROWS}

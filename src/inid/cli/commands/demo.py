@@ -1,4 +1,4 @@
-"""`inid demo`: the main job on a public medical table, with a report to look at and a file to run it again."""
+"""`inid demo`: means and tables of a public medical table, with reports to look at and files to run them again."""
 
 from pathlib import Path
 
@@ -12,13 +12,17 @@ from inid.jobs import ReleasedJob, read_budget
 from inid.jobs import values as check
 from inid.jobs.demonstration import (
     COLUMNS,
+    demonstration_counts,
     demonstration_csv,
     demonstration_job,
     demonstration_table,
+    demonstration_tables_job,
     demonstration_truth,
 )
+from inid.jobs.ledgers import make_ledger
 from inid.jobs.result_files import write_whole
 from inid.promises import ApproxDP
+from inid.report.number_text import rounded_interval
 
 __all__ = ["DEMO"]
 
@@ -33,11 +37,17 @@ def demo(values: Values) -> None:
     # The ledger of the demo before this one: it counts a public table, and a second run would find it spent.
     (folder / "demo.db").unlink(missing_ok=True)
     write_whole(folder / "demo.csv", demonstration_csv(data))
-    job = demonstration_job(folder, promise)
-    write_whole(folder / "demo.toml", job.to_toml())
-    released = run_job(Console({"quiet": True}), job, title="Thirty means of a medical table")
-    console.document({**released.record, "command": "demo"})
-    _explain(console, folder, released, data)
+    twice = {name: 2 * number for name, number in promise.to_dict().items() if name != "kind"}
+    make_ledger(str(folder / "demo.db"), "default", type(promise)(**twice)).close()
+    jobs = {"demo.toml": demonstration_job(folder, promise), "tables.toml": demonstration_tables_job(folder, promise)}
+    titles = ("Thirty means of a medical table", "Tumours by size and texture")
+    quiet = Console({"quiet": True})
+    means, tables = (run_job(quiet, job, title=title) for job, title in zip(jobs.values(), titles, strict=True))
+    for file, job in jobs.items():
+        write_whole(folder / file, job.to_toml())
+    console.document({**means.record, "command": "demo", "tables": tables.record})
+    _explain(console, folder, means, data)
+    _explain_tables(console, folder, tables, data)
 
 
 def _explain(console: Console, folder: Path, released: ReleasedJob, data: Floats) -> None:
@@ -65,13 +75,34 @@ def _explain(console: Console, folder: Path, released: ReleasedJob, data: Floats
     console.line(f"The same in your own words: edit {file}, then inid release --config {file}")
 
 
+def _explain_tables(console: Console, folder: Path, released: ReleasedJob, data: Floats) -> None:
+    console.line()
+    console.line(
+        "The same table again, for the same price: counts by size, by texture and by both, and the mean area by size. "
+        "All of them share one promise, and they agree: the cells of the last table add up to those of the first two."
+    )
+    exact = demonstration_counts(data)
+    rows = [["size", "texture", "estimate", "95% lower", "upper", "exact"]]
+    for row in released.estimates:
+        cell = str(row.keys.get("size", "")), str(row.keys.get("texture", ""))
+        if row.statistic == "count" and cell in exact:
+            rows.append([*cell, *rounded_interval(row.estimate, row.lower, row.upper), str(exact[cell])])
+    console.table(rows, left=2)
+    print_gain(console, released.planned.summary)
+    file = folder / "tables.toml"
+    console.line(f"Look at {folder / 'tables.html'}; the job is in {file}.")
+    ledger = released.ledger
+    if ledger is not None:
+        console.line(f"The ledger allows {ledger.total}: both releases fit, and {ledger.percent} % of it are spent.")
+
+
 DEMO = Command(
     "demo",
     demo,
     (*PROMISE, Option("out", "FOLDER", "Where the report and its files go (default: out)."), *COMMON),
-    """Release thirty means of a medical table.
+    """Release thirty means of a medical table, and tables of counts beside them.
 
-    The table comes with scikit-learn (pip install scikit-learn). A report to look at is left in a folder.
+    The table comes with scikit-learn (pip install scikit-learn). Reports to look at are left in a folder.
     """,
     """
   inid demo
