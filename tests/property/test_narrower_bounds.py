@@ -16,7 +16,7 @@ from inid.learn.column_moments import exact_columns
 from inid.learn.moment_sources import MomentSource
 from inid.learn.narrower_bounds import narrowed
 from inid.learn.public_units import Units
-from inid.learn.second_moments import exact_moments, plan_moments
+from inid.learn.second_moments import _with_look, exact_moments, moment_sets, plan_moments
 from inid.testing import unsafe_no_noise, unsafe_seed
 
 BUDGET = inid.ApproxDP(epsilon=1.0, delta=1e-6)
@@ -62,7 +62,7 @@ def test_every_pair_of_corner_rows_stays_within_the_planned_set(relation, means,
     sensitivity = planned(relation).noise.sensitivity
     low, high = units.centre - units.unit, units.centre + units.unit
     corners = [np.array(one) for one in product(*zip(low, high, strict=True))]
-    corners += [np.array(WILD[at : at + 3]) for at in range(7)]
+    corners += [np.array(WILD[at : at + 3]) for at in range(7)] + [np.full(3, np.nan)]  # the last is the middle
     added = [released(row, public, units, relation) for row in corners]
     changes = added if relation != "replace" else [one - two for one, two in combinations(added, 2)]
     assert all(inside(sensitivity, change) for change in changes)
@@ -79,6 +79,27 @@ def test_a_twin_that_forgets_to_clip_anew_is_caught():
     if replaced.kind == "ellipsoid":  # broken: the two ellipsoids side by side, without sharing
         whole = np.append(replaced.limits[:9] * np.sqrt(0.9), replaced.limits[9:] * np.sqrt(0.1))
         assert (1 / whole[9:] ** 2 * np.repeat([4.0, 1.0], 3)).sum() > 0.99
+
+
+def test_both_sets_for_replacement_hold_corners_against_corners_and_the_middle():
+    """The box, and the ellipsoid that is planned for where it is better; corner against middle nearly attains it."""
+    units = Units.of(-np.ones(3), np.ones(3), 10, centre=True, scale=True)
+    sets = [_with_look(one, 3) for one in moment_sets(units.grid, np.ones(4), "replace", mean=True)]
+    assert [one.kind for one in sets] == ["box", "ellipsoid"]
+    rows = [np.array(one) for one in product([-1.0, 0.0, 1.0], repeat=3)]
+    added = [released(row, units, units, "replace") for row in rows]
+    changes = [one - two for one, two in combinations(added, 2)]
+    assert all(inside(one, change) for one in sets for change in changes)
+    ellipsoid = sets[1]
+    products = max(((change[:9] / ellipsoid.limits[:9]) ** 2).sum() for change in changes)
+    looks = max(((change[9:] / ellipsoid.limits[9:]) ** 2).sum() for change in changes)
+    assert 0.85 < products <= 0.9
+    assert 0.05 < looks <= 0.1
+    # Broken twins: the moments' ellipsoid as it was, and the first look's too small by the share.
+    unshared = np.append(ellipsoid.limits[:9] * np.sqrt(0.9), ellipsoid.limits[9:])
+    small = np.append(ellipsoid.limits[:9], ellipsoid.limits[9:] * np.sqrt(0.1))
+    for twin in (unshared, small):
+        assert not all(inside(inid.Sensitivity.ellipsoid(twin, neighbours="replace"), change) for change in changes)
 
 
 def test_where_the_columns_lie_is_found_and_a_huge_budget_clips_nothing():
