@@ -94,6 +94,11 @@ TABLE = (
         "--mean and --sum: give it once per grouping (* is the whole table).",
         "list",
     ),
+    Option("discover", "COL", "The keys of a column that nobody listed, with --count or --count-distinct."),
+    Option("max_keys", "N", "With --discover: how many keys of one person count (default: 1)."),
+    Option("discover_delta", "X", "With --discover: how likely a key that only one person has may appear, say 1e-8."),
+    Option("discover_kind", "WORD", "With --discover: the keys are str (the default), int or bool."),
+    Option("choose", "COL=KEY,...", "The largest of these groups, by rows or, with --count-distinct, people.", "list"),
     Option("missing", "COL=VALUE,...", "Public fill values; without one a missing value is left out.", "list"),
     Option("where", "CONDITION", "Only rows for which it holds: \"age >= 18 and sex in ['F', 'M']\"."),
     Option(

@@ -12,6 +12,7 @@ from inid.jobs.job import Job
 from inid.jobs.ledgers import is_file
 from inid.jobs.questions import COLUMN_STATISTICS, ORDERED_STATISTICS, StatedQuestion, TableQuestion
 from inid.promises import Budget
+from inid.tables.discovery.plan import whole_promise
 
 __all__ = ["job_as_command", "job_as_python", "job_as_toml"]
 
@@ -120,7 +121,7 @@ def _table_script(job: Job) -> str:
     if question.where is not None:
         lines.append(f"table = table.where({question.where!r})")
     lines += [
-        f"query = {_call('table.query', [], asked)}",
+        f"query = {_choice(question) if question.choose else _call('table.query', [], asked)}",
     ]
     if job.ledger.ledger is None:
         planned = f"plan = {_call('query.plan', ['promise'], noise)}"
@@ -136,8 +137,20 @@ def _table_script(job: Job) -> str:
     return "\n".join([*_imports(job), "", *lines, "", *_written_results(job), ""])
 
 
+def _choice(question: TableQuestion) -> str:
+    groups = {column: list(keys) for column, keys in question.choose.items()}
+    return _call(
+        "tables.choice_query", ["table", repr(groups)], {"counting": "people"} if question.count_distinct else {}
+    )
+
+
 def _asked(question: TableQuestion) -> dict[str, Any]:
     """The statistics of a query by one grouping, or by none."""
+    if question.discover is not None:
+        details = {"delta": _number(question.discover_delta), "kind": question.discover_kind}
+        found = _call("tables.discover", [question.max_keys or 1], details)
+        counted = "count_distinct" if question.count_distinct else "count"
+        return {counted: True, "by": {question.discover: _Code(found)}}
     asked: dict[str, Any] = {"count": question.count or None, "count_distinct": question.count_distinct or None}
     asked |= {kind: list(getattr(question, kind)) for kind in COLUMN_STATISTICS}
     return asked | {
@@ -167,8 +180,16 @@ def _opened(job: Job, question: TableQuestion) -> list[str]:
     lines = [f"promise = {_promise(job.budget)}"]
     if is_file(address):
         lines.append(f"new = not Path({address!r}).exists()  # a new ledger gets this promise as its total")
-        settings = {"total": _Code("promise if new else None")} | settings
+        settings = {"total": _Code(f"{_total(job, question)} if new else None")} | settings
     return [*lines, f"with {_call('inid.Ledger.open', [repr(address)], settings)} as ledger:"]
+
+
+def _total(job: Job, question: TableQuestion) -> str:
+    """The total of a new ledger: the promise, and where keys are found the delta beside its noise."""
+    if question.discover is None or job.budget is None:
+        return "promise"
+    whole = whole_promise(job.budget, float(question.discover_delta or 0))
+    return "promise" if whole is None else _promise(whole)
 
 
 def _written_results(job: Job) -> list[str]:

@@ -226,6 +226,7 @@ _SYNTAX: dict[str, Callable[[str, str], Any]] = {
     "cdf": groupings,
     "cumulative": groupings,
     "by": keys_or_groupings,
+    "choose": keys,
     "domains": ranges,
     "marginals": tables,
     "derive": formulas,

@@ -1,5 +1,6 @@
 """Finding, opening and making the ledger that a job charges, and what a plan would take of it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from inid.accounting.settings import Settings
 from inid.accounting.stores import open_store
 from inid.accounting.summary import percent
 from inid.errors import ArgumentError, BudgetError
+from inid.numbers.safe_search import decimal_fraction
 from inid.planning import NoisePlan
 from inid.promises import Budget
 
@@ -50,15 +52,17 @@ def open_existing(address: str, name: str) -> Ledger:
     return Ledger.open(address, name=name)
 
 
-def open_or_create(address: str, name: str, total: Budget, *, neighbours: str, unit: str) -> tuple[Ledger, bool]:
-    """The ledger of this name, and whether it was made just now, with this promise as its total.
+def open_or_create(
+    address: str, name: str, total: Callable[[], Budget], *, neighbours: str, unit: str
+) -> tuple[Ledger, bool]:
+    """The ledger of this name, and whether it was made just now, with the promise of `total` as its total.
 
     Raises:
         ArgumentError: It counts another neighbouring relation or another unit.
     """
     settings = stored_settings(address, name)
     if settings is None:
-        return Ledger.open(address, total=total, name=name, neighbours=neighbours, unit=unit), True  # type: ignore[arg-type, unused-ignore]
+        return Ledger.open(address, total=total(), name=name, neighbours=neighbours, unit=unit), True  # type: ignore[arg-type, unused-ignore]
     for word, own, asked in (("neighbours", settings.neighbours, neighbours), ("unit", settings.unit, unit)):
         covered = word == "neighbours" and own == "zero_out" and asked == "add_remove"
         if own != asked and not covered:
@@ -78,6 +82,7 @@ def make_ledger(
     neighbours: str = "add_remove",
     unit: str = "row",
     currency: str | None = None,
+    reserve: float | None = None,
 ) -> Ledger:
     """A new ledger with a total of its own; its words are checked by `Ledger.open`.
 
@@ -89,6 +94,7 @@ def make_ledger(
             f'there is a ledger "{name}" already, and a total never changes: choose another --name or place.'
         )
     words: dict[str, Any] = {"rule": rule, "neighbours": neighbours, "unit": unit, "currency": currency}
+    words["reserve"] = reserve
     return Ledger.open(address, total=total, name=name, **words)
 
 
@@ -113,8 +119,8 @@ class LedgerPreview:
     new: bool = False
 
 
-def preview(address: str, name: str, plan: NoisePlan) -> LedgerPreview:
-    """What a plan would take of a ledger. Nothing is charged, and no ledger is made.
+def preview(address: str, name: str, plan: NoisePlan, delta: float = 0.0) -> LedgerPreview:
+    """What a plan, and a delta beside its noise, would take of a ledger. Nothing is charged, and no ledger is made.
 
     Raises:
         ArgumentError: The address is malformed.
@@ -131,7 +137,7 @@ def preview(address: str, name: str, plan: NoisePlan) -> LedgerPreview:
         store.close()
     spent = percent(settings, seen)
     try:
-        cost = admitted(settings, seen, priced(settings, plan))
+        cost = admitted(settings, seen, priced(settings, plan, decimal_fraction(delta)))
     except BudgetError as error:
         return LedgerPreview(settings.total, seen.charges, spent, None, str(error))
     after = percent(settings, replace(seen, charges=seen.charges + 1, sums=added(seen.sums, cost)))

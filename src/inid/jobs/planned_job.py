@@ -9,16 +9,28 @@ from inid.jobs.combinations import check_combinations
 from inid.jobs.groupings import table_tolerances
 from inid.jobs.job import PROMISE_KEYS, Job, NoiseChoice
 from inid.jobs.ledgers import open_existing, stored_settings
-from inid.jobs.questions import Naming, StatedQuestion, TableQuestion
+from inid.jobs.questions import AnyQuery, Naming, StatedQuestion, TableQuestion
 from inid.mechanisms import MechanismChoice
 from inid.planning import AccuracyPlan, NoisePlan, plan, plan_for_accuracy
 from inid.promises import Budget
 from inid.report import PlanSummary, summarize_plan
-from inid.tables import MarginalsPlan, MarginalsQuery, OrderedPlan, OrderedQuery, Query, TablePlan
+from inid.tables import (
+    ChoicePlan,
+    ChoiceQuery,
+    DiscoveryPlan,
+    DiscoveryQuery,
+    MarginalsPlan,
+    MarginalsQuery,
+    OrderedPlan,
+    OrderedQuery,
+    Query,
+    TablePlan,
+)
+from inid.tables.discovery.report_inputs import summarize_discovery_plan
 from inid.tables.engines import Engine
 from inid.tables.marginals.report_inputs import summarize_marginals_plan
 from inid.tables.ordered.report_inputs import summarize_ordered_plan
-from inid.tables.report_inputs import summarize_table_plan
+from inid.tables.report_inputs import summarize_choice_plan, summarize_table_plan
 
 __all__ = ["PlannedJob", "accuracy_of_job", "missing_promise", "plan_job", "promise_of"]
 
@@ -38,8 +50,28 @@ class PlannedJob:
     job: Job
     budget: Budget
     summary: PlanSummary
-    query: Query | MarginalsQuery | OrderedQuery | None = None
-    plan: TablePlan | MarginalsPlan | OrderedPlan | None = None
+    query: AnyQuery | None = None
+    plan: TablePlan | MarginalsPlan | OrderedPlan | DiscoveryPlan | ChoicePlan | None = None
+
+    @property
+    def delta(self) -> float:
+        """The probability that is taken from a ledger's reserve, beside what the noise costs."""
+        return self.plan.delta if isinstance(self.plan, DiscoveryPlan) else 0.0
+
+    def total(self, named: Naming = str) -> Budget:
+        """The promise with which a ledger is made that does not exist: all of this release, and nothing else.
+
+        Raises:
+            ArgumentError: Noise and threshold together have no promise that a ledger can be made with.
+        """
+        if not isinstance(self.plan, DiscoveryPlan):
+            return self.budget
+        if self.plan.whole_promise is None:
+            raise ArgumentError(
+                f"{named('discover')} takes a delta beside its noise: promise {named('epsilon')}, or charge a ledger "
+                "that was made with a reserve (inid ledger create --reserve 1e-7)."
+            )
+        return self.plan.whole_promise
 
 
 def promise_of(job: Job, named: Naming = str) -> Budget:
@@ -98,6 +130,8 @@ def plan_job(job: Job, named: Naming = str, source: Engine | None = None) -> Pla
         return _plan_marginals(job, question, budget, query, named)
     if isinstance(query, OrderedQuery):
         return _plan_ordered(job, budget, query, named)
+    if not isinstance(query, Query):
+        return _plan_keys(job, budget, query, named)
     if noise.objective is not None:
         raise ArgumentError(f"{named('objective')} goes with {named('marginals')}: leave it out here.")
     table_plan = query.plan(
@@ -125,6 +159,17 @@ def _plan_ordered(job: Job, budget: Budget, query: OrderedQuery, named: Naming) 
     _refuse(noise, ("weights", "allocation", "order", "objective"), asked, named)
     made = query.plan(budget, tolerance=_by_name(named("tolerance"), noise.tolerance), **noise.arguments())
     return PlannedJob(job, budget, summarize_ordered_plan(made), query, made)
+
+
+def _plan_keys(job: Job, budget: Budget, query: DiscoveryQuery | ChoiceQuery, named: Naming) -> PlannedJob:
+    asked = "discover" if isinstance(query, DiscoveryQuery) else "choose"
+    refused = ("tolerance", "weights", "allocation", "order", "objective")
+    _refuse(job.noise, refused if asked == "discover" else (*refused, "mechanism"), asked, named)
+    if isinstance(query, DiscoveryQuery):
+        made = query.plan(budget, **job.noise.arguments())
+        return PlannedJob(job, budget, summarize_discovery_plan(made), query, made)
+    chosen = query.plan(budget)
+    return PlannedJob(job, budget, summarize_choice_plan(chosen), query, chosen)
 
 
 def _refuse(noise: NoiseChoice, keys: tuple[str, ...], asked: str, named: Naming) -> None:

@@ -8,17 +8,27 @@ from typing import Any
 from inid.errors import ArgumentError
 from inid.jobs import values as check
 from inid.jobs.groupings import asked_tables, check_groupings, is_by_tables
+from inid.jobs.key_questions import asks_keys, check_keys, open_keys
 from inid.sets import Sensitivity
-from inid.tables import MarginalsQuery, Ordered, OrderedQuery, Person, Query, Table
+from inid.tables import ChoiceQuery, DiscoveryQuery, MarginalsQuery, Ordered, OrderedQuery, Person, Query, Table
 from inid.tables.engines import Engine
 
-__all__ = ["COLUMN_STATISTICS", "ORDERED_STATISTICS", "Naming", "StatedQuestion", "TableQuestion", "read_question"]
+__all__ = [
+    "COLUMN_STATISTICS",
+    "ORDERED_STATISTICS",
+    "AnyQuery",
+    "Naming",
+    "StatedQuestion",
+    "TableQuestion",
+    "read_question",
+]
 
 Naming = Callable[[str], str]  # how an error names a key: "max_rows" in a file, "--max-rows" on a command line
 
 AskedByTables = tuple[str, ...] | Mapping[str, tuple[tuple[str, ...], ...]]  # columns, or tables by column
 
 COLUMN_STATISTICS = ("sum", "mean", "variance", "std", "covariance")
+AnyQuery = Query | MarginalsQuery | OrderedQuery | DiscoveryQuery | ChoiceQuery
 ORDERED_STATISTICS = ("quantile", "cdf", "cumulative")
 _RELATIONS = ("add_remove", "replace", "zero_out")
 
@@ -51,6 +61,11 @@ class TableQuestion:
         marginals: Tables of counts that share one promise, or how many columns each has.
         where: The condition of the rows that count, as a text.
         derive: The formula of each computed column, as a text.
+        discover: A column whose keys are to be found; `count` (of rows) or `count_distinct` says what is counted.
+        max_keys: How many keys of one person count.
+        discover_delta: The probability with which a key that only one person has may appear.
+        discover_kind: What the keys are: "str", "int" or "bool".
+        choose: Public keys by column: which group is the largest.
     """
 
     table: str
@@ -79,6 +94,11 @@ class TableQuestion:
     marginals: tuple[tuple[str, ...], ...] | int | None = None
     where: str | None = None
     derive: Mapping[str, str] = field(default_factory=dict)
+    discover: str | None = None
+    max_keys: int | None = None
+    discover_delta: check.Number | None = None
+    discover_kind: str | None = None
+    choose: Mapping[str, tuple[check.Key, ...]] = field(default_factory=dict)
 
     @classmethod
     def read(cls, values: Mapping[str, Any], named: Naming) -> "TableQuestion":
@@ -108,6 +128,11 @@ class TableQuestion:
             "marginals": check.marginals,
             "where": check.word,
             "derive": check.texts_by_name,
+            "discover": check.word,
+            "max_keys": check.whole,
+            "discover_delta": lambda name, value: check.probability(name, value, "1e-8"),
+            "discover_kind": lambda name, value: check.choice_or_none(name, value, ("str", "int", "bool")),
+            "choose": check.keys_by_column,
         }
         readers |= dict.fromkeys((*COLUMN_STATISTICS, "order_by"), check.names)
         readers |= dict.fromkeys(("sum", "mean"), check.tables_by_column)
@@ -121,6 +146,7 @@ class TableQuestion:
                 f"{person} needs {limits}: state how many rows of one person count, for example {limits} 5."
             )
         check_groupings(made, named)
+        check_keys(made, named)
         if made.ordered and (made.asks_statistics or made.by_tables):
             listed = ", ".join(named(kind) for kind in ORDERED_STATISTICS)
             raise ArgumentError(f"{listed} are a release of their own: ask for other statistics in another.")
@@ -160,7 +186,7 @@ class TableQuestion:
         """The facts about columns of the table itself, or about computed ones."""
         return {name: fact for name, fact in facts.items() if (name in self.derive) is computed}
 
-    def open(self, named: Naming = str, source: Engine | None = None) -> Query | MarginalsQuery | OrderedQuery:
+    def open(self, named: Naming = str, source: Engine | None = None) -> AnyQuery:
         """The query, on the table. Reads the names and types of its columns, and no value.
 
         Args:
@@ -197,6 +223,8 @@ class TableQuestion:
             table = table.where(self.where)
         if self.ordered:
             return self._open_ordered(table, named)
+        if asks_keys(self):
+            return open_keys(self, table)
         asked: dict[str, Any] = dict(self.column_statistics)
         for kind, columns in asked.items():
             table.source.require(named(kind), list(columns))

@@ -17,7 +17,16 @@ from inid.jobs.planned_job import PlannedJob
 from inid.jobs.questions import Naming, TableQuestion
 from inid.jobs.result_files import as_csv
 from inid.report import Estimate, EstimateBlock, LedgerState, ReportInputs
-from inid.tables import Combination, EngineError, MarginalsResult, OrderedResult, Result
+from inid.tables import (
+    ChoiceResult,
+    Combination,
+    DiscoveryQuestion,
+    DiscoveryResult,
+    EngineError,
+    MarginalsResult,
+    OrderedResult,
+    Result,
+)
 from inid.tables.marginals.combinations import combination_record
 from inid.tables.presentation import noisy_rows
 from inid.tables.published import PageFacts, record_digest
@@ -27,6 +36,7 @@ from inid.tables.result import Row
 __all__ = ["ReleasedJob", "release_job"]
 
 _SURE = 1 - 1e-9
+AnyResult = Result | MarginalsResult | OrderedResult | DiscoveryResult | ChoiceResult
 
 
 @dataclass(frozen=True)
@@ -43,7 +53,7 @@ class ReleasedJob:
     """
 
     planned: PlannedJob
-    result: Result | MarginalsResult | OrderedResult
+    result: AnyResult
     ledger: LedgerState | None
     created: bool
     title: str
@@ -84,8 +94,12 @@ class ReleasedJob:
             return self.result.combine({(): {(): 1}}).upper >= self.result.question.max_rows
         if isinstance(self.result, OrderedResult):
             return self.result.most_rows(_SURE) >= self.result.question.max_rows
+        if isinstance(self.result, ChoiceResult):
+            return False  # no count is released
         question = self.result.question
         _, upper = self.result.release.interval(_SURE)
+        if isinstance(question, DiscoveryQuestion):
+            return bool((upper >= question.max_rows).any())
         counts = [label.startswith("count") for label in question.labels]
         return bool((upper[counts] >= question.max_rows).any())
 
@@ -114,7 +128,8 @@ class ReleasedJob:
                 for name, (made, found) in self.combinations.items()
             ]
             return {"tables": self.result.to_dict()["tables"]} | ({"combinations": combined} if combined else {})
-        return {"results": [row.to_dict() for row in as_estimates(self.result.rows)]}
+        found = {"found": list(self.result.keys)} if isinstance(self.result, DiscoveryResult) else {}
+        return found | {"results": [row.to_dict() for row in as_estimates(self.result.rows)]}
 
     def csv(self) -> str:
         """The published numbers as a CSV file."""
@@ -199,11 +214,11 @@ def _charged_ledger(
         yield None, False
         return
     name = choice.name or "default"
-    ledger, new = open_or_create(choice.ledger, name, planned.budget, neighbours=neighbours, unit=unit)
+    ledger, new = open_or_create(choice.ledger, name, planned.total, neighbours=neighbours, unit=unit)
     with ledger:
         if new:
             where = place(choice.ledger)
-            note(f'The ledger "{name}" in {where} did not exist: it was made with {planned.budget} as its total.')
+            note(f'The ledger "{name}" in {where} did not exist: it was made with {ledger.total} as its total.')
         elif LedgerState.of(ledger).closed:
             raise BudgetError(
                 f"the ledger takes no more charges: its whole promise, {ledger.total}, was spent on charge 1. Charge "
@@ -212,12 +227,12 @@ def _charged_ledger(
         yield ledger, new
 
 
-def _publish(planned: PlannedJob, ledger: Ledger | None) -> Result | MarginalsResult | OrderedResult:
+def _publish(planned: PlannedJob, ledger: Ledger | None) -> AnyResult:
     query: Any = planned.query  # and the plan is one of its own
     level, label = planned.job.outputs.level, planned.job.ledger.label or ""
     before = 0 if ledger is None else len(ledger.history())
     try:
-        made: Result | MarginalsResult | OrderedResult = query.release(
+        made: AnyResult = query.release(
             planned.plan, ledger=ledger, label=label, level=0.95 if level is None else float(level)
         )
     except EngineError as error:

@@ -86,7 +86,9 @@ class Planner:
         planned = self._planned(opened, fresh=fresh)
         ledger = None
         if opened.ledger.ledger is not None:
-            ledger = preview(opened.ledger.ledger, opened.ledger.name or "default", planned.summary.noise)
+            ledger = preview(
+                opened.ledger.ledger, opened.ledger.name or "default", planned.summary.noise, planned.delta
+            )
         return LivePlan(job, planned, ledger)
 
     def columns(self, table: object) -> list[Column]:

@@ -16,6 +16,7 @@ own way stands in its file of `engines`.
 """
 
 from inid.tables.bounds_estimation import EstimatedBounds, estimate_bounds
+from inid.tables.choice_query import ChoicePlan, ChoiceQuery, ChoiceQuestion, ChoiceResult, choice_query
 from inid.tables.choosing import Choice, choose
 from inid.tables.discovery.plan import DiscoveryPlan
 from inid.tables.discovery.query import DiscoveryQuery
@@ -46,6 +47,10 @@ from inid.tables.verification import verify_result
 __all__ = [
     "Categories",
     "Choice",
+    "ChoicePlan",
+    "ChoiceQuery",
+    "ChoiceQuestion",
+    "ChoiceResult",
     "Combination",
     "Condition",
     "Discovered",
@@ -78,6 +83,7 @@ __all__ = [
     "Table",
     "TableAccuracy",
     "TablePlan",
+    "choice_query",
     "choose",
     "col",
     "discover",

@@ -17,21 +17,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
-from inid.arguments import choice
-from inid.errors import ArgumentError
 from inid.planning import NoisePlan
 from inid.promises import Budget
-from inid.selecting import Selection, plan_selection, select
+from inid.selecting import Selection
+from inid.tables.choice_query import choice_query
 from inid.tables.facts import Key
-from inid.tables.sums import cell_names
 from inid.tables.table import Table
 
 if TYPE_CHECKING:
     from inid.accounting import Ledger
 
-__all__ = ["Choice", "choose", "range_of_counts"]
+__all__ = ["Choice", "choose"]
 
 Counting = Literal["rows", "people"]
 
@@ -78,12 +74,6 @@ class Choice:
         return f"{self.groups} ({within}; {self.plan.budget})"
 
 
-def range_of_counts(table: Table, counting: str) -> int:
-    """The range of the changes that one unit makes in counts by disjoint groups: see the table above."""
-    once = 1 if counting == "people" or table.person is None else table.person.max_rows
-    return 2 * once if table.relation == "replace" else once
-
-
 def choose(
     table: Table,
     by: Mapping[str, Sequence[Key]],
@@ -115,13 +105,6 @@ def choose(
     >>> print(choose(Table(frame), {"city": ["A", "B", "C"]}, inid.PureDP(epsilon=0.5)))
     city=A (with probability 95 % within 8.189 rows of the largest group; PureDP(epsilon=0.5))
     """
-    kind = choice("counting", counting, ("rows", "people"))
-    relation = getattr(ledger, "neighbours", None)
-    own = table if relation is None else table.under(relation)
-    query = own.query(count=kind == "rows", count_distinct=kind == "people", by=by)
-    if len(query.cells) < 2:
-        raise ArgumentError("by must make at least two groups to choose from: list the public keys of a column.")
-    plan = plan_selection(float(range_of_counts(own, kind)), budget, neighbours=own.relation)
-    query.check(ledger)
-    made = select(lambda: query.exact_sums().astype(np.float64), plan, ledger, candidates=len(query.cells), label=label)
-    return Choice(dict(cell_names(query.by)[made.index]), kind, made)
+    query = choice_query(table, by, counting)
+    made = query.release(query.plan(budget, ledger=ledger), ledger, label=label)
+    return Choice(made.keys, made.question.counting, made.selection)

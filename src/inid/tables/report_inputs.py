@@ -15,6 +15,7 @@ from inid.report import (
     ReportInputs,
 )
 from inid.report.number_text import plain_number
+from inid.tables.choice_query import WITHIN, ChoicePlan, ChoiceResult
 from inid.tables.facts import Bins, Categories, Person
 from inid.tables.plan import TablePlan
 from inid.tables.presentation import Labels, labelled, noisy_rows
@@ -25,12 +26,14 @@ from inid.tables.view import View
 
 __all__ = [
     "as_estimates",
+    "choice_report_inputs",
     "estimates_on_page",
     "inputs_of",
     "named_levels",
     "protected_unit",
     "published_estimates",
     "report_inputs",
+    "summarize_choice_plan",
     "summarize_table_plan",
     "view_facts",
 ]
@@ -57,6 +60,31 @@ def summarize_table_plan(made: TablePlan) -> PlanSummary:
     )
     gains = {name: made.gain(name) for name in ("iid", "spr")}
     return PlanSummary(made.noise, lines, gains, made.remark, made.rows, not made.stated, made.advice)
+
+
+def summarize_choice_plan(made: ChoicePlan) -> PlanSummary:
+    """The plan of a choice: the noise of one number, however many groups there are."""
+    deviation = float(made.noise.scales[0])  # of the exponential noise that decides
+    line = PlanLine("the largest group", 1.0, deviation, None, {"iid": deviation, "spr": deviation})
+    counted = made.question.counting
+    remark = f"With probability 95 % the chosen group is within {made.shortfall():.4g} {counted} of the largest one."
+    return PlanSummary(made.noise, (line,), {"iid": 1.0, "spr": 1.0}, remark)
+
+
+def choice_report_inputs(result: ChoiceResult, page: PageFacts) -> ReportInputs:
+    """Everything that the report of a choice shows."""
+    question, (row,) = result.question, result.rows
+    facts = [
+        ("table", page.source),
+        ("the largest group", row.groups),
+        ("short of the largest by at most", f"{row.keys[WITHIN]}, with probability {100 * result.level:.4g} %"),
+        (
+            "chosen from",
+            f"{len(question.groups):,} groups by {', '.join(question.by)}, by the number of {question.counting}",
+        ),
+        *view_facts(question.view),
+    ]
+    return inputs_of(result, page, summarize_choice_plan(result.plan), facts, [])
 
 
 def as_estimates(rows: Iterable[Row]) -> tuple[Estimate, ...]:

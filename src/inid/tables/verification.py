@@ -17,6 +17,7 @@ from inid.accounting import verify_record
 from inid.errors import GuaranteeError, InidError, RecordError
 from inid.planning import Certificate, NoisePlan
 from inid.releasing import Release
+from inid.tables.choice_query import ChoiceQuestion
 from inid.tables.discovery.question import DiscoveryQuestion
 from inid.tables.marginals.combinations import combination_from, combined
 from inid.tables.marginals.question import MarginalsQuestion
@@ -82,11 +83,12 @@ def verify_result(record: Mapping[str, Any]) -> Certificate:
     return plan.certificate
 
 
-def _question(record: Any) -> Question | MarginalsQuestion | OrderedQuestion | DiscoveryQuestion:
-    kinds: dict[str, type[MarginalsQuestion | OrderedQuestion | DiscoveryQuestion]] = {
+def _question(record: Any) -> Question | MarginalsQuestion | OrderedQuestion | DiscoveryQuestion | ChoiceQuestion:
+    kinds: dict[str, type[MarginalsQuestion | OrderedQuestion | DiscoveryQuestion | ChoiceQuestion]] = {
         "marginals": MarginalsQuestion,
         "ordered": OrderedQuestion,
         "discover": DiscoveryQuestion,
+        "choose": ChoiceQuestion,
     }
     kind = next((kind for name, kind in kinds.items() if name in record), Question)
     return kind.from_dict(record)

@@ -11,7 +11,7 @@ import pytest
 
 import inid
 from inid import tables
-from inid.tables.choosing import range_of_counts
+from inid.tables.choice_query import choice_query
 from inid.testing import unsafe_no_noise
 
 KEYS = ["a", "b", "c"]
@@ -83,7 +83,8 @@ def test_every_engine_counts_the_same_people(engine, limit):
 def test_the_range_of_the_counts_is_attained_and_never_exceeded(limit, neighbours, counting):
     moved = changes(limit, neighbours, **{"count" if counting == "rows" else "count_distinct": True})
     widest = max(max(change.max(), 0) - min(change.min(), 0) for change in moved)
-    assert widest == range_of_counts(people(OTHERS, limit, neighbours), counting)
+    query = choice_query(people(OTHERS, limit, neighbours), {"key": KEYS}, counting)
+    assert widest == query.question.range
 
 
 def test_the_largest_group_is_named_and_charged():

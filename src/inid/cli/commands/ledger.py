@@ -26,6 +26,7 @@ def create(values: Values) -> None:
     total = read_budget(values, flag_name)
     if total is None:
         raise missing_promise(flag_name)
+    reserve = check.probability("--reserve", values.get("reserve"), "1e-7")
     if is_file(address):
         check_writable("LEDGER", Path(address))
     with make_ledger(
@@ -36,6 +37,7 @@ def create(values: Values) -> None:
         neighbours=check.choice_or_none("--neighbours", values.get("neighbours"), _RELATIONS) or "add_remove",
         unit=check.word("--unit", values.get("unit")) or "row",
         currency=check.word("--currency", values.get("currency")),
+        reserve=None if reserve is None else float(reserve),
     ) as ledger:
         parts = ledger.parts_table("1/3")
         document = {"command": "ledger create", "ledger": LedgerState.of(ledger).to_dict(), "thirds": list(parts.rows)}
@@ -97,6 +99,7 @@ CREATE = Command(
         Option("rule", "RULE", "auto (the default), or gaussian: nearly all releases are Gaussian."),
         Option("neighbours", "RELATION", "add_remove (the default), replace or zero_out."),
         Option("currency", "WORD", "What --part counts: epsilon, mu^2 or renyi; it is stated now or never."),
+        Option("reserve", "X", "A part of --delta for releases that need one beside their noise: --discover."),
         Option("unit", "WORD", "What one neighbour differs in (default: row)."),
         *COMMON,
     ),
@@ -106,6 +109,7 @@ CREATE = Command(
     """,
     """
   inid ledger create year.db --epsilon 3 --delta 1e-6 --currency renyi
+  inid ledger create keys.db --epsilon 3 --delta 1e-6 --reserve 1e-7
   inid ledger create year.db --name survey --mu 0.5 --unit user_id
 """,
 )

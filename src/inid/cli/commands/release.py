@@ -180,6 +180,8 @@ RELEASE = Command(
     --by sex --by sex,age --tolerance "sex=10,mean(income)=900" --epsilon 1 --delta 1e-6 --ledger groups.db
   inid release people.csv --domains sex=F,M --domains age=0:115 --marginals sex,age --tidy --integers \
     --combine "gap=count(sex='F') - count(sex='M')" --too-noisy 0.5 --epsilon 1 --delta 1e-6 --ledger tidy.db
+  inid release people.csv --discover sex --discover-delta 1e-8 --epsilon 1 --ledger found.db
+  inid release people.csv --choose sex=F,M --epsilon 0.5 --ledger largest.db
   inid release people.csv --where "age >= 18 and sex in ['F', 'M']" --derive "monthly=income / 12" \\
     --bounds monthly=0:40000 --mean monthly --epsilon 1 --ledger monthly.db
   inid release --config release.toml

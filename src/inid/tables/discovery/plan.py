@@ -15,7 +15,7 @@ from inid.tables.plan_of_query import PlanOfQuery
 if TYPE_CHECKING:
     from inid.report import PlanSummary
 
-__all__ = ["DiscoveryPlan", "plan_discovery"]
+__all__ = ["DiscoveryPlan", "plan_discovery", "whole_promise"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,11 +48,7 @@ class DiscoveryPlan(PlanOfQuery):
     @property
     def whole_promise(self) -> ApproxDP | None:
         """The promise of noise and threshold together; None where the noise's is not an epsilon with a delta."""
-        own = self.budget
-        if not isinstance(own, (ApproxDP, PureDP)):
-            return None
-        spent = decimal_fraction(own.delta) if isinstance(own, ApproxDP) else 0
-        return ApproxDP(own.epsilon, decimal_up(spent + decimal_fraction(self.delta), "delta"))
+        return whole_promise(self.budget, self.delta)
 
     def verify(self) -> Certificate:
         """Re-derive the guarantee: the noise keeps its promise, for what one person can change in all counts.
@@ -82,6 +78,18 @@ class DiscoveryPlan(PlanOfQuery):
             f"a key appears when its noisy count is at least {self.threshold:.6g}",
         ]
         return "\n".join(lines)
+
+
+def whole_promise(budget: Budget, delta: float) -> ApproxDP | None:
+    """The promise of noise and of a threshold's delta together; None where the noise's is not an epsilon with a delta.
+
+    >>> whole_promise(PureDP(1.0), 1e-8)
+    ApproxDP(epsilon=1.0, delta=1e-08)
+    """
+    if not isinstance(budget, (ApproxDP, PureDP)):
+        return None
+    spent = decimal_fraction(budget.delta) if isinstance(budget, ApproxDP) else 0
+    return ApproxDP(budget.epsilon, decimal_up(spent + decimal_fraction(delta), "delta"))
 
 
 def plan_discovery(question: DiscoveryQuestion, budget: Budget, mechanism: str) -> DiscoveryPlan:

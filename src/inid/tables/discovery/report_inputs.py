@@ -7,7 +7,7 @@ from inid.tables.discovery.question import NEAR
 from inid.tables.discovery.result import DiscoveryResult
 from inid.tables.presentation import labelled
 from inid.tables.published import PageFacts
-from inid.tables.report_inputs import as_estimates, inputs_of, view_facts
+from inid.tables.report_inputs import estimates_on_page, inputs_of, view_facts
 
 __all__ = ["discovery_report_inputs", "summarize_discovery_plan"]
 
@@ -31,10 +31,9 @@ def summarize_discovery_plan(made: DiscoveryPlan) -> PlanSummary:
 def discovery_report_inputs(result: DiscoveryResult, page: PageFacts) -> ReportInputs:
     """Everything that the report of found keys shows; a star marks intervals that may not hold."""
     question, column = result.question, result.question.column
-    shown = result.shown(tidy=page.tidy, integers=page.integers)
     stars = ["*" if row.keys[NEAR] else "" for row in result.rows]
     levels = tuple(f"{labelled(key, column, page.labels)}{star}" for key, star in zip(result.keys, stars, strict=True))
-    blocks = [EstimateBlock(question.statistic, "", (Dimension(column, levels),), as_estimates(shown))]
+    blocks = [EstimateBlock(question.statistic, "", (Dimension(column, levels),), estimates_on_page(result, page))]
     near = "a key with a star may have a smaller count than its range says: small counts appear by chance"
     facts = [
         ("table", page.source),

@@ -6,7 +6,7 @@ from inid.tables.ordered.question import OrderedQuestion, OrderedTable
 from inid.tables.ordered.result import OrderedResult
 from inid.tables.presentation import Labels
 from inid.tables.published import PageFacts
-from inid.tables.report_inputs import estimates_on_page, inputs_of, named_levels
+from inid.tables.report_inputs import estimates_on_page, inputs_of, named_levels, view_facts
 
 __all__ = ["ordered_report_inputs", "summarize_ordered_plan"]
 
@@ -44,6 +44,7 @@ def ordered_report_inputs(result: OrderedResult, page: PageFacts) -> ReportInput
         ("table", page.source),
         ("statistics", ", ".join(f"{kind} of {table.label}" for table in question.tables for kind in table.kinds)),
         ("left out", "rows with other keys, or without a value"),
+        *view_facts(question.view),
     ]
     return inputs_of(result, page, summarize_ordered_plan(result.plan), facts, blocks)
 

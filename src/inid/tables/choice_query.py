@@ -1,0 +1,265 @@
+"""The largest of some groups, as a query: planned, charged, counted inside the engine, and the group alone released."""
+
+import datetime as dt
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast, get_args
+
+import numpy as np
+
+from inid.arguments import choice, integer, shown
+from inid.errors import ArgumentError, InidError, RecordError
+from inid.planning import NoisePlan
+from inid.promises import Budget
+from inid.releasing import Release
+from inid.selecting import Selection, plan_selection, select
+from inid.sets import Neighbours
+from inid.tables.facts import Key, Person, read_keys
+from inid.tables.plan_of_query import PlanOfQuery
+from inid.tables.published import PageFacts, Published
+from inid.tables.query import Query
+from inid.tables.releasable import Releasable
+from inid.tables.result import Row
+from inid.tables.sums import cell_names
+from inid.tables.table import Table
+from inid.tables.view import View
+
+if TYPE_CHECKING:
+    from inid.accounting import Ledger
+    from inid.report import PlanSummary, ReportInputs
+
+__all__ = ["ChoicePlan", "ChoiceQuery", "ChoiceQuestion", "ChoiceResult", "choice_query"]
+
+WITHIN = "short_by_at_most"
+
+
+@dataclass(frozen=True, eq=False)
+class ChoiceQuestion:
+    """Which of some groups is the largest, with the public facts. No data.
+
+    Attributes:
+        by: The public keys of each column that groups.
+        people: Whether people are counted, and not rows.
+        person: The privacy unit; None when it is a row.
+        neighbours: The neighbouring relation.
+        rows: A public guess of the number of rows, or None.
+        max_rows: A public upper limit on the rows of the table.
+        view: Which rows count, and which columns are computed from others.
+    """
+
+    by: Mapping[str, tuple[Key, ...]]
+    people: bool
+    person: Person | None
+    neighbours: Neighbours
+    rows: int | None
+    max_rows: int
+    view: View = field(default_factory=View)
+
+    @property
+    def range(self) -> int:
+        """The range of the changes that one unit makes in the counts: see the table in `choosing`."""
+        once = 1 if self.people or self.person is None else self.person.max_rows
+        return 2 * once if self.neighbours == "replace" else once
+
+    @property
+    def counting(self) -> str:
+        """What is counted: "rows" or "people"."""
+        return "people" if self.people else "rows"
+
+    @property
+    def groups(self) -> list[dict[str, Key]]:
+        """The keys of each group."""
+        return [dict(cell) for cell in cell_names(self.by)]
+
+    def plan(self, budget: Budget) -> NoisePlan:
+        """The noise of the choice."""
+        return plan_selection(float(self.range), budget, neighbours=self.neighbours)
+
+    def is_covered_by(self, noise: NoisePlan) -> bool:
+        """Whether a plan is one of this choice."""
+        return noise.mechanism == "laplace" and noise.sensitivity == self.plan(noise.budget).sensitivity
+
+    def answers(self, release: Release, level: float) -> tuple[Row, ...]:
+        """One line: the keys of the chosen group, whose position was released; no count was.
+
+        Raises:
+            RecordError: The released number is no position of a group.
+        """
+        (index,) = release.values.tolist()
+        if not (index.is_integer() and 0 <= index < len(self.groups)):
+            raise RecordError("the record does not hold the position of a group: it was changed.")
+        keys = self.groups[int(index)]
+        scale = float(release.plan.scales[0])
+        short = scale * math.log(len(self.groups) / (1 - level))
+        place = ", ".join(f"{column}={key}" for column, key in keys.items())
+        nothing = (math.nan, math.nan, math.nan)
+        return (Row("largest", "", place, *nothing, scale, keys | {WITHIN: f"{short:.4g} {self.counting}"}),)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-safe dictionary, of which `from_dict` makes the same question."""
+        person = self.person
+        return {
+            "choose": {column: list(keys) for column, keys in self.by.items()},
+            "counting": self.counting,
+            "person": person and {"column": person.column, "max_rows": person.max_rows, "order_by": list(person.order)},
+            "neighbours": self.neighbours,
+            "rows": self.rows,
+            "max_rows": self.max_rows,
+            **self.view.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, record: Any) -> "ChoiceQuestion":
+        """The question that `to_dict` described.
+
+        Raises:
+            RecordError: The record does not parse.
+        """
+        cure = "the record was changed"
+        try:
+            person, rows = record["person"], record["rows"]
+            return cls(
+                by={column: read_keys(f"choose of {column}", keys) for column, keys in record["choose"].items()},
+                people=choice("counting", record["counting"], ("rows", "people")) == "people",
+                person=person and Person(person["column"], person["max_rows"], person["order_by"]),
+                neighbours=cast("Neighbours", choice("neighbours", record["neighbours"], get_args(Neighbours))),
+                rows=None if rows is None else integer("rows", rows, least=1, cure=cure),
+                max_rows=integer("max_rows", record["max_rows"], least=1, cure=cure),
+                view=View.from_dict(record),
+            )
+        except (InidError, KeyError, TypeError, ValueError, AttributeError, OverflowError):
+            raise RecordError(f"the question in the record does not parse, got {shown(record)}.") from None
+
+
+@dataclass(frozen=True, eq=False)
+class ChoicePlan(PlanOfQuery):
+    """The noise of a choice: that of one number, however many groups there are."""
+
+    noise: NoisePlan
+    question: ChoiceQuestion
+
+    def shortfall(self, level: float = 0.95) -> float:
+        """How much smaller than the largest group the chosen one is at most, with this probability."""
+        return float(self.noise.scales[0]) * math.log(len(self.question.groups) / (1 - level))
+
+    def _summary(self) -> "PlanSummary":
+        from inid.tables.report_inputs import summarize_choice_plan
+
+        return summarize_choice_plan(self)
+
+    def __str__(self) -> str:
+        counted, number = self.question.counting, len(self.question.groups)
+        return (
+            f"The largest of {number} groups by the number of {counted}, under {self.budget}\n"
+            f"with probability 95 % within {self.shortfall():.4g} {counted} of the largest"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ChoiceResult(Published):
+    """The chosen group.
+
+    Attributes:
+        release: The position of the group; nothing else is released.
+        selection: The choice among positions: its plan, certificate and time.
+    """
+
+    heading: ClassVar[str] = "The largest group, chosen privately"
+
+    question: ChoiceQuestion
+    plan: ChoicePlan
+    selection: Selection
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """One line: the keys of the group, and how much smaller than the largest it is at most."""
+        return self.question.answers(self.release, self.level)
+
+    @property
+    def keys(self) -> dict[str, Key]:
+        """The key of each column that groups."""
+        return self.question.groups[self.selection.index]
+
+    def _answers_record(self) -> dict[str, Any]:
+        nothing = dict.fromkeys(("estimate", "lower", "upper"))  # no count was released
+        return {"rows": [row._asdict() | nothing | {"keys": dict(row.keys)} for row in self.rows]}
+
+    def __str__(self) -> str:
+        return "\n".join(f"{row.groups}, short of the largest by at most {row.keys[WITHIN]}" for row in self.rows)
+
+    def _lines(self) -> tuple[Row, ...]:
+        return self.rows
+
+    def report_inputs(self, page: PageFacts) -> "ReportInputs":
+        """What the report shows of the answer."""
+        from inid.tables.report_inputs import choice_report_inputs
+
+        return choice_report_inputs(self, page)
+
+
+@dataclass(frozen=True, eq=False)
+class ChoiceQuery(Releasable[ChoicePlan, ChoiceResult]):
+    """Which of some groups is the largest. Made by `choice_query`; `tables.choose` runs it at once."""
+
+    question: ChoiceQuestion
+
+    def plan(self, budget: Budget, *, ledger: "Ledger | None" = None) -> ChoicePlan:
+        """Plan the noise, before anything is spent.
+
+        Args:
+            budget: The promise.
+            ledger: As for `Query.plan`: its relation, where the table states none. Nothing is charged yet.
+        """
+        question = self._under(ledger).question
+        return ChoicePlan(question.plan(budget), question)
+
+    @property
+    def _counts(self) -> Any:
+        people = self.question.people
+        return self.table.query(count=not people, count_distinct=people, by=self.question.by)
+
+    def _kind_of_plan(self) -> type[ChoicePlan]:
+        return ChoicePlan
+
+    def _is_planned_by(self, plan: ChoicePlan) -> bool:
+        return plan.question.to_dict() == self.question.to_dict() and self.question.is_covered_by(plan.noise)
+
+    def _check_types(self) -> None:
+        self._counts.check()
+
+    def _result(self, plan: ChoicePlan, ledger: "Ledger | None", label: str, level: float) -> ChoiceResult:
+        counts, number = self._counts, len(self.question.groups)
+        made = select(
+            lambda: counts.exact_sums().astype(np.float64), plan.noise, ledger, candidates=number, label=label
+        )
+        position = np.array([float(made.index)])
+        release = Release(position, plan.noise, made.certificate, made.private, label, dt.datetime.now(dt.UTC))
+        return ChoiceResult(release, level, self.question, self.table.source, plan, made)
+
+
+def choice_query(
+    table: Table, by: Mapping[str, Sequence[Key]], counting: Literal["rows", "people"] = "rows"
+) -> ChoiceQuery:
+    """The same question as `choose`, to be planned and released like other queries.
+
+    Args:
+        table: The table.
+        by: Per column its public keys; the groups are all combinations of them, at least two.
+        counting: "rows", or "people" (with a `Person`).
+
+    Raises:
+        ArgumentError: Something is malformed, or there are fewer than two groups.
+
+    >>> import inid, pandas
+    >>> query = choice_query(Table(pandas.DataFrame({"city": ["A"] * 900 + ["B"] * 50})), {"city": ["A", "B"]})
+    >>> print(query.release(query.plan(inid.PureDP(epsilon=0.5))))
+    city=A, short of the largest by at most 7.378 rows
+    """
+    people = choice("counting", counting, ("rows", "people")) == "people"
+    query = table.query(count=not people, count_distinct=people, by=by)
+    if not isinstance(query, Query) or len(query.cells) < 2:
+        raise ArgumentError("by must make at least two groups to choose from: list the public keys of a column.")
+    keys = {column: tuple(listed) for column, listed in query.by.items()}
+    question = ChoiceQuestion(keys, people, table.person, table.relation, table.rows, table.max_rows, table.view)
+    return ChoiceQuery(table, question)
