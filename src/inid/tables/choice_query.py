@@ -3,19 +3,19 @@
 import datetime as dt
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast, get_args
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from inid.arguments import choice, integer, shown
+from inid.arguments import choice, shown
 from inid.errors import ArgumentError, InidError, RecordError
 from inid.planning import NoisePlan
 from inid.promises import Budget
 from inid.releasing import Release
 from inid.selecting import Selection, plan_selection, select
-from inid.sets import Neighbours
-from inid.tables.facts import Key, Person, read_keys
+from inid.tables.counting_question import CountingQuestion
+from inid.tables.facts import Key, read_keys
 from inid.tables.plan_of_query import PlanOfQuery
 from inid.tables.published import PageFacts, Published
 from inid.tables.query import Query
@@ -23,7 +23,6 @@ from inid.tables.releasable import Releasable
 from inid.tables.result import Row
 from inid.tables.sums import cell_names
 from inid.tables.table import Table
-from inid.tables.view import View
 
 if TYPE_CHECKING:
     from inid.accounting import Ledger
@@ -34,38 +33,21 @@ __all__ = ["ChoicePlan", "ChoiceQuery", "ChoiceQuestion", "ChoiceResult", "choic
 WITHIN = "short_by_at_most"
 
 
-@dataclass(frozen=True, eq=False)
-class ChoiceQuestion:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ChoiceQuestion(CountingQuestion):
     """Which of some groups is the largest, with the public facts. No data.
 
     Attributes:
         by: The public keys of each column that groups.
-        people: Whether people are counted, and not rows.
-        person: The privacy unit; None when it is a row.
-        neighbours: The neighbouring relation.
-        rows: A public guess of the number of rows, or None.
-        max_rows: A public upper limit on the rows of the table.
-        view: Which rows count, and which columns are computed from others.
     """
 
     by: Mapping[str, tuple[Key, ...]]
-    people: bool
-    person: Person | None
-    neighbours: Neighbours
-    rows: int | None
-    max_rows: int
-    view: View = field(default_factory=View)
 
     @property
     def range(self) -> int:
         """The range of the changes that one unit makes in the counts: see the table in `choosing`."""
         once = 1 if self.people or self.person is None else self.person.max_rows
         return 2 * once if self.neighbours == "replace" else once
-
-    @property
-    def counting(self) -> str:
-        """What is counted: "rows" or "people"."""
-        return "people" if self.people else "rows"
 
     @property
     def groups(self) -> list[dict[str, Key]]:
@@ -98,15 +80,9 @@ class ChoiceQuestion:
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe dictionary, of which `from_dict` makes the same question."""
-        person = self.person
         return {
             "choose": {column: list(keys) for column, keys in self.by.items()},
-            "counting": self.counting,
-            "person": person and {"column": person.column, "max_rows": person.max_rows, "order_by": list(person.order)},
-            "neighbours": self.neighbours,
-            "rows": self.rows,
-            "max_rows": self.max_rows,
-            **self.view.to_dict(),
+            **self.facts_to_dict(),
         }
 
     @classmethod
@@ -116,17 +92,10 @@ class ChoiceQuestion:
         Raises:
             RecordError: The record does not parse.
         """
-        cure = "the record was changed"
         try:
-            person, rows = record["person"], record["rows"]
             return cls(
                 by={column: read_keys(f"choose of {column}", keys) for column, keys in record["choose"].items()},
-                people=choice("counting", record["counting"], ("rows", "people")) == "people",
-                person=person and Person(person["column"], person["max_rows"], person["order_by"]),
-                neighbours=cast("Neighbours", choice("neighbours", record["neighbours"], get_args(Neighbours))),
-                rows=None if rows is None else integer("rows", rows, least=1, cure=cure),
-                max_rows=integer("max_rows", record["max_rows"], least=1, cure=cure),
-                view=View.from_dict(record),
+                **cls.facts_from_dict(record),
             )
         except (InidError, KeyError, TypeError, ValueError, AttributeError, OverflowError):
             raise RecordError(f"the question in the record does not parse, got {shown(record)}.") from None
@@ -261,5 +230,13 @@ def choice_query(
     if not isinstance(query, Query) or len(query.cells) < 2:
         raise ArgumentError("by must make at least two groups to choose from: list the public keys of a column.")
     keys = {column: tuple(listed) for column, listed in query.by.items()}
-    question = ChoiceQuestion(keys, people, table.person, table.relation, table.rows, table.max_rows, table.view)
+    question = ChoiceQuestion(
+        by=keys,
+        people=people,
+        person=table.person,
+        neighbours=table.relation,
+        rows=table.rows,
+        max_rows=table.max_rows,
+        view=table.view,
+    )
     return ChoiceQuery(table, question)

@@ -1,50 +1,38 @@
 """Which keys are looked for, with the public facts. No data."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, cast, get_args
+from dataclasses import dataclass
+from typing import Any
 
-from inid.arguments import choice, integer, shown
+from inid.arguments import shown
 from inid.errors import InidError, RecordError
 from inid.mechanisms import MechanismName
 from inid.noise import grid
 from inid.planning import NoisePlan
 from inid.releasing import Release
-from inid.sets import Neighbours, Sensitivity
+from inid.sets import Sensitivity
+from inid.tables.counting_question import CountingQuestion
 from inid.tables.discovery.request import Discovered, discover
 from inid.tables.discovery.thresholds import Contribution, threshold
-from inid.tables.facts import Key, Person
+from inid.tables.facts import Key
 from inid.tables.result import Row
-from inid.tables.view import View
 
 __all__ = ["NEAR", "DiscoveryQuestion"]
 
 NEAR = "near_threshold"
 
 
-@dataclass(frozen=True, eq=False)
-class DiscoveryQuestion:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DiscoveryQuestion(CountingQuestion):
     """Keys that nobody listed, and the public facts about the table that is asked for them.
 
     Attributes:
         column: The column of the keys.
         asked: What is asked of it.
-        people: Whether people are counted, and not rows.
-        person: The privacy unit; None when it is a row.
-        neighbours: The neighbouring relation.
-        rows: A public guess of the number of rows, or None.
-        max_rows: A public upper limit on the rows of the table.
-        view: Which rows count, and which columns are computed from others.
     """
 
     column: str
     asked: Discovered
-    people: bool
-    person: Person | None
-    neighbours: Neighbours
-    rows: int | None
-    max_rows: int
-    view: View = field(default_factory=View)
 
     @property
     def statistic(self) -> str:
@@ -99,18 +87,12 @@ class DiscoveryQuestion:
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe dictionary, of which `from_dict` makes the same question."""
-        person = self.person
         return {
             "discover": self.column,
             "max_keys_per_person": self.asked.max_keys_per_person,
             "delta": self.asked.delta,
             "kind": self.asked.kind,
-            "counting": "people" if self.people else "rows",
-            "person": person and {"column": person.column, "max_rows": person.max_rows, "order_by": list(person.order)},
-            "neighbours": self.neighbours,
-            "rows": self.rows,
-            "max_rows": self.max_rows,
-            **self.view.to_dict(),
+            **self.facts_to_dict(),
         }
 
     @classmethod
@@ -120,18 +102,11 @@ class DiscoveryQuestion:
         Raises:
             RecordError: The record does not parse.
         """
-        cure = "the record was changed"
         try:
-            person, rows = record["person"], record["rows"]
             return cls(
                 column=str(record["discover"]),
                 asked=discover(record["max_keys_per_person"], delta=record["delta"], kind=record["kind"]),
-                people=choice("counting", record["counting"], ("rows", "people")) == "people",
-                person=person and Person(person["column"], person["max_rows"], person["order_by"]),
-                neighbours=cast("Neighbours", choice("neighbours", record["neighbours"], get_args(Neighbours))),
-                rows=None if rows is None else integer("rows", rows, least=1, cure=cure),
-                max_rows=integer("max_rows", record["max_rows"], least=1, cure=cure),
-                view=View.from_dict(record),
+                **cls.facts_from_dict(record),
             )
         except (InidError, KeyError, TypeError, ValueError, AttributeError, OverflowError):
             raise RecordError(f"the question in the record does not parse, got {shown(record)}.") from None
