@@ -62,7 +62,7 @@ class DiscoveryQuery(Releasable[DiscoveryPlan, DiscoveryResult]):
         neighbours: add_remove, one person has one key and up to 1 rows
         <BLANKLINE>
         std of each count: 1.414
-        a key appears when its noisy count is at least 18.7275
+        a key appears when its noisy count is at least 18.7278
         """
         query = self._under(ledger)
         return plan_discovery(query.question, budget, choice("mechanism", mechanism, _MECHANISMS))
