@@ -100,9 +100,7 @@ class ExactTables:
         terms = self._terms(source)
         names = terms.names
         frame = source.columns(names.wanted).with_columns(one=nw.lit(1, dtype=nw.Int64))
-        known = {
-            name: _is_known(nw.col(name), self.domains.keys[column]) for column, name in names.keys.items()
-        }
+        known = {name: _is_known(nw.col(name), self.domains.keys[column]) for column, name in names.keys.items()}
         flags = [unknown(name) for name in known] if cell else []
         if cell:
             frame = frame.with_columns(*(is_known.alias(unknown(name)) for name, is_known in known.items()))
@@ -162,9 +160,9 @@ def _is_known(key: Any, keys: Sequence[Key]) -> Any:
 
     Whole numbers without gaps are between the first and the last, which engines find out far faster than membership.
     """
-    low, high = (min(keys), max(keys)) if type(keys[0]) is int else (0, 0)  # type: ignore[type-var]
-    if type(keys[0]) is int and high - low + 1 == len(keys):  # type: ignore[operator]
-        return key.is_between(low, high).fill_null(False)
+    whole = [one for one in keys if type(one) is int]  # truth values are none
+    if len(whole) == len(keys) and max(whole) - min(whole) + 1 == len(whole):
+        return key.is_between(min(whole), max(whole)).fill_null(False)
     return key.is_in(list(keys)).fill_null(False)
 
 
