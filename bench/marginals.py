@@ -2,10 +2,12 @@
 
 The peer of every error is the equal split, planned in the same run; that of the release is the engine's own group-by of
 the same pairs, one after the other, as a program without this library would run them. Tidy tables are measured on
-Adult: adult.csv.gz is looked for in INID_DATA, or in shared/data beside the project.
+Adult: adult.csv.gz is looked for in INID_DATA, or in shared/data beside the project. Parts can be named:
+`python bench/marginals.py planning release`.
 """
 
 import os
+import sys
 import time
 from collections.abc import Callable
 from itertools import combinations
@@ -129,12 +131,11 @@ def release() -> None:
     )
 
 
-def main() -> None:
-    planning()
-    census()
-    release()
-    tidy()
+def main(names: list[str]) -> None:
+    parts = {"planning": planning, "census": census, "release": release, "tidy": tidy}
+    for name in names or parts:
+        parts[name]()
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

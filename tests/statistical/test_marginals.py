@@ -19,6 +19,7 @@ from inid.tables.marginals.released_numbers import answers_of
 from inid.tables.marginals.table_answers import TableAnswers
 from inid.tables.marginals.table_statistics import TableStatistic
 
+CHUNK = 5000
 DRAWS = 100_000  # a std is then known to 0.22 %, a share of 95 % to 0.07 %
 COMBINATION = {(0,): np.array([1.0, -0.5]), (0, 1): np.array([[0.0, 2.0, 0.0], [1.0, 0.0, 0.0]])}
 STATISTICS = [
@@ -54,13 +55,19 @@ def asked():
     return table.query(count=[("sex", "region")], mean={"income": [("region", "sex")]}, sum={"income": [("sex",)]})
 
 
+@cache
+def units_of(plan):
+    """What each released number by itself makes of the tables."""
+    return [answers_of(plan.question, unit, plan.noise) for unit in np.eye(plan.noise.dimension)]
+
+
 class ManyAnswers:
     """Tables of many releases: the last axis is the release. Standard deviations do not depend on the release."""
 
     def __init__(self, plan, values):
         self.plan, self.values = plan, values
         self.one = answers_of(plan.question, values[0], plan.noise)
-        self.units = [answers_of(plan.question, unit, plan.noise) for unit in np.eye(values.shape[1])]
+        self.units = units_of(plan)
 
     def table(self, attributes, channel=0):
         return np.stack([unit.table(attributes, channel) for unit in self.units], axis=-1) @ self.values.T
@@ -78,11 +85,14 @@ class ManyAnswers:
         return estimate, self.one.combine(coefficients, channel)[1]
 
 
-def published(plan, release, entry, level=0.95, answers=None):
+def published(plan, release, entry, level=0.95, values=None):
     """Estimate, lower, upper, std of the cells of a statistic, attributes ascending; of many releases where given."""
+    if values is not None and len(values) > CHUNK:
+        parts = [published(plan, release, entry, level, some) for some in np.split(values, len(values) // CHUNK)]
+        return [np.concatenate(own, axis=-1) for own in zip(*parts, strict=True)]
     made = TableAnswers(plan.question, release, level)
-    if answers is not None:
-        made.__dict__["answers"] = answers
+    if values is not None:
+        made.__dict__["answers"] = ManyAnswers(plan, values)
     attributes = tuple(sorted(plan.question.numbers(entry.table)))
     if entry.kind == "count":
         return made._count(attributes)
@@ -109,9 +119,8 @@ def relative_error(errors, std):
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
 def test_many_releases_at_once_are_what_single_ones_publish(mechanism):
     plan, still, values = drawn(mechanism, 3)
-    answers = ManyAnswers(plan, values)
     for entry in STATISTICS:
-        many = published(plan, still, entry, answers=answers)
+        many = published(plan, still, entry, values=values)
         for at in range(3):
             release = type(still)(values[at], *(getattr(still, name) for name in list(still.__dataclass_fields__)[1:]))
             single = TableAnswers(plan.question, release, 0.95).published(entry)
@@ -125,9 +134,8 @@ def test_many_releases_at_once_are_what_single_ones_publish(mechanism):
 def test_stds_and_intervals_are_those_of_the_noise(mechanism, entry):
     """Standard deviations within 1 % in every cell, 95 % intervals that hold 94 to 96 %, in every cell."""
     plan, still, values = drawn(mechanism, DRAWS)
-    answers = ManyAnswers(plan, values)
     truth = published(plan, still, entry)
-    estimate, lower, upper, _ = published(plan, still, entry, answers=answers)
+    estimate, lower, upper, _ = published(plan, still, entry, values=values)
     exact = truth[0][..., None]
     assert relative_error(estimate - exact, truth[3]) < 0.01
     held = ((lower <= exact) & (exact <= upper)).mean(axis=-1)
@@ -141,9 +149,9 @@ def test_combinations_have_the_stated_std_and_intervals(mechanism, column):
     plan, still, values = drawn(mechanism, DRAWS)
     wanted = dict(COMBINATION) if column is None else {(0,): np.array([1.0, -0.5])}
     of = None if column is None else plan.question.summed[column]
-    truth = TableAnswers(plan.question, still, 0.95).combined(dict(wanted), of)[0]
-    made = TableAnswers(plan.question, still, 0.95)
-    made.__dict__["answers"] = ManyAnswers(plan, values)
+    single, made = (TableAnswers(plan.question, still, 0.95) for _ in range(2))
+    truth = single.combined(dict(wanted), of)[0]
+    made.__dict__ |= {"answers": ManyAnswers(plan, values), "most_values": single.most_values}  # of values on a grid
     estimate, lower, upper, std = made.combined(dict(wanted), of)
     assert relative_error(estimate - truth, std) < 0.01
     assert abs(((lower <= truth) & (truth <= upper)).mean() - 0.95) < 0.01
@@ -154,10 +162,9 @@ def test_combinations_have_the_stated_std_and_intervals(mechanism, column):
 def test_the_law_of_least_squares_under_laplace_noise_is_exact(entry):
     """Intervals of every level hold what they say, up to the sliver that sums keep for the rounding of their values."""
     plan, still, values = drawn("laplace", DRAWS)
-    answers = ManyAnswers(plan, values)
     exact = published(plan, still, entry)[0][..., None]
     for level in (0.5, 0.8, 0.95, 0.99, 0.999):
-        _, lower, upper, _ = published(plan, still, entry, level, answers)
+        _, lower, upper, _ = published(plan, still, entry, level, values)
         held = ((lower <= exact) & (exact <= upper)).mean(axis=-1)
         chance, sliver = 4.5 * np.sqrt(level * (1 - level) / DRAWS), 0.01 * (1 - level) * (entry.kind == "sum")
         assert (held > level - chance - 1e-4).all()
@@ -168,7 +175,7 @@ def test_intervals_and_stds_that_are_wrong_are_seen():
     """The same counts of hits reject intervals of nine tenths of their width, and stds that are 2 % off."""
     plan, still, values = drawn("gaussian", 20_000)
     truth = published(plan, still, STATISTICS[0])
-    estimate, _, upper, _ = published(plan, still, STATISTICS[0], answers=ManyAnswers(plan, values))
+    estimate, _, upper, _ = published(plan, still, STATISTICS[0], values=values)
     errors = estimate - truth[0][..., None]
     assert (np.abs(errors) <= 0.9 * (upper - estimate)).mean(axis=-1).max() < 0.94
     assert relative_error(errors.reshape(1, -1), 0.98 * truth[3].flat[0]) > 0.01
