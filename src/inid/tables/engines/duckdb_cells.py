@@ -74,6 +74,7 @@ def _hold(connection: Any, blocks: Sequence[Sequence[str]], sums: Sequence[str])
     """The table of blocks: the number of the block, the packed columns, the sums."""
     kinds = [f"c{at} USMALLINT" for at in range(len(blocks[0]))] + [f"{name} BIGINT" for name in sums]
     connection.execute(f"CREATE OR REPLACE TABLE held_blocks (block USMALLINT, {', '.join(kinds)})")
+    # "one" is 1 in every row: counting is cheaper than a sum of 128 bits.
     added = ", ".join("count(*)" if name == "one" else f"sum({name})::BIGINT" for name in sums)
     for some in _some(list(enumerate(blocks)), _BRANCHES):
         branches = [

@@ -52,6 +52,7 @@ class _WholeTables:
 
     def __init__(self, question: MarginalsQuestion, made: Sequence[ExactTable]) -> None:
         self._numbers = [question.numbers(table) for table in question.maximal]
+        self._whole = {tuple(sorted(numbers)): at for at, numbers in enumerate(self._numbers)}
         self._made, self._question = made, question
         self._holding: dict[int, list[int]] = {at: [] for at in range(len(question.columns))}
         for at, attributes in enumerate(self._numbers):
@@ -61,8 +62,10 @@ class _WholeTables:
 
     def table(self, channel: int, attributes: tuple[int, ...]) -> Whole:
         inside = set(attributes)
-        candidates = self._holding[attributes[0]] if attributes else range(len(self._numbers))
-        at = next(at for at in candidates if channel in self._made[at] and inside <= set(self._numbers[at]))
+        at = self._whole.get(attributes, -1)
+        if at < 0 or channel not in self._made[at]:
+            candidates = self._holding[attributes[0]] if attributes else range(len(self._numbers))
+            at = next(at for at in candidates if channel in self._made[at] and inside <= set(self._numbers[at]))
         others = tuple(axis for axis, attribute in enumerate(self._numbers[at]) if attribute not in inside)
         found = np.asarray(self._made[at][channel].sum(axis=others))
         if channel in self._presences:  # 16 (p - t)
