@@ -151,7 +151,7 @@ def test_combinations_have_the_stated_std_and_intervals(mechanism, column):
     of = None if column is None else plan.question.summed[column]
     single, made = (TableAnswers(plan.question, still, 0.95) for _ in range(2))
     truth = single.combined(dict(wanted), of)[0]
-    made.__dict__ |= {"answers": ManyAnswers(plan, values), "most_values": single.most_values}  # of values on a grid
+    made.__dict__.update(answers=ManyAnswers(plan, values), most_values=single.most_values)  # of values on a grid
     estimate, lower, upper, std = made.combined(dict(wanted), of)
     assert relative_error(estimate - truth, std) < 0.01
     assert abs(((lower <= truth) & (truth <= upper)).mean() - 0.95) < 0.01
