@@ -13,6 +13,7 @@ from studio_browser import Server, Tab, fill_question, planned
 from studio_client import write_people
 
 EVIL = "<script>alert(1)</script>"
+IMAGE = "<img src=x onerror=alert(1)>'\"&"
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +34,8 @@ def server(tmp_path_factory):
     home = tmp_path_factory.mktemp("home")
     write_people(home)
     (home / "evil.csv").write_text(f"{EVIL},age\n1,2\n", encoding="utf-8")
+    (home / f"{IMAGE}.csv").write_text(f"{IMAGE},age\n1,2\n", encoding="utf-8")
+    inid.Ledger.open(home / f"{IMAGE}.db", total=inid.PureDP(epsilon=1.5)).close()
     inid.Ledger.open(home / "budget.db", total=inid.PureDP(epsilon=1.5)).close()
     with Server(home, "people.csv", "--ledger", "budget.db", "--epsilon", "1") as made:
         yield made
@@ -155,6 +158,33 @@ def test_a_column_named_as_a_script_is_a_name(browser, server):
         page.click('[data-key="by"] .add')
         assert EVIL in page.inner_text(".pair select")
         assert page.locator("#form script").count() == 0
+
+
+def test_names_of_files_keys_notes_and_formulas_are_texts_also_when_released(browser, server):
+    with Tab(browser, server) as tab:
+        page = tab.page
+        page.select_option("#table", f"{IMAGE}.csv")
+        page.select_option("#ledger", f"{IMAGE}.db")
+        page.wait_for_selector("[data-key=bounds]:visible")
+        page.locator('[aria-label^="Lower limit of <img"]').fill("0")
+        page.locator('[aria-label^="Upper limit of <img"]').fill("9")
+        page.locator('[aria-label^="mean of <img"]').check()
+        page.click('[data-key="by"] .add')
+        page.select_option(".pair select", IMAGE)
+        page.fill(".pair textarea", f"{IMAGE}\nb, {IMAGE}")
+        page.click("text=More settings")
+        page.fill('[data-key="label"]', IMAGE)
+        planned(page)
+        page.wait_for_selector("#exports-part pre", state="attached")
+        page.wait_for_selector("#ask-release:enabled")
+        page.click("#ask-release")
+        page.click("#do-release")
+        page.wait_for_selector("#outcome h3.done")
+        assert IMAGE in page.inner_text("#outcome")
+        assert page.locator("main img, main script").count() == 0
+        token = page.url.partition("#")[2]
+        report = page.evaluate("path => fetch(path).then((answer) => answer.text())", f"/download/{token}/report.html")
+        assert "<img" not in report
 
 
 def test_scripts_that_get_in_do_not_run(browser, server):

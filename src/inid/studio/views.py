@@ -9,6 +9,7 @@ from markupsafe import Markup
 from inid._version import __version__
 from inid.jobs.advice import advice
 from inid.jobs.demonstration import demonstration_truth
+from inid.jobs.stored_record import PublishedBefore
 from inid.report import Estimate, EstimateBlock
 from inid.report.estimate_tables import estimates_section
 from inid.report.number_text import plain_number, plain_ratio, rounded_interval
@@ -20,7 +21,7 @@ from inid.studio.releases import Outcome
 from inid.tables.report_inputs import protected_unit
 
 __all__ = [
-    "columns_part",
+    "columns_parts",
     "details_part",
     "open_page",
     "plan_parts",
@@ -57,9 +58,12 @@ def open_page(key: str) -> str:
     return _rendered("open.html", key=key)
 
 
-def columns_part(columns: Sequence[Column]) -> str:
-    """One row of fields per column."""
-    return _rendered("columns.html", columns=columns)
+def columns_parts(columns: Sequence[Column]) -> dict[str, str]:
+    """One row of fields per column: for statistics, and for questions about the order of values."""
+    return {
+        "html": _rendered("columns.html", columns=columns),
+        "order": _rendered("order_columns.html", columns=columns),
+    }
 
 
 def plan_parts(live: LivePlan) -> dict[str, str]:
@@ -104,20 +108,26 @@ def spending_part(live: LivePlan, earlier: int) -> str:
     return _rendered("spending.html", **_spent(live), promise=promise_symbols(live.planned.budget), earlier=earlier)
 
 
-def release_part(outcome: Outcome, truth: Any = None) -> str:
-    """What became of a release; `truth` is the demonstration's public table."""
+def release_part(outcome: Outcome, before: PublishedBefore | None = None, truth: Any = None) -> str:
+    """What became of a release.
+
+    Args:
+        outcome: What became of it.
+        before: Its numbers, where an earlier process released them.
+        truth: The demonstration's public table.
+    """
     made = outcome.released
-    estimates, rows, note = "", [], ""
+    blocks, level, note = ([], 0.0, "") if before is None else (before.blocks, before.level, "")
     if made is not None:
         inputs = made.report()
-        estimates = estimates_section(inputs.blocks, inputs.level)
-        rows = [] if truth is None else _compared(inputs.blocks, truth)
+        blocks, level = inputs.blocks, inputs.level
         if made.may_be_full:
             note = "A released count may be at the limit on the table's rows, at which sums and counts stop."
+    rows = [] if truth is None else _compared(blocks, truth)
     return _rendered(
         "release.html",
         outcome=outcome,
-        estimates=Markup(estimates),  # noqa: S704 - the report escapes what it shows
+        estimates=Markup(estimates_section(blocks, level) if blocks else ""),  # noqa: S704 - it escapes what it shows
         compared=rows,
         held=sum(row[-1] for row in rows),
         note=note,
