@@ -12,7 +12,7 @@ from command_line import run, script, sqlite_charges
 from inid.jobs import read_toml
 from inid.report.number_text import plain_number
 from needs import needs
-from studio_browser import Server, Tab, fill_question, planned, tab_to, wait_until
+from studio_browser import Server, Tab, fill_question, planned, tab_to, wait_until, written_job
 from studio_client import write_people
 
 CHILD = Path(__file__).with_name("studio_children.py")
@@ -278,8 +278,7 @@ def test_quantiles_and_distributions_are_asked_for_planned_and_released(browser,
         page.select_option(".pair select", "sex")
         page.fill(".pair textarea", "F, M")
         assert "running count of age by sex" in planned(page)
-        page.wait_for_selector("#exports-part pre", state="attached")
-        (home / "job.toml").write_text(page.text_content("#exports-part code"), encoding="utf-8")
+        (home / "job.toml").write_text(written_job(page), encoding="utf-8")
         shown = page.inner_text("#chart-part")
         page.wait_for_selector("#ask-release:enabled")
         page.click("#ask-release")
@@ -306,9 +305,7 @@ def test_tables_of_counts_have_tolerances_and_an_aim(browser, server, home):
             page.fill("[data-pair=domains]:last-of-type textarea", values)
         page.fill("#marginals", "sex, age: 8\nsex: 2")
         page.select_option('[data-key="objective"]', "sum")
-        planned(page)
-        page.wait_for_selector("#exports-part pre", state="attached")
-        (home / "job.toml").write_text(page.text_content("#exports-part code"), encoding="utf-8")
+        (home / "job.toml").write_text(written_job(page), encoding="utf-8")
         shown = page.inner_text("#chart-part")
         page.reload()
         page.wait_for_selector("body[data-ready]")
@@ -326,12 +323,11 @@ def test_what_a_file_states_and_no_field_shows_is_said_and_stays(browser, home):
         page = tab.page
         planned(page)
         assert "allocation = spr" in page.inner_text("#kept")
-        page.wait_for_selector("#exports-part pre", state="attached")
-        written = page.text_content("#exports-part code")
+        written = written_job(page)
         assert 'allocation = "spr"' in written
         assert '"mean(age)" = 2' in written
         page.click("#leave-out")
-        page.wait_for_function("!find('exports-part').textContent.includes('spr')")
+        assert "spr" not in written_job(page)
         assert page.is_hidden("#kept")
 
 
@@ -349,3 +345,26 @@ def test_a_release_of_an_earlier_studio_is_shown_again(browser, home):
         assert released(tab.page).startswith("Released")
         assert tab.page.inner_text("#outcome .estimates") == shown
     assert sqlite_charges("budget.db") == 1
+
+
+def test_what_is_begun_and_not_finished_is_not_left_out_without_a_word(browser, server):
+    with Tab(browser, server) as tab:
+        page = tab.page
+        fill_question(page)
+        page.check('input[name="unit"][value="person"]')
+        page.wait_for_selector("#error:visible")
+        assert "The person column is missing" in page.inner_text("#error")
+        page.wait_for_selector("#ask-release:disabled")
+        page.check('input[name="unit"][value="row"]')
+        page.click('[data-key="by"] .add')
+        page.select_option(".pair select", "sex")
+        page.wait_for_selector("#ask-release:enabled")
+        page.click("#ask-release")
+        page.wait_for_selector("#release-error:visible")
+        assert "Groups: a row is not filled in" in page.inner_text("#release-error")
+        page.fill(".pair textarea", "F, M")
+        planned(page)
+        page.click("#ask-release")
+        page.wait_for_selector("dialog[open]")
+        page.click("#cancel")
+    assert sqlite_charges("budget.db") == 0

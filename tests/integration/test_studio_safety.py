@@ -211,6 +211,10 @@ def test_it_fits_phones_and_the_dark(browser, server, tmp_path, path, size, sche
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert ground == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(20, 24, 31)")
+        if path == "/":
+            page.check('input[name="ask"][value="order"]')
+            assert page.is_visible('[aria-label="distribution of age"]')
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         picture = page.screenshot(path=tmp_path / "page.png", full_page=True)
         assert len(picture) > 20_000
 

@@ -4,6 +4,7 @@ The page holds texts by key; a job's own readers check them, as they do for flag
 write with commas are taken apart here. A key of a job that is not named below passes through as it is.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 from typing import Any
@@ -14,7 +15,7 @@ from inid.jobs import KEYS
 from inid.jobs.flag_syntax import cell_list, key_list, range_list
 from inid.studio.folder import is_text
 
-__all__ = ["LABELS", "field_name", "form_of", "job_values"]
+__all__ = ["LABELS", "field_name", "form_of", "job_values", "page_words"]
 
 # By column a text with commas, or one entry per line where entries hold commas.
 _LISTS: Mapping[str, Callable[[str, list[str]], list[Any]]] = {
@@ -72,6 +73,20 @@ def field_name(key: str) -> str:
     return LABELS.get(key, key)
 
 
+_LIMITS = re.compile(r"add Limits (?P<name>.+?)=LOWER:UPPER")
+_VALUES = re.compile(r"or all its values in their order, Public values .+?=0:115")
+
+
+def page_words(sentence: str) -> str:
+    """An error without the syntax of flags, which the page has fields for.
+
+    >>> page_words("mean needs public limits for 'age': add Limits age=LOWER:UPPER, from what is known.")
+    "mean needs public limits for 'age': fill in its lower and its upper limit, from what is known."
+    """
+    shorter = _LIMITS.sub("fill in its lower and its upper limit", sentence)
+    return _VALUES.sub("or list all its values in their order under Public values of columns", shorter)
+
+
 def job_values(form: object) -> dict[str, Any]:
     """The keys of a job, as a TOML file holds them. What is empty is not stated.
 
@@ -89,6 +104,9 @@ def job_values(form: object) -> dict[str, Any]:
     if not all(map(is_text, _texts(form))):
         raise ArgumentError("a field holds a character that no file can hold: type it again.")
     read = {key: _value(key, value) for key, value in form.items()}
+    for name, ends in read["bounds"].items() if isinstance(read.get("bounds"), dict) else ():
+        if isinstance(ends, list) and len(ends) == 2 and "" in ends:
+            raise ArgumentError(f"the {'lower' if ends[0] == '' else 'upper'} limit of {name} is missing: fill it in.")
     return {key: value for key, value in read.items() if value not in (None, "", {}, [], False)}
 
 

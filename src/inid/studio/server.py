@@ -29,7 +29,7 @@ from inid.jobs.ledgers import make_ledger
 from inid.report.style import STYLE
 from inid.studio import views
 from inid.studio.folder import Folder
-from inid.studio.form import field_name, form_of
+from inid.studio.form import field_name, form_of, page_words
 from inid.studio.live import Column, Planner
 from inid.studio.releases import FILES, Outcome, Releases
 from inid.studio.security import Guard, Secrets
@@ -201,7 +201,7 @@ def _answering(work: Callable[[Any], dict[str, Any]]) -> Callable[[Request], Any
                 raise ArgumentError("a request is a set of named values.")
             return JSONResponse(await run_in_threadpool(work, body))
         except (InidError, OSError) as error:
-            return JSONResponse({"error": sentence_of(error)}, 422)
+            return JSONResponse({"error": page_words(sentence_of(error))}, 422)
         except Exception as error:  # its text may quote data
             if os.environ.get("INID_TRACEBACK") == "1":
                 raise

@@ -18,6 +18,7 @@ from inid.report.technical_part import noise_of_each_number, ways_to_keep_the_pr
 from inid.studio.charts import budget_bar, error_curve, profile
 from inid.studio.live import Column, Curve, LivePlan, typical_error
 from inid.studio.releases import Outcome
+from inid.tables import OrderedPlan, TablePlan
 from inid.tables.report_inputs import protected_unit
 
 __all__ = [
@@ -70,18 +71,32 @@ def plan_parts(live: LivePlan) -> dict[str, str]:
     """What is shown of a plan at once."""
     summary, stated = live.planned.summary, live.planned.query is None
     lines = [line for line in summary.lines if line.tolerance]
-    facts = [(f"{plain_ratio(summary.gains['spr'])}×", "the error that an equal split of the promise would have")]
+    facts = [(f"{plain_ratio(summary.gains['spr'])}×", f"the error that {_opponent(live)} would have")]
     if lines:
         near = sum(line.deviation <= (line.tolerance or 0.0) for line in lines)
         facts.append((f"{near} of {len(lines)}", "numbers expected within their tolerance"))
     facts.append((str(summary.noise.mechanism).capitalize(), f"noise, on {summary.noise.dimension:,} numbers"))
     return {
-        "facts": _rendered("facts.html", facts=facts, remark=summary.remark, gain=summary.gain, units=not stated),
+        "facts": _rendered("facts.html", facts=facts, remark=summary.remark, **_gain(live)),
         "chart": noise_of_each_number(summary),
         "profile": profile(summary) if stated else "",
         "ledger": _ledger(live),
         "promise": _promise(live),
     }
+
+
+def _opponent(live: LivePlan) -> str:
+    """What the plan is compared with."""
+    if isinstance(live.planned.plan, OrderedPlan):
+        return "noise on the count of each value"
+    return "an equal split of the promise"
+
+
+def _gain(live: LivePlan) -> dict[str, Any]:
+    """The sentence on what the plan gains; where both baselines are one, the number beside it says it all."""
+    columns = isinstance(live.planned.plan, TablePlan)
+    shown = live.planned.query is None or columns
+    return {"gain": live.planned.summary.gain if shown else None, "units": columns}
 
 
 def details_part(live: LivePlan, curve: Curve | None) -> dict[str, str]:
@@ -93,7 +108,13 @@ def details_part(live: LivePlan, curve: Curve | None) -> dict[str, str]:
         stated = all(line.tolerance for line in summary.lines)
         unit = "times the tolerance" if stated else "in the numbers' own units"
         drawn = error_curve(curve.points, (size, typical_error(summary)), curve.key, unit)
-        drawn = _rendered("curve.html", drawn=Markup(drawn), key=curve.key, unit=unit)  # noqa: S704 - made of numbers
+        drawn = _rendered(
+            "curve.html",
+            drawn=Markup(drawn),  # noqa: S704 - made of numbers
+            key=curve.key,
+            unit=unit,
+            other=_opponent(live).removesuffix(" of the promise").removeprefix("an "),
+        )
     texts = {"TOML file": job.to_toml(), "Shell command": _command(job), "Python script": job.to_python()}
     return {
         "curve": drawn,

@@ -79,7 +79,15 @@ def test_labels_are_of_keys_that_exist():
     [
         ({"bounds": {"age": ["0", "x"], "income": ["0", "9"]}}, "Limits of age does not fit, got 'x'"),
         ({"bounds": {"age": ["9", "0"], "income": ["0", "9"]}}, "the lower limit comes first"),
-        ({"bounds": {"income": ["0", "9"]}}, "mean needs public limits for 'age'"),
+        (
+            {"bounds": {"income": ["0", "9"]}},
+            "mean needs public limits for 'age': fill in its lower and its upper limit",
+        ),
+        ({"bounds": {"age": ["0", ""], "income": ["0", "9"]}}, "the upper limit of age is missing: fill it in."),
+        (
+            {"mean": [], "bounds": {}, "tolerance": {}, "quantile": {"age": "0.5"}},
+            "or list all its values in their order under",
+        ),
         ({"epsilon": "all"}, "Epsilon does not fit, got 'all'"),
         ({"epsilon": "", "delta": ""}, "a promise is missing"),
         ({"mean": ["nobody"]}, "nobody"),

@@ -107,6 +107,17 @@ function formulasOf(text) {
   return found;
 }
 
+// What is begun and not finished would be left out without a word: a release asks for all of it, a plan for who is protected.
+function unfinished(everything) {
+  if (page !== "table") return "";
+  if (form.elements.unit.value === "person" && !form.querySelector("[data-key=person]").value) return "The person column is missing: choose the column that says whose row it is.";
+  for (const row of everything ? form.querySelectorAll(".pair") : []) {
+    const [column, text] = [row.querySelector("select").value, row.querySelector("textarea").value.trim()];
+    if (!row.closest("[hidden]") && !(column && text)) return `${row.parentElement.dataset.legend}: a row is not filled in. Choose a column and list its public values, or remove the row.`;
+  }
+  return "";
+}
+
 function isAsked(values) {
   if (page === "explore") return values.sensitivity !== undefined;
   const keys = ["count", "mean", "sum", "std", "variance", "covariance", "histogram", "marginals", "count_distinct", "quantile", "cdf", "cumulative"];

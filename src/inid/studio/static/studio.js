@@ -36,6 +36,7 @@ function put(parts) {
 async function loadColumns(computed = []) {
   const table = find("table").value;
   find("question").hidden = !table;
+  find("lead").hidden = Boolean(table);
   if (!table) return;
   try {
     const answer = await ask("columns", { table, computed });
@@ -87,7 +88,7 @@ async function plan() {
     if (answer) {
       await new Promise((done) => requestAnimationFrame(done));
       performance.measure("plan", { start: started, end: performance.now() });
-      later = setTimeout(details, 300, values, wanted);
+      if (answered === wanted) later = setTimeout(details, 300, values, answered); // else these values are old
     }
     if (answered === wanted) document.body.dataset.state = answer ? "planned" : "waiting";
   }
@@ -96,6 +97,7 @@ async function plan() {
 
 async function planOnce(values) {
   try {
+    if (unfinished(false)) throw new Error(unfinished(false));
     const answer = await ask("plan", { form: values });
     put(answer.html);
     find("results").hidden = false;
@@ -130,6 +132,7 @@ let token = "";
 async function prepare() {
   say("release-error", "");
   try {
+    if (unfinished(true)) throw new Error(unfinished(true));
     const answer = await ask("prepare", { form: collect() });
     token = answer.token;
     put({ spending: answer.html });
