@@ -34,7 +34,8 @@ def server(tmp_path_factory):
     home = tmp_path_factory.mktemp("home")
     write_people(home)
     (home / "evil.csv").write_text(f"{EVIL},age\n1,2\n", encoding="utf-8")
-    (home / f"{IMAGE}.csv").write_text(f"{IMAGE},age\n1,2\n", encoding="utf-8")
+    quoted = IMAGE.replace('"', '""')
+    (home / f"{IMAGE}.csv").write_text(f'"{quoted}",age\n1,2\n', encoding="utf-8")
     inid.Ledger.open(home / f"{IMAGE}.db", total=inid.PureDP(epsilon=1.5)).close()
     inid.Ledger.open(home / "budget.db", total=inid.PureDP(epsilon=1.5)).close()
     with Server(home, "people.csv", "--ledger", "budget.db", "--epsilon", "1") as made:
@@ -115,7 +116,7 @@ def test_other_sites_and_ports_can_neither_read_nor_post(browser, server, other_
         for path in ("/api/start", "/api/prepare"):
             answer = httpx.post(server.origin + path, json={}, headers={"cookie": stolen, "origin": server.origin})
             assert answer.status_code == 403
-        assert "people" not in httpx.get(server.origin, headers={"cookie": stolen}).text
+        assert "people.csv" not in httpx.get(server.origin, headers={"cookie": stolen}).text
     assert sqlite_charges(server.folder / "budget.db") == 0
 
 
