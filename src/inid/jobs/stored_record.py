@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, product
 from typing import Any
 
 from inid.report import Dimension, Estimate, EstimateBlock
@@ -61,13 +61,14 @@ def _tables(record: Mapping[str, Any]) -> list[EstimateBlock]:
     question = MarginalsQuestion.from_dict(record["question"])
     blocks = []
     for asked, table in zip(question.statistics, record["tables"], strict=True):
-        dimensions = tuple(Dimension(name, tuple(map(str, question.domains.levels(name)))) for name in asked.table)
+        levels = [tuple(map(str, question.domains.levels(name))) for name in asked.table]
+        dimensions = tuple(Dimension(name, own) for name, own in zip(asked.table, levels, strict=True))
+        cells = [", ".join(map("=".join, zip(asked.table, cell, strict=True))) for cell in product(*levels)]
         middle, reach = table["estimate"], table.get("reach")
         low = table["lower"] if reach is None else [value - reach for value in middle]
         high = table["upper"] if reach is None else [value + reach for value in middle]
-        scales = [None] * len(middle)
         lines = tuple(
-            Estimate(asked.kind, asked.column, "", *four) for four in zip(middle, low, high, scales, strict=True)
+            Estimate(asked.kind, asked.column, *one, scale=None) for one in zip(cells, middle, low, high, strict=True)
         )
         blocks.append(EstimateBlock(asked.kind, asked.column, dimensions, lines))
     return blocks

@@ -215,7 +215,10 @@ def test_after_a_restart_the_numbers_are_shown_from_the_record(home, form):
     numbers = shown[shown.index('<div class="estimates">') :]
     assert "<table>" in numbers
     again = open_page(home)
-    assert numbers in again.ask("released", token=token)["html"]
+    before = again.ask("released", token=token)["html"]
+    if form is ORDER:  # a long curve is shown in full
+        numbers = numbers[numbers.index("<td", numbers.rindex(">probability<")) : numbers.rindex("</table>")]
+    assert numbers in before
     assert f'data-token="{token}"' in again.ask("releases")["html"]
     (place,) = folders(home)
     record = json.loads((place / "record.json").read_text(encoding="utf-8"))

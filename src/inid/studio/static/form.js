@@ -120,7 +120,7 @@ function unfinished(everything) {
 
 function isAsked(values) {
   if (page === "explore") return values.sensitivity !== undefined;
-  const keys = ["count", "mean", "sum", "std", "variance", "covariance", "histogram", "marginals", "count_distinct", "quantile", "cdf", "cumulative"];
+  const keys = ["count", "mean", "sum", "std", "variance", "covariance", "histogram", "marginals", "count_distinct", "quantile", "cdf", "cumulative", "discover", "choose"];
   return Boolean(values.table) && keys.some((key) => values[key] !== undefined);
 }
 
