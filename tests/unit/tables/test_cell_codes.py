@@ -71,13 +71,21 @@ def test_packed_blocks_hold_every_table_once_and_name_its_digits():
     for block in packing.blocks:
         keys = [packing.columns[at] for at in block.columns]
         widths = [int(np.prod([sizes[key] for key in own])) for own in keys]
-        assert np.prod(widths) <= 2**14
+        assert np.prod(widths) <= 2**12
         for number, digits in block.tables:
             for key, digit in zip(tables[number].keys, digits, strict=True):
                 own = keys[digit.column]
                 places = np.unravel_index(np.arange(widths[digit.column]), [sizes[name] for name in own])
                 found = np.arange(widths[digit.column]) // digit.divisor % digit.size
                 assert np.array_equal(places[own.index(key)], found)
+
+
+@pytest.mark.parametrize(("number", "most"), [(3, 1), (26, 120), (100, 1850)])
+def test_triples_serve_the_pairs_of_columns_of_ten(number, most):
+    names = [f"k{at}" for at in range(number)]
+    packing = packing_of([CellTable(pair, ("one",)) for pair in combinations(names, 2)], dict.fromkeys(names, 10))
+    assert all(len(block.tables) == 3 for block in packing.blocks)
+    assert len(packing.blocks) + len(packing.alone) <= most  # a third of the pairs is the least
 
 
 @pytest.mark.parametrize("seed", range(3))

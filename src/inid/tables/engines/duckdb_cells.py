@@ -1,8 +1,8 @@
 """Many group-bys of the same rows in a few statements of DuckDB.
 
-Planning a group-by takes DuckDB about as long as counting 10^5 rows. So the rows are grouped by packed columns (see
-`packed_keys`), which serves several tables at once; the blocks are kept side by side in a table of the engine, and all
-asked tables with the same digits are grouped out of it in one statement. Only asked tables leave the engine.
+Planning a group-by takes DuckDB about as long as counting 10^5 rows. So the rows are grouped by three packed columns
+(see `packed_keys`), which serves several tables at once; the blocks are kept side by side in a table of the engine, and
+all asked tables with the same digits are grouped out of it in one statement. Only asked tables leave the engine.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ from inid.tables.engines.packed_keys import Digit, PackedBlock, packing_of
 __all__ = ["run_cell_sums"]
 
 _BRANCHES = 16  # group-bys in one statement: more of them take longer, each
-_HELD = 512  # blocks side by side in the table of blocks: at most 8 million cells
+_HELD = 2048  # blocks side by side in the table of blocks: at most 8 million cells
 _PERFECT = 20  # bits of the keys up to which DuckDB counts without a hash table
 
 

@@ -1,9 +1,10 @@
 """Several small keys as one: fewer, wider passes over the rows for many group-bys at once.
 
-Columns of ten values each, two by two, are columns of a hundred values. A group-by of two such columns is a table over
-four of the first ones, of which every pair is a sum: one pass over the rows serves four pairs.
+Columns of two values each, four by four, are columns of sixteen. And a group-by of three columns is a table of which
+every pair of them is a sum: one pass over the rows serves three pairs of columns, or 66 pairs of columns of two values.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -11,8 +12,8 @@ from inid.tables.engines.cell_codes import CellTable
 
 __all__ = ["Digit", "PackedBlock", "Packing", "packing_of"]
 
-_MOST_VALUES = 2**7  # of a packed column: one byte, and two of them are a block
-_MOST_CELLS = 2**14  # of a block: it stays in the cache, and is far smaller than the tables of rows that take long
+_MOST_VALUES = 2**4  # of a packed column: three of them are a block
+_MOST_CELLS = 2**12  # of a block: it stays in the cache, and is far smaller than the tables of rows that take long
 
 
 class Digit(NamedTuple):
@@ -56,22 +57,22 @@ def packing_of(tables: Sequence[CellTable], sizes: Mapping[str, int]) -> Packing
         tables: The tables.
         sizes: How many cells each key has.
 
-    >>> found = packing_of([CellTable(pair, ("one",)) for pair in (("a", "c"), ("b", "c"))], dict.fromkeys("abc", 10))
+    >>> pairs = [CellTable(pair, ("one",)) for pair in (("a", "b"), ("a", "c"), ("b", "c"))]
+    >>> found = packing_of(pairs, dict.fromkeys("abc", 10))
     >>> found.columns, [block.columns for block in found.blocks], found.alone
-    ((('a', 'b'), ('c',)), [(0, 1)], ())
+    ((('a',), ('b',), ('c',)), [(0, 1, 2)], ())
     """
     columns = _columns({key: sizes[key] for table in tables for key in table.keys})
     places = {key: _place(at, keys, key, sizes) for at, keys in enumerate(columns) for key in keys}
-    cells = [_product(keys, sizes) for keys in columns]
+    cells = [math.prod(sizes[key] for key in keys) for keys in columns]
     together: dict[tuple[int, ...], list[int]] = {}
     for at, table in enumerate(tables):
-        together.setdefault(tuple(sorted({places[key].column for key in table.keys})), []).append(at)
+        own = tuple(sorted({places[key].column for key in table.keys}))
+        wider = _triple(own, 0, len(columns)) if len(own) == 2 else own
+        together.setdefault(wider if math.prod(cells[i] for i in wider) <= _MOST_CELLS else own, []).append(at)
     blocks, alone = [], []
     for own, numbers in together.items():
-        wide = 1
-        for column in own:
-            wide *= cells[column]
-        if len(numbers) == 1 or not own or wide > _MOST_CELLS:
+        if len(numbers) == 1 or math.prod(cells[i] for i in own) > _MOST_CELLS:
             alone += numbers
             continue
         inside = []
@@ -80,6 +81,23 @@ def packing_of(tables: Sequence[CellTable], sizes: Mapping[str, int]) -> Packing
             inside.append((number, tuple(digit._replace(column=own.index(digit.column)) for digit in digits)))
         blocks.append(PackedBlock(own, tuple(inside)))
     return Packing(columns, tuple(blocks), tuple(alone))
+
+
+def _triple(pair: tuple[int, ...], low: int, high: int) -> tuple[int, ...]:
+    """A triple that holds a pair of the columns from `low` on: of few triples, which hold each pair once.
+
+    The columns are cut into thirds of m. A pair from two of them goes with the column of the other third whose place
+    makes the sum of the three places a multiple of m; two of these places determine the third. A pair within a third
+    goes with a triple of that third, and a pair whose third column does not exist stays a pair.
+    """
+    third = -(-(high - low) // 3)
+    one, two = ((at - low) // third for at in pair)
+    if one == two:
+        start = low + one * third
+        return _triple(pair, start, min(start + third, high)) if third > 1 else pair
+    place = -sum((at - low) % third for at in pair) % third
+    last = low + (3 - one - two) * third + place
+    return tuple(sorted((*pair, last))) if last < min(high, low + (4 - one - two) * third) else pair
 
 
 def _columns(sizes: Mapping[str, int]) -> tuple[tuple[str, ...], ...]:
@@ -96,11 +114,4 @@ def _columns(sizes: Mapping[str, int]) -> tuple[tuple[str, ...], ...]:
 
 
 def _place(column: int, keys: Sequence[str], key: str, sizes: Mapping[str, int]) -> Digit:
-    return Digit(column, _product(keys[keys.index(key) + 1 :], sizes), sizes[key])
-
-
-def _product(keys: Sequence[str], sizes: Mapping[str, int]) -> int:
-    made = 1
-    for key in keys:
-        made *= sizes[key]
-    return made
+    return Digit(column, math.prod(sizes[other] for other in keys[keys.index(key) + 1 :]), sizes[key])
