@@ -119,7 +119,8 @@ def _first(
 
 def _with_tolerances(made: MarginalsPlan, limits: Floats) -> MarginalsPlan:
     """The same plan, with the tolerances that were stated."""
-    return replace(made, numbers=replace(made.numbers, tolerance=limits))
+    entries = zip(made.tables, limits.tolist(), strict=True)
+    return replace(made, tables=tuple(replace(table, tolerance=limit) for table, limit in entries))
 
 
 def _quantiles(made: MarginalsPlan, failure: float) -> Floats:

@@ -24,9 +24,7 @@ def read_tolerances(question: MarginalsQuestion, tolerance: object) -> Floats:
     Raises:
         ArgumentError: It is malformed, or a key fits nothing that is asked.
     """
-    counts = len(question.tables)
-    numbers = question.statistics[counts:] if question.summed else ()
-    found = np.append(np.ones(counts), [_usual(question, statistic) for statistic in numbers])
+    found = np.array([_usual(question, statistic) for statistic in question.statistics])
     if tolerance is None:
         return found
     if not isinstance(tolerance, Mapping):
@@ -59,6 +57,7 @@ def _pair(key: object) -> tuple[str, frozenset[str]] | None:
 
 
 def _usual(question: MarginalsQuestion, statistic: TableStatistic) -> float:
-    """The tolerance of a mean or a sum for which none is stated."""
+    if not statistic.column:
+        return 1.0
     half = question.summed[statistic.column].grid.half
     return half / question.cell_rows(statistic.table) if statistic.kind == "mean" else half
