@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 
-__all__ = ["Server", "Tab", "fill_question", "planned", "tab_to", "wait_until"]
+__all__ = ["Server", "Tab", "fill_question", "planned", "tab_to", "wait_until", "written_job"]
 
 
 class Server:
@@ -100,6 +100,13 @@ def planned(page):
     """Wait for the plan of the form as it is now; how it looks."""
     page.wait_for_selector("body[data-state=planned]")
     return page.inner_text("#chart-part")
+
+
+def written_job(page):
+    """The form as it is now, as a TOML file: it comes a moment after the plan."""
+    planned(page)
+    wait_until(lambda: page.evaluate("document.body.dataset.detailed === String(wanted)"))
+    return page.text_content("#exports-part code")
 
 
 def fill_question(page, column="age", low="0", high="100", epsilon=None):

@@ -249,7 +249,7 @@ def test_cross_terms_are_those_of_the_written_gradient():
 def test_two_uses_of_a_layer_are_more_positions():
     g, a = cancelling(torch.float64)
     rows = put_together(Positions(g, a), Positions(-g, a))
-    assert bool((rows.powers(2).sqrt() <= 1e-4 * rows.measured.whole).all())
+    assert bool((rows.measured.square.sqrt() <= 1e-4 * rows.measured.whole).all())
     assert bool((torch.linalg.vector_norm(rows.dense(), dim=1) <= 1e-12 * rows.measured.whole).all())
 
 
@@ -270,6 +270,7 @@ def test_twin_without_the_rounding_of_the_factor_times_the_gradient_exceeds(monk
 
 def test_twin_gram_without_kappa_exceeds(monkeypatch):
     monkeypatch.setattr(fused_norms, "chunked", lambda *_, **__: 0.0)
+    monkeypatch.setattr(fused_positions, "_LONGEST", float("inf"))  # would hide most of it
     g, a = cancelling(torch.float32, near=1e-5)
     assert excess(Positions(g, a)) > 1.2
 
@@ -286,6 +287,7 @@ def test_twin_direct_without_gamma_exceeds():
 
 def test_twin_that_forgets_tf32_exceeds(monkeypatch):
     emulate_tf32(monkeypatch, declared=0.0)
+    monkeypatch.setattr(fused_positions, "_LONGEST", float("inf"))  # would hide most of it
     g, a = cancelling_gradients(torch.float32)
     assert excess(Positions(g, a)) > 1.2
 
@@ -320,3 +322,11 @@ def test_settings_of_torch_are_read(monkeypatch):
 
     monkeypatch.setattr(torch, "get_float32_matmul_precision", mixed)
     assert fused_rounding.argument_rounding(torch.float32) == 2.0**-7
+
+
+@pytest.mark.parametrize("name", ["ONEDNN_DEFAULT_FPMATH_MODE", "DNNL_DEFAULT_FPMATH_MODE"])
+def test_settings_of_the_library_below_torch_are_read(name, monkeypatch):
+    for mode, wanted in (("BF16", 2.0**-7), ("any", 2.0**-7), ("STRICT", 0.0)):
+        monkeypatch.setenv(name, mode)
+        assert fused_rounding.argument_rounding(torch.float32) == wanted
+    assert fused_rounding.argument_rounding(torch.float64) == 0.0

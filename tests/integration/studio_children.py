@@ -7,7 +7,7 @@ from inid.cli import main
 from inid.jobs import released_job
 
 
-def _charge_and_die(planned, _query, _plan, ledger):
+def _charge_and_die(planned, ledger):
     ledger.charge(planned.summary.noise, label=planned.job.ledger.label)
     os.kill(os.getpid(), signal.SIGKILL)
 

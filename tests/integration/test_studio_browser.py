@@ -9,9 +9,10 @@ from sklearn.datasets import load_iris
 
 import inid
 from command_line import run, script, sqlite_charges
+from inid.jobs import read_toml
 from inid.report.number_text import plain_number
 from needs import needs
-from studio_browser import Server, Tab, fill_question, planned, tab_to, wait_until
+from studio_browser import Server, Tab, fill_question, planned, tab_to, wait_until, written_job
 from studio_client import write_people
 
 CHILD = Path(__file__).with_name("studio_children.py")
@@ -262,3 +263,108 @@ def test_the_explorer_allocates_and_compares(browser, server):
         page.wait_for_selector("#ways-part table")
         assert "Gaussian, equal split" in page.inner_text("#ways-part")
         assert "Laplace, optimal" in page.inner_text("#ways-part")
+
+
+def test_quantiles_and_distributions_are_asked_for_planned_and_released(browser, server, home):
+    with Tab(browser, server) as tab:
+        page = tab.page
+        page.check('input[name="ask"][value="order"]')
+        page.fill('[aria-label="Least value of age"]', "0")
+        page.fill('[aria-label="Largest value of age"]', "100")
+        page.fill('[aria-label="Quantiles of age"]', "0.25, 0.5")
+        page.check('[aria-label="distribution of age"]')
+        page.fill('[aria-label="Tolerance of the running total of age"]', "4")
+        page.click('[data-key="by"] .add')
+        page.select_option(".pair select", "sex")
+        page.fill(".pair textarea", "F, M")
+        assert "running count of age by sex" in planned(page)
+        (home / "job.toml").write_text(written_job(page), encoding="utf-8")
+        shown = page.inner_text("#chart-part")
+        page.wait_for_selector("#ask-release:enabled")
+        page.click("#ask-release")
+        page.click("#do-release")
+        assert released(page).startswith("Released")
+        assert "probability" in page.inner_text("#outcome")
+        page.reload()
+        page.wait_for_selector("body[data-ready]")
+        assert page.is_checked('[aria-label="distribution of age"]')
+    job = read_toml(home / "job.toml")
+    assert (job["quantile"], job["cdf"]) == ({"age": [0.25, 0.5]}, {"age": []})
+    line = json.loads(run("plan --config job.toml --json").stdout)["lines"][0]
+    assert line["tolerance"] == 4
+    assert plain_number(line["deviation"], 4) in shown
+
+
+def test_tables_of_counts_have_tolerances_and_an_aim(browser, server, home):
+    with Tab(browser, server) as tab:
+        page = tab.page
+        page.check('input[name="ask"][value="marginals"]')
+        for column, values in (("sex", "F, M"), ("age", "0:79")):
+            page.click('[data-key="domains"] .add')
+            page.select_option("[data-pair=domains]:last-of-type select", column)
+            page.fill("[data-pair=domains]:last-of-type textarea", values)
+        page.fill("#marginals", "sex, age: 8\nsex: 2")
+        page.select_option('[data-key="objective"]', "sum")
+        (home / "job.toml").write_text(written_job(page), encoding="utf-8")
+        shown = page.inner_text("#chart-part")
+        page.reload()
+        page.wait_for_selector("body[data-ready]")
+        assert page.input_value("#marginals") == "sex, age: 8\nsex: 2"
+    job = read_toml(home / "job.toml")
+    assert (job["tolerance"], job["objective"]) == ({"sex*age": 8, "sex": 2}, "sum")
+    for line in json.loads(run("plan --config job.toml --json").stdout)["lines"]:
+        assert plain_number(line["deviation"], 4) in shown
+
+
+def test_what_a_file_states_and_no_field_shows_is_said_and_stays(browser, home):
+    text = 'table = "people.csv"\nmean = ["age"]\nallocation = "spr"\nepsilon = 1\n[bounds]\nage = [0, 100]\n'
+    (home / "job.toml").write_text(text + '[weights]\n"mean(age)" = 2\n', encoding="utf-8")
+    with Server(home, "--config", "job.toml") as server, Tab(browser, server) as tab:
+        page = tab.page
+        planned(page)
+        assert "allocation = spr" in page.inner_text("#kept")
+        written = written_job(page)
+        assert 'allocation = "spr"' in written
+        assert '"mean(age)" = 2' in written
+        page.click("#leave-out")
+        assert "spr" not in written_job(page)
+        assert page.is_hidden("#kept")
+
+
+def test_a_release_of_an_earlier_studio_is_shown_again(browser, home):
+    words = ("people.csv", "--ledger", "budget.db", "--rows", "60", "--epsilon", "0.5")
+    with Server(home, *words) as server, Tab(browser, server) as tab:
+        fill_question(tab.page)
+        tab.page.click("#ask-release")
+        tab.page.click("#do-release")
+        assert released(tab.page).startswith("Released")
+        shown = tab.page.inner_text("#outcome .estimates")
+    with Server(home, *words) as server, Tab(browser, server) as tab:
+        tab.page.click("#earlier summary")
+        tab.page.click("#releases-part .show")
+        assert released(tab.page).startswith("Released")
+        assert tab.page.inner_text("#outcome .estimates") == shown
+    assert sqlite_charges("budget.db") == 1
+
+
+def test_what_is_begun_and_not_finished_is_not_left_out_without_a_word(browser, server):
+    with Tab(browser, server) as tab:
+        page = tab.page
+        fill_question(page)
+        page.check('input[name="unit"][value="person"]')
+        page.wait_for_selector("#error:visible")
+        assert "The person column is missing" in page.inner_text("#error")
+        page.wait_for_selector("#ask-release:disabled")
+        page.check('input[name="unit"][value="row"]')
+        page.click('[data-key="by"] .add')
+        page.select_option(".pair select", "sex")
+        page.wait_for_selector("#ask-release:enabled")
+        page.click("#ask-release")
+        page.wait_for_selector("#release-error:visible")
+        assert "Groups: a row is not filled in" in page.inner_text("#release-error")
+        page.fill(".pair textarea", "F, M")
+        planned(page)
+        page.click("#ask-release")
+        page.wait_for_selector("dialog[open]")
+        page.click("#cancel")
+    assert sqlite_charges("budget.db") == 0

@@ -13,6 +13,7 @@ from studio_browser import Server, Tab, fill_question, planned
 from studio_client import write_people
 
 EVIL = "<script>alert(1)</script>"
+IMAGE = "<img src=x onerror=alert(1)>'\"&"
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +34,9 @@ def server(tmp_path_factory):
     home = tmp_path_factory.mktemp("home")
     write_people(home)
     (home / "evil.csv").write_text(f"{EVIL},age\n1,2\n", encoding="utf-8")
+    quoted = IMAGE.replace('"', '""')
+    (home / f"{IMAGE}.csv").write_text(f'"{quoted}",age\n1,2\n', encoding="utf-8")
+    inid.Ledger.open(home / f"{IMAGE}.db", total=inid.PureDP(epsilon=1.5)).close()
     inid.Ledger.open(home / "budget.db", total=inid.PureDP(epsilon=1.5)).close()
     with Server(home, "people.csv", "--ledger", "budget.db", "--epsilon", "1") as made:
         yield made
@@ -112,7 +116,7 @@ def test_other_sites_and_ports_can_neither_read_nor_post(browser, server, other_
         for path in ("/api/start", "/api/prepare"):
             answer = httpx.post(server.origin + path, json={}, headers={"cookie": stolen, "origin": server.origin})
             assert answer.status_code == 403
-        assert "people" not in httpx.get(server.origin, headers={"cookie": stolen}).text
+        assert "people.csv" not in httpx.get(server.origin, headers={"cookie": stolen}).text
     assert sqlite_charges(server.folder / "budget.db") == 0
 
 
@@ -157,6 +161,33 @@ def test_a_column_named_as_a_script_is_a_name(browser, server):
         assert page.locator("#form script").count() == 0
 
 
+def test_names_of_files_keys_notes_and_formulas_are_texts_also_when_released(browser, server):
+    with Tab(browser, server) as tab:
+        page = tab.page
+        page.select_option("#table", f"{IMAGE}.csv")
+        page.select_option("#ledger", f"{IMAGE}.db")
+        page.wait_for_selector("[data-key=bounds]:visible")
+        page.locator('[aria-label^="Lower limit of <img"]').fill("0")
+        page.locator('[aria-label^="Upper limit of <img"]').fill("9")
+        page.locator('[aria-label^="mean of <img"]').check()
+        page.click('[data-key="by"] .add')
+        page.select_option(".pair select", IMAGE)
+        page.fill(".pair textarea", f"{IMAGE}\nb, {IMAGE}")
+        page.click("text=More settings")
+        page.fill('[data-key="label"]', IMAGE)
+        planned(page)
+        page.wait_for_selector("#exports-part pre", state="attached")
+        page.wait_for_selector("#ask-release:enabled")
+        page.click("#ask-release")
+        page.click("#do-release")
+        page.wait_for_selector("#outcome h3.done")
+        assert IMAGE in page.inner_text("#outcome")
+        assert page.locator("main img, main script").count() == 0
+        token = page.url.partition("#")[2]
+        report = page.evaluate("path => fetch(path).then((answer) => answer.text())", f"/download/{token}/report.html")
+        assert "<img" not in report
+
+
 def test_scripts_that_get_in_do_not_run(browser, server):
     tab = Tab(browser, server)
     page = tab.page
@@ -181,6 +212,10 @@ def test_it_fits_phones_and_the_dark(browser, server, tmp_path, path, size, sche
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert ground == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(20, 24, 31)")
+        if path == "/":
+            page.check('input[name="ask"][value="order"]')
+            assert page.is_visible('[aria-label="distribution of age"]')
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         picture = page.screenshot(path=tmp_path / "page.png", full_page=True)
         assert len(picture) > 20_000
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from inid.dpsgd import gpu_clipping, row_kernels
-from inid.dpsgd.gradient_rows import Dense, Rows, row_norms
+from inid.dpsgd.gradient_rows import Dense, Rows, raised, row_norms
 
 __all__ = ["LEAST", "MARGIN", "MOST", "Clipping", "GroupRows", "Rule", "Sums"]
 
@@ -26,7 +26,8 @@ Pieces = list[tuple[Tensor, Rows]]  # where in the sums the rows of a parameter 
 _SHORT = 4096
 
 # Gradients are scaled to a hair below their threshold, so that they stay within it in spite of rounding: a norm is off
-# by at most 33 units of rounding (64 entries at a time, then float64), and scaling adds four.
+# by at most 33 units of rounding (64 entries at a time, 32 in the l1 norm, then float64 rounded up), and scaling adds
+# four.
 MARGIN = {torch.float32: 2.0**-18, torch.float64: 2.0**-46}
 
 # Thresholds far from these ends, so that no product of a gradient and its factor leaves the range of float32.
@@ -135,7 +136,8 @@ class Sums:
             return
         measured = {at: _measured(self._pieces(at, rows), rule.norm) for at, rows in groups.items()}
         whole = rule.total * (1 - rule.margin)
-        length = torch.linalg.vector_norm(torch.stack([norms for _, norms in measured.values()]), ord=rule.norm, dim=0)
+        parts = torch.stack([norms for _, norms in measured.values()])
+        length = raised(torch.linalg.vector_norm(parts, ord=rule.norm, dim=0), len(parts))
         first = self._of_examples(_shares(length, whole / scale).mul_(whole))
         for at, (pieces, norms) in measured.items():
             # Infinitely long parts of an example are left out: infinity times zero is not a number.
@@ -245,7 +247,7 @@ def _norms(pieces: Pieces, norm: int) -> Tensor:
     if len(pieces) == 1 and alone.is_cuda and isinstance(alone, Dense) and alone.squares is None:
         return row_norms(alone.rows, norm)  # two launches less than the root of the sum of squares
     powers = [own.powers(norm) for _, own in pieces]
-    total = powers[0] if len(powers) == 1 else torch.stack(powers).sum(0)
+    total = powers[0] if len(powers) == 1 else raised(torch.stack(powers).sum(0), len(powers))
     norms = total if norm == 1 else total.sqrt()
     extra = [allowed for _, own in pieces if (allowed := own.allowances()) is not None]
     if extra:  # each part may be longer by its allowance: together by the length of the vector of them

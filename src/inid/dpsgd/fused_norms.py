@@ -22,6 +22,12 @@ b_t is a_t as the product reads it. Then |K - f G| <= f u S with u = (1 + unit) 
 - 1: the last factor is the rounding of the example's own T terms in the accumulator. (What other examples in the same
 accumulator do to its rounding is the floating-point error of the sum, on which `noise="torch"` rests anyway.)
 
+**Others.** Terms that cancel may be far longer than the threshold: f S could be 1 / u, which is 2^22 / (T + 16) in
+float32. Where a kernel splits the positions of one example between two accumulators (at the edge of a block, or of a
+part of the sum that other threads add), the terms of others that follow are rounded in units of what stands there: M
+terms by up to M 2^-24 f S, M 2^-53 f S in float64. So f S <= 256 in every type, as it is in bfloat16 through its unit:
+a norm is taken to be at least S / 256.
+
 **Claim.** For parts l = 1..L of one gradient (the layers under one threshold), with n_l^2 the bound of the first kind
 (Q + kappa S^2, or |P|^2) and e_l = (gamma_l + u_l) S_l, the contribution to the sum has the norm
 

@@ -20,6 +20,10 @@ from inid.dpsgd.gradient_rows import Bounds, Dense, Rows, Summed
 
 __all__ = ["Lookups", "Positions", "Tied", "put_together"]
 
+# The most that the lengths of an example's terms add up to, in thresholds (see `fused_norms` on others). Positions at
+# right angles add up to sqrt(T) of them, so that nothing but what all but cancels is shortened by it.
+_LONGEST = 2.0**8
+
 
 class Measured(NamedTuple):
     """Bounds on the norms of gradients, one number per example in float64, infinite for one that adds nothing.
@@ -51,7 +55,8 @@ class _Bounded(Summed, ABC):
     def powers(self, order: int) -> Tensor:
         """Per example an upper bound on the squared norm, in float64, without the allowance."""
         assert order == 2  # noqa: S101 - the strategy for l1 norms writes rows down
-        return self.measured.square
+        found = self.measured
+        return _kept_short(found.square, found.whole, found.lost + found.rounding)
 
     def allowances(self) -> Tensor:
         """Per example what is to be added to the norm for rounding."""
@@ -61,7 +66,7 @@ class _Bounded(Summed, ABC):
     def bounds(self) -> Bounds:
         """The bound on the squared norm, and what the allowance is a part of."""
         found = self.measured
-        return Bounds(found.square[:, None], found.whole, found.lost + found.rounding)
+        return Bounds(self.powers(2)[:, None], found.whole, found.lost + found.rounding)
 
 
 class Positions(_Bounded):
@@ -199,8 +204,9 @@ class Tied(_Bounded):
         # The two sums are rounded apart, and added: one more rounding of what is at most S long.
         unit = max(UNIT[each.gradients.dtype] for each in (self.table, self.layer))
         apart = table.rounding * table.whole + layer.rounding * layer.whole
-        added = (table.whole + layer.whole) * min(unit, UNIT[torch.float32])
-        return Measured(tied, apart * (1 + 2.0**-20) + added, 0.0, 1.0)
+        both = table.whole + layer.whole
+        tied = _kept_short(tied, both, unit)
+        return Measured(tied, apart * (1 + 2.0**-20) + both * min(unit, UNIT[torch.float32]), 0.0, 1.0)
 
     def combined(self, factors: Tensor) -> Tensor:
         """The sum of factors[i] * row i, flat."""
@@ -234,6 +240,11 @@ def put_together(one: Rows, other: Rows) -> Rows:
         if isinstance(table, Lookups) and isinstance(layer, Positions):
             return Tied(table, layer)
     return Dense(one.dense() + other.dense())
+
+
+def _kept_short(square: Tensor, whole: Tensor, part: float) -> Tensor:
+    """A bound on the squared norm for which S is at most so many times the norm, where the allowance alone is not."""
+    return square if part * _LONGEST >= 1 else torch.maximum(square, (whole / _LONGEST).square())
 
 
 def _alike(one: Positions | Lookups, other: Positions | Lookups) -> bool:

@@ -17,6 +17,7 @@ float64 take their arguments as they are.
 """
 
 import math
+import os
 
 import torch
 from torch import Tensor
@@ -27,6 +28,9 @@ __all__ = ["UNIT", "accumulated", "argument_rounding", "chunked", "floor_of", "r
 UNIT = {torch.bfloat16: 2.0**-8, torch.float16: 2.0**-11, torch.float32: 2.0**-24, torch.float64: 2.0**-53}
 
 _ARGUMENTS = {"highest": 0.0, "high": 2.0**-10, "medium": 2.0**-7}
+
+# What oneDNN reads where torch leaves float32 as it is: on ARM processors BF16 is a common setting.
+_SETTINGS = ("ONEDNN_DEFAULT_FPMATH_MODE", "DNNL_DEFAULT_FPMATH_MODE")
 
 # Added to the length of a vector of d entries, times sqrt(d). Entries below the smallest normal number (2^-126) may be
 # taken for zero, and so may products: a dot product loses at most 3 d 2^-126 + sqrt(d) 2^-126 (|x| + |y|) to that. The
@@ -62,6 +66,8 @@ def argument_rounding(kind: torch.dtype) -> float:
     """
     if kind != torch.float32:
         return 0.0
+    if any(os.environ.get(name, "STRICT").upper() != "STRICT" for name in _SETTINGS):
+        return _ARGUMENTS["medium"]
     try:
         return _ARGUMENTS[torch.get_float32_matmul_precision()]
     except RuntimeError:  # torch's old and new settings were mixed, and it does not say which holds: the worst

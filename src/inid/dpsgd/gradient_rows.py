@@ -17,15 +17,19 @@ from torch.nn import functional
 
 from inid.dpsgd import row_kernels
 
-__all__ = ["Bounds", "Dense", "Outer", "Rows", "Spread", "Summed", "row_norms"]
+__all__ = ["Bounds", "Dense", "Outer", "Rows", "Spread", "Summed", "raised", "row_norms"]
 
-_CHUNK = 64
+# Entries that are added in the rows' own precision, times the order of the norm: adding 64 squares may be off by 64
+# units of rounding, which the root halves; the sum of absolute values has no root.
+_CHUNK = 32
 
 # What squares may lose to underflow, per entry: the smallest normal float32, since denormals may be flushed.
 _LOST = 2.0**-126
 
-# Beyond this norm a factor of an outer product is as good as infinite: the other may be so small that it would lose its
-# digits when it is scaled.
+# Beyond this norm either factor of an outer product is as good as infinite: the other may be so small that it would
+# lose its digits when it is scaled, and a gradient that is scaled up, because the input beside it is next to nothing,
+# would overflow, which no input makes good again. (A factor is at most 2^40, one over the least threshold, times the
+# number of examples.)
 _HUGE = 2.0**60
 
 
@@ -112,7 +116,7 @@ class Dense(_Unrounded):
         order: Which of them the parameter has first, second and so on.
         squares: Per example the sum of squares in float64, where it is known; then every entry is finite.
 
-    >>> Dense(torch.tensor([[3.0, 4.0], [0.0, 1.0]])).powers(2).tolist()
+    >>> Dense(torch.tensor([[3.0, 4.0], [0.0, 1.0]])).powers(2).round().tolist()   # rounded up a little
     [25.0, 1.0]
     >>> Dense(torch.arange(6.0)[None], stored=(3, 2), order=(1, 0)).dense().tolist()
     [[0.0, 2.0, 4.0, 1.0, 3.0, 5.0]]
@@ -170,7 +174,7 @@ class Outer(_Unrounded):
     """Rows that are outer products of a gradient and an input: a linear layer that each example meets once.
 
     >>> rows = Outer(torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, 4.0]]))
-    >>> rows.powers(1).tolist(), rows.dense().tolist()
+    >>> rows.powers(1).round().tolist(), rows.dense().tolist()
     ([21.0], [[3.0, 4.0, 6.0, 8.0]])
     """
 
@@ -185,7 +189,7 @@ class Outer(_Unrounded):
     def powers(self, order: int) -> Tensor:
         """Per example the sum of |entry|**order, in float64."""
         flowed, met = (row_norms(each, order) for each in (self.gradients, self.inputs))
-        norms = met.masked_fill_(met > _HUGE, torch.inf).mul_(flowed)
+        norms = met.masked_fill_((met > _HUGE) | (flowed > _HUGE), torch.inf).mul_(flowed)
         # Infinity times zero is not a number, and counts as infinite.
         return (norms if order == 1 else norms.square_()).nan_to_num_(nan=torch.inf, posinf=torch.inf)
 
@@ -231,7 +235,7 @@ class Spread(_Unrounded):
             skipped: A line that gets no gradient (padding), or None.
 
         >>> s = Spread.gathered(torch.tensor([[1, 1, 0]]), torch.ones(1, 3, 2), 4, None)
-        >>> s.powers(1).tolist(), s.dense().tolist()
+        >>> s.powers(1).round().tolist(), s.dense().tolist()
         ([6.0], [[1.0, 1.0, 2.0, 2.0, 0.0, 0.0, 0.0, 0.0]])
         """
         count = tokens.shape[0]
@@ -252,7 +256,7 @@ class Spread(_Unrounded):
     def powers(self, order: int) -> Tensor:
         """Per example the sum of |entry|**order, in float64."""
         out = torch.zeros(self.count, dtype=torch.float64, device=self.values.device)
-        return out.index_add_(0, self.examples, _powers(self.values, order))
+        return raised(out.index_add_(0, self.examples, _powers(self.values, order)), self.lines.numel())
 
     def combined(self, factors: Tensor) -> Tensor:
         """The sum of factors[i] * row i, flat."""
@@ -274,31 +278,42 @@ def _finite(values: Tensor) -> Tensor:
     return torch.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)
 
 
+def raised(added: Tensor, terms: int) -> Tensor:
+    """Sums in float64 of so many numbers, none of them negative, or norms of so many: at or above the true ones.
+
+    Whatever the order of the additions, each is off by at most 2^-53 of what it gives. (Numbers of float64 can lose as
+    much as that: one, and then many that are each too small to count beside it.)
+
+    >>> float(raised(torch.ones(1, dtype=torch.float64), 2**20)) == 1 + (2**20 + 2) * 2.0**-52
+    True
+    """
+    return added * (1 + (terms + 2) * 2.0**-52)
+
+
 def row_norms(rows: Tensor, order: int) -> Tensor:
-    """The norm of each row, in float64."""
-    norms: Tensor = torch.linalg.vector_norm(rows, ord=order, dim=1, dtype=torch.float64)
-    return norms
+    """The norm of each row, in float64, rounded up."""
+    return raised(torch.linalg.vector_norm(rows, ord=order, dim=1, dtype=torch.float64), rows.shape[1])
 
 
 def _powers(rows: Tensor, order: int) -> Tensor:
     """Sums of |entry|**order per row, rounded little enough for `clipped_sums.MARGIN` whatever the order of summation.
 
-    A GPU adds in float64; elsewhere 64 entries at a time are added in the rows' own precision, and these in float64.
+    A GPU adds in float64; elsewhere a few entries at a time are added in the rows' own precision, and these in float64.
     """
     if rows.is_cuda:
         norms = row_norms(rows, order)
         return norms if order == 1 else norms.square_()
     rows = rows if rows.dtype == torch.float64 else rows.float()
-    count, size = rows.shape
-    whole = size - size % _CHUNK
+    (count, size), chunk = rows.shape, _CHUNK * order
+    whole = size - size % chunk
     total = torch.full((count,), size * _LOST, dtype=torch.float64)
-    parts = [rows[:, :whole].reshape(count, -1, _CHUNK)] if whole else []
+    parts = [rows[:, :whole].reshape(count, -1, chunk)] if whole else []
     if whole < size:
         parts.append(rows[:, whole:].unsqueeze(1))
     for part in parts:
         norms = torch.linalg.vector_norm(part, ord=order, dim=2).double()
         total += (norms if order == 1 else norms.square_()).sum(1)
-    return total
+    return raised(total, size // chunk + 2)
 
 
 # torch's products may round their arguments to fewer bits (TF32 on a GPU, bfloat16 elsewhere, as settings say), which

@@ -352,7 +352,7 @@ class PerExampleGradients:
         self._enter(turn, again=again)
         gradients = cast("Tensor", leaf.grad)
         leaf.grad = None
-        with torch.no_grad():
+        with torch.no_grad(), torch.autocast(gradients.device.type, enabled=False):  # products of float32 stay so
             self._collect(turn, unit.parameters[name], Dense(gradients.detach().flatten(1)))
 
     def _enter(self, turn: ForwardPass, *, again: bool) -> None:
@@ -392,7 +392,7 @@ class PerExampleGradients:
 
     def _finish(self, turn: ForwardPass) -> None:
         turn.ended = True
-        with torch.no_grad():
+        with torch.no_grad(), torch.autocast(self.sums.flat.device.type, enabled=False):
             if self.rule.total is not None:
                 self.sums.add_all(turn.gathered, turn.scale(mean=self._mean), self.rule)
             else:

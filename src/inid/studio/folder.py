@@ -2,12 +2,13 @@
 
 import os
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 from inid.accounting.addresses import place, read_address
 from inid.errors import ArgumentError
 
-__all__ = ["RELEASES", "STATED_LEDGER", "Folder"]
+__all__ = ["RELEASES", "STATED_LEDGER", "Folder", "is_text"]
 
 RELEASES = "inid-releases"
 STATED_LEDGER = (
@@ -18,6 +19,7 @@ _COMPRESSED = (".gz", ".zst")
 _LEDGERS = (".db", ".sqlite", ".sqlite3")
 _DEPTH = 4
 _MOST = 500
+_MOST_SEEN = 20_000  # files that are looked at: somebody may start it in a whole home
 
 
 class Folder:
@@ -40,12 +42,12 @@ class Folder:
 
     def tables(self) -> list[str]:
         """The names of all tables, the one of the command line first."""
-        found = [name for name in self._files() if _ending(name) in _TABLES]
+        found = [name for name in islice(self._files(), _MOST_SEEN) if _ending(name) in _TABLES]
         return list(dict.fromkeys([*filter(None, [self.stated_table]), *found]))[:_MOST]
 
     def ledgers(self) -> list[str]:
         """The names of all files that may be ledgers, the one of the command line first."""
-        found = [name for name in self._files() if Path(name).suffix.lower() in _LEDGERS]
+        found = [name for name in islice(self._files(), _MOST_SEEN) if Path(name).suffix.lower() in _LEDGERS]
         return list(dict.fromkeys([*filter(None, [self.stated_ledger]), *found]))[:_MOST]
 
     def table(self, name: object) -> str:
@@ -98,7 +100,7 @@ class Folder:
         return place(self._ledger) if name == STATED_LEDGER else name
 
     def _inside(self, name: object) -> Path:
-        if not isinstance(name, str) or not name or "\x00" in name or "://" in name:
+        if not isinstance(name, str) or not name or not is_text(name) or "://" in name:
             raise ArgumentError("a file is named by its path under the folder of the studio.")
         path = Path(self.root, name).resolve()  # links are followed first: where a file is counts, not its name
         if not path.is_relative_to(self.root) or path == self.root or RELEASES in path.relative_to(self.root).parts:
@@ -109,14 +111,18 @@ class Folder:
         return path
 
     def _files(self) -> Iterator[str]:
-        """The names of all plain files, in order; hidden folders, links and what lies very deep are passed over."""
+        """The names of all plain files, in order.
+
+        Hidden folders, links, what lies very deep and names that are not text are passed over.
+        """
         for folder, inner, files in os.walk(self.root):
             depth = len(Path(folder).relative_to(self.root).parts)
             inner[:] = sorted(n for n in inner if not n.startswith(".") and n != RELEASES) if depth < _DEPTH else []
             for name in sorted(files):
                 path = Path(folder, name)
-                if not (name.startswith(".") or path.is_symlink()):
-                    yield path.relative_to(self.root).as_posix()
+                shown = path.relative_to(self.root).as_posix()
+                if not name.startswith(".") and is_text(shown) and not path.is_symlink():
+                    yield shown
 
     def _named(self, table: str) -> str:
         path = Path(table).resolve()
@@ -130,6 +136,15 @@ class Folder:
             return STATED_LEDGER
         path = path.resolve()
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else str(path)
+
+
+def is_text(word: str) -> bool:
+    r"""Whether a word can be written to files and on command lines: no half characters, no zeros.
+
+    >>> is_text("café.csv"), is_text("caf\udce9.csv"), is_text("a\x00b")
+    (True, False, False)
+    """
+    return "\x00" not in word and not any("\ud800" <= letter <= "\udfff" for letter in word)
 
 
 def _ending(name: str) -> str:

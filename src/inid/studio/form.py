@@ -4,15 +4,18 @@ The page holds texts by key; a job's own readers check them, as they do for flag
 write with commas are taken apart here. A key of a job that is not named below passes through as it is.
 """
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 from inid.arguments import shown
 from inid.errors import ArgumentError
 from inid.jobs import KEYS
 from inid.jobs.flag_syntax import cell_list, key_list, range_list
+from inid.studio.folder import is_text
 
-__all__ = ["LABELS", "field_name", "form_of", "job_values"]
+__all__ = ["LABELS", "field_name", "form_of", "job_values", "page_words"]
 
 # By column a text with commas, or one entry per line where entries hold commas.
 _LISTS: Mapping[str, Callable[[str, list[str]], list[Any]]] = {
@@ -20,7 +23,9 @@ _LISTS: Mapping[str, Callable[[str, list[str]], list[Any]]] = {
     "domains": range_list,
     "histogram": cell_list,
     "missing": cell_list,
+    "quantile": lambda _, entries: list(entries),
 }
+_GROUPED = ("cdf", "cumulative")  # an empty list of groupings is that of "by"
 _NAMES = ("order_by", "labels", "sensitivity")  # one text with commas
 
 # What the page calls a key; all others are called by their own names.
@@ -30,8 +35,13 @@ LABELS: Mapping[str, str] = {
     "bounds": "Limits",
     "by": "Groups",
     "histogram": "Histogram",
+    "quantile": "Quantiles",
+    "cdf": "Distribution",
+    "cumulative": "Running total",
+    "count_distinct": "Number of people",
     "domains": "Public values",
     "marginals": "Tables of counts",
+    "objective": "Make small",
     "tolerance": "Tolerance",
     "missing": "Fill value",
     "where": "Only rows where",
@@ -63,6 +73,20 @@ def field_name(key: str) -> str:
     return LABELS.get(key, key)
 
 
+_LIMITS = re.compile(r"add Limits (?P<name>.+?)=LOWER:UPPER")
+_VALUES = re.compile(r"or all its values in their order, Public values .+?=0:115")
+
+
+def page_words(sentence: str) -> str:
+    """An error without the syntax of flags, which the page has fields for.
+
+    >>> page_words("mean needs public limits for 'age': add Limits age=LOWER:UPPER, from what is known.")
+    "mean needs public limits for 'age': fill in its lower and its upper limit, from what is known."
+    """
+    shorter = _LIMITS.sub("fill in its lower and its upper limit", sentence)
+    return _VALUES.sub("or list all its values in their order under Public values of columns", shorter)
+
+
 def job_values(form: object) -> dict[str, Any]:
     """The keys of a job, as a TOML file holds them. What is empty is not stated.
 
@@ -77,8 +101,21 @@ def job_values(form: object) -> dict[str, Any]:
     unknown = [key for key in form if key not in KEYS]
     if unknown:
         raise ArgumentError(f"a form has no field {shown(unknown[0])}.")
+    if not all(map(is_text, _texts(form))):
+        raise ArgumentError("a field holds a character that no file can hold: type it again.")
     read = {key: _value(key, value) for key, value in form.items()}
+    for name, ends in read["bounds"].items() if isinstance(read.get("bounds"), dict) else ():
+        if isinstance(ends, list) and len(ends) == 2 and "" in ends:
+            raise ArgumentError(f"the {'lower' if ends[0] == '' else 'upper'} limit of {name} is missing: fill it in.")
     return {key: value for key, value in read.items() if value not in (None, "", {}, [], False)}
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (Mapping, list)):
+        for one in chain(value, value.values() if isinstance(value, Mapping) else ()):
+            yield from _texts(one)
 
 
 def _value(key: str, value: Any) -> Any:
@@ -87,7 +124,8 @@ def _value(key: str, value: Any) -> Any:
         return _entries(text) if key in _NAMES else text
     if isinstance(value, Mapping):
         kept = {str(name): _stripped(entry) for name, entry in value.items()}
-        kept = {name: entry for name, entry in kept.items() if entry not in ("", [], ["", ""])}
+        nothing: tuple[Any, ...] = ("",) if key in _GROUPED else ("", [], ["", ""])
+        kept = {name: entry for name, entry in kept.items() if entry not in nothing}
         if key in _LISTS:
             return {name: _listed(key, entry) for name, entry in kept.items()}
         return kept

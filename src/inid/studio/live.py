@@ -108,7 +108,8 @@ class Planner:
             return None
         others = {name: value for name, value in values.items() if name not in (key, "ledger", "label", "level")}
         known = json.dumps([key, others, self._stamp(values)], sort_keys=True, default=str)
-        if known not in self._curves:
+        curve = self._curves.get(known)
+        if curve is None:
             points = []
             for size in _SIZES:
                 if not wanted():
@@ -118,10 +119,12 @@ class Planner:
                 except InidError:  # this size cannot be planned: the curve has a point less
                     continue
                 points.append((float(size), typical_error(summary), typical_error(summary, "spr")))
-            self._curves[known] = Curve(key, tuple(points))
-            while len(self._curves) > _KEPT_CURVES:
-                self._curves.popitem(last=False)
-        return self._curves[known]
+            curve = Curve(key, tuple(points))
+            with self._lock:
+                self._curves[known] = curve
+                while len(self._curves) > _KEPT_CURVES:
+                    self._curves.popitem(last=False)
+        return curve
 
     def _written(self, values: Mapping[str, Any]) -> Job:
         """The job for files and scripts: results go to files beside it."""

@@ -24,6 +24,7 @@ from inid.jobs import Job, ReleasedJob, read_toml, release_job
 from inid.jobs.failures import sentence_of
 from inid.jobs.ledgers import open_existing, stored_settings
 from inid.jobs.result_files import as_csv, write_whole
+from inid.jobs.stored_record import PublishedBefore, read_published
 from inid.report import page
 from inid.studio.folder import RELEASES, Folder
 from inid.studio.form import field_name
@@ -129,6 +130,16 @@ class Releases:
         if found is None:
             raise ArgumentError("this release is not known here: look at the plan again and release from there.")
         return self._read(found)
+
+    def published(self, token: str) -> PublishedBefore:
+        """The numbers of a release that an earlier process made, from its record, which is proved anew.
+
+        Raises:
+            ArgumentError: There is no such record.
+            RecordError: It was changed.
+            GuaranteeError: It does not keep its promise.
+        """
+        return read_published(json.loads(self.file(token, "record.json").read_text(encoding="utf-8")))
 
     def all(self) -> list[Outcome]:
         """Every release of the folder, newest first."""

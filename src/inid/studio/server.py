@@ -8,7 +8,7 @@ import tempfile
 import webbrowser
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -29,14 +29,15 @@ from inid.jobs.ledgers import make_ledger
 from inid.report.style import STYLE
 from inid.studio import views
 from inid.studio.folder import Folder
-from inid.studio.form import field_name, form_of
+from inid.studio.form import field_name, form_of, page_words
 from inid.studio.live import Column, Planner
-from inid.studio.releases import FILES, Releases
+from inid.studio.releases import FILES, Outcome, Releases
 from inid.studio.security import Guard, Secrets
 
 __all__ = ["Studio", "make_app", "serve"]
 
 _STATIC = {
+    "form.js": "text/javascript",
     "studio.js": "text/javascript",
     "open.js": "text/javascript",
     "studio.css": "text/css",
@@ -85,7 +86,7 @@ class Studio:
             [Column(name, "computed") for name in names if isinstance(name, str)] if isinstance(names, list) else []
         )
         found = [*self.planner.columns(body.get("table")), *computed]
-        return {"html": views.columns_part(found), "names": [column.name for column in found]}
+        return views.columns_parts(found) | {"names": [column.name for column in found]}
 
     def plan(self, body: Any) -> dict[str, Any]:
         """The plan of a form: the figures of `inid plan --json`, except those that take longer, and how they look."""
@@ -123,13 +124,21 @@ class Studio:
 
     def release(self, body: Any) -> dict[str, Any]:
         """Charge and publish; a second time, say what became of the first."""
-        outcome = self.releases.run(body.get("token"))
-        return {"state": outcome.state, "token": outcome.token, "html": views.release_part(outcome, self.truth)}
+        return self._shown(self.releases.run(body.get("token")))
 
     def released(self, body: Any) -> dict[str, Any]:
         """What became of a release; nothing is charged."""
-        outcome = self.releases.outcome(body.get("token"))
-        return {"state": outcome.state, "token": outcome.token, "html": views.release_part(outcome, self.truth)}
+        return self._shown(self.releases.outcome(body.get("token")))
+
+    def _shown(self, outcome: Outcome) -> dict[str, Any]:
+        before = None
+        if outcome.state == "done" and outcome.released is None:
+            try:
+                before = self.releases.published(outcome.token)
+            except InidError as error:
+                outcome = replace(outcome, text=f"Its numbers are not shown: {sentence_of(error)}")
+        shown = views.release_part(outcome, before, self.truth)
+        return {"state": outcome.state, "token": outcome.token, "html": shown}
 
     def all_releases(self, _: Any) -> dict[str, Any]:
         """Earlier releases of the folder."""
@@ -192,7 +201,7 @@ def _answering(work: Callable[[Any], dict[str, Any]]) -> Callable[[Request], Any
                 raise ArgumentError("a request is a set of named values.")
             return JSONResponse(await run_in_threadpool(work, body))
         except (InidError, OSError) as error:
-            return JSONResponse({"error": sentence_of(error)}, 422)
+            return JSONResponse({"error": page_words(sentence_of(error))}, 422)
         except Exception as error:  # its text may quote data
             if os.environ.get("INID_TRACEBACK") == "1":
                 raise

@@ -9,6 +9,7 @@ from markupsafe import Markup
 from inid._version import __version__
 from inid.jobs.advice import advice
 from inid.jobs.demonstration import demonstration_truth
+from inid.jobs.stored_record import PublishedBefore
 from inid.report import Estimate, EstimateBlock
 from inid.report.estimate_tables import estimates_section
 from inid.report.number_text import plain_number, plain_ratio, rounded_interval
@@ -17,10 +18,11 @@ from inid.report.technical_part import noise_of_each_number, ways_to_keep_the_pr
 from inid.studio.charts import budget_bar, error_curve, profile
 from inid.studio.live import Column, Curve, LivePlan, typical_error
 from inid.studio.releases import Outcome
+from inid.tables import OrderedPlan, TablePlan
 from inid.tables.report_inputs import protected_unit
 
 __all__ = [
-    "columns_part",
+    "columns_parts",
     "details_part",
     "open_page",
     "plan_parts",
@@ -57,27 +59,44 @@ def open_page(key: str) -> str:
     return _rendered("open.html", key=key)
 
 
-def columns_part(columns: Sequence[Column]) -> str:
-    """One row of fields per column."""
-    return _rendered("columns.html", columns=columns)
+def columns_parts(columns: Sequence[Column]) -> dict[str, str]:
+    """One row of fields per column: for statistics, and for questions about the order of values."""
+    return {
+        "html": _rendered("columns.html", columns=columns),
+        "order": _rendered("order_columns.html", columns=columns),
+    }
 
 
 def plan_parts(live: LivePlan) -> dict[str, str]:
     """What is shown of a plan at once."""
     summary, stated = live.planned.summary, live.planned.query is None
     lines = [line for line in summary.lines if line.tolerance]
-    facts = [(f"{plain_ratio(summary.gains['spr'])}×", "the error that an equal split of the promise would have")]
+    facts = [(f"{plain_ratio(summary.gains['spr'])}×", f"the error that {_opponent(live)} would have")]
     if lines:
         near = sum(line.deviation <= (line.tolerance or 0.0) for line in lines)
         facts.append((f"{near} of {len(lines)}", "numbers expected within their tolerance"))
     facts.append((str(summary.noise.mechanism).capitalize(), f"noise, on {summary.noise.dimension:,} numbers"))
     return {
-        "facts": _rendered("facts.html", facts=facts, remark=summary.remark, gain=summary.gain, units=not stated),
+        "facts": _rendered("facts.html", facts=facts, remark=summary.remark, **_gain(live)),
         "chart": noise_of_each_number(summary),
         "profile": profile(summary) if stated else "",
         "ledger": _ledger(live),
         "promise": _promise(live),
     }
+
+
+def _opponent(live: LivePlan) -> str:
+    """What the plan is compared with."""
+    if isinstance(live.planned.plan, OrderedPlan):
+        return "noise on the count of each value"
+    return "an equal split of the promise"
+
+
+def _gain(live: LivePlan) -> dict[str, Any]:
+    """The sentence on what the plan gains; where both baselines are one, the number beside it says it all."""
+    columns = isinstance(live.planned.plan, TablePlan)
+    shown = live.planned.query is None or columns
+    return {"gain": live.planned.summary.gain if shown else None, "units": columns}
 
 
 def details_part(live: LivePlan, curve: Curve | None) -> dict[str, str]:
@@ -89,7 +108,13 @@ def details_part(live: LivePlan, curve: Curve | None) -> dict[str, str]:
         stated = all(line.tolerance for line in summary.lines)
         unit = "times the tolerance" if stated else "in the numbers' own units"
         drawn = error_curve(curve.points, (size, typical_error(summary)), curve.key, unit)
-        drawn = _rendered("curve.html", drawn=Markup(drawn), key=curve.key, unit=unit)  # noqa: S704 - made of numbers
+        drawn = _rendered(
+            "curve.html",
+            drawn=Markup(drawn),  # noqa: S704 - made of numbers
+            key=curve.key,
+            unit=unit,
+            other=_opponent(live).removesuffix(" of the promise").removeprefix("an "),
+        )
     texts = {"TOML file": job.to_toml(), "Shell command": _command(job), "Python script": job.to_python()}
     return {
         "curve": drawn,
@@ -104,20 +129,26 @@ def spending_part(live: LivePlan, earlier: int) -> str:
     return _rendered("spending.html", **_spent(live), promise=promise_symbols(live.planned.budget), earlier=earlier)
 
 
-def release_part(outcome: Outcome, truth: Any = None) -> str:
-    """What became of a release; `truth` is the demonstration's public table."""
+def release_part(outcome: Outcome, before: PublishedBefore | None = None, truth: Any = None) -> str:
+    """What became of a release.
+
+    Args:
+        outcome: What became of it.
+        before: Its numbers, where an earlier process released them.
+        truth: The demonstration's public table.
+    """
     made = outcome.released
-    estimates, rows, note = "", [], ""
+    blocks, level, note = ([], 0.0, "") if before is None else (before.blocks, before.level, "")
     if made is not None:
         inputs = made.report()
-        estimates = estimates_section(inputs.blocks, inputs.level)
-        rows = [] if truth is None else _compared(inputs.blocks, truth)
+        blocks, level = inputs.blocks, inputs.level
         if made.may_be_full:
             note = "A released count may be at the limit on the table's rows, at which sums and counts stop."
+    rows = [] if truth is None else _compared(blocks, truth)
     return _rendered(
         "release.html",
         outcome=outcome,
-        estimates=Markup(estimates),  # noqa: S704 - the report escapes what it shows
+        estimates=Markup(estimates_section(blocks, level) if blocks else ""),  # noqa: S704 - it escapes what it shows
         compared=rows,
         held=sum(row[-1] for row in rows),
         note=note,

@@ -84,3 +84,19 @@ def test_a_file_that_is_gone_is_said(home):
     (home / "people.csv").unlink()
     assert "no file" in page.ask("plan", status=422, form=FORM)["error"]
     assert "no file" in page.ask("columns", status=422, table="people.csv")["error"]
+
+
+def test_a_name_that_is_not_text_is_passed_over_and_the_page_still_begins(home):
+    (home / os.fsdecode(b"caf\xe9.csv")).write_text("a\n1\n", encoding="utf-8")
+    page = open_page(home)
+    assert all("caf" not in name for name in page.ask("start")["tables"])
+    for name in ("caf\udce9.csv", "a\ud800.csv"):
+        with pytest.raises(ArgumentError):
+            Folder(home).table(name)
+
+
+def test_a_whole_home_is_not_searched_to_its_end(home, monkeypatch):
+    monkeypatch.setattr("inid.studio.folder._MOST_SEEN", 3)
+    for at in range(9):
+        (home / f"a{at}.csv").touch()
+    assert Folder(home).tables() == ["a0.csv", "a1.csv", "a2.csv"]

@@ -15,6 +15,23 @@ JOBS = [
     {"table": "a.csv", "count": True, "by": {"sex": ["F", "M"], "year": [2020, 2021], "code": ["1", "02"]}, "mu": 0.3},
     {"table": "a.csv", "histogram": {"age": [0, 17.5, 100], "job": ["cook, chef", "smith"]}, "rho": 0.1, "level": 0.9},
     {"table": "a.csv", "domains": {"sex": ["F", "M"]}, "marginals": [["sex"]], "epsilon": 1, "other": "drop"},
+    {
+        "table": "a.csv",
+        "domains": {"sex": ["F", "M"], "age": [0, 1]},
+        "marginals": [["sex", "age"], ["age"]],
+        "tolerance": {"sex*age": 5, "age": 2.5},
+        "objective": "sum",
+        "rho": 0.5,
+    },
+    {"table": "a.csv", "bounds": {"x": [0, 9]}, "quantile": {"x": [0.25, 0.5]}, "tolerance": {"x": 3}, "epsilon": 1},
+    {
+        "table": "a.csv",
+        "domains": {"size": ["s", "m", "l"], "sex": ["F", "M"]},
+        "cdf": {"size": []},
+        "cumulative": {"size": [[], ["sex"]]},
+        "epsilon": 1,
+    },
+    {"table": "a.csv", "count_distinct": True, "person": "id", "max_rows": 3, "epsilon": 0.5},
     {"table": "a.csv", "count": True, "person": "id", "max_rows": 3, "order_by": ["day", "hour"], "epsilon": 0.5},
     {
         "table": "a.csv",
@@ -62,7 +79,15 @@ def test_labels_are_of_keys_that_exist():
     [
         ({"bounds": {"age": ["0", "x"], "income": ["0", "9"]}}, "Limits of age does not fit, got 'x'"),
         ({"bounds": {"age": ["9", "0"], "income": ["0", "9"]}}, "the lower limit comes first"),
-        ({"bounds": {"income": ["0", "9"]}}, "mean needs public limits for 'age'"),
+        (
+            {"bounds": {"income": ["0", "9"]}},
+            "mean needs public limits for 'age': fill in its lower and its upper limit",
+        ),
+        ({"bounds": {"age": ["0", ""], "income": ["0", "9"]}}, "the upper limit of age is missing: fill it in."),
+        (
+            {"mean": [], "bounds": {}, "tolerance": {}, "quantile": {"age": "0.5"}},
+            "or list all its values in their order under",
+        ),
         ({"epsilon": "all"}, "Epsilon does not fit, got 'all'"),
         ({"epsilon": "", "delta": ""}, "a promise is missing"),
         ({"mean": ["nobody"]}, "nobody"),
@@ -100,3 +125,24 @@ def test_the_explorers_figures_are_those_of_the_command(tmp_path):
     )
     assert printed == {"command": "plan"} | details["figures"]
     assert "inid plan --sensitivity 1,3,40" in details["html"]["exports"]
+
+
+@pytest.mark.parametrize("word", ["\ud800", "a\x00b"], ids=["half a character", "zero"])
+@pytest.mark.parametrize("where", ["label", "key", "column", "table"])
+def test_what_no_file_can_hold_is_refused_before_anything_is_written(tmp_path, word, where):
+    write_people(tmp_path)
+    changed = {
+        "label": {"label": word},
+        "key": {"by": {"sex": f"F, {word}"}},
+        "column": {"tolerance": {word: "1"}},
+        "table": {"table": f"{word}.csv"},
+    }[where]
+    page = open_page(tmp_path)
+    sent = json.dumps({"form": FORM | changed})
+    for what in ("plan", "prepare"):
+        answer = page.client.post(f"/api/{what}", content=sent, headers=page.headers)
+        assert (answer.status_code, answer.json()) == (
+            422,
+            {"error": "a field holds a character that no file can hold: type it again."},
+        )
+    assert not (tmp_path / "inid-releases").exists()

@@ -201,3 +201,30 @@ def test_without_a_ledger_it_warns_and_sensitivities_alone_are_not_released(home
     assert "nobody keeps count" in page.ask("prepare", form=FORM)["html"]
     stated = {"sensitivity": ["1", "2"], "epsilon": "1"}
     assert "planned, not released" in page.ask("prepare", status=422, form=stated)["error"]
+
+
+ORDER = {"table": "people.csv", "bounds": {"age": ["0", "100"]}, "quantile": {"age": "0.25, 0.5"}, "cdf": {"age": []}}
+TABLES = {"table": "people.csv", "domains": {"sex": "F, M"}, "marginals": [["sex"]], "tolerance": {"sex": "2"}}
+
+
+@pytest.mark.parametrize("form", [FORM, ORDER, TABLES], ids=["statistics", "order", "tables"])
+def test_after_a_restart_the_numbers_are_shown_from_the_record(home, form):
+    page = open_page(home)
+    token = page.ask("prepare", form={"epsilon": "1", "ledger": "budget.db"} | form)["token"]
+    shown = page.ask("release", token=token)["html"]
+    numbers = shown[shown.index('<div class="estimates">') :]
+    assert "<table>" in numbers
+    again = open_page(home)
+    before = again.ask("released", token=token)["html"]
+    if form is ORDER:  # a long curve is shown in full
+        numbers = numbers[numbers.index("<td", numbers.rindex(">probability<")) : numbers.rindex("</table>")]
+    assert numbers in before
+    assert f'data-token="{token}"' in again.ask("releases")["html"]
+    (place,) = folders(home)
+    record = json.loads((place / "record.json").read_text(encoding="utf-8"))
+    record["values"][0] += 1
+    (place / "record.json").write_text(json.dumps(record), encoding="utf-8")
+    changed = open_page(home).ask("released", token=token)["html"]
+    assert "Its numbers are not shown: the record was changed after it was made" in changed
+    assert "<table>" not in changed
+    assert sqlite_charges("budget.db") == 1

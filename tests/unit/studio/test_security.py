@@ -97,7 +97,7 @@ def test_the_page_holds_no_inline_script_or_style_and_nothing_from_elsewhere(pag
 
 def test_the_page_itself_names_no_file(page):
     # A cookie alone, which pages on other ports may be sent, opens only this.
-    assert "people" not in page.client.get("/").text
+    assert "people.csv" not in page.client.get("/").text
 
 
 def test_other_methods_and_large_bodies_are_refused(page):

@@ -13,6 +13,8 @@ import inid
 from inid.tables import Table
 from inid.tables.engines import EngineError
 from inid.tables.engines.cell_codes import CellTable, blocks_of, coded
+from inid.tables.engines.duckdb_cells import run_cell_sums
+from inid.tables.engines.packed_keys import packing_of
 
 
 def test_blocks_hold_every_table_once():
@@ -54,3 +56,58 @@ def test_many_tables_of_counts_and_sums_are_the_same_on_every_engine(other):
     for found in answers[1:]:
         assert np.array_equal(answers[0], found)
     assert np.abs(answers[0]).max() > 100
+
+
+def test_packed_blocks_hold_every_table_once_and_name_its_digits():
+    rng = np.random.default_rng(5)
+    names = [f"k{at}" for at in range(14)]
+    sizes = {name: int(rng.integers(2, 14)) for name in names}
+    tables = [CellTable(chosen, ("one",)) for number in (0, 1, 2, 3) for chosen in combinations(names, number)]
+    packing = packing_of(tables, sizes)
+    made = [number for block in packing.blocks for number, _ in block.tables]
+    assert sorted([*made, *packing.alone]) == list(range(len(tables)))
+    assert len(made) > len(tables) / 20
+    assert sorted(key for keys in packing.columns for key in keys) == sorted(names)
+    for block in packing.blocks:
+        keys = [packing.columns[at] for at in block.columns]
+        widths = [int(np.prod([sizes[key] for key in own])) for own in keys]
+        assert np.prod(widths) <= 2**12
+        for number, digits in block.tables:
+            for key, digit in zip(tables[number].keys, digits, strict=True):
+                own = keys[digit.column]
+                places = np.unravel_index(np.arange(widths[digit.column]), [sizes[name] for name in own])
+                found = np.arange(widths[digit.column]) // digit.divisor % digit.size
+                assert np.array_equal(places[own.index(key)], found)
+
+
+@pytest.mark.parametrize(("number", "most"), [(3, 1), (26, 120), (100, 1850)])
+def test_triples_serve_the_pairs_of_columns_of_ten(number, most):
+    names = [f"k{at}" for at in range(number)]
+    packing = packing_of([CellTable(pair, ("one",)) for pair in combinations(names, 2)], dict.fromkeys(names, 10))
+    assert all(len(block.tables) == 3 for block in packing.blocks)
+    assert len(packing.blocks) + len(packing.alone) <= most  # a third of the pairs is the least
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_many_group_bys_of_duckdb_are_those_of_numpy(seed):
+    """Tables of every width, whole and in part, with sums, in several batches of blocks."""
+    rng = np.random.default_rng(seed)
+    rows, names = 500, [f"key_{at}" for at in range(9)]
+    sizes = {name: int(rng.integers(2, 12)) for name in names}
+    data = {name: rng.integers(0, size, rows).astype(np.uint8) for name, size in sizes.items()}
+    data |= {"one": np.ones(rows, np.int64), "sum_0": rng.integers(-(2**40), 2**40, rows)}
+    every = [chosen for number in (0, 1, 2, 3) for chosen in combinations(names, number)]
+    tables = [
+        CellTable(tuple(rng.permutation(chosen).tolist()), ("one",) if rng.random() < 0.5 else ("one", "sum_0"))
+        for chosen in every
+        if rng.random() < 0.7
+    ]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("inid.tables.engines.duckdb_cells._HELD", 5)
+        found = run_cell_sums(pa.table(data), sizes, tables)
+    for table, array in zip(tables, found, strict=True):
+        for name, part in zip(table.sums, array, strict=True):
+            shape = tuple(sizes[key] for key in table.keys)
+            plain = np.zeros((1, *shape), np.int64)
+            np.add.at(plain, (np.zeros(rows, int), *(data[key].astype(int) for key in table.keys)), data[name])
+            assert np.array_equal(part, plain.reshape(shape)), table

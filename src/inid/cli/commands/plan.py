@@ -8,11 +8,10 @@ from inid.cli.files import check_apart, check_writable
 from inid.cli.options import COMMON, LEDGER_NAME, NOISE, PART, PROMISE, STATED, Option, flag_name
 from inid.cli.parsing import job_from
 from inid.cli.plan_table import print_comparison, print_gain, print_plan
-from inid.jobs import PlannedJob, plan_job
+from inid.jobs import plan_job
 from inid.jobs import values as check
-from inid.jobs.advice import plan_advice
 from inid.jobs.result_files import write_whole
-from inid.report import ReportInputs, page
+from inid.report import PlanSummary, ReportInputs, page
 
 __all__ = ["COMPARE", "PLAN"]
 
@@ -27,8 +26,7 @@ def plan(values: Values) -> None:
     check_apart({"--out": out, "--report": report})
     if report is not None:
         check_writable("--report", report)
-    planned = _planned(console, values)
-    made = planned.summary
+    made = _planned(console, values)
     if out is not None:
         write_whole(out, json.dumps(made.noise.to_dict(), indent=2) + "\n")
     if report is not None:
@@ -37,8 +35,6 @@ def plan(values: Values) -> None:
     print_plan(console, made)
     console.line()
     print_gain(console, made)
-    for sentence in plan_advice(planned):
-        console.line(sentence)
     if out is not None:
         console.line(f"The plan is in {out}; inid verify {out} proves it again.")
 
@@ -46,15 +42,15 @@ def plan(values: Values) -> None:
 def compare(values: Values) -> None:
     """Show every way to keep the promise."""
     console = Console(values)
-    made = _planned(console, values).summary
+    made = _planned(console, values)
     console.document({"command": "compare"} | made.to_dict())
     print_comparison(console, made)
 
 
-def _planned(console: Console, values: Values) -> PlannedJob:
+def _planned(console: Console, values: Values) -> PlanSummary:
     job = job_from(values, leaving_out=["out", "report"])
     with console.working("Planning"):
-        return plan_job(job, flag_name)
+        return plan_job(job, flag_name).summary
 
 
 _QUESTION = (

@@ -119,8 +119,7 @@ def _first(
 
 def _with_tolerances(made: MarginalsPlan, limits: Floats) -> MarginalsPlan:
     """The same plan, with the tolerances that were stated."""
-    entries = zip(made.tables, limits.tolist(), strict=True)
-    return replace(made, tables=tuple(replace(table, tolerance=limit) for table, limit in entries))
+    return replace(made, numbers=replace(made.numbers, tolerance=limits))
 
 
 def _quantiles(made: MarginalsPlan, failure: float) -> Floats:

@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 
 from inid.errors import ArgumentError
-from inid.tables.marginals.basis import Floats, analyse, square_norms, synthesise
+from inid.tables.marginals.basis import Floats, analyse, square_norms, square_places, synthesise
 from inid.tables.marginals.sensitivity import Residuals
 
 __all__ = ["Answers"]
@@ -32,23 +32,30 @@ class Answers:
     totals: float | None = None
 
     @cached_property
-    def _blocks(self) -> dict[tuple[int, ...], tuple[Floats, float]]:
-        """Of each block (its channel, then its attributes): the residuals in their own order, and s_B."""
-        work = self.residuals.workload
-        found: dict[tuple[int, ...], tuple[Floats, float]] = {}
-        for at, block in enumerate(self.residuals.blocks.tolist()):
-            span = slice(self.residuals.starts[at], self.residuals.starts[at + 1])
-            order, attributes = self.residuals.orders[at], work.attributes(block)
-            sizes = tuple(work.sizes[i] for i in attributes)
-            distinct, _, which = square_norms(sizes)
-            own = np.empty(order.size)
-            own[order] = self.values[span]
-            squares = np.array([float(q) for q in distinct])[which[order]]
-            spread = float((np.square(self.scales[span]) / squares).max())
-            found[int(work.blocks[block, 0]), *attributes] = own.reshape(tuple(n - 1 for n in sizes)), spread
-        if self.totals is not None:
-            found[(0,)] = np.array(float(self.totals)), 0.0
+    def _lines(self) -> list[Floats]:
+        """Of each kind of block: the residuals in their own order, one line per block."""
+        return [own.gathered(self.values) for own in self.residuals.order.alike]
+
+    @cached_property
+    def _spreads(self) -> Floats:
+        """s_B of every block; 0 for a public total."""
+        found = np.zeros(len(self.residuals.workload.blocks))
+        for own in self.residuals.order.alike:
+            squares = np.empty(own.entries)
+            squares[own.by_square] = np.repeat(own.lengths, own.times)
+            found[own.blocks] = (np.square(own.gathered(self.scales)) / squares).max(axis=1)
         return found
+
+    def _block(self, *key: int) -> Floats:
+        block = self.residuals.workload.block_numbers[key]
+        if self.totals is not None and key == (0,):
+            return np.array(float(self.totals))
+        at, line = self.residuals.order.place[block]
+        shape = tuple(n - 1 for n in self.residuals.order.alike[at].sizes)
+        return np.reshape(self._lines[at][line], shape)
+
+    def _spread(self, *key: int) -> float:
+        return float(self._spreads[self.residuals.workload.block_numbers[key]])
 
     def table(self, attributes: tuple[int, ...], channel: int = 0) -> Floats:
         """The estimate of an asked table, or of a table inside one; all of them agree with each other."""
@@ -56,7 +63,7 @@ class Answers:
         shape = tuple(self.residuals.workload.sizes[i] for i in names)
         total = np.zeros(shape)
         for inside in self._inside(names, channel):
-            total += synthesise(self._blocks[channel, *inside][0], shape, tuple(names.index(i) for i in inside))
+            total += synthesise(self._block(channel, *inside), shape, tuple(names.index(i) for i in inside))
         return np.moveaxis(total, range(len(names)), [attributes.index(i) for i in names]) if names else total
 
     def deviation(self, attributes: tuple[int, ...], channel: int = 0) -> float:
@@ -65,7 +72,7 @@ class Answers:
         for inside in self._inside(tuple(sorted(attributes)), channel):
             rho = math.prod(1 - 1 / sizes[i] for i in inside)
             outside = math.prod(sizes[i] for i in attributes if i not in inside)
-            variance += self._blocks[channel, *inside][1] * rho / outside**2
+            variance += self._spread(channel, *inside) * rho / outside**2
         return math.sqrt(variance)
 
     def combine(self, coefficients: Mapping[tuple[int, ...], Floats], channel: int = 0) -> tuple[float, float]:
@@ -91,20 +98,19 @@ class Answers:
                 axes = tuple(names.index(i) for i in inside)
                 others = tuple(at for at in range(len(names)) if at not in axes)
                 gathered = analyse(ordered.sum(axis=others)) / math.prod(sizes[at] for at in others)
-                distinct, _, which = square_norms(tuple(sizes[at] for at in axes))
-                roots = np.sqrt(np.array([float(q) for q in distinct]))[which].reshape(gathered.shape)
+                own = tuple(sizes[at] for at in axes)
+                roots = np.sqrt(np.array([float(q) for q in square_norms(own)[0]]))[square_places(own)]
+                roots = roots.reshape(gathered.shape)
                 shares[inside] = shares.get(inside, np.zeros(gathered.shape)) + gathered / roots
-        variance = sum(
-            self._blocks[channel, *inside][1] * float(np.square(part).sum()) for inside, part in shares.items()
-        )
+        variance = sum(self._spread(channel, *inside) * float(np.square(part).sum()) for inside, part in shares.items())
         return estimate, math.sqrt(variance)
 
     def holds(self, attributes: tuple[int, ...], channel: int) -> bool:
         """Whether a table is inside one that was asked of this channel."""
-        return (channel, *sorted(attributes)) in self._blocks
+        return (channel, *sorted(attributes)) in self.residuals.workload.block_numbers
 
     def _inside(self, attributes: tuple[int, ...], channel: int) -> list[tuple[int, ...]]:
         found = [inside for number in range(len(attributes) + 1) for inside in combinations(attributes, number)]
-        if not all((channel, *inside) in self._blocks for inside in found):
+        if not all((channel, *inside) in self.residuals.workload.block_numbers for inside in found):
             raise ArgumentError(f"the table over {attributes} is not inside any table that was asked.")
         return found

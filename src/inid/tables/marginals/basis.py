@@ -17,7 +17,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Contrasts", "Floats", "Whole", "analyse", "analyse_whole", "contrasts", "square_norms", "synthesise"]
+__all__ = [
+    "Contrasts",
+    "Floats",
+    "Whole",
+    "analyse",
+    "analyse_whole",
+    "contrasts",
+    "square_norms",
+    "square_places",
+    "synthesise",
+]
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -86,8 +96,8 @@ def analyse(table: Floats) -> Floats:
     return table
 
 
-def analyse_whole(table: Whole) -> Whole:
-    """The residual of a table of whole numbers of 64 bits, exactly.
+def analyse_whole(table: Whole, *, first: int = 0) -> Whole:
+    """The residual of a table of whole numbers of 64 bits, exactly; or of many, along the axes from `first` on.
 
     The size of the entries, summed, times the product of `largest` over the axes must stay below 2^63. Sums of ranges
     are differences of running sums, so that an axis costs as much as the table has cells.
@@ -95,7 +105,7 @@ def analyse_whole(table: Whole) -> Whole:
     >>> analyse_whole(np.array([[3, 1], [0, 2]]))
     array([[4]])
     """
-    for axis, size in enumerate(table.shape):
+    for axis, size in list(enumerate(table.shape))[first:]:
         running = np.cumsum(table, axis=axis)
         running = np.concatenate([np.zeros_like(running.take([0], axis=axis)), running], axis=axis)
         low, middle, high, left, right = (_splits(size)[:, at] for at in range(5))
@@ -126,18 +136,37 @@ def synthesise(block: Floats, shape: tuple[int, ...], axes: tuple[int, ...]) -> 
 
 
 @lru_cache(maxsize=4096)
-def square_norms(sizes: tuple[int, ...]) -> tuple[tuple[int, ...], Whole, NDArray[np.intp]]:
-    """The squared lengths q of the rows of a block: each distinct one, how often it occurs, and which one each row has.
+def square_norms(sizes: tuple[int, ...]) -> tuple[tuple[int, ...], Whole]:
+    """The squared lengths q of the rows of a block: each distinct one, ascending, and how often it occurs.
 
     >>> square_norms((3, 2))
-    ((4, 12), array([1, 1]), array([1, 0]))
+    ((4, 12), array([1, 1]))
+    """
+    found = {1: 1}
+    for size in sizes:
+        squares, times = np.unique(contrasts(size).squares, return_counts=True)
+        made: dict[int, int] = {}
+        for one, often in found.items():
+            for two, times_two in zip(squares.tolist(), times.tolist(), strict=True):
+                made[one * two] = made.get(one * two, 0) + often * times_two  # whole numbers of any length
+        found = made
+    distinct = tuple(sorted(found))
+    return distinct, np.array([found[q] for q in distinct], dtype=np.int64)
+
+
+@lru_cache(maxsize=64)
+def square_places(sizes: tuple[int, ...]) -> NDArray[np.intp]:
+    """Which of the distinct squared lengths each row of a block has.
+
+    >>> square_places((3, 2))
+    array([1, 0])
     """
     distinct, which = [1], np.zeros(1, dtype=np.intp)
     for size in sizes:
         squares, inverse = np.unique(contrasts(size).squares, return_inverse=True)
-        products = [a * b for a in distinct for b in squares.tolist()]  # whole numbers of any length
+        products = [a * b for a in distinct for b in squares.tolist()]
         distinct = sorted(set(products))
         place = {value: at for at, value in enumerate(distinct)}
         pairs = np.array([place[value] for value in products], dtype=np.intp).reshape(-1, squares.size)
         which = pairs[which[:, None], inverse[None, :]].reshape(-1)
-    return tuple(distinct), np.bincount(which, minlength=len(distinct)), which
+    return which

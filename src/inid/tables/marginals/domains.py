@@ -14,7 +14,8 @@ __all__ = ["OTHER", "Domains", "Marginal", "Ordered", "read_domains", "read_tabl
 
 OTHER = "(other)"  # what the cell of unknown keys is called
 Marginal = tuple[str, ...]
-_MOST_CELLS = 2**26  # of all asked tables that are not inside another one
+_MOST_TABLES = 2**18
+_MOST_CELLS = 2**26  # of one table
 
 
 @dataclass(frozen=True)
@@ -126,19 +127,31 @@ def read_tables(name: str, asked: object, domains: Domains, *, total: bool = Fal
                 f"{name}={number} asks for tables over {number} columns, but {len(domains.keys)} have a domain: state "
                 "Table(domains=...)."
             )
+        _check_number(name, math.comb(len(domains.keys), number))
         tables: list[Marginal] = list(combinations(domains.keys, number))
     else:
         if isinstance(asked, (str, bytes, Mapping)) or not isinstance(asked, Sequence) or not len(asked):
             raise ArgumentError(f"{name} must be a list of tables, got {shown(asked)}: {cure}.")
+        _check_number(name, len(asked))
         tables = [_table(f"{name}[{at}]", table, domains, cure) for at, table in enumerate(asked)]
-    if len({frozenset(table) for table in tables}) != len(tables):
-        raise ArgumentError(f"{name} names the same table twice: give each set of columns once.")
+        if len(set(map(frozenset, tables))) != len(tables):
+            raise ArgumentError(f"{name} names the same table twice: give each set of columns once.")
     if not any(tables) and not total:
         raise ArgumentError(f"{name} asks for the total alone: pass count=True, without tables.")
-    cells = sum(math.prod(map(domains.size, table)) for table in tables)
-    if cells > _MOST_CELLS:
-        raise ArgumentError(f"{name} asks for {cells:,} cells, at most 2^26 fit: ask for tables over fewer columns.")
+    sizes = {column: domains.size(column) for column in domains.keys}
+    widest = max(map(len, tables))
+    if math.prod(sorted(sizes.values())[::-1][:widest]) > _MOST_CELLS:  # else none of them has too many
+        for table in tables:
+            if math.prod(sizes[column] for column in table) > _MOST_CELLS:
+                raise ArgumentError(
+                    f"{name} asks for {shown(table)}, which has more than 2^26 cells: ask for fewer columns."
+                )
     return tuple(tables)
+
+
+def _check_number(name: str, tables: int) -> None:
+    if tables > _MOST_TABLES:
+        raise ArgumentError(f"{name} asks for {tables:,} tables, at most 2^18 are planned at once: ask for fewer.")
 
 
 def _table(name: str, table: object, domains: Domains, cure: str) -> Marginal:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from inid.tables.engines import CellTable, Engine, EngineError, optional, unknown
-from inid.tables.facts import Person
+from inid.tables.facts import Key, Person
 from inid.tables.items import Item
 from inid.tables.marginals.basis import Whole
 from inid.tables.marginals.domains import Domains, Marginal
@@ -46,7 +46,7 @@ class ExactTables:
             EngineError: The engine cannot run these queries.
         """
         every = list(range(len(sums_layout(self.columns)[1])))
-        source.check(lambda engine: self._summed(engine, self._frame(engine), tuple(self.domains.keys), every))
+        source.check(lambda engine: self._summed(self._frame(engine), tuple(self.domains.keys), every))
 
     def run(self, source: Engine, tables: Mapping[Marginal, Sequence[str]]) -> list[ExactTable]:
         """Count and add up. Not private.
@@ -69,9 +69,7 @@ class ExactTables:
                     | {channels[at]: part - shifts[at] * array[0] for at, part in zip(sums, array[1:], strict=True)}
                     for array, sums in zip(made, wanted, strict=True)
                 ]
-        queries = [
-            partial(self._summed, source, table=table, sums=sums) for table, sums in zip(tables, wanted, strict=True)
-        ]
+        queries = [partial(self._summed, table=table, sums=sums) for table, sums in zip(tables, wanted, strict=True)]
         found = source.run_several(self._frame, queries)
         return [
             self._placed(table, rows, {channels[at]: shifts[at] for at in sums})
@@ -101,11 +99,8 @@ class ExactTables:
         nw, cell = optional("narwhals"), self.domains.other == "cell"
         terms = self._terms(source)
         names = terms.names
-        frame = source.counted_rows(names.wanted)
-        known = {
-            name: nw.col(name).is_in(list(self.domains.keys[column])).fill_null(False)
-            for column, name in names.keys.items()
-        }
+        frame = source.columns(names.wanted).with_columns(one=nw.lit(1, dtype=nw.Int64))
+        known = {name: _is_known(nw.col(name), self.domains.keys[column]) for column, name in names.keys.items()}
         flags = [unknown(name) for name in known] if cell else []
         if cell:
             frame = frame.with_columns(*(is_known.alias(unknown(name)) for name, is_known in known.items()))
@@ -128,12 +123,14 @@ class ExactTables:
             frame = first_rows(frame, self.unit.max_rows, names, [*names.order, *sums, *keys])
         return frame.select(*keys, "one", *sums)
 
-    def _summed(self, source: Engine, frame: Any, table: Marginal, sums: Sequence[int]) -> Any:
+    def _summed(self, frame: Any, table: Marginal, sums: Sequence[int]) -> Any:
         """The keys and flags of each group, its rows, and its sums before their shifts."""
-        columns = list(self.domains.keys)
+        nw, columns = optional("narwhals"), list(self.domains.keys)
         groups = [f"key_{columns.index(column)}" for column in table]
         groups += [unknown(name) for name in groups] if self.domains.other == "cell" else []
-        return source.added_up(frame, groups, ["one", *(f"sum_{at}" for at in sums)], limited=self.unit is not None)
+        added = ["one", *(f"sum_{at}" for at in sums)]
+        summed = frame.group_by(*groups).agg(*(nw.col(name).sum() for name in added))
+        return summed.select(*groups, *(nw.col(name).cast(nw.Int64) for name in added))
 
     def _placed(self, table: Marginal, rows: list[tuple[Any, ...]], shifts: Mapping[int, int]) -> ExactTable:
         """The counts and sums as arrays; what no row has is 0."""
@@ -156,6 +153,17 @@ class ExactTables:
             for (channel, shift), value in zip(shifts.items(), sums, strict=True):
                 found[channel][at] += value - number * shift
         return found
+
+
+def _is_known(key: Any, keys: Sequence[Key]) -> Any:
+    """Whether a key is one of the stated ones; not, where it is missing.
+
+    Whole numbers without gaps are between the first and the last, which engines find out far faster than membership.
+    """
+    whole = [one for one in keys if type(one) is int]  # truth values are none
+    if len(whole) == len(keys) and max(whole) - min(whole) + 1 == len(whole):
+        return key.is_between(min(whole), max(whole)).fill_null(False)
+    return key.is_in(list(keys)).fill_null(False)
 
 
 def _column(item: Item) -> str:

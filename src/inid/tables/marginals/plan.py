@@ -14,13 +14,13 @@ from inid.planning import Certificate, NoisePlan, plan
 from inid.planning.text import aligned
 from inid.promises import Budget, PureDP
 from inid.tables.marginals.allocation import Allocation, least_maximum, least_sum
-from inid.tables.marginals.basis import Floats, square_norms
+from inid.tables.marginals.basis import Floats
 from inid.tables.marginals.domains import Marginal
 from inid.tables.marginals.least_squares import precisions
 from inid.tables.marginals.question import NOMINAL_ROWS, MarginalsQuestion
 from inid.tables.marginals.table_statistics import OFFSETS, TableStatistic
 from inid.tables.marginals.tolerances import read_tolerances
-from inid.tables.plan_of_query import PlanOfQuery, fill_advice
+from inid.tables.plan_of_query import PlanOfQuery
 
 if TYPE_CHECKING:
     from inid.report import PlanSummary
@@ -29,6 +29,7 @@ __all__ = ["MarginalPlan", "MarginalsPlan", "Objective", "plan_marginals"]
 
 Objective = Literal["max", "sum"]
 _WORST = 20
+_NOTHING = 1.05  # advice for less gain than this would be noise of its own
 _MOST_TABLES_OF_LAPLACE = 1000  # with so many, noise on each table by itself has long lost
 
 
@@ -64,6 +65,25 @@ class MarginalPlan:
 
 
 @dataclass(frozen=True, eq=False)
+class TableNumbers:
+    """The numbers of all entries of a plan, as arrays: there may be very many. The names are those of `MarginalPlan`.
+
+    Attributes:
+        cells: How many cells each statistic has.
+        tolerance: Its tolerance.
+        std: Its standard deviation.
+        spr: The same under an equal split.
+        share: Its share.
+    """
+
+    cells: Floats
+    tolerance: Floats
+    std: Floats
+    spr: Floats
+    share: Floats
+
+
+@dataclass(frozen=True, eq=False)
 class MarginalsPlan(PlanOfQuery):
     """The noise of many statistics by tables, and the error to expect in each. Made by `MarginalsQuery.plan`.
 
@@ -71,13 +91,26 @@ class MarginalsPlan(PlanOfQuery):
         noise: The certified plan of all released numbers: residuals (Gaussian noise) or cells (Laplace noise).
         question: What is asked.
         objective: "max" (the largest std / tolerance) or "sum" (of (std / tolerance)^2 over all cells).
-        tables: One entry per statistic that is asked.
+        numbers: What it means for every statistic that is asked, as arrays; see `tables`.
     """
 
     noise: NoisePlan
     question: MarginalsQuestion
     objective: Objective
-    tables: tuple[MarginalPlan, ...]
+    numbers: TableNumbers
+
+    @cached_property
+    def tables(self) -> tuple[MarginalPlan, ...]:
+        """One entry per statistic that is asked."""
+        own = self.numbers
+        columns = (own.tolerance, own.std, own.spr, own.share)
+        entries = zip(
+            self.question.statistics,
+            own.cells.astype(np.int64).tolist(),
+            *(numbers.tolist() for numbers in columns),
+            strict=True,
+        )
+        return tuple(MarginalPlan(*entry) for entry in entries)
 
     def _summary(self) -> "PlanSummary":
         from inid.tables.marginals.report_inputs import summarize_marginals_plan
@@ -113,30 +146,32 @@ class MarginalsPlan(PlanOfQuery):
         question = self.question
         if not question.may_be_missing:
             return ()
+        names = ", ".join(question.may_be_missing)
         fill = {name: question.summed[name].grid.middle for name in question.may_be_missing}
         filled = replace(question, missing=dict(question.missing) | fill, offset=0.0)
-        tolerance = np.array([entry.tolerance for entry in self.tables])
+        tolerance = self.numbers.tolerance
         kind = "gaussian" if self.mechanism == "gaussian" else "laplace"
         other = planned(filled, self.budget, objective=self.objective, tolerance=tolerance, mechanism=kind)
         gain = self.value / other.value if other.value > 0 else 1.0
-        return fill_advice(question.may_be_missing, math.sqrt(gain))
+        if not gain > _NOTHING:
+            return ()
+        cure = f"State fill values, Table(missing={{{question.may_be_missing[0]!r}: ...}})"
+        return (f"No missing values in {names}? {cure}: {gain:.3g} times less squared error.",)
 
     @property
     def value(self) -> float:
         """The objective: the largest (std / tolerance)^2, or the sum of it over all cells."""
-        return self._value(np.array([table.std for table in self.tables]))
+        return self._value(self.numbers.std)
 
     def gain(self, baseline: str = "spr") -> float:
         """How many times larger the objective is, as a squared error, under the baseline "spr", an equal split."""
         choice("baseline", baseline, ("spr",))
-        ours, equal = (self._value(np.array([getattr(t, name) for t in self.tables])) for name in ("std", "spr"))
+        ours, equal = self._value(self.numbers.std), self._value(self.numbers.spr)
         return equal / ours if ours > 0 else 1.0
 
     def _value(self, stds: Floats) -> float:
-        ratios = np.square(stds / np.array([table.tolerance for table in self.tables]))
-        if self.objective == "max":
-            return float(ratios.max())
-        return float((ratios * np.array([table.cells for table in self.tables])).sum())
+        ratios = np.square(stds / self.numbers.tolerance)
+        return float(ratios.max() if self.objective == "max" else (ratios * self.numbers.cells).sum())
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe dictionary: the noise plan's own record and one entry per table."""
@@ -211,7 +246,7 @@ def planned(
     made = []
     if mechanism == "gaussian" or (mechanism == "auto" and not isinstance(budget, PureDP)):
         made.append(_gaussian(question, budget, objective, tolerance))
-    few = len(question.statistics) <= _MOST_TABLES_OF_LAPLACE
+    few = question.asked <= _MOST_TABLES_OF_LAPLACE
     if mechanism == "laplace" or (mechanism == "auto" and (not made or few)):
         made.append(_laplace(question, budget, objective, tolerance))
     return min(made, key=lambda option: option.value)
@@ -242,18 +277,18 @@ def block_variances(question: MarginalsQuestion, noise: NoisePlan) -> Floats:
     work, made = question.workload, question.coordinates
     if noise.sensitivity.kind != "ellipsoid":
         return np.asarray(1 / precisions(work, math.sqrt(2.0) * question.scales(noise)))
-    found, at, scales = np.zeros(len(work.blocks)), made.public_totals, question.scales(noise)
-    for block in made.blocks.tolist():
-        squares = square_norms(tuple(work.sizes[i] for i in work.attributes(block)))[0]
-        here = scales[at : at + len(squares)]
-        found[block] = max(float(scale) ** 2 / q for scale, q in zip(here, squares, strict=True))
-        at += len(squares)
+    rows = made.rows_of(noise.sensitivity)
+    if rows is None:
+        raise GuaranteeError("the set of the plan has other coordinates than the residuals of these tables.")
+    found, scales = np.zeros(len(work.blocks)), question.scales(noise)[rows]
+    for own in made.order.alike:
+        found[own.blocks] = (np.square(own.of_runs(scales)) / own.lengths[:, None]).max(axis=0)
     return found
 
 
 def _gaussian(question: MarginalsQuestion, budget: Budget, objective: Objective, tolerance: Floats) -> MarginalsPlan:
     # Of the offsets t of presences the one with the least error, before the relation's own factor.
-    options = [replace(question, offset=offset) for offset in OFFSETS] if question.may_be_missing else [question]
+    options = [question.with_offset(offset) for offset in OFFSETS] if question.may_be_missing else [question]
     shared = [_allocated(option, objective, tolerance) for option in options]
     best = min(range(len(options)), key=lambda at: shared[at].value)
     question, work = options[best], options[best].workload
@@ -279,7 +314,7 @@ def _equal_split(question: MarginalsQuestion, mu: float) -> Floats:
 
     Replacing a row moves two cells of a table, or one sum from a bound to the other.
     """
-    work = replace(question, offset=0.0).workload
+    work = question.with_offset(0.0).workload
     factors = np.ones(work.reach.size)
     if question.neighbours == "replace":
         factors *= math.sqrt(2.0)
@@ -294,7 +329,7 @@ def _laplace(question: MarginalsQuestion, budget: Budget, objective: Objective, 
     For "max" the weights are those with which the least weighted sum has scales in proportion to the tolerances of the
     tables: beta_A^3 is in proportion to limit_A / (weight_A^2 cells_A).
     """
-    question = replace(question, offset=0.0)
+    question = question.with_offset(0.0)
     work, limits = question.workload, question.table_set.limits
     statistic, table, square = work.parts
     costs = np.bincount(table, square / np.square(tolerance[statistic]), minlength=len(work.tables))
@@ -319,11 +354,6 @@ def _described(
     spread = np.sqrt(work.variances(block_variances(question, noise)))
     statistic, table, _ = work.parts
     own = (share / np.bincount(table, minlength=len(work.tables)))[table]
-    shares = np.bincount(statistic, own, minlength=len(question.statistics)).astype(np.float64)
-    columns = zip(
-        question.statistics,
-        work.statistic_cells.astype(np.int64).tolist(),
-        *(numbers.tolist() for numbers in (tolerance, spread, equal, shares)),
-        strict=True,
-    )
-    return MarginalsPlan(noise, question, objective, tuple(MarginalPlan(*entry) for entry in columns))
+    shares = np.bincount(statistic, own, minlength=question.asked).astype(np.float64)
+    numbers = TableNumbers(work.statistic_cells, tolerance, spread, equal, shares)
+    return MarginalsPlan(noise, question, objective, numbers)

@@ -1,7 +1,7 @@
 """A query for many statistics by tables: planned, charged, added up inside the engine, released."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from inid.arguments import Floats
@@ -131,6 +131,7 @@ class MarginalsQuery(VectorQuery[MarginalsPlan, MarginalsResult]):
 
     def _check_types(self) -> None:
         self.question.check_exact()
+        self.question.check_cells()
         self._exact_tables.check(self.table.source)
 
     def _values(self, plan: MarginalsPlan) -> Floats:
@@ -141,7 +142,7 @@ class MarginalsQuery(VectorQuery[MarginalsPlan, MarginalsResult]):
 
     def _asked_by(self, plan: MarginalsPlan) -> MarginalsQuestion:
         """The question with what the plan has chosen."""
-        return replace(self.question, offset=plan.question.offset)
+        return self.question.with_offset(plan.question.offset)
 
 
 def read_marginals(table: Table, counts: Sequence[tuple[str, object]], means: object, sums: object) -> MarginalsQuery:

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
 from typing import Any
@@ -34,6 +34,7 @@ from inid.tables.view import View
 __all__ = ["NOMINAL_ROWS", "MarginalsQuestion"]
 
 NOMINAL_ROWS = 1000  # assumed when the user states no guess
+_MOST_CELLS = 2**26  # of all asked tables in one release
 _EXACT = 2**52  # half of what doubles hold as whole numbers: the guarantee holds up to twice the stated rows
 
 
@@ -103,6 +104,10 @@ class MarginalsQuestion:
         cells = float(np.prod([self.domains.size(column) for column in table]))
         return max((self.rows or NOMINAL_ROWS) / cells, 1.0)
 
+    def with_offset(self, offset: float) -> "MarginalsQuestion":
+        """The same question with another t; itself where it has this one, with all that was computed for it."""
+        return self if offset == self.offset else replace(self, offset=offset)
+
     def present_parts(self, column: SummedColumn) -> list[tuple[int, float]]:
         """The channels whose tables make the number of rows that have a value, and what each counts."""
         if column.present is None:
@@ -125,9 +130,17 @@ class MarginalsQuestion:
         others = [(channel, slope * factor) for channel, factor in self.present_parts(column)] if slope else []
         return [(column.number, number), *others]
 
+    @property
+    def asked(self) -> int:
+        """How many statistics are asked."""
+        return len(self.tables) + sum(map(len, self.means.values())) + sum(map(len, self.sums.values()))
+
     @cached_property
     def workload(self) -> Workload:
         """The tables of all channels and their blocks."""
+        sizes = [self.domains.size(column) for column in self.columns]
+        if not self.summed:
+            return workload_of(sizes, [self.numbers(table) for table in self.tables])
         places: dict[tuple[int, tuple[int, ...]], int] = {}
         entries = []
         for at, statistic in enumerate(self.statistics):
@@ -136,7 +149,7 @@ class MarginalsQuestion:
                 place = places.setdefault((channel, attributes), len(places))
                 entries.append((at, place, slope**2))
         return workload_of(
-            [self.domains.size(column) for column in self.columns],
+            sizes,
             [attributes for _, attributes in places],
             channels=[channel for channel, _ in places],
             contributions=[column.contribution(self.offset) for column in self.summed.values()],
@@ -154,6 +167,8 @@ class MarginalsQuestion:
         Only these leave the engine.
         """
         lengths = sorted({len(statistic.table) for statistic in self.statistics})
+        if len(lengths) == 1 and not self.summed:
+            return {tuple(sorted(table, key=self._places.__getitem__)): () for table in self.tables}
         holders: dict[frozenset[str], list[Marginal]] = {}
         found: dict[Marginal, list[str]] = {}
         for statistic in sorted(self.statistics, key=lambda asked: -len(asked.table)):
@@ -217,7 +232,13 @@ class MarginalsQuestion:
     @cached_property
     def coordinates(self) -> Residuals:
         """The coordinates of a plan of residuals, whatever its radii are."""
-        return self.residuals(least_sum(self.workload, np.ones(len(self.statistics))).s)
+        return self.residuals(least_sum(self.workload, np.ones(self.asked)).s)
+
+    @cached_property
+    def every_block(self) -> Residuals:
+        """The coordinates of estimates of all blocks, whatever was released."""
+        blocks = np.arange(len(self.workload.blocks))
+        return Residuals(self.workload, blocks, np.ones(0), np.ones(0, np.int64), self.neighbours, self.vanishing)
 
     @cached_property
     def table_set(self) -> Sensitivity:
@@ -245,16 +266,31 @@ class MarginalsQuestion:
             ArgumentError: They could; the message names a limit on the rows with which they cannot.
         """
         self.summed  # noqa: B018 - made now: it may refuse
-        for table in self.maximal:
+        work = self.workload
+        factors = self.max_rows * work.largest_contrasts  # exact below 2^53
+        if (factors >= _EXACT).any():
+            first = work.tables[int(np.argmax(factors >= _EXACT)), 1:]
+            table = tuple(self.columns[i] for i in first.tolist() if i >= 0)
             largest = largest_contrast(table, self.domains)
-            if self.max_rows * largest >= _EXACT:
-                raise ArgumentError(
-                    f"the table {table} of {self.max_rows:,} rows would leave the whole numbers that doubles hold: "
-                    f"state Table(max_rows={max((_EXACT - 1) // largest, 1)}) or fewer, or ask for fewer columns."
-                )
+            raise ArgumentError(
+                f"the table {table} of {self.max_rows:,} rows would leave the whole numbers that doubles hold: "
+                f"state Table(max_rows={max((_EXACT - 1) // largest, 1)}) or fewer, or ask for fewer columns."
+            )
+
+    def check_cells(self) -> None:
+        """Refuse to release more cells than are held at once. A plan needs none of them.
+
+        Raises:
+            ArgumentError: There are more.
+        """
+        cells = int(self.workload.cells.sum())
+        if cells > _MOST_CELLS:
+            raise ArgumentError(
+                f"the tables have {cells:,} cells, at most 2^26 fit into a release: ask for fewer columns or tables."
+            )
 
     def scales(self, noise: NoisePlan) -> Floats:
-        """The largest scale of each run of residuals, or of each table's cells."""
+        """The largest scale of each row of the plan's set, or of each table's cells."""
         counts = self.workload.cells if noise.sensitivity.kind != "ellipsoid" else noise.sensitivity.counts
         if counts is not None and noise.row_scales.size == counts.size:
             return np.asarray(noise.row_scales)

@@ -1,19 +1,21 @@
 """From exact tables to the numbers that a plan releases, and from noisy ones to answers."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from inid.planning import NoisePlan
 from inid.tables.marginals.answers import Answers
-from inid.tables.marginals.basis import Floats, Whole, analyse_whole, square_norms
+from inid.tables.marginals.basis import Floats, Whole, analyse_whole
 from inid.tables.marginals.exact_tables import ExactTable
 from inid.tables.marginals.least_squares import block_estimates, precisions
 from inid.tables.marginals.question import MarginalsQuestion
-from inid.tables.marginals.sensitivity import Residuals
 from inid.tables.marginals.table_statistics import OFFSET_UNIT
 
 __all__ = ["answers_of", "exact_numbers"]
+
+_CELLS_AT_ONCE = 2**20  # of alike tables that are transformed together
 
 
 def exact_numbers(question: MarginalsQuestion, made: Sequence[ExactTable], noise: NoisePlan) -> Floats:
@@ -32,11 +34,16 @@ def exact_numbers(question: MarginalsQuestion, made: Sequence[ExactTable], noise
         return np.concatenate(parts)
     coordinates, work = question.coordinates, question.workload
     parts = [np.clip([whole.table(0, ())] * coordinates.public_totals, 0, question.max_rows).astype(np.float64)]
-    for block, order in zip(coordinates.blocks.tolist(), coordinates.orders, strict=True):
-        channel, attributes = int(work.blocks[block, 0]), work.attributes(block)
-        limit, unit = question.integer_limit(channel, attributes)
-        exact = analyse_whole(whole.table(channel, attributes)).reshape(-1)[order]
-        parts.append(np.clip(exact, -limit, limit).astype(np.float64) * unit)
+    for own in coordinates.order.alike:
+        limit, unit = question.integer_limit(own.channel, work.attributes(int(own.blocks[0])))
+        step = max(_CELLS_AT_ONCE // math.prod(own.sizes), 1)
+        lines = []
+        for start in range(0, own.blocks.size, step):
+            some = [
+                whole.table(own.channel, work.attributes(block)) for block in own.blocks[start : start + step].tolist()
+            ]
+            lines.append(np.clip(analyse_whole(np.stack(some), first=1), -limit, limit).reshape(len(some), -1))
+        parts.append(own.scattered(np.concatenate(lines).astype(np.float64) * unit))
     return np.concatenate(parts)
 
 
@@ -45,6 +52,7 @@ class _WholeTables:
 
     def __init__(self, question: MarginalsQuestion, made: Sequence[ExactTable]) -> None:
         self._numbers = [question.numbers(table) for table in question.maximal]
+        self._whole = {tuple(sorted(numbers)): at for at, numbers in enumerate(self._numbers)}
         self._made, self._question = made, question
         self._holding: dict[int, list[int]] = {at: [] for at in range(len(question.columns))}
         for at, attributes in enumerate(self._numbers):
@@ -54,8 +62,10 @@ class _WholeTables:
 
     def table(self, channel: int, attributes: tuple[int, ...]) -> Whole:
         inside = set(attributes)
-        candidates = self._holding[attributes[0]] if attributes else range(len(self._numbers))
-        at = next(at for at in candidates if channel in self._made[at] and inside <= set(self._numbers[at]))
+        at = self._whole.get(attributes, -1)
+        if at < 0 or channel not in self._made[at]:
+            candidates = self._holding[attributes[0]] if attributes else range(len(self._numbers))
+            at = next(at for at in candidates if channel in self._made[at] and inside <= set(self._numbers[at]))
         others = tuple(axis for axis, attribute in enumerate(self._numbers[at]) if attribute not in inside)
         found = np.asarray(self._made[at][channel].sum(axis=others))
         if channel in self._presences:  # 16 (p - t)
@@ -78,11 +88,12 @@ def answers_of(question: MarginalsQuestion, values: Floats, noise: NoisePlan) ->
         shape = tuple(work.sizes[i] for i in attributes if i >= 0)
         noisy[at] = values[ends[at] : ends[at + 1]].reshape(shape)
     estimates, exact = block_estimates(work, noisy, tau), precisions(work, tau)
-    blocks = np.arange(len(work.blocks))
-    every = Residuals(work, blocks, np.ones(0), np.ones(0, np.int64), question.neighbours, question.vanishing)
+    every = question.every_block
     parts, scales = [], []
-    for block, order in zip(blocks.tolist(), every.orders, strict=True):
-        distinct, _, which = square_norms(tuple(work.sizes[i] for i in work.attributes(block)))
-        parts.append(estimates[block].reshape(-1)[order])
-        scales.append(np.sqrt(np.array([float(q) for q in distinct])[which[order]] / exact[block]))
+    for own in every.order.alike:
+        parts.append(own.scattered(np.stack([estimates[block].reshape(-1) for block in own.blocks.tolist()])))
+        lengths = np.repeat(own.lengths, own.times)[None, :] / exact[own.blocks][:, None]
+        squares = np.empty(lengths.shape)
+        squares[:, own.by_square] = lengths
+        scales.append(own.scattered(np.sqrt(squares)))
     return Answers(every, np.concatenate(parts), np.concatenate(scales))

@@ -152,13 +152,16 @@ class MarginalsResult(Published):
             ArgumentError: An argument is malformed.
         """
         words = read_labels(labels)
-        columns: dict[str, list[Any]] = {name: [] for name in ("statistic", "table", *self.question.columns)}
+        columns: dict[str, list[Any]] = {"statistic": [], "table": []}
         numbers: dict[str, list[Any]] = {name: [] for name in ("estimate", "lower", "upper", "std")}
+        taken = (*columns, *numbers, "too_noisy")
+        keys = {name: f"{name}_key" if name in taken else name for name in self.question.columns}
+        columns |= {shown_as: [] for shown_as in keys.values()}
         for row in self.shown(tidy=tidy, integers=integers):
             columns["statistic"].append(f"{row.statistic}({row.column})" if row.column else row.statistic)
             columns["table"].append(", ".join(row.keys) or "total")
-            for name in self.question.columns:
-                columns[name].append(str(labelled(row.keys[name], name, words)) if name in row.keys else "")
+            for name, shown_as in keys.items():
+                columns[shown_as].append(str(labelled(row.keys[name], name, words)) if name in row.keys else "")
             cells = (row.estimate, row.lower, row.upper, row.scale * self._unit)
             for values, number in zip(numbers.values(), cells, strict=True):
                 values.append(number)

@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 
 from inid.errors import GuaranteeError
 from inid.sets import Neighbours, Sensitivity
-from inid.tables.marginals.basis import Floats, Whole, square_norms
+from inid.tables.marginals.basis import Floats, Whole
+from inid.tables.marginals.residual_order import ResidualOrder, order_of
 from inid.tables.marginals.spending import alone, spending
 from inid.tables.marginals.workload import Places, Workload
 
@@ -42,8 +43,8 @@ class Residuals:
     Attributes:
         workload: What is asked.
         blocks: The blocks that are released, in order; the total is left out where it is public.
-        radii: One radius for each block and distinct q.
-        counts: How many residuals have it.
+        radii: One radius for each run, that is for each block and distinct q, in the order of `order`.
+        counts: How many residuals each run has.
         neighbours: The relation for which the ellipsoid holds the differences.
         vanishing: Whether a row can vanish from the query under "replace".
         rows: The most rows of one person. `radii` are for one row: a difference of m rows is a sum of m differences of
@@ -62,28 +63,17 @@ class Residuals:
     slack: Floats | None = None
 
     @cached_property
-    def orders(self) -> list[NDArray[np.intp]]:
-        """Of each released block, its residuals in the order of the coordinates: by q."""
-        return [np.argsort(_norms(self.workload, block)[2], kind="stable") for block in self.blocks.tolist()]
-
-    @cached_property
-    def starts(self) -> Whole:
-        """Where each released block starts among the coordinates, and where the last one ends."""
-        return np.append(0, np.cumsum([order.size for order in self.orders]))
+    def order(self) -> ResidualOrder:
+        """How the residuals are ordered among the coordinates."""
+        return order_of(self.workload, self.blocks)
 
     def sensitivity(self) -> Sensitivity:
-        """The ellipsoid, after its proof.
-
-        Raises:
-            GuaranteeError: The radii are too small for somebody.
-        """
-        self.prove()
+        """The ellipsoid, after its proof; neighbouring runs of one radius are one row of it."""
         radii = self.radii if self.rows == 1 else np.nextafter(self.radii * float(self.rows), np.inf)
-        radii, counts = (
-            np.append(np.zeros(self.public_totals), radii),
-            np.append(np.ones(self.public_totals, int), self.counts),
-        )
-        return Sensitivity.ellipsoid(radii, counts=counts, neighbours=self.neighbours)
+        first = np.flatnonzero(np.append(True, radii[1:] != radii[:-1]))
+        rows = np.append(np.zeros(self.public_totals), radii[first])
+        counts = np.append(np.ones(self.public_totals, int), np.add.reduceat(self.counts, first))
+        return Sensitivity.ellipsoid(rows, counts=counts, neighbours=self.neighbours)
 
     @property
     def public_totals(self) -> int:
@@ -92,20 +82,28 @@ class Residuals:
 
     def is_covered_by(self, sensitivity: Sensitivity) -> bool:
         """Whether an ellipsoid in these coordinates, whatever its radii, holds every difference."""
-        start, own = self.public_totals, self.sensitivity()
-        if sensitivity.kind != own.kind or sensitivity.neighbours != own.neighbours:
+        if sensitivity.kind != "ellipsoid" or sensitivity.neighbours != self.neighbours:
             return False
-        if sensitivity.to_dict()["counts"] != own.to_dict()["counts"] or sensitivity.limits.size != own.limits.size:
+        rows = self.rows_of(sensitivity)
+        if rows is None or sensitivity.limits[: self.public_totals].any():
             return False
-        if sensitivity.limits[:start].any():
-            return False
+        radii = sensitivity.limits[rows]
         # Divided and rounded down: what is proved for these radii holds for those times m.
-        radii = np.nextafter(sensitivity.limits[start:] / self.rows, 0) if self.rows > 1 else sensitivity.limits[start:]
+        radii = np.nextafter(radii / self.rows, 0) if self.rows > 1 else radii
         try:
             replace(self, radii=radii).prove()
         except GuaranteeError:
             return False
         return True
+
+    def rows_of(self, sensitivity: Sensitivity) -> NDArray[np.intp] | None:
+        """The row of an ellipsoid in these coordinates that each run belongs to; None where a row ends inside a run."""
+        counts = np.ones(sensitivity.limits.size, np.int64) if sensitivity.counts is None else sensitivity.counts
+        ends, own = np.cumsum(counts), np.append(np.ones(self.public_totals, np.int64), self.counts)
+        runs = np.cumsum(own)
+        if ends[-1] != runs[-1] or not (runs[np.searchsorted(runs, ends)] == ends).all():
+            return None
+        return np.searchsorted(ends, runs - own, side="right")[self.public_totals :]
 
     def prove(self) -> None:
         """Check that the ellipsoid holds every difference.
@@ -131,15 +129,12 @@ class Residuals:
 
     def _rates(self) -> Floats:
         """w_B = max_k q_k / r_k^2 of every block, rounded up; 0 where the block is not released."""
+        if not (self.radii > 0).all():
+            raise GuaranteeError("every radius of the residuals must be a positive number.")
         rates = np.zeros(len(self.workload.blocks))
-        at = 0
-        for block in self.blocks.tolist():
-            squares = _norms(self.workload, block)[0]
-            here = self.radii[at : at + len(squares)]
-            if not (here > 0).all():
-                raise GuaranteeError("every radius of the residuals must be a positive number.")
-            rates[block] = max(_float_up(q) / r / r for q, r in zip(squares, here.tolist(), strict=True)) * _UP
-            at += len(squares)
+        for own in self.order.alike:
+            radii = own.of_runs(self.radii)
+            rates[own.blocks] = (own.lengths[:, None] / radii / radii).max(axis=0) * _UP
         return rates
 
 
@@ -179,36 +174,38 @@ def residuals(
         spent = float(alone(workload, rates).sum())  # counts alone, and a quarter is kept for it in any case
         rates = rates * min(1.0, _MOST_OF_A_ROW / spent) if spent > 0 else rates
         rates = np.where(total, 1.0 - min(spent, _MOST_OF_A_ROW), rates)
-    rates = rates * _SHAVE
-    radii, counts, apart = [], [], []
-    for block in blocks.tolist():
-        squares, times, _ = _norms(workload, block)
-        radii.append(np.sqrt(np.array([_float_up(q) for q in squares]) / rates[block]) * _UP)
-        counts.append(times)
-        apart.append(np.full(len(squares), 0.0 if slack is None else float(slack[block])))
-    lengths, times = np.concatenate(radii), np.concatenate(counts)
-    made = Residuals(workload, blocks, lengths, times, neighbours, vanishing, rows)
-    if slack is not None and any(part.any() for part in apart):
-        made = replace(made, slack=np.concatenate(apart))
+    rates = _fewer_bits(rates * _SHAVE)
+    order = order_of(workload, blocks)
+    with np.errstate(divide="ignore"):  # of a total that is not released
+        lengths = np.sqrt(order.times_lengths(1 / rates)) * _UP
+    made = Residuals(workload, blocks, lengths, order.counts, neighbours, vanishing, rows)
+    if slack is not None and slack[blocks].any():
+        made = replace(made, slack=order.runs_of(slack))
         made = replace(made, radii=lengths / (1 - made.rounding) * _UP)  # a longer radius leaves less of the slack
     made.prove()
     return made
 
 
-def _norms(workload: Workload, block: int) -> tuple[tuple[int, ...], Whole, NDArray[np.intp]]:
-    return square_norms(tuple(workload.sizes[i] for i in workload.attributes(block)))
-
-
-def _float_up(value: int) -> float:
-    found = float(value)
-    return found if int(found) >= value else float(np.nextafter(found, np.inf))
+def _fewer_bits(rates: Floats) -> Floats:
+    """Rates rounded down to 36 bits: blocks that are planned alike then have one radius, whatever the last bits."""
+    mantissas, exponents = np.frexp(rates)
+    return np.asarray(np.ldexp(np.floor(mantissas * 2.0**36), exponents - 36))
 
 
 def _sum_up(terms: Floats) -> int:
-    """At least the sum of the terms, in units of 2^-80; a negative or undefined term never lowers it."""
+    """At least the sum of the terms, in units of 2^-80; a negative or undefined term never lowers it.
+
+    A float is a whole number of 53 bits times a power of two. Those of one power are added as whole numbers, in halves
+    that 64 bits hold the sums of, and only the sum is rounded to the unit, up.
+    """
     if not (terms >= 0).all() or not (terms < 2.0**60).all():
         raise GuaranteeError("what one person spends on a block of residuals must be a finite number of at least 0.")
-    return sum(
-        -((-numerator << _BITS) // denominator)
-        for numerator, denominator in map(float.as_integer_ratio, terms.tolist())
-    )
+    mantissas, exponents = np.frexp(terms)
+    wholes = np.ldexp(mantissas, 53).astype(np.int64)
+    total = 0
+    for exponent in np.unique(exponents).tolist():
+        own = wholes[exponents == exponent]
+        whole = (int((own >> 27).sum()) << 27) + int((own & (2**27 - 1)).sum())
+        shift = exponent - 53 + _BITS
+        total += whole << shift if shift >= 0 else -(-whole >> -shift)
+    return total

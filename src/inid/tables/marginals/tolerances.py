@@ -24,7 +24,9 @@ def read_tolerances(question: MarginalsQuestion, tolerance: object) -> Floats:
     Raises:
         ArgumentError: It is malformed, or a key fits nothing that is asked.
     """
-    found = np.array([_usual(question, statistic) for statistic in question.statistics])
+    counts = len(question.tables)
+    numbers = question.statistics[counts:] if question.summed else ()
+    found = np.append(np.ones(counts), [_usual(question, statistic) for statistic in numbers])
     if tolerance is None:
         return found
     if not isinstance(tolerance, Mapping):
@@ -57,7 +59,6 @@ def _pair(key: object) -> tuple[str, frozenset[str]] | None:
 
 
 def _usual(question: MarginalsQuestion, statistic: TableStatistic) -> float:
-    if not statistic.column:
-        return 1.0
+    """The tolerance of a mean or a sum for which none is stated."""
     half = question.summed[statistic.column].grid.half
     return half / question.cell_rows(statistic.table) if statistic.kind == "mean" else half

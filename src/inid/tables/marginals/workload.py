@@ -17,15 +17,15 @@ independent noise, so that its variance is a weighted sum of theirs.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import chain, combinations
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from inid.tables.marginals.basis import Floats
+from inid.tables.marginals.basis import Floats, contrasts
 
-__all__ = ["Contribution", "Parts", "Workload", "of_missing", "of_number", "workload_of"]
+__all__ = ["Contribution", "Parts", "Places", "Workload", "distinct_rows", "of_missing", "of_number", "workload_of"]
 
 Places = NDArray[np.intp]
 
@@ -96,6 +96,11 @@ class Workload:
         """How many cells each table has."""
         return self._product(self.tables, np.asarray(self.sizes, dtype=np.float64))
 
+    @property
+    def largest_contrasts(self) -> Floats:
+        """The largest entry, in size, of the basis of each table."""
+        return self._product(self.tables, np.array([float(contrasts(n).largest) for n in self.sizes]))
+
     @cached_property
     def entries(self) -> Floats:
         """How many residuals each block has: the product of n_i - 1."""
@@ -120,6 +125,13 @@ class Workload:
     def spreads(self) -> Floats:
         """rho_B of each block alone: the variance that a cell of the block's own table takes from it, for s_B = 1."""
         return self._product(self.blocks, 1 - 1 / np.asarray(self.sizes, dtype=np.float64))
+
+    @cached_property
+    def block_numbers(self) -> dict[tuple[int, ...], int]:
+        """The number of each block, by its channel and then its attributes."""
+        lengths = (self.blocks[:, 1:] >= 0).sum(axis=1).tolist()
+        rows = zip(self.blocks.tolist(), lengths, strict=True)
+        return {tuple(row[: length + 1]): block for block, (row, length) in enumerate(rows)}
 
     def attributes(self, block: int) -> tuple[int, ...]:
         """The attributes of a block, ascending."""
@@ -172,22 +184,22 @@ def workload_of(
     >>> [w.attributes(b) for b in range(len(w.blocks))], w.cells.tolist()
     ([(), (0,), (1,), (0, 1)], [2.0, 6.0])
     """
-    width = max((len(table) for table in tables), default=0)
+    width = max(map(len, tables), default=0)
     asked = np.full((len(tables), width + 1), -1, dtype=np.intp)
     asked[:, 0] = 0 if channels is None else channels
-    lengths = np.array([len(table) for table in tables], dtype=np.intp)
+    lengths = np.fromiter(map(len, tables), dtype=np.intp, count=len(tables))
+    flat = np.fromiter(chain.from_iterable(tables), dtype=np.intp, count=int(lengths.sum()))
+    ends = np.cumsum(lengths)
     for length in range(1, width + 1):
         chosen = np.flatnonzero(lengths == length)
-        if chosen.size:
-            asked[chosen, 1 : length + 1] = np.sort(
-                np.array([tables[at] for at in chosen.tolist()], dtype=np.intp), axis=1
-            )
+        places = (ends[chosen] - length)[:, None] + np.arange(length)
+        asked[chosen, 1 : length + 1] = np.sort(flat[places], axis=1)
     extended = np.append(np.asarray(sizes, dtype=np.float64), 1.0)
     pairs = [_inside(asked, chosen, extended) for chosen in _subsets(width)]
     subsets = np.concatenate([subset for subset, _, _ in pairs])
     table_of = np.concatenate([rows for _, rows, _ in pairs])
     outside = np.concatenate([out for _, _, out in pairs])
-    blocks, block_of = _distinct(subsets, len(sizes))
+    blocks, block_of = distinct_rows(subsets, len(sizes))
     every = np.arange(len(tables))
     return Workload(
         tuple(int(n) for n in sizes),
@@ -216,9 +228,14 @@ def _inside(asked: Places, chosen: tuple[int, ...], extended: Floats) -> tuple[P
     return subset, rows, extended[left].prod(axis=1)
 
 
-def _distinct(subsets: Places, attributes: int) -> tuple[Places, Places]:
-    """The distinct rows, shorter blocks first, and which of them each row is."""
-    base = attributes + 1
+def distinct_rows(subsets: Places, values: int) -> tuple[Places, Places]:
+    """The distinct rows, shorter ones first, and which of them each row is.
+
+    Args:
+        subsets: A channel, then numbers below `values`, padded with -1.
+        values: How many numbers there are.
+    """
+    base = values + 1
     length = (subsets[:, 1:] >= 0).sum(axis=1)
     columns = [length, subsets[:, 0], *(subsets[:, 1:] + 1).T]
     if (int(subsets[:, 0].max(initial=0)) + 1) * subsets.shape[1] * base ** (subsets.shape[1] - 1) < 2**62:

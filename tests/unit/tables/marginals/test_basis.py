@@ -6,7 +6,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from inid.tables.marginals.basis import analyse, contrasts, square_norms, synthesise
+from inid.tables.marginals.basis import analyse, contrasts, square_norms, square_places, synthesise
 
 
 @pytest.mark.parametrize("size", [*range(2, 20), 42, 63])
@@ -36,7 +36,7 @@ def test_a_table_is_the_sum_of_its_blocks():
 def test_squared_lengths_of_a_block_are_those_of_its_rows():
     sizes = (5, 3)
     rows = np.kron(contrasts(5).matrix, contrasts(3).matrix)
-    distinct, counts, which = square_norms(sizes)
+    (distinct, counts), which = square_norms(sizes), square_places(sizes)
     assert [distinct[at] for at in which] == np.square(rows).sum(axis=1).tolist()
     assert counts.tolist() == [list(which).count(at) for at in range(len(distinct))]
     assert square_norms(())[0] == (1,)

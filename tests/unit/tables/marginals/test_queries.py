@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import inid
+from inid.noise import add_noise
 from inid.tables import MarginalsQuestion, Ordered, Person, Table, verify_result
 from inid.tables.marginals.released_numbers import answers_of
 
@@ -116,15 +117,15 @@ def test_stds_and_intervals_are_those_of_the_noise(frame, mechanism):
     exact, asked = query.exact_values(plan), [("sex", "age"), ("race",), ("own",), ()]
     weights = {("sex",): {"F": 1.0}, ("race", "sex"): {("a", "M"): -0.5, ("b", "F"): 2.0}}
     coefficients = {(0,): np.array([1.0, 0.0]), (2, 0): np.array([[0.0, -0.5], [2.0, 0.0], [0.0, 0.0]])}
-    errors = {columns: [] for columns in (*asked, "both")}
-    truth = answers_of(query.question, exact, plan.noise)
+    errors = {}
+    numbers = {columns: query.question.numbers(columns) for columns in asked}
+    # Estimates are linear in the released numbers: the errors are those of the noise alone.
     with inid.testing.unsafe_seed(3):
-        for _ in range(2000):
-            made = answers_of(query.question, inid.release(exact, plan.noise).values, plan.noise)
-            for columns in asked:
-                numbers = query.question.numbers(columns)
-                errors[columns].append(made.table(numbers).flat[0] - truth.table(numbers).flat[0])
-            errors["both"].append(made.combine(coefficients)[0] - truth.combine(coefficients)[0])
+        noise = add_noise(np.tile(exact, 2000), np.tile(plan.noise.scales, 2000), mechanism).reshape(2000, -1) - exact
+    units = [answers_of(query.question, unit, plan.noise) for unit in np.eye(exact.size)]
+    for columns in asked:
+        errors[columns] = noise @ np.array([unit.table(numbers[columns]).flat[0] for unit in units])
+    errors["both"] = noise @ np.array([unit.combine(coefficients)[0] for unit in units])
     for columns in (*asked, "both"):
         row = result.combine(weights)._asdict() if columns == "both" else result.marginal(*columns).iloc[0]
         reach = (row["upper"] - row["lower"]) / 2
@@ -198,6 +199,25 @@ def test_a_record_proves_itself_and_changes_are_found(frame, budget):
 def test_what_does_not_fit_is_refused(frame, facts, asked, words):
     with pytest.raises(inid.InidError, match=words.replace("(", r"\(")):
         Table(frame, **facts).query(**asked)
+
+
+def test_frames_take_labels_whole_numbers_and_flags(frame):
+    query = Table(frame.rename(columns={"sex": "std"}), domains={"std": ["F", "M"], "age": range(5)}).query(
+        marginals=[("std",), ("std", "age")]
+    )
+    result = query.release(query.plan(inid.ApproxDP(1.0, 1e-6)))
+    plain = result.to_frame()
+    made = result.to_frame(too_noisy=0.5, labels={"std": {"F": "women"}, "age": {0: "newborn"}})
+    assert list(plain.columns) == ["statistic", "table", "std_key", "age", "estimate", "lower", "upper", "std"]
+    assert list(made.columns) == [*plain.columns, "too_noisy"]
+    assert set(made["std_key"]) == {"women", "M", "(other)"}
+    assert set(made["age"]) == {"", "newborn", "1", "2", "3", "4", "(other)"}
+    whole = result.to_frame(tidy=True, integers=True)
+    assert (whole["estimate"] >= 0).all()
+    assert (whole["estimate"] == whole["estimate"].round()).all()
+    assert made["too_noisy"].tolist() == ((plain["upper"] - plain["lower"]) > 0.5 * plain["estimate"].abs()).tolist()
+    with pytest.raises(inid.InidError, match="too_noisy"):
+        result.to_frame(too_noisy=0)
 
 
 def test_tables_outside_and_unknown_cells_are_refused(frame):
