@@ -131,6 +131,31 @@ def test_the_moments_of_pca_move_by_at_most_the_planned_set(data, relation, clip
     assert_inside(values - moved, plan.sensitivity)
 
 
+@pytest.mark.parametrize("relation", ["zero_out", "add_remove", "replace"])
+@pytest.mark.parametrize("clipping", ["rows", "center", "elementwise"])
+def test_rows_at_and_beyond_the_norm_stay_within_the_set_of_pca_and_attain_it(relation, clipping):
+    """Every pair of rows of 0, 1, 1.5 and 100 times the norm in four directions."""
+    model = learn.PrivatePCA(
+        budget=BUDGET,
+        row_norm=2.0,
+        neighbours=relation,
+        clipping="elementwise" if clipping == "elementwise" else "rows",
+        center=clipping == "center",
+    )
+    around = np.pi / 4 * np.arange(4)
+    rows = [2 * size * np.array([np.cos(one), np.sin(one)]) for size in (1, 1.5, 100) for one in around]
+    rows.append(np.zeros(2))
+    found = asked(lambda: [model.fit(row[None]) for row in rows], pca)
+    sensitivity, added = found[0][1].sensitivity, [values for values, _ in found]
+    changes = [one - two for one in added for two in added] if relation == "replace" else added
+    for change in changes:
+        assert_inside(change, sensitivity)
+    if clipping != "center":  # there both parts share one ellipsoid, of which no row attains the edge
+        largest = max((np.abs(change) / sensitivity.limits).max() for change in changes)
+        whole = max(((change / sensitivity.limits) ** 2).sum() for change in changes)
+        assert (largest if sensitivity.kind == "box" else whole) > (0.5 if relation == "add_remove" else 0.99)
+
+
 @FEW
 @given(st.data(), RELATIONS)
 def test_the_estimate_of_smoothness_moves_by_at_most_the_planned_set(data, relation):
