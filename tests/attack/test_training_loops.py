@@ -128,3 +128,43 @@ def test_rows_changed_by_themselves_are_fine(monkeypatch):
     for (x,), change in zip(training.data_loader, changes, strict=True):
         train(training, change(x))
     assert training.accountant.steps == 4
+
+
+def mixed(samples):
+    """As torchvision's MixUp is used."""
+    x = torch.stack([sample[0] for sample in samples])
+    return [0.7 * x + 0.3 * x.roll(1, 0)]
+
+
+def mixed_at_random(samples):
+    x = torch.stack([sample[0] for sample in samples])
+    share = np.random.beta(0.2, 0.2)  # noqa: NPY002 - as such functions do
+    return [share * x + (1 - share) * x[torch.randperm(len(x))]]
+
+
+def scaled(samples):
+    x = torch.stack([sample[0] for sample in samples])
+    return [x / x.abs().max()]
+
+
+def sorted_with_noise(samples):
+    x = torch.stack(sorted((sample[0] for sample in samples), key=lambda row: -float(row[0])))
+    return [x + torch.rand(len(x), 1).sort(0).values * 0]
+
+
+@pytest.mark.parametrize("collate", [mixed, mixed_at_random, scaled, sorted_with_noise])
+def test_a_collate_function_that_mixes_examples_is_refused(collate):
+    model = nn.Linear(5, 1)
+    training = dpsgd.make_private(
+        module=model,
+        optimizer=torch.optim.SGD(model.parameters(), lr=0.0),
+        data_loader=DataLoader(TensorDataset(X), batch_size=6, collate_fn=collate),
+        noise_multiplier=1.0,
+    )
+    before = torch.random.get_rng_state()
+    if collate is sorted_with_noise:
+        train(training, next(iter(training.data_loader))[0])
+        return
+    with pytest.raises(GuaranteeError, match="mixes examples"):
+        next(iter(training.data_loader))
+    assert torch.equal(torch.random.get_rng_state(), before)

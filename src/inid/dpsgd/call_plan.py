@@ -7,10 +7,11 @@ one after another. That refuses transposed batches, positions before examples in
 softmax over the batch; it accepts several entries per example, as in (examples * positions, width).
 
 What agrees within rounding on three examples at random is taken to keep examples apart in general. The tolerance is the
-square root of the unit of rounding, relative to the largest entry: layers that round differently for one and for three
-rows stay far below it, and mixing examples moves entries by a good part of themselves.
+square root of the unit of rounding, relative to the usual entry: layers that round differently for one and for three
+rows stay far below it, and mixing examples moves entries by a good part of themselves. What flows back is compared too.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,14 +22,18 @@ from torch.utils import _pytree as pytree
 
 from inid.dpsgd.fused_rounding import argument_rounding
 from inid.dpsgd.layers import takes_positions
+from inid.dpsgd.made_up_examples import EXAMPLES
+from inid.dpsgd.model_outputs import as_real
 from inid.dpsgd.units import Unit
 from inid.errors import GuaranteeError
 
-__all__ = ["Call", "CallPlan", "MadeUp", "SameForAllError", "Trace", "found_out", "output_leaves"]
+__all__ = ["Call", "CallPlan", "SameForAllError", "Trace", "found_out"]
 
-EXAMPLES = 3
 _TF32 = 2.0**-10
 _PIECE = 2**24  # numbers that are compared at a time
+_SAMPLE = 2**14  # numbers of each piece by which one sees what is usual
+_TIMES = 32.0  # how much longer than the lower quartile an entry may usually be
+_UNITS = 64.0  # what rounding loses where numbers cancel
 
 _APART = "keep the examples in the first dimension of every layer, and do not mix, repeat or reorder them"
 
@@ -83,17 +88,42 @@ class Trace:
         calls: The layer, the leaves of its arguments, the leaves of its output, and whether the arguments come from
             layers that are trained.
         output: The leaves of the model's output.
+        grown: For every call the tensors of its output, to be differentiated by.
+        gradients: For every call what flows back to them.
+        pushed: How much was sent back, as a norm.
     """
 
     examples: int
     shared: frozenset[Unit]
     calls: list[tuple[Unit, list[Any], list[Any], bool]] = field(default_factory=list)
     output: list[Any] = field(default_factory=list)
+    grown: list[list[Tensor]] = field(default_factory=list)
+    gradients: list[list[Tensor | None]] = field(default_factory=list)
+    pushed: float = 0.0
 
     def note(self, unit: Unit, arguments: list[Any], output: object) -> None:
         """Note a call."""
         derived = any(isinstance(leaf, Tensor) and leaf.requires_grad for leaf in arguments)
-        self.calls.append((unit, _copies(arguments), _copies(pytree.tree_leaves(output)), derived))
+        leaves = pytree.tree_leaves(output)
+        self.calls.append((unit, _copies(arguments), _copies(leaves), derived))
+        self.grown.append([leaf for leaf in leaves if isinstance(leaf, Tensor) and leaf.requires_grad])
+
+    def differentiate(self, output: list[Any], parameters: list[nn.Parameter]) -> list[nn.Parameter]:
+        """Note the model's output and what flows back from it; gives the parameters that get a gradient themselves.
+
+        They are used outside their layers, which are frozen while they run. What is sent back goes by the values, so
+        that it is the same for an example alone and among others.
+        """
+        calls, grown = list(self.calls), list(self.grown)  # without what the backward runs again
+        ends = [as_real(leaf) for leaf in output if isinstance(leaf, Tensor) and leaf.requires_grad]
+        sent = [torch.sin(3 * end.detach() + 1) for end in ends]
+        wanted = [*parameters, *(leaf for leaves in grown for leaf in leaves)]
+        found = torch.autograd.grad(ends, wanted, sent, allow_unused=True) if ends else [None] * len(wanted)
+        rest = iter(found[len(parameters) :])
+        self.calls, self.output = calls, _copies(output)
+        self.gradients = [[next(rest) for _ in leaves] for leaves in grown]
+        self.grown, self.pushed = [], math.sqrt(sum(float(each.double().square().sum()) for each in sent))
+        return [p for p, gradient in zip(parameters, found, strict=False) if gradient is not None]
 
     def rounding(self) -> float:
         """The coarsest unit of rounding among all numbers seen, and among the arguments of their products.
@@ -102,86 +132,6 @@ class Trace:
         """
         seen = [*self.output, *(leaf for _, leaves, output, _ in self.calls for leaf in (*leaves, *output))]
         return max((_unit_of(leaf) for leaf in seen if _is_real(leaf)), default=0.0)
-
-
-class MadeUp:
-    """Three made-up examples of the form of a batch.
-
-    Args:
-        args: What the model was called with.
-        kwargs: The same by name.
-        rows: How many rows its batch has.
-        module: The model, whose smallest embedding says which numbers are valid in all of them.
-        given: The user's own three examples, to be used instead; or None.
-    """
-
-    def __init__(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], rows: int, module: nn.Module, given: object
-    ) -> None:
-        self._leaves, self._form = pytree.tree_flatten((args, kwargs))
-        self._split = [isinstance(leaf, Tensor) and leaf.ndim > 0 and leaf.shape[0] == rows for leaf in self._leaves]
-        self._module, self._given = module, given
-
-    def signature(self, *, training: bool) -> object:
-        """What calls may depend on besides the values: shapes without the number of rows, types, plain settings."""
-        known = tuple(
-            (leaf.dtype, tuple(leaf.shape[1:] if own else leaf.shape))
-            if isinstance(leaf, Tensor)
-            else leaf
-            if isinstance(leaf, (bool, int, float, str, type(None)))
-            else type(leaf)
-            for leaf, own in zip(self._leaves, self._split, strict=True)
-        )
-        return training, self._form, known
-
-    def batches(self, most: int | None = None) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
-        """The three together, then each alone; whole numbers stay below `most`, or below the smallest embedding."""
-        whole = self._whole(most)
-        rows = [slice(None), *(slice(at, at + 1) for at in range(EXAMPLES))]
-        return [
-            pytree.tree_unflatten(
-                [leaf[which].clone() if own else leaf for leaf, own in zip(whole, self._split, strict=True)], self._form
-            )
-            for which in rows
-        ]
-
-    def _whole(self, most: int | None) -> list[Any]:
-        if self._given is not None:
-            tensors = [leaf for leaf in pytree.tree_leaves(self._given) if isinstance(leaf, Tensor)]
-            if len(tensors) != sum(self._split) or any(leaf.ndim == 0 or len(leaf) < EXAMPLES for leaf in tensors):
-                raise GuaranteeError(
-                    f"example must hold {sum(self._split)} tensors of at least {EXAMPLES} rows, as the model is called "
-                    "with: pass made-up or public examples in that form."
-                )
-            given = iter(tensors)
-            return [
-                next(given)[:EXAMPLES].to(leaf) if own else leaf
-                for leaf, own in zip(self._leaves, self._split, strict=True)
-            ]
-        heights = [layer.num_embeddings for layer in self._module.modules() if isinstance(layer, nn.Embedding)]
-        below = most or max(2, min([height for height in heights if height > 1], default=EXAMPLES))
-        draw = torch.Generator().manual_seed(5)
-        return [
-            _made_up(leaf, below, draw) if own else leaf for leaf, own in zip(self._leaves, self._split, strict=True)
-        ]
-
-
-def _made_up(leaf: Tensor, below: int, draw: torch.Generator) -> Tensor:
-    """Three rows like those of a tensor; whole numbers stay below a limit."""
-    shape = (EXAMPLES, *leaf.shape[1:])
-    if leaf.is_floating_point() or leaf.is_complex():
-        kind = torch.complex128 if leaf.is_complex() else torch.float64
-        return torch.randn(shape, generator=draw, dtype=kind).to(leaf)
-    if leaf.ndim == 1:
-        return (torch.arange(EXAMPLES) % below).to(leaf)
-    # Numbers may be tokens or a mask: every example has some that are 0 and some that are not, and no two agree.
-    for _ in range(100):
-        made = torch.randint(0, 2 if leaf.dtype == torch.bool else below, shape, generator=draw)
-        flat = made.flatten(1).bool()
-        apart = len(torch.unique(made.flatten(1), dim=0)) == EXAMPLES
-        if apart and bool(flat.any(1).all()) and not bool(flat.all(1).any()):
-            break
-    return made.to(leaf)
 
 
 def found_out(run: Callable[..., Trace], batches: list[tuple[tuple[Any, ...], dict[str, Any]]]) -> CallPlan:
@@ -234,6 +184,9 @@ def _compare(together: Trace, alone: list[Trace]) -> CallPlan:
         if unit in apart or unit in later or unit.formula is None or not takes_positions(unit.layer):
             raise SameForAllError(unit)
     _check_output(together.output, [one.output for one in alone], allowed)
+    for at, call in enumerate(calls):
+        if any(call.entries):
+            _check_gradients(call.unit, together, alone, at, allowed)
     return CallPlan(tuple(calls), frozenset(repeated) | together.shared)
 
 
@@ -293,9 +246,9 @@ def _check_output(output: list[Any], alone: list[list[Any]], allowed: float) -> 
             continue
         if leaf.ndim == 0:
             raise GuaranteeError(
-                "the private module returns a single number for the whole batch, such as a loss, which mixes the "
-                "examples: return outputs per example (call a Hugging Face model without labels=) and take the loss "
-                "outside, for example dpsgd.per_example_loss(logits, labels).mean()."
+                "the private module returns a single number for the whole batch, such as a loss, or keeps one as an "
+                "attribute, which mixes the examples: return outputs per example (call a Hugging Face model without "
+                "labels=) and take the loss outside, for example dpsgd.per_example_loss(logits, labels).mean()."
             )
         same = all(_equal(leaf, one, allowed) for one in ones)
         if not same and not any(_side_by_side(leaf, ones, d, allowed) for d in range(leaf.ndim)):
@@ -303,6 +256,43 @@ def _check_output(output: list[Any], alone: list[list[Any]], allowed: float) -> 
                 "the output of the private module for three examples is not that for each of them side by side: "
                 f"{_APART}."
             )
+
+
+def _check_gradients(unit: Unit, together: Trace, alone: list[Trace], at: int, allowed: float) -> None:
+    """Refuse a model in whose backward the gradients of examples meet: in a hook, or a function with its own backward.
+
+    Compared by norms, and roughly: where rounding decides the side of a kink (ReLU) a single gradient jumps.
+    """
+    for found, ones in zip(
+        together.gradients[at], zip(*(one.gradients[at] for one in alone), strict=True), strict=True
+    ):
+        present = [one for one in ones if one is not None]
+        if found is None or len(present) < EXAMPLES:
+            if found is not None or present:
+                raise GuaranteeError(f"{_meet(unit)}: {_APART}.")
+            continue
+        negligible = 2**10 * allowed**2 * together.pushed
+        if found.shape == present[0].shape or float(_finite(found).norm()) <= negligible:
+            continue  # what is the same for all examples; or rounding alone
+        whole = [
+            torch.cat(present, d)
+            for d in range(found.ndim)
+            if found.shape[d] == EXAMPLES * present[0].shape[d] and len({one.shape for one in present}) == 1
+        ]
+        least = min((float((_finite(found) - _finite(each)).norm()) for each in whole), default=math.inf)
+        if not least <= math.sqrt(allowed) * float(_finite(found).norm()):
+            raise GuaranteeError(f"{_meet(unit)}: {_APART}.")
+
+
+def _meet(unit: Unit) -> str:
+    return (
+        f"the gradients that flow back to layer {unit.name!r} ({type(unit.layer).__name__}) for three examples are not "
+        "those for each of them side by side (a hook that changes gradients?)"
+    )
+
+
+def _finite(gradient: Tensor) -> Tensor:
+    return as_real(gradient).double().nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
 
 
 def _unit_of(leaf: Tensor) -> float:
@@ -318,41 +308,39 @@ def _side_by_side(leaf: Tensor, ones: tuple[Tensor, ...], dimension: int, allowe
 
 
 def _equal(one: Tensor, other: Tensor, allowed: float) -> bool:
-    """Whether two tensors are equal within rounding; infinities must match, and what is not a number never agrees."""
+    """Whether two tensors are equal within rounding; infinities must match, and what is not a number never agrees.
+
+    Rounding is relative to an entry or to what is usual among those that differ (several times their lower quartile):
+    one large entry, such as the -1e4 of a mask, must not hide what the others do. Where numbers cancel it is relative
+    to the largest, by a few units.
+    """
     if one.shape != other.shape or not _is_real(one):
         return bool(torch.equal(one, other))
-    largest = gap = 0.0
+    largest, sample = 0.0, []
     # Piece by piece: a large output would not fit into a GPU several times over in float64.
-    for pieces in zip(*(torch.split(each.flatten(), _PIECE) for each in (one, other)), strict=True):
-        left, right = (piece.double() for piece in pieces)
+    pieces = list(zip(*(torch.split(each.flatten(), _PIECE) for each in (one, other)), strict=True))
+    for left, right in pieces:
         finite = left.isfinite() & right.isfinite()
         if not torch.equal(left[~finite], right[~finite]):
             return False
-        if bool(finite.any()):
-            left, right = left[finite], right[finite]
-            largest = max(largest, float(left.abs().max()), float(right.abs().max()))
-            gap = max(gap, float((left - right).abs().max()))
-    return gap <= allowed * largest
+        sizes = _sizes(left, right)[finite & (left != right)]
+        if len(sizes):
+            largest = max(largest, float(sizes.max()))
+            sample.append(sizes[:: max(1, len(sizes) // _SAMPLE)])
+    if not sample:
+        return True
+    seen = torch.cat(sample)
+    usual = _TIMES * float(seen.kthvalue(1 + len(seen) // 4).values)
+    least = max(allowed * min(usual, largest), _UNITS * allowed**2 * largest)
+    return all(
+        bool(((left.double() - right.double()).abs() <= (allowed * _sizes(left, right)).clamp(min=least))[same].all())
+        for left, right in pieces
+        for same in [left.isfinite() & right.isfinite()]
+    )
 
 
-def output_leaves(output: object) -> list[Any]:
-    """The leaves of what a model returns, also inside objects that torch does not look into (dataclasses, laws).
-
-    >>> from types import SimpleNamespace
-    >>> output_leaves([1, SimpleNamespace(loss=2)])
-    [1, 2]
-    """
-    found, seen = [], set[int]()
-    waiting = pytree.tree_leaves(output)
-    while waiting:
-        leaf = waiting.pop(0)
-        inside = vars(leaf) if hasattr(leaf, "__dict__") and not isinstance(leaf, (Tensor, nn.Module, type)) else None
-        if inside is None or callable(leaf):
-            found.append(leaf)
-        elif id(leaf) not in seen:
-            seen.add(id(leaf))
-            waiting = pytree.tree_leaves(dict(inside)) + waiting
-    return found
+def _sizes(left: Tensor, right: Tensor) -> Tensor:
+    return torch.maximum(left.double().abs(), right.double().abs())
 
 
 def _is_real(leaf: object) -> bool:
@@ -360,4 +348,4 @@ def _is_real(leaf: object) -> bool:
 
 
 def _copies(leaves: list[Any]) -> list[Any]:
-    return [leaf.detach().clone() if isinstance(leaf, Tensor) else leaf for leaf in leaves]
+    return [as_real(leaf.detach()).clone() if isinstance(leaf, Tensor) else leaf for leaf in leaves]

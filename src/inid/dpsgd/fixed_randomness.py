@@ -1,9 +1,11 @@
 """Runs of a model in which nothing random depends on the number of examples."""
 
-from collections.abc import Iterator
+import random
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -11,21 +13,21 @@ from torch.overrides import TorchFunctionMode
 
 from inid.dpsgd.sharded_parameters import is_sharded, put_away
 
-__all__ = ["no_randomness"]
+__all__ = ["Fixed", "no_randomness", "seeded"]
 
 
 @contextmanager
-def no_randomness(module: nn.Module) -> Iterator[None]:
+def no_randomness(module: nn.Module) -> Iterator["Fixed"]:
     """Draw nothing that depends on the number of examples, and let no layer be silent by having only zeros."""
     trained = [p.detach() for p in module.parameters() if p.requires_grad and p.numel() > 1]
     # Of a parameter that is sharded each process looks at its own piece, which the others get from it.
     pieces = [cast("Any", p).to_local() if is_sharded(p) else p for p in trained]
     silent = [p for p in pieces if not bool(p.any())]
-    with _Fixed():
+    with Fixed() as fixed:
         for parameter in silent:
             parameter.normal_(std=0.02)
         try:
-            yield
+            yield fixed
         finally:
             for parameter in silent:
                 parameter.zero_()
@@ -33,11 +35,45 @@ def no_randomness(module: nn.Module) -> Iterator[None]:
                 put_away(module)
 
 
-class _Fixed(TorchFunctionMode):
+@contextmanager
+def seeded(seed: int, gpus: Sequence[torch.device] = ()) -> Iterator[list[bool]]:
+    """Let torch, NumPy and Python draw the same numbers each time, and spend none of the user's.
+
+    Gives a list to which is added, in the end, whether anything was drawn on the host.
+    """
+    drawn: list[bool] = []
+    before = _states()
+    try:
+        with torch.random.fork_rng(gpus):
+            torch.default_generator.manual_seed(seed)
+            random.seed(seed)
+            np.random.seed(seed)  # noqa: NPY002 - what models and collate functions draw from
+            start = _states()
+            yield drawn
+            ends = zip(_states(), start, strict=True)
+            drawn.append(any(str(now) != str(then) for now, then in ends))
+    finally:
+        random.setstate(before[0])
+        np.random.set_state(before[1])  # noqa: NPY002 - as above
+
+
+def _states() -> tuple[Any, Any, Any]:
+    return random.getstate(), np.random.get_state(), torch.random.get_rng_state().tolist()  # noqa: NPY002 - as above
+
+
+class Fixed(TorchFunctionMode):
     """Replaces random tensors by constants, so that they are the same for one and for three examples.
 
     Single random numbers (which layer to skip) stay random: they do not depend on the number of examples.
+
+    Attributes:
+        met: Whether there was a random tensor.
+        low: Whether uniform numbers are almost 0 instead of 1, and whole ones 0.
     """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.met = self.low = False
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})
@@ -58,8 +94,9 @@ class _Fixed(TorchFunctionMode):
             return torch.arange(args[0]).flip(0)
         made = func(*args, **kwargs)
         if name in _RANDOM and isinstance(made, Tensor) and made.ndim:
+            self.met = True
             with torch.no_grad():
-                return made.fill_(1)
+                return made.fill_(_LOW.get(name, 1) if self.low else 1)
         return made
 
 
@@ -73,3 +110,4 @@ _ATTENTION = {"scaled_dot_product_attention": 4, "multi_head_attention_forward":
 _RECURRENT = {"lstm", "gru", "rnn_tanh", "rnn_relu"}
 _RANDOM = {"rand", "randn", "randint", "rand_like", "randn_like", "randint_like", "bernoulli", "bernoulli_", "normal"}
 _RANDOM |= {"normal_", "uniform_", "exponential_", "poisson", "multinomial", "cauchy_", "log_normal_", "geometric_"}
+_LOW = {"rand": 2.0**-20, "rand_like": 2.0**-20, "uniform_": 2.0**-20, "randint": 0, "randint_like": 0}

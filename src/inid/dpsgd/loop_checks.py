@@ -6,8 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from inid.dpsgd.call_plan import output_leaves
 from inid.dpsgd.drawn_batch import Drawn
+from inid.dpsgd.model_outputs import output_leaves
 from inid.errors import GuaranteeError
 
 __all__ = ["watched"]

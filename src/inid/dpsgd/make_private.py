@@ -145,7 +145,9 @@ def make_private(
     """
     check_module(module)
     if is_private(module):
-        raise ArgumentError("module is private already: call detach() of its private optimizer first.")
+        raise ArgumentError(
+            "module, or a part of it, is private already: call detach() of its private optimizer first."
+        )
     if accountant is not None and not isinstance(accountant, Accountant):
         raise ArgumentError(f"accountant must be an Accountant, got {type(accountant).__name__}: pass one, or nothing.")
     arguments.choice("clipping", clipping, ("global", "per_layer", "elementwise"))

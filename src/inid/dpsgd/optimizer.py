@@ -323,5 +323,11 @@ class PrivateOptimizer(torch.optim.Optimizer):
         """A hook after the original's `load_state_dict`."""
         return self.original.register_load_state_dict_post_hook(hook, prepend=prepend)
 
+    def __reduce_ex__(self, _protocol: Any) -> Any:
+        raise ArgumentError(
+            "a private optimizer counts what was spent on the data, so it is not copied or pickled: save state_dict(), "
+            "and copy the module, which becomes an ordinary one."
+        )
+
     def __repr__(self) -> str:
         return f"<PrivateOptimizer: {type(self.original).__name__}, {len(self.groups)} groups, {self.accountant!r}>"

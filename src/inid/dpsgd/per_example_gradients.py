@@ -20,20 +20,23 @@ from torch.nn import functional
 from torch.nn.utils import skip_init
 from torch.utils import _pytree as pytree
 
-from inid.dpsgd.call_plan import Call, CallPlan, MadeUp, SameForAllError, Trace, found_out, output_leaves
+from inid.dpsgd.call_plan import Call, CallPlan, SameForAllError, Trace
 from inid.dpsgd.clipped_sums import Rule, Sums
 from inid.dpsgd.drawn_batch import Drawn
-from inid.dpsgd.fixed_randomness import no_randomness
 from inid.dpsgd.forward_pass import CallsChanged, ForwardPass
 from inid.dpsgd.fused_layers import fused_rows, loss_of, stored
 from inid.dpsgd.fused_positions import put_together
 from inid.dpsgd.gradient_rows import Dense, Rows
 from inid.dpsgd.layers import Formula, apart, linear_weight, rows_of
 from inid.dpsgd.loop_checks import watched
+from inid.dpsgd.made_up_examples import MadeUp
+from inid.dpsgd.model_outputs import kept_tensors, output_leaves
 from inid.dpsgd.sharded_parameters import is_sharded
+from inid.dpsgd.trial_runs import tried
 from inid.dpsgd.units import Unit, parent_unit, units_of
 from inid.dpsgd.vmap_gradients import run_with_own_parameters
 from inid.dpsgd.wrapped_forward import (
+    WRITTEN,
     FunctionalLinear,
     WrappedForward,
     check_parameters,
@@ -42,7 +45,7 @@ from inid.dpsgd.wrapped_forward import (
     keep,
     repeated,
     rows_in,
-    used_outside,
+    settings,
     versions,
 )
 from inid.errors import GuaranteeError
@@ -84,9 +87,11 @@ class PerExampleGradients:
         self._names = {p: name for name, p in module.named_parameters()}
         self.sharded = any(map(is_sharded, places))
         self._kind = next(iter(places)).dtype
-        self._gpus = [sums.flat.device] if sums.flat.is_cuda else []
         self._module = module
         self._plans: dict[object, CallPlan] = {}
+        self._settings: list[Any] = []
+        self._runs: Counter[object] = Counter()  # forwards of each kind with these settings
+        self._widened: set[nn.Module] = set()  # parents of layers that are taken as one
         self._tied: dict[nn.Parameter, Unit] | None = None  # weights used by functional.linear, once it was seen
         self._forward: ForwardPass | None = None  # under way
         self._latest: ForwardPass | None = None
@@ -117,7 +122,7 @@ class PerExampleGradients:
 
     def begin_replay(self, rows: int) -> None:
         """Make the checks of a forward and of its backward, before a recorded one runs on what the loader gave."""
-        check_parameters(self._places, self._names, self._kind)
+        check_parameters(self._module, self._places, self._names, self._kind)
         self._latest = None
         self._drawn.see(rows)
         self.sums.begin(rows // self._drawn.views_of(rows), self._drawn.admit(rows, begun=self.sums.begun))
@@ -125,13 +130,20 @@ class PerExampleGradients:
     def _run_module(self, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not torch.is_grad_enabled() or self._trace is not None or self._forward is not None:
             return forward(*args, **kwargs)
-        check_parameters(self._places, self._names, self._kind)
+        check_parameters(self._module, self._places, self._names, self._kind)
         rows = rows_in(args, kwargs)
         made_up = MadeUp(args, kwargs, rows, self._module, self._example)
+        if (now := settings(self._module)) != self._settings:
+            self._settings, self._runs = now, Counter()
         signature = made_up.signature(training=self._module.training)
+        self._runs[signature] += 1
+        # A model may do something else later, or by chance: it is tried again at forwards 2, 4, 8, ...
+        if self._runs[signature].bit_count() == 1 and not self._recording:
+            self._plans.pop(signature, None)
         for _ in range(2):
             if signature not in self._plans:
-                self._plans[signature] = self._planned(forward, made_up, args, kwargs)
+                run, alone = partial(self._traced, forward), partial(forward, *args, **kwargs)
+                self._plans[signature] = tried(run, alone, made_up, self._module, self.sharded, self._widen)
             try:
                 turn = ForwardPass(rows, self._drawn.views_of(rows), self._plans[signature])
                 return self._run_pass(forward, args, kwargs, turn)
@@ -156,10 +168,7 @@ class PerExampleGradients:
         if turn.calls != len(turn.plan.calls):
             raise CallsChanged
         if versions(self._module, sharded=self.sharded) != before:
-            raise GuaranteeError(
-                "the forward of the private module changed one of its buffers or parameters, which would carry facts "
-                "about examples without noise: remove running statistics and the like, or compute them outside."
-            )
+            raise GuaranteeError(WRITTEN)
         return watched(output, first_tensor(args, kwargs), self._drawn, mean=self._mean)
 
     def _run_layer(self, unit: Unit, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -231,39 +240,12 @@ class PerExampleGradients:
         output.register_hook(partial(self._collect_rows, unit, turn, again, kept))
         return output
 
-    def _planned(
-        self, forward: Callable[..., Any], made_up: MadeUp, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> CallPlan:
-        attempts = [made_up.batches(), made_up.batches(2)]  # tokens; and what may also be a mask
-        try:
-            with no_randomness(self._module), torch.autocast(self.sums.flat.device.type, enabled=False):
-                while True:
-                    try:
-                        return found_out(partial(self._traced, forward), attempts[0])
-                    except SameForAllError as error:
-                        self._widen(error)
-                    except GuaranteeError:
-                        raise
-                    except Exception:
-                        if len(attempts) == 1:
-                            raise
-                        del attempts[0]
-        except GuaranteeError:
-            raise
-        except Exception as error:
-            with torch.no_grad():
-                forward(*args, **kwargs)  # a mistake in the model itself is better reported as such
-            raise GuaranteeError(
-                "the private module cannot be run on made-up examples, three together and each alone, to see that it "
-                "keeps examples apart: keep the examples in the first dimension of every layer, and pass example= "
-                "(three made-up or public examples, as the model is called with) where random ones are not valid."
-            ) from error
-
     def _widen(self, error: SameForAllError) -> None:
         """Take the parent of a layer with the same input for all examples as one layer, run example by example."""
-        parent = parent_unit(self._module, error.unit)
+        parent = parent_unit(self._module, error.unit, self._widened)
         if parent is None:
             raise error
+        self._widened.add(parent.layer)
         self._uses.update(parent.parameters.values())
         self._wrapped.append(WrappedForward(parent.layer, partial(self._run_layer, parent)))
 
@@ -273,15 +255,15 @@ class PerExampleGradients:
         for _ in range(2):
             trace = self._trace = Trace(rows_in(args, kwargs), shared)
             try:
-                # Every run draws the same single numbers, and spends none of the user's randomness.
-                with torch.random.fork_rng(self._gpus), self._functional_calls():
-                    output = output_leaves(forward(*args, **kwargs))
-                calls = list(trace.calls)
-                outside = used_outside(output, list(self._places))
+                before = {id(each) for each in kept_tensors(self._module)}
+                with self._functional_calls():
+                    # Hooks on the whole model are a part of it; those of sharding have run already.
+                    whole = forward if self.sharded else self._module._call_impl  # noqa: SLF001 - not compiled
+                    output = output_leaves(whole(*args, **kwargs))
+                output += [each for each in kept_tensors(self._module) if id(each) not in before]
+                outside = trace.differentiate(output, list(self._places))
             finally:
                 self._trace = None
-            trace.calls = calls  # without what the backward ran again
-            trace.output = [leaf.detach() if isinstance(leaf, Tensor) else leaf for leaf in output]
             if not outside or self._tied is not None:
                 break
             self._tied = {}  # perhaps it is a head that uses the weight of an embedding: look at functional.linear

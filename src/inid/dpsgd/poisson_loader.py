@@ -30,6 +30,7 @@ from torch.utils.data import (
 )
 
 from inid.arguments import shown
+from inid.dpsgd.collate_checks import check_collate
 from inid.dpsgd.collating import PaddedCollate
 from inid.dpsgd.drawn_batch import Drawn
 from inid.errors import ArgumentError, GuaranteeError
@@ -105,6 +106,7 @@ class PoissonLoader:
             )
         self._padded, self._loader, self._most = padded, loader, most
         self._shapes: list[tuple[int, ...]] | None = None
+        self._collated = False  # whether the collate function has been looked at
 
     @property
     def padding(self) -> float:
@@ -157,6 +159,9 @@ class PoissonLoader:
                 chosen = chosen.pin_memory() if self.dataset.tensors[0].is_cuda else chosen  # the host need not wait
                 yield [tensor[chosen.to(tensor.device, non_blocking=True)] for tensor in self.dataset.tensors]
             return
+        if not self._collated and loader.collate_fn is not default_collate:
+            self._collated = True
+            check_collate(loader.collate_fn, self.dataset[0])
         yield from DataLoader(
             self.dataset,
             batch_sampler=_Lists(self._parts(marks), self.steps),

@@ -21,6 +21,7 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from inid.dpsgd.make_private import PrivateTraining
+from inid.dpsgd.wrapped_forward import settings
 from inid.errors import ArgumentError, InidError
 
 __all__ = ["CapturedBackward", "captured_backward"]
@@ -89,8 +90,9 @@ class CapturedBackward:
         if key != self._key:
             self._key, self._ordinary, self._recording = key, 0, None
         if not Recording.possible(self._device) or self._ordinary < _ORDINARY or self._drawn.to_be_watched:
-            self._ordinary += 1
-            return self._run(leaves, form)
+            loss = self._run(leaves, form)
+            self._ordinary += 1  # one that failed has not set up what a recording needs, the mask among it
+            return loss
         if self._recording is None:
             self._record(leaves, form)
         assert self._recording is not None  # noqa: S101 - for the type checker
@@ -101,10 +103,10 @@ class CapturedBackward:
         return self._recording.replay()
 
     def _described(self, leaves: list[Any], form: object) -> object:
-        """What a recording depends on: the batch's form, the rule, and where the model's numbers lie."""
+        """What a recording depends on: the batch's form, the rule, settings, and where the model's numbers lie."""
         kinds = [(leaf.shape, leaf.stride(), leaf.dtype) if _is_tensor(leaf) else leaf for leaf in leaves]
         model = chain(self._module.parameters(), self._module.buffers())
-        return form, kinds, self._gradients.rule, self._module.training, [each.data_ptr() for each in model]
+        return form, kinds, self._gradients.rule, settings(self._module), [each.data_ptr() for each in model]
 
     def _run(self, leaves: list[Any], form: Any) -> Tensor:
         args, kwargs = pytree.tree_unflatten(leaves, form)

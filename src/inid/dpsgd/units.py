@@ -1,6 +1,6 @@
 """The layers whose parameters get their per-example gradients at once."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from torch import nn
@@ -47,8 +47,8 @@ def units_of(module: nn.Module) -> list[Unit]:
     return list(found.values())
 
 
-def parent_unit(module: nn.Module, unit: Unit) -> Unit | None:
-    """The parent of a layer as one unit, run example by example; None where that is the whole model.
+def parent_unit(module: nn.Module, unit: Unit, known: Collection[nn.Module] = ()) -> Unit | None:
+    """The parent of a layer as one unit, run example by example; None where that is the whole model, or known.
 
     >>> model = nn.Sequential(nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2)), nn.Linear(2, 2))
     >>> parent = parent_unit(model, units_of(model)[0])
@@ -56,7 +56,7 @@ def parent_unit(module: nn.Module, unit: Unit) -> Unit | None:
     ('0', ['0.weight', '0.bias', '1.weight', '1.bias'], None)
     """
     for name, parent in module.named_modules():
-        if parent is not module and any(child is unit.layer for child in parent.children()):
+        if parent is not module and parent not in known and any(child is unit.layer for child in parent.children()):
             return Unit(name, parent, None, {own: p for own, p in parent.named_parameters() if p.requires_grad})
     return None
 

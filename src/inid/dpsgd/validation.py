@@ -2,6 +2,7 @@
 
 import copy
 
+import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.instancenorm import _InstanceNorm
@@ -106,6 +107,8 @@ def _problems(part: nn.Module) -> list[str]:
         found.append("makes sparse gradients, which cannot be clipped by example: leave sparse out")
     if isinstance(part, (nn.Softmax, nn.LogSoftmax, nn.Softmin)) and part.dim in {None, 0}:
         found.append("normalises over the examples, or may: pass dim=-1, or the dimension you mean")
+    if isinstance(part, torch.jit.ScriptModule):
+        found.append("runs as compiled code, in which layers cannot be reached: pass the module before torch.jit")
     if type(part).__name__ == "FullyShardedDataParallel":
         found.append("flattens the parameters of several layers into one: use torch.distributed.fsdp.fully_shard")
     if any(isinstance(p, UninitializedParameter) for p in part.parameters(recurse=False)):

@@ -1,7 +1,7 @@
 """How private training comes between a model and its layers: wrapped forwards, frozen parameters, kept inputs."""
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, cast
 
 import torch
@@ -11,10 +11,12 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
+from inid.dpsgd.sharded_parameters import is_sharded
 from inid.dpsgd.units import Unit
 from inid.errors import GuaranteeError
 
 __all__ = [
+    "WRITTEN",
     "FunctionalLinear",
     "WrappedForward",
     "check_parameters",
@@ -24,9 +26,17 @@ __all__ = [
     "keep",
     "repeated",
     "rows_in",
-    "used_outside",
+    "settings",
+    "tensors_of",
     "versions",
 ]
+
+WRITTEN = (
+    "the forward of the private module changed one of its buffers or parameters, which would carry facts about "
+    "examples without noise: remove running statistics and the like, or compute them outside."
+)
+
+_PLAIN = frozenset((bool, str))
 
 
 class WrappedForward:
@@ -55,16 +65,16 @@ class WrappedForward:
 
 
 def is_private(module: nn.Module) -> bool:
-    """Whether a model has been made private."""
-    return isinstance(vars(module).get("forward"), WrappedForward)
+    """Whether a model, or a part of it, has been made private."""
+    return any(isinstance(vars(part).get("forward"), WrappedForward) for part in module.modules())
 
 
-def versions(module: nn.Module, *, sharded: bool = False) -> list[tuple[int, int]]:
-    """Which buffers and parameters a model has, and how often each was written to; no value has to be read for it."""
+def tensors_of(module: nn.Module, *, sharded: bool = False) -> list[Tensor]:
+    """The buffers and parameters of a model that a forward should leave as they are."""
     # The buffers of spectral normalisation follow the weights alone. Parameters that are sharded are put together anew
     # for every forward, so that nothing written to them stays.
     return [
-        (id(tensor), tensor._version)  # noqa: SLF001 - the only way to see that a tensor was changed in place
+        tensor
         for layer in module.modules()
         if type(layer).__name__ != "_SpectralNorm"
         for held in (layer._buffers, layer._parameters)  # noqa: SLF001 - the quickest way, in every forward
@@ -73,8 +83,33 @@ def versions(module: nn.Module, *, sharded: bool = False) -> list[tuple[int, int
     ]
 
 
-def check_parameters(trained: Iterable[nn.Parameter], names: Mapping[nn.Parameter, str], kind: torch.dtype) -> None:
-    """Refuse parameters that were frozen, or cast, since `make_private`."""
+def versions(module: nn.Module, *, sharded: bool = False) -> list[tuple[int, int]]:
+    """Which buffers and parameters a model has, and how often each was written to; no value has to be read for it."""
+    # The version is the only way to see that a tensor was changed in place.
+    return [(id(tensor), tensor._version) for tensor in tensors_of(module, sharded=sharded)]  # noqa: SLF001
+
+
+def settings(module: nn.Module) -> list[Any]:
+    """What may change how a model computes, besides its input: modes and plain attributes, how many hooks there are."""
+    found: list[Any] = []
+    for part in module.modules():
+        found += [value for value in vars(part).values() if value.__class__ in _PLAIN]
+        hooks = (part._forward_hooks, part._forward_pre_hooks, part._backward_hooks, part._backward_pre_hooks)  # noqa: SLF001
+        found.append(sum(map(len, hooks)))
+    return found
+
+
+def check_parameters(
+    module: nn.Module, trained: Collection[nn.Parameter], names: Mapping[nn.Parameter, str], kind: torch.dtype
+) -> None:
+    """Refuse parameters that were frozen, cast, unfrozen, added or put in another's place since `make_private`."""
+    for parameter in module.parameters():
+        if parameter.requires_grad and parameter not in trained and not is_sharded(next(iter(trained))):
+            raise GuaranteeError(
+                "a parameter of the private module was added, unfrozen, or put in another's place (functional_call) "
+                "after make_private, so that its gradient would not be clipped: decide what is trained before, and "
+                "call make_private again to train other parameters."
+            )
     for parameter in trained:
         if not parameter.requires_grad:
             raise GuaranteeError(
@@ -121,15 +156,6 @@ def repeated(args: tuple[Any, ...], examples: int) -> tuple[Any, ...]:
     """An input that is the same for all examples, such as positions, once for each of them."""
     shared = args[0] if args[0].ndim > 1 and args[0].shape[0] == 1 else args[0].unsqueeze(0)
     return shared.expand(examples, *shared.shape[1:]), *args[1:]
-
-
-def used_outside(output: list[Any], parameters: list[nn.Parameter]) -> list[nn.Parameter]:
-    """The parameters that get an ordinary gradient, although all layers were frozen while they ran."""
-    ends = [leaf for leaf in output if isinstance(leaf, Tensor) and leaf.requires_grad and leaf.is_floating_point()]
-    if not ends:
-        return []
-    found = torch.autograd.grad([end.sum() for end in ends], parameters, allow_unused=True)
-    return [p for p, gradient in zip(parameters, found, strict=True) if gradient is not None]
 
 
 class FunctionalLinear(TorchFunctionMode):

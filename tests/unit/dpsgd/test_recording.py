@@ -155,6 +155,34 @@ def test_other_thresholds_and_moved_parameters_are_recorded_anew(again):
     assert again.made == 3
 
 
+def test_modes_of_parts_are_recorded_anew(again):
+    training, backward = made()
+    trained(training, backward, 5)
+    training.module[1].eval()
+    trained(training, backward, 3)
+    assert again.made == 1
+    trained(training, backward, 1)
+    assert again.made == 2
+
+
+def test_runs_that_fail_do_not_prepare_a_recording(again):
+    """The mask of padding is made in ordinary runs: within a recording, every replay would write over it."""
+    training, backward = made(rate=0.2)
+    batches = list(training.data_loader)  # read ahead
+    for x, y in batches[:4]:
+        with pytest.raises(GuaranteeError, match="read ahead"):
+            backward(x, y)
+    assert again.made == 0
+
+
+def test_a_replay_refuses_parameters_that_were_added(again):
+    training, backward = made()
+    trained(training, backward, 5)
+    training.module.append(nn.Linear(3, 3))
+    with pytest.raises(GuaranteeError, match="was added"):
+        trained(training, backward, 1)
+
+
 def test_noise_is_drawn_anew_after_every_replay(again):
     training, backward = made()
     trained(training, backward, 5)

@@ -1,0 +1,154 @@
+"""A model is tried on made-up examples before it sees others: together and alone, and twice where chance decides."""
+
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from inid.dpsgd.call_plan import CallPlan, SameForAllError, Trace, found_out
+from inid.dpsgd.fixed_randomness import no_randomness, seeded
+from inid.dpsgd.made_up_examples import MadeUp
+from inid.dpsgd.wrapped_forward import WRITTEN, tensors_of
+from inid.errors import GuaranteeError
+
+__all__ = ["tried"]
+
+_PIECE = 2**24  # numbers that are added up at a time
+_CHANCES = 8  # further looks where single random numbers decide
+_SEEDS = count(1)  # another for every look
+
+
+def tried(
+    run: Callable[..., Trace],
+    alone: Callable[[], object],
+    made_up: MadeUp,
+    module: nn.Module,
+    sharded: bool,
+    widen: Callable[[SameForAllError], None],
+) -> CallPlan:
+    """The plan of a model's calls.
+
+    Args:
+        run: Runs the model on arguments, arguments by name, and a set of layers whose input is to be repeated.
+        alone: Runs it on the batch at hand.
+        made_up: The examples.
+        module: The model.
+        sharded: Whether its parameters are spread over processes.
+        widen: Takes the parent of a layer as one layer; may refuse.
+
+    Raises:
+        GuaranteeError: The examples do not stay apart, or the model keeps what it saw of them, or cannot be tried.
+    """
+    try:
+        return _plan(run, made_up, module, sharded, widen)
+    except GuaranteeError:
+        raise
+    except Exception as error:
+        with torch.no_grad():
+            alone()  # a mistake in the model itself is better reported as such
+        raise GuaranteeError(
+            "the private module cannot be run on made-up examples, three together and each alone, to see that it "
+            "keeps examples apart: keep the examples in the first dimension of every layer, and pass example= "
+            "(three made-up or public examples, as the model is called with) where random ones are not valid."
+        ) from error
+
+
+def _plan(
+    run: Callable[..., Trace],
+    made_up: MadeUp,
+    module: nn.Module,
+    sharded: bool,
+    widen: Callable[[SameForAllError], None],
+) -> CallPlan:
+    attempts = [made_up.batches(), made_up.batches(2)]  # tokens; and what may also be a mask
+    alike = made_up.batches(alike=True)
+    device = next(p.device for p in module.parameters() if p.requires_grad)
+    dice = _Dice(run, [device] if device.type == "cuda" else [])
+    run = dice.run
+    with no_randomness(module) as fixed, torch.autocast(device.type, enabled=False):
+        before = _values(module, sharded=sharded)
+        while True:
+            try:
+                batches = attempts[0]
+                plan = found_out(run, batches)
+                break
+            except SameForAllError as error:
+                widen(error)
+            except GuaranteeError:
+                raise
+            except Exception:
+                if len(attempts) == 1:
+                    raise
+                del attempts[0]
+        if fixed.met or made_up.names_kinds:
+            fixed.low = True
+            _look_again(run, alike)
+            fixed.low = False
+        for _ in range(_CHANCES if dice.thrown else 0):
+            dice.seed = next(_SEEDS)
+            _look_again(run, batches)
+        if any(before.get(at, value) != value for at, value in _values(module, sharded=sharded).items()):
+            raise GuaranteeError(WRITTEN)
+    return plan
+
+
+class _Dice:
+    """Runs a model so that every run draws the same single numbers, and spends none of the user's randomness.
+
+    Attributes:
+        seed: What the numbers follow from.
+        thrown: Whether there were any.
+    """
+
+    def __init__(self, run: Callable[..., Trace], gpus: list[torch.device]) -> None:
+        self._run, self._gpus = run, gpus
+        self.seed, self.thrown = next(_SEEDS), False
+
+    def run(self, *args: Any) -> Trace:
+        """One run."""
+        with seeded(self.seed, self._gpus) as drawn:
+            trace = self._run(*args)
+        self.thrown = self.thrown or any(drawn)
+        return trace
+
+
+def _look_again(run: Callable[..., Trace], alike: list[Any]) -> None:
+    """Look at what the first look may not have met.
+
+    In that, random tensors are large and no two examples are of one kind: what is done with rows where a number is
+    below a limit, or among examples of a kind, does not show. Single random numbers decide once, so they are thrown
+    again. What fails here, or is not a number, says nothing.
+    """
+    seen: list[Trace] = []
+
+    def noted(*args: Any) -> Trace:
+        seen.append(run(*args))
+        return seen[-1]
+
+    try:
+        found_out(noted, alike)
+    except SameForAllError:
+        return
+    except GuaranteeError:
+        numbers = [leaf for trace in seen for _, *sides, _ in trace.calls for side in sides for leaf in side]
+        numbers += [leaf for trace in seen for leaf in trace.output]
+        if not any(isinstance(each, Tensor) and bool(each.isnan().any()) for each in numbers):
+            raise
+    except Exception:  # noqa: BLE001 - the model's own, in a case that it may never meet
+        return
+
+
+@torch.no_grad()
+def _values(module: nn.Module, *, sharded: bool) -> dict[int, tuple[float, float]]:
+    """Sums over each buffer and parameter, which show what was written to it by whatever way."""
+    found = {}
+    for tensor in tensors_of(module, sharded=sharded):
+        if not tensor.is_complex() and tensor.layout == torch.strided:
+            pieces = [each.double().nan_to_num() for each in torch.split(tensor.detach().flatten(), _PIECE)]
+            found[id(tensor)] = (
+                sum(float(each.sum()) for each in pieces),
+                sum(float(each.square().sum()) for each in pieces),
+            )
+    return found
