@@ -258,3 +258,20 @@ class Follows(nn.Module):
 def test_what_is_written_through_data_is_seen():
     with pytest.raises(GuaranteeError, match="changed one of its buffers"):
         sums(Model(lambda m, x: m.b(m.follows(m.a(x))), follows=Follows()), X)
+
+
+class FilledLate(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("table", torch.zeros(E))
+        self.filled = False
+
+    def forward(self, x):
+        if not self.filled:
+            self.table.copy_(torch.arange(E).sin())
+            self.filled = True
+        return x + self.table
+
+
+def test_a_table_that_is_filled_in_the_first_forward_is_fine():
+    train_once(private(Model(lambda m, x: m.b(m.late(m.a(x))), late=FilledLate()), X))

@@ -143,7 +143,8 @@ class PerExampleGradients:
         for _ in range(2):
             if signature not in self._plans:
                 run, alone = partial(self._traced, forward), partial(forward, *args, **kwargs)
-                self._plans[signature] = tried(run, alone, made_up, self._module, self.sharded, self._widen)
+                where = self.sums.flat.device
+                self._plans[signature] = tried(run, alone, made_up, self._module, where, self.sharded, self._widen)
             try:
                 turn = ForwardPass(rows, self._drawn.views_of(rows), self._plans[signature])
                 return self._run_pass(forward, args, kwargs, turn)
