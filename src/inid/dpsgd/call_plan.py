@@ -12,7 +12,8 @@ rows stay far below it, and mixing examples moves entries by a good part of them
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -117,13 +118,15 @@ class Trace:
         calls, grown = list(self.calls), list(self.grown)  # without what the backward runs again
         ends = [as_real(leaf) for leaf in output if isinstance(leaf, Tensor) and leaf.requires_grad]
         sent = [torch.sin(3 * end.detach() + 1) for end in ends]
-        wanted = [*parameters, *(leaf for leaves in grown for leaf in leaves)]
-        found = torch.autograd.grad(ends, wanted, sent, allow_unused=True) if ends else [None] * len(wanted)
-        rest = iter(found[len(parameters) :])
+        found = _gradients(ends, sent, parameters, keep=True)
+        back: list[Tensor | None] = [None] * sum(map(len, grown))
+        with suppress(RuntimeError):  # checkpoints that run again by themselves cannot, and are refused in the backward
+            back = _gradients(ends, sent, [leaf for leaves in grown for leaf in leaves], keep=False)
+        rest = iter(back)
         self.calls, self.output = calls, _copies(output)
         self.gradients = [[next(rest) for _ in leaves] for leaves in grown]
         self.grown, self.pushed = [], math.sqrt(sum(float(each.double().square().sum()) for each in sent))
-        return [p for p, gradient in zip(parameters, found, strict=False) if gradient is not None]
+        return [p for p, gradient in zip(parameters, found, strict=True) if gradient is not None]
 
     def rounding(self) -> float:
         """The coarsest unit of rounding among all numbers seen, and among the arguments of their products.
@@ -198,6 +201,12 @@ def _check_same(one: Trace, other: Trace) -> None:
         for leaf, again in zip(one.output, other.output, strict=True)
     ):
         raise SameForAllError(next(iter(other.shared)))
+
+
+def _gradients(ends: list[Tensor], sent: list[Tensor], wanted: Sequence[Tensor], *, keep: bool) -> list[Tensor | None]:
+    if not ends or not wanted:
+        return [None] * len(wanted)
+    return list(torch.autograd.grad(ends, wanted, sent, allow_unused=True, retain_graph=keep))
 
 
 class SameForAllError(GuaranteeError):

@@ -262,6 +262,8 @@ class PerExampleGradients:
                     whole = forward if self.sharded else self._module._call_impl  # noqa: SLF001 - not compiled
                     output = output_leaves(whole(*args, **kwargs))
                 output += [each for each in kept_tensors(self._module) if id(each) not in before]
+                if self.sharded:  # parameters are put away by the first backward: there is no second to look at
+                    trace.grown = [[] for _ in trace.grown]
                 outside = trace.differentiate(output, list(self._places))
             finally:
                 self._trace = None
