@@ -133,12 +133,12 @@ class PerExampleGradients:
         check_parameters(self._module, self._places, self._names, self._kind)
         rows = rows_in(args, kwargs)
         made_up = MadeUp(args, kwargs, rows, self._module, self._example)
-        if (now := settings(self._module)) != self._settings:
+        if not self.sharded and (now := settings(self._module)) != self._settings:
             self._settings, self._runs = now, Counter()
         signature = made_up.signature(training=self._module.training)
         self._runs[signature] += 1
         # A model may do something else later, or by chance: it is tried again at forwards 2, 4, 8, ...
-        if self._runs[signature].bit_count() == 1 and not self._recording:
+        if self._runs[signature].bit_count() == 1 and not self._recording and not self.sharded:
             self._plans.pop(signature, None)
         for _ in range(2):
             if signature not in self._plans:
