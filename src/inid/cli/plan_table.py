@@ -41,7 +41,7 @@ def print_plan(console: Console, plan: PlanSummary) -> None:
 
 def print_gain(console: Console, plan: PlanSummary) -> None:
     """What was gained against the baselines, in a sentence or two; that nothing was, if so."""
-    for sentence in (plan.remark, plan.gain, *plan.advice):
+    for sentence in (plan.remark, plan.gain):
         if sentence:
             console.line(sentence)
 

@@ -9,7 +9,7 @@ from inid.jobs.questions import TableQuestion
 from inid.report.number_text import plain_number
 from inid.report.promise_text import detection_rate
 
-__all__ = ["advice"]
+__all__ = ["advice", "plan_advice"]
 
 _GENEROUS = 4.0  # times better than asked: a smaller promise would do
 _FEW_ROWS = 100
@@ -28,7 +28,12 @@ def advice(planned: PlannedJob, ledger: LedgerPreview | None) -> list[str]:
     >>> advice(plan_job(job), None)[0]
     '2 of 2 numbers are expected beyond their tolerance: raise the promise, ask for less, or tolerate more.'
     """
-    return [*_accuracy(planned), *_question(planned), *_promise(planned), *_ledger(planned, ledger)]
+    return [*plan_advice(planned), *_ledger(planned, ledger)]
+
+
+def plan_advice(planned: PlannedJob) -> list[str]:
+    """The same without what concerns the ledger: what the plan itself advises, and what the job shows beside it."""
+    return [*_accuracy(planned), *planned.summary.advice, *_question(planned), *_promise(planned)]
 
 
 def _accuracy(planned: PlannedJob) -> list[str]:
@@ -70,12 +75,6 @@ def _question(planned: PlannedJob) -> list[str]:
         found.append(
             f"{cells:,} groups of about {plain_number(question.rows / cells, 2)} rows each: fewer, larger groups have "
             "smaller errors."
-        )
-    unfilled = [name for name in question.mean if name not in question.missing]
-    if unfilled and len(question.mean) > 1:
-        found.append(
-            "Each mean pays for a private count of the rows that have a value. Where none is missing, or a public "
-            "value can stand for what is, a fill value saves that count."
         )
     if summary.lines and not question.histogram:
         largest = max(summary.lines, key=lambda line: line.share)

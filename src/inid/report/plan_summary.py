@@ -84,7 +84,9 @@ class PlanSummary:
             return None
         unit = " in units of the tolerances" if any(line.tolerance is not None for line in self.lines) else ""
         iid, spr = (plain_ratio(self.gains[name]) for name in BASELINES)
-        return f"An equal split would have {spr} times the expected {self.error_name}{unit}, i.i.d. noise {iid} times."
+        # A footnote: i.i.d. noise ignores that columns have different units, so that any method beats it by far.
+        beside = "" if iid == spr else f" (i.i.d. noise: {iid} times)"
+        return f"An equal split would have {spr} times the expected {self.error_name}{unit}{beside}."
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe dictionary; `inid plan`, `compare` and `release` print these keys under --json."""

@@ -6,14 +6,14 @@ from html import escape
 from inid.report.charts import axis_over, bar, dots, ticks
 from inid.report.inputs import ColumnFacts, LedgerState, ReportInputs
 from inid.report.number_text import plain_number, plain_ratio
-from inid.report.plan_summary import BASELINES, PlanLine, PlanSummary
+from inid.report.plan_summary import PlanLine, PlanSummary
 from inid.report.promise_text import promise_name, promise_symbols
 
 __all__ = ["definition_list", "noise_of_each_number", "technical_part", "ways_to_keep_the_promise"]
 
 _MOST = 300  # lines drawn of a plan; the rest is in the record
 _ALLOCATIONS = {"optimal": "optimal", "iid": "i.i.d.", "spr": "equal split"}
-_KINDS = {"plan": "this plan", "spr": "equal split", "iid": "i.i.d. noise"}
+_KINDS = {"plan": "this plan", "spr": "equal split"}
 
 
 def technical_part(inputs: ReportInputs) -> str:
@@ -61,7 +61,7 @@ def noise_of_each_number(plan: PlanSummary) -> str:
     body = ""
     for line, row in zip(lines, marks, strict=True):
         # The plan's own dot is drawn last, on top.
-        shown = [(kind, row[kind], f"{_KINDS[kind]} {row[kind]:.3g}") for kind in (*BASELINES, "plan")]
+        shown = [(kind, row[kind], f"{_KINDS[kind]} {row[kind]:.3g}") for kind in ("spr", "plan")]
         body += (
             f'<tr><td class="name">{escape(line.label)}</td><td class="n spare">{line.share:.1%}</td>'
             f'<td class="n">{escape(plain_number(line.deviation, 4))}</td>'
@@ -80,7 +80,7 @@ def noise_of_each_number(plan: PlanSummary) -> str:
 
 def _relative(line: PlanLine, tolerant: bool) -> dict[str, float]:
     one = line.tolerance if tolerant and line.tolerance else line.baselines["spr"]
-    values = {"plan": line.deviation} | line.baselines
+    values = {"plan": line.deviation, "spr": line.baselines["spr"]}
     return {kind: value / one if one > 0 else 1.0 for kind, value in values.items()}
 
 

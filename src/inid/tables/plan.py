@@ -14,7 +14,7 @@ from inid.planning.text import aligned
 from inid.promises import Budget
 from inid.report.plan_summary import nothing_to_gain
 from inid.sets import Allocation, Sensitivity
-from inid.tables.plan_of_query import PlanOfQuery
+from inid.tables.plan_of_query import PlanOfQuery, fill_advice
 from inid.tables.sensitivity import narrowest
 from inid.tables.statistics import Layout, rounding, slopes
 from inid.tables.view import View
@@ -33,8 +33,6 @@ __all__ = [
 ]
 
 _ROWS = 40
-_WORTH = 1.05  # advice that makes errors less than 5 % smaller is not worth a line
-_NAMED = 4
 
 
 @dataclass(frozen=True)
@@ -233,8 +231,6 @@ def expected_errors(
 def with_advice(made: TablePlan, unfilled: Sequence[str], filled: Sequence[float]) -> TablePlan:
     """The same plan with the advice to state fill values, where that makes errors smaller.
 
-    A column whose missing values are left out needs a count of its own, which takes its part of the noise.
-
     Args:
         made: The plan.
         unfilled: The columns whose missing values are left out.
@@ -243,11 +239,7 @@ def with_advice(made: TablePlan, unfilled: Sequence[str], filled: Sequence[float
     pairs = zip(made.statistics, filled, strict=True)
     ratios = [one.error / error for one, error in pairs if error > 0 and {*one.column.split(",")} & {*unfilled}]
     times = math.exp(math.fsum(map(math.log, ratios)) / len(ratios)) if ratios and min(ratios) > 0 else 1.0
-    if not times >= _WORTH:
-        return made
-    columns = ", ".join(unfilled[:_NAMED]) + (", ..." if len(unfilled) > _NAMED else "")
-    advice = f"No missing values in {columns}? State fill values, missing={{{unfilled[0]!r}: ...}}: errors there would "
-    return replace(made, advice=(*made.advice, advice + f"be about {times:.2g} times smaller."))
+    return replace(made, advice=(*made.advice, *fill_advice(unfilled, times)))
 
 
 def plan_accuracy(

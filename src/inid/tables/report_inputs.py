@@ -1,7 +1,7 @@
 """From a question, its plan and its answers to what the report shows."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -27,10 +27,13 @@ from inid.tables.view import View
 __all__ = [
     "as_estimates",
     "choice_report_inputs",
+    "column_facts",
     "estimates_on_page",
     "inputs_of",
+    "listed_keys",
     "named_levels",
     "protected_unit",
+    "protection",
     "published_estimates",
     "report_inputs",
     "summarize_choice_plan",
@@ -39,6 +42,7 @@ __all__ = [
 ]
 
 _USUAL_LIMIT = 2**32  # the default limit on rows, which the report need not mention
+_FEW, _MANY = 6, 40  # keys that are listed one by one, and those that are listed at all
 _RELATIONS = {
     "add_remove": "with or without any one of them",
     "replace": "with any one of them replaced by another",
@@ -184,12 +188,11 @@ def _facts(question: Question, source: str) -> list[tuple[str, str]]:
     kinds += [f"{kind} of {_counted(len(names), 'column')}" for kind, names in question.columns.items() if names]
     kinds += [f"histogram of {_counted(len(question.histogram), 'column')}"] if question.histogram else []
     rows, limit = question.rows, question.max_rows
-    unit = protected_unit(question.person)
     terms = [
         ("table", source),
         ("statistics", ", ".join(kinds)),
-        ("groups", "; ".join(f"{name}: {_listed(keys)}" for name, keys in question.by.items())),
-        ("protected", f"{unit}: results are about equally likely {_RELATIONS[question.neighbours]}"),
+        ("groups", "; ".join(f"{name}: {listed_keys(keys)}" for name, keys in question.by.items())),
+        ("protected", protection(question.person, question.neighbours)),
         *view_facts(question.view),
         ("rows assumed", "" if rows is None else f"{rows:,}, a public guess for planning"),
         ("rows at most", "" if limit == _USUAL_LIMIT else f"{limit:,}, stated in advance"),
@@ -205,11 +208,23 @@ def _columns(question: Question) -> list[ColumnFacts]:
         kinds = [kind for kind, names in asked.items() if name in names]
         if name in question.histogram:
             kinds.append(f"histogram over {', '.join(_cell_names(question.histogram[name]))}")
-        low, high = question.bounds.get(name, (None, None))
-        limits = "" if low is None or high is None else f"{plain_number(low)} to {plain_number(high)}"
-        filled = f"count as {_listed([question.missing[name]])}" if name in question.missing else "left out"
-        found.append(ColumnFacts(name, ", ".join(kinds), limits, filled))
+        found.append(column_facts(name, kinds, question.bounds, question.missing))
     return found
+
+
+def column_facts(
+    name: str, kinds: Sequence[str], bounds: Mapping[str, tuple[float, float]], missing: Mapping[str, object]
+) -> ColumnFacts:
+    """A column that is asked about: its statistics, its bounds, and what a missing value becomes."""
+    low, high = bounds.get(name, (None, None))
+    limits = "" if low is None or high is None else f"{plain_number(low)} to {plain_number(high)}"
+    filled = f"count as {listed_keys([missing[name]])}" if name in missing else "left out"
+    return ColumnFacts(name, ", ".join(kinds), limits, filled)
+
+
+def protection(person: Person | None, neighbours: str) -> str:
+    """Who is protected, and from what."""
+    return f"{protected_unit(person)}: results are about equally likely {_RELATIONS[neighbours]}"
 
 
 def protected_unit(person: Person | None) -> str:
@@ -245,5 +260,15 @@ def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _listed(values: Sequence[object]) -> str:
-    return ", ".join(plain_number(value) if isinstance(value, float) else _key(value) for value in values)
+def listed_keys(values: Sequence[object]) -> str:
+    """Public values in words; of many whole numbers that follow each other the first and the last.
+
+    >>> listed_keys(["F", "M"]), listed_keys(range(116)), listed_keys([True, False])
+    ('F, M', '0 to 115', 'yes, no')
+    """
+    words = [plain_number(value) if isinstance(value, float) else _key(value) for value in values]
+    whole = [value for value in values if isinstance(value, int) and not isinstance(value, bool)]
+    if len(words) > _FEW and len(whole) == len(words) and whole == list(range(whole[0], whole[0] + len(whole))):
+        return f"{words[0]} to {words[-1]}"
+    more = f" and {len(words) - _MANY:,} more" if len(words) > _MANY else ""
+    return ", ".join(words[:_MANY]) + more

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inid.fixed_point import Grid
-from inid.tables.engines import Build, Engine, EngineError, OnGrid, Present, Product, Role, added_up, optional
+from inid.tables.engines import Build, Engine, EngineError, OnGrid, Present, Product, Role, optional
 from inid.tables.facts import Bins, Categories, Key, Person
 from inid.tables.items import Item
 from inid.tables.statistics import Layout
@@ -69,10 +69,9 @@ class Sums:
 def _query(source: Engine, columns: "SumTerms", by: Mapping[str, Sequence[Key]], unit: Person | None) -> Any:
     """The keys of each group, its number of rows, and its sums before their shifts."""
     nw, names = optional("narwhals"), columns.names
-    frame = source.columns(names.wanted).with_columns(one=nw.lit(1, dtype=nw.Int64))
+    frame = source.counted_rows(names.wanted)
     groups = list(names.keys.values())
-    for column, name in names.keys.items():
-        frame = frame.filter(nw.col(name).is_in(list(by[column])))
+    frame = source.with_keys(frame, {name: by[column] for column, name in names.keys.items()})
     if columns.prepared:
         frame = source.prepared(frame, columns.prepared)
     sums = {f"sum_{at}": part for at, part in enumerate(columns.integers)}
@@ -88,7 +87,7 @@ def _query(source: Engine, columns: "SumTerms", by: Mapping[str, Sequence[Key]],
     if people:
         seen = nw.col("one").cum_sum().over(*names.person, *groups, order_by=order)
         frame = frame.with_columns((seen == 1).cast(nw.Int64).alias(name) for name in people)
-    return added_up(frame, groups, list(counted))
+    return source.added_up(frame, groups, list(counted), limited=True)
 
 
 class QueryNames:
@@ -150,11 +149,11 @@ class SumTerms:
         self.names, self._layout, self._fill, self._source = names, layout, fill, source
         scopes = dict.fromkeys(item.present for item in layout.items if item.present and item.kind in _MASKED)
         self._scopes = {scope: f"scope_{at}" for at, scope in enumerate(scopes)}
-        self.prepared: dict[str, Any] = self._words() | self._values() | self._masks() | self._factors()
         parts = [part for item in layout.items for part in self._parts(item)]
         self.kinds = [item.kind for item in layout.items for _ in item.names]
         self.integers = [part for part, _ in parts]
         self.shifts = [shift for _, shift in parts]
+        self.prepared: dict[str, Any] = self._words() | self._values() | self._masks() | self._factors()
 
     def _words(self) -> dict[str, Any]:
         """Categories without missing values, and people and orders without NaN."""
@@ -174,8 +173,9 @@ class SumTerms:
         }
 
     def _masks(self) -> dict[str, Any]:
-        """For each set of columns that must be present together whether they are: once, for all its sums."""
-        return {name: self._present(scope) for scope, name in self._scopes.items()}
+        """For each set of columns that must be present together whether they are: once, for all sums that ask it."""
+        asked = {getattr(term, "condition", None) for term in self.integers}
+        return {name: self._present(scope) for scope, name in self._scopes.items() if name in asked}
 
     def _present(self, scope: tuple[str, ...]) -> Present:
         return Present(tuple((self.names.numbers[column], column) for column in scope))
@@ -209,7 +209,7 @@ class SumTerms:
         if item.kind == "people":  # counted once per cell after a person's rows are limited
             return [(nw.col("one"), 0)]
         if item.kind == "count":
-            return [(self._present(scope) if scope else nw.col("one"), 0)]
+            return [(self._present(scope), 0)]
         of_sum = item.kind == "sum"
         grids = [(self._layout.values if of_sum else self._layout.factors)[column] for column in item.columns]
         shift = grids[0].below if of_sum else item.shift

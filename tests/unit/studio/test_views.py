@@ -82,7 +82,7 @@ def test_the_bar_of_a_ledger_adds_up():
         ({"tolerance": {"age": "1000", "income": "5e6"}}, "a smaller promise would do"),
         ({"epsilon": "9"}, "This promise is weak"),
         ({}, "2 groups of about 30 rows each"),
-        ({}, "a fill value saves that count"),
+        ({}, "State public fill values (missing)"),
         ({}, "nobody keeps count"),
         ({"ledger": "new.db"}, "The ledger does not exist yet"),
     ],

@@ -8,10 +8,11 @@ from inid.cli.files import check_apart, check_writable
 from inid.cli.options import COMMON, LEDGER_NAME, NOISE, PART, PROMISE, STATED, Option, flag_name
 from inid.cli.parsing import job_from
 from inid.cli.plan_table import print_comparison, print_gain, print_plan
-from inid.jobs import plan_job
+from inid.jobs import PlannedJob, plan_job
 from inid.jobs import values as check
+from inid.jobs.advice import plan_advice
 from inid.jobs.result_files import write_whole
-from inid.report import PlanSummary, ReportInputs, page
+from inid.report import ReportInputs, page
 
 __all__ = ["COMPARE", "PLAN"]
 
@@ -26,7 +27,8 @@ def plan(values: Values) -> None:
     check_apart({"--out": out, "--report": report})
     if report is not None:
         check_writable("--report", report)
-    made = _planned(console, values)
+    planned = _planned(console, values)
+    made = planned.summary
     if out is not None:
         write_whole(out, json.dumps(made.noise.to_dict(), indent=2) + "\n")
     if report is not None:
@@ -35,6 +37,8 @@ def plan(values: Values) -> None:
     print_plan(console, made)
     console.line()
     print_gain(console, made)
+    for sentence in plan_advice(planned):
+        console.line(sentence)
     if out is not None:
         console.line(f"The plan is in {out}; inid verify {out} proves it again.")
 
@@ -42,15 +46,15 @@ def plan(values: Values) -> None:
 def compare(values: Values) -> None:
     """Show every way to keep the promise."""
     console = Console(values)
-    made = _planned(console, values)
+    made = _planned(console, values).summary
     console.document({"command": "compare"} | made.to_dict())
     print_comparison(console, made)
 
 
-def _planned(console: Console, values: Values) -> PlanSummary:
+def _planned(console: Console, values: Values) -> PlannedJob:
     job = job_from(values, leaving_out=["out", "report"])
     with console.working("Planning"):
-        return plan_job(job, flag_name).summary
+        return plan_job(job, flag_name)
 
 
 _QUESTION = (

@@ -6,7 +6,7 @@
 from pathlib import Path
 
 from inid.errors import ArgumentError
-from inid.tables.engines.base import Build, Engine, added_up
+from inid.tables.engines.base import Build, Engine
 from inid.tables.engines.cell_codes import CellTable, unknown
 from inid.tables.engines.duckdb import DuckDBRelation, open_arrow, open_path
 from inid.tables.engines.guarded import EngineError, guarded, optional
@@ -25,7 +25,6 @@ __all__ = [
     "Present",
     "Product",
     "Role",
-    "added_up",
     "guarded",
     "open_table",
     "optional",

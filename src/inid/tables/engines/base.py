@@ -23,7 +23,7 @@ from inid.tables.expression_leaves import Leaf
 from inid.tables.facts import Bounds, Key
 from inid.tables.view import View, column_kind
 
-__all__ = ["Build", "Engine", "added_up", "schema_of"]
+__all__ = ["Build", "Engine", "schema_of"]
 
 Build = Callable[["Engine"], Any]  # a query as a narwhals frame, made for the engine that is passed
 
@@ -94,16 +94,40 @@ class Engine(ABC):
         """A frame with what each row adds to each term, and the columns that are kept."""
         return frame.select(*kept, *(self._number(term).alias(name) for name, term in terms.items()))
 
+    def with_keys(self, frame: Any, keys: Mapping[str, Sequence[Key]]) -> Any:
+        """The rows whose keys, given by the names of their columns, are all among public ones."""
+        nw = optional("narwhals")
+        for name, listed in keys.items():
+            frame = frame.filter(nw.col(name).is_in(list(listed)))
+        return frame
+
     def group_totals(self, frame: Any, groups: Sequence[str], terms: Mapping[str, Any]) -> Any:
         """The sum of each term over the rows of each group, after the keys of the groups."""
-        return added_up(self.with_terms(frame, groups, terms), groups, list(terms))
+        return self.added_up(self.with_terms(frame, groups, terms), groups, list(terms))
+
+    def added_up(self, frame: Any, groups: Sequence[str], names: Sequence[str], *, limited: bool = False) -> Any:
+        """The sums of columns of whole numbers, by groups or over all rows.
+
+        Args:
+            frame: The rows.
+            groups: The columns of keys.
+            names: The columns that are added up.
+            limited: Whether the rows of people were limited first, which takes long and is not to be repeated.
+        """
+        nw = optional("narwhals")
+        added = [nw.col(name).sum() for name in names]
+        totals = frame.group_by(*groups).agg(*added) if groups else frame.select(*added)
+        # DuckDB sums into 128 bits, which would become decimals or floats outside.
+        return totals.select(*groups, *(nw.col(name).cast(nw.Int64) for name in names))
 
     def _expression(self, term: Any) -> Any:
         return term.expression(self) if isinstance(term, Term) else term
 
     def _number(self, term: Any) -> Any:
-        made = self._expression(term)
-        return made.cast(optional("narwhals").Int64) if isinstance(term, Present) else made
+        nw = optional("narwhals")
+        if not isinstance(term, Present):
+            return self._expression(term)
+        return self._expression(term).cast(nw.Int64) if term.columns else nw.col("one")
 
     def run(self, build: Build, what: str = "run the query") -> list[tuple[Any, ...]]:
         """Make a query and execute it. Making it is guarded too: pandas computes as it goes.
@@ -171,6 +195,11 @@ class Engine(ABC):
     def columns(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
         """The same as `typed_columns`, of the rows that count, and also with computed columns."""
         return seen_columns(self, wanted) if self.view else self.typed_columns(wanted)
+
+    def counted_rows(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
+        """The same as `columns`, and a column "one" that is 1 in every row."""
+        nw = optional("narwhals")
+        return self.columns(wanted).with_columns(one=nw.lit(1, dtype=nw.Int64))
 
     def seen(self, view: View) -> "Engine":
         """The same table through a view of it."""
@@ -308,15 +337,6 @@ class Engine(ABC):
                     f"{name} names {column!r}, which holds {_name(self.schema[column])}: "
                     "make it a column of single values, such as texts or whole numbers."
                 )
-
-
-def added_up(frame: Any, groups: Sequence[str], names: Sequence[str]) -> Any:
-    """The sums of columns of whole numbers, by groups or over all rows."""
-    nw = optional("narwhals")
-    added = [nw.col(name).sum() for name in names]
-    totals = frame.group_by(*groups).agg(*added) if groups else frame.select(*added)
-    # DuckDB sums into 128 bits, which would become decimals or floats outside.
-    return totals.select(*groups, *(nw.col(name).cast(nw.Int64) for name in names))
 
 
 def _name(kind: Any) -> str:

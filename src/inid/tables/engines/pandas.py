@@ -1,7 +1,9 @@
 """pandas. What a value becomes is decided value by value, in `pandas_columns`."""
 
+import math
 from collections.abc import Mapping, Sequence
 from copy import copy
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -9,12 +11,14 @@ import numpy as np
 from inid.tables.engines.base import Build, Engine, schema_of
 from inid.tables.engines.guarded import guarded, optional
 from inid.tables.engines.pandas_columns import typed, whole
-from inid.tables.engines.pandas_sums import product_sums, term_array
+from inid.tables.engines.pandas_sums import grouped_sums, product_sums, term_array
 from inid.tables.engines.roles import Role
 from inid.tables.engines.terms import Product, Term
-from inid.tables.facts import is_plain
+from inid.tables.facts import Key, is_plain
 
 __all__ = ["Pandas"]
+
+_MOST_CELLS = 1 << 12  # of groups whose sums stay in the cache
 
 
 class Pandas(Engine):
@@ -34,6 +38,10 @@ class Pandas(Engine):
     def typed_columns(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
         made = {new: typed(self._frame[column], role, self.schema[column]) for new, (column, role) in wanted.items()}
         return optional("narwhals").from_native(optional("pandas").DataFrame(made, copy=False))
+
+    def counted_rows(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
+        frame = self.columns(wanted)
+        return _joined(frame, {"one": np.ones(len(frame), dtype=np.int64)})
 
     def _holds_numbers(self, column: str) -> bool:
         return column in self._objects or super()._holds_numbers(column)
@@ -88,6 +96,38 @@ class Pandas(Engine):
         native = frame.to_native()
         return _joined(made, {name: term_array(native, term).astype("int64") for name, term in arrays.items()})
 
+    def with_keys(self, frame: Any, keys: Mapping[str, Sequence[Key]]) -> Any:
+        # Beside each key its place among the public ones, by which `group_totals` groups; no copy where all rows stay.
+        native = frame.to_native()
+        codes = {_code(name): _places_among(native[name], listed) for name, listed in keys.items()}
+        if codes:
+            kept = np.logical_and.reduce([code >= 0 for code in codes.values()])
+            if not kept.all():
+                native, codes = native[kept], {name: code[kept] for name, code in codes.items()}
+        return _joined(optional("narwhals").from_native(native), codes) if codes else frame
+
+    def group_totals(self, frame: Any, groups: Sequence[str], terms: Mapping[str, Any]) -> Any:
+        arrays, others = _apart({name: term for name, term in terms.items() if name != "one"})
+        native, pandas = frame.to_native(), optional("pandas")
+        if others or any(_code(name) not in native.columns for name in groups):
+            return super().group_totals(frame, groups, terms)
+        code, sizes = np.zeros(len(native), dtype=np.int64), []
+        for name in groups:
+            own = native[_code(name)].to_numpy()
+            sizes.append(int(own.max(initial=-1)) + 1)
+            code = code * sizes[-1] + own
+        cells = math.prod(sizes)
+        if cells > _MOST_CELLS:
+            return super().group_totals(frame, groups, terms)
+        number = np.bincount(code, minlength=cells)
+        here = np.flatnonzero(number)
+        first = np.zeros(cells, dtype=np.int64)
+        first[code[::-1]] = np.arange(len(code))[::-1]
+        sums = dict(zip(arrays, grouped_sums(native, code, cells, arrays), strict=True)) | {"one": number}
+        made = {name: native[name].array[first[here]] for name in groups}
+        made |= {name: sums[name][here].astype(np.int64) for name in terms}
+        return optional("narwhals").from_native(pandas.DataFrame(made, copy=False))
+
     def truncated(self, expression: Any) -> Any:
         return expression.floor().cast(optional("narwhals").Int64)  # the cast refuses what has a fraction
 
@@ -99,6 +139,25 @@ class Pandas(Engine):
         return optional("pandas").DataFrame(dict(columns))
 
 
+def _code(name: str) -> str:
+    """The column with the place of a key among the public ones."""
+    return f"{name}_place"
+
+
+def _places_among(values: Any, keys: Sequence[Key]) -> Any:
+    """The place of each value among public keys, which are of the kind of the column; -1 for any other."""
+    known = {key: at for at, key in enumerate(keys)}
+    if isinstance(keys[0], str):
+        words = values.to_numpy(dtype=object)
+        return np.fromiter(map(known.get, words, repeat(-1)), np.int64, len(words))
+    missing = values.isna().to_numpy(dtype=bool)
+    numbers = values.to_numpy(dtype=np.int64, na_value=0)
+    order = np.argsort(np.array(list(keys), dtype=np.int64), kind="stable")
+    listed = np.array(list(keys), dtype=np.int64)[order]
+    at = np.searchsorted(listed, numbers).clip(max=len(listed) - 1)
+    return np.where((listed[at] == numbers) & ~missing, order[at], -1)
+
+
 def _apart(terms: Mapping[str, Any]) -> tuple[dict[str, Term], dict[str, Any]]:
     """The terms that are computed as arrays, and the others, which are expressions."""
     arrays = {name: term for name, term in terms.items() if isinstance(term, Term)}
@@ -106,7 +165,7 @@ def _apart(terms: Mapping[str, Any]) -> tuple[dict[str, Term], dict[str, Any]]:
 
 
 def _joined(frame: Any, arrays: Mapping[str, Any]) -> Any:
-    """A frame and columns beside it."""
+    """A frame and columns beside it, none of them copied."""
     pandas, native = optional("pandas"), frame.to_native()
-    added = pandas.DataFrame(dict(arrays), index=native.index, copy=False)
-    return optional("narwhals").from_native(pandas.concat([native, added], axis=1))
+    made = {name: native[name].array for name in native.columns} | dict(arrays)
+    return optional("narwhals").from_native(pandas.DataFrame(made, index=native.index, copy=False))

@@ -129,8 +129,8 @@ def _objects(values: Any, role: Role) -> Any:
     pandas = optional("pandas")
     if role == "number":
         return np.array(_each(_double, values), dtype=np.float64)
-    if role == "str":
-        return _strings(_each(_key_text, values))
+    if role == "str":  # a text is its own text, and most values are texts
+        return _strings([one if type(one) is str else _attempt(_key_text, one) for one in values.to_numpy()])
     if role == "order":
         return _ranks(_each(_place_in_order, values))
     if role == "person":

@@ -1,11 +1,12 @@
-"""Terms of pandas columns as NumPy arrays, and sums of many products at once.
+"""Terms of pandas columns as NumPy arrays, sums of them by groups, and sums of many products at once.
 
 An expression takes pandas milliseconds however few rows there are, and a covariance matrix has thousands of them.
 
 Sums of products are matrix products, which hold whole numbers exactly here:
 A factor of a product is a whole number of at most 2^15 in size (half of the largest before its shift, see
 `inid.fixed_point`), so a product is at most 2^30, and the sum of 2^17 of them at most 2^47: float64 holds it and every
-partial sum exactly, in whatever order BLAS adds.
+partial sum exactly, in whatever order BLAS adds. Sums by groups are added up as float64 as well, in blocks of rows so
+short that the largest term times their number is below 2^53, and from block to block as whole numbers.
 """
 
 from collections.abc import Mapping
@@ -16,9 +17,11 @@ from numpy.typing import NDArray
 
 from inid.tables.engines.terms import OnGrid, Present, Product, Term
 
-__all__ = ["product_sums", "term_array"]
+__all__ = ["grouped_sums", "product_sums", "term_array"]
 
 _ROWS = 1 << 17
+_GROUPED_ROWS = 1 << 15  # of a block: its columns stay in the cache from one step to the next
+_EXACT = 1 << 53
 _ENTRIES = 1 << 20  # of a block: it stays in the cache
 
 
@@ -40,11 +43,71 @@ def product_sums(frame: Any, products: Mapping[str, Product]) -> dict[str, int]:
     return found
 
 
+def grouped_sums(
+    frame: Any, codes: NDArray[np.int64], cells: int, terms: Mapping[str, Term]
+) -> list[NDArray[np.int64]]:
+    """The sum of each term over the rows of each group, one array per term.
+
+    Args:
+        frame: The columns.
+        codes: The group of each row, from 0.
+        cells: How many groups there are.
+        terms: The terms.
+    """
+    found = [np.zeros(cells, dtype=np.int64) for _ in terms]
+    step = max(min(_GROUPED_ROWS, *(_EXACT // _largest(term) for term in terms.values())), 1)
+    names = dict.fromkeys(name for term in terms.values() for name in _columns(term))
+    columns = {name: frame[name].to_numpy() for name in names}
+    for start in range(0, len(codes), step):
+        place = codes[start : start + step]
+        block = {name: column[start : start + step] for name, column in columns.items()}
+        counts = np.bincount(place, minlength=cells)
+        for at, term in enumerate(terms.values()):
+            weights = _weights(block, term)
+            added = counts if weights is None else np.bincount(place, weights=weights, minlength=cells)
+            found[at] += added.astype(np.int64)
+    return found
+
+
+def _columns(term: Term) -> list[str]:
+    if isinstance(term, Present):
+        return [name for name, _ in term.columns]
+    own = [term.first, term.second] if isinstance(term, Product) else [term.name]
+    return own if term.condition is None else [*own, term.condition]
+
+
+def _largest(term: Term) -> int:
+    """A bound on the size of what a row adds."""
+    if isinstance(term, Present):
+        return 1
+    grid = term.grid if isinstance(term, OnGrid) else None
+    most = 1 << 30 if grid is None else int(grid.upper * grid.factor - grid.offset) + 1
+    return most + abs(term.shift)
+
+
+def _weights(block: Mapping[str, NDArray[Any]], term: Term) -> NDArray[np.float64] | None:
+    """What each row of a block adds, as float64; None where every row adds 1."""
+    if isinstance(term, Present):
+        missing = [np.isnan(block[name]) for name, _ in term.columns]
+        some = any(one.any() for one in missing)
+        return (~np.logical_or.reduce(missing)).astype(np.float64) if some else None
+    if isinstance(term, Product):
+        value = block[term.first] * block[term.second].astype(np.float64)
+    else:
+        value = _places_on_grid(block[term.name], term)
+        np.floor(value, out=value)  # not negative
+    if term.shift:
+        value -= term.shift
+    return value if term.condition is None else value * block[term.condition]
+
+
 def term_array(frame: Any, term: Term) -> NDArray[Any]:
     """What each row adds; columns of numbers are doubles, with NaN for what is missing."""
     if isinstance(term, Present):
-        missing: NDArray[Any] = np.array([np.isnan(frame[name].to_numpy()) for name, _ in term.columns])
-        return np.asarray(~missing.any(axis=0))
+        present = np.ones(len(frame), dtype=bool)
+        for name, _ in term.columns:
+            present &= ~np.isnan(frame[name].to_numpy())
+        return present
     value: NDArray[Any]
     if isinstance(term, Product):
         value = frame[term.first].to_numpy() * frame[term.second].to_numpy()
@@ -57,11 +120,19 @@ def term_array(frame: Any, term: Term) -> NDArray[Any]:
 
 def _on_grid(values: NDArray[np.float64], term: OnGrid) -> NDArray[np.int64]:
     """The operations of `Grid.integer`, before its shift."""
+    return _places_on_grid(values, term).astype(np.int64)  # not negative: cuts fractions off
+
+
+def _places_on_grid(values: NDArray[np.float64], term: OnGrid) -> NDArray[np.float64]:
+    """The same with fractions."""
     grid = term.grid
-    held = np.clip(np.where(np.isnan(values), term.usual, values), grid.lower, grid.upper)
+    held = np.clip(values, grid.lower, grid.upper)
+    missing = np.isnan(held)
+    if missing.any():
+        held[missing] = min(max(term.usual, grid.lower), grid.upper)
     held *= grid.factor
     held -= grid.offset
-    return held.astype(np.int64)  # not negative: cuts fractions off
+    return held
 
 
 def _all_pairs(frame: Any, columns: list[str], kept: NDArray[np.bool_] | None) -> NDArray[np.int64]:

@@ -1,6 +1,6 @@
 """Spark. The charge happens once, in the driver, however often Spark repeats a part of its work."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,16 +12,16 @@ from inid.tables.engines.sql_engine import SqlEngine
 __all__ = ["Spark"]
 
 
-_TOGETHER = 8  # sums in one query
+_TOGETHER = 8  # sums by groups in one query
+_WITHOUT_GROUPS = 40  # sums over all rows: without the keys their code stays within what the JVM compiles for longer
 
 
 @dataclass(frozen=True)
 class _Parts:
-    """Sums by the same groups, in several queries that are read side by side."""
+    """Sums by the same groups, in several queries that are read side by side, each after its keys."""
 
     queries: list[Any]
     keys: int
-    widths: tuple[int, ...]
 
     def collect_schema(self) -> Any:
         return [query.collect_schema() for query in self.queries]
@@ -33,6 +33,12 @@ class _Parts:
             for row in query.collect().iter_rows():
                 found.setdefault(row[: self.keys], []).append(row[self.keys :])
         return [(*keys, *(value for part in parts for value in part)) for keys, parts in found.items()]
+
+
+def _apart(query: Callable[[Sequence[str]], Any], names: Sequence[str], keys: int, most: int) -> Any:
+    """A query of sums, in parts of at most so many of them."""
+    parts = [query(names[at : at + most]) for at in range(0, len(names), most)]
+    return parts[0] if len(parts) == 1 else _Parts(parts, keys)
 
 
 class Spark(SqlEngine):
@@ -74,12 +80,18 @@ class Spark(SqlEngine):
             return query.rows()
         return list(query.collect().iter_rows())
 
-    def group_totals(self, frame: Any, groups: Sequence[str], terms: Mapping[str, Any]) -> Any:
-        # The code that Spark writes for many sums at once outgrows what the JVM compiles: ten times slower.
-        names = list(terms)
-        parts = [names[at : at + _TOGETHER] for at in range(0, len(names), _TOGETHER)]
-        made = [super(Spark, self).group_totals(frame, groups, {name: terms[name] for name in part}) for part in parts]
-        return made[0] if len(made) == 1 else _Parts(made, len(groups), tuple(map(len, parts)))
+    # The code that Spark writes for many sums at once outgrows what the JVM compiles, which makes it ten times slower.
+    # Each query reads the columns of its own sums alone.
+
+    def totals(self, frame: Any, terms: Mapping[str, Any]) -> Any:
+        every = super().totals
+        return _apart(lambda part: every(frame, {name: terms[name] for name in part}), list(terms), 0, _WITHOUT_GROUPS)
+
+    def added_up(self, frame: Any, groups: Sequence[str], names: Sequence[str], *, limited: bool = False) -> Any:
+        every = super().added_up
+        if limited:
+            return every(frame, groups, names, limited=True)
+        return _apart(lambda part: every(frame, groups, part), names, len(groups), _TOGETHER)
 
     def answer(self, columns: Mapping[str, list[Any]]) -> Any:
         names = {float: "double", int: "bigint", bool: "boolean"}

@@ -17,13 +17,18 @@ __all__ = ["OnGrid", "Present", "Product", "Term"]
 
 @dataclass(frozen=True)
 class Present:
-    """Whether all of these columns of numbers, given by their names in the query and in the table, have a value."""
+    """Whether all of these columns of numbers, given by their names in the query and in the table, have a value.
+
+    Without columns every row counts.
+    """
 
     columns: tuple[tuple[str, str], ...]
 
     def expression(self, engine: "Engine") -> Any:
         """The same as an expression of truths."""
         nw = optional("narwhals")
+        if not self.columns:
+            return nw.col("one") == 1
         here = [~engine.present(name, column).is_null() for name, column in self.columns]
         return here[0] if len(here) == 1 else nw.all_horizontal(*here, ignore_nulls=False)
 

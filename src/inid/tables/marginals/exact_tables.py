@@ -46,7 +46,7 @@ class ExactTables:
             EngineError: The engine cannot run these queries.
         """
         every = list(range(len(sums_layout(self.columns)[1])))
-        source.check(lambda engine: self._summed(self._frame(engine), tuple(self.domains.keys), every))
+        source.check(lambda engine: self._summed(engine, self._frame(engine), tuple(self.domains.keys), every))
 
     def run(self, source: Engine, tables: Mapping[Marginal, Sequence[str]]) -> list[ExactTable]:
         """Count and add up. Not private.
@@ -69,7 +69,9 @@ class ExactTables:
                     | {channels[at]: part - shifts[at] * array[0] for at, part in zip(sums, array[1:], strict=True)}
                     for array, sums in zip(made, wanted, strict=True)
                 ]
-        queries = [partial(self._summed, table=table, sums=sums) for table, sums in zip(tables, wanted, strict=True)]
+        queries = [
+            partial(self._summed, source, table=table, sums=sums) for table, sums in zip(tables, wanted, strict=True)
+        ]
         found = source.run_several(self._frame, queries)
         return [
             self._placed(table, rows, {channels[at]: shifts[at] for at in sums})
@@ -99,7 +101,7 @@ class ExactTables:
         nw, cell = optional("narwhals"), self.domains.other == "cell"
         terms = self._terms(source)
         names = terms.names
-        frame = source.columns(names.wanted).with_columns(one=nw.lit(1, dtype=nw.Int64))
+        frame = source.counted_rows(names.wanted)
         known = {name: _is_known(nw.col(name), self.domains.keys[column]) for column, name in names.keys.items()}
         flags = [unknown(name) for name in known] if cell else []
         if cell:
@@ -123,14 +125,12 @@ class ExactTables:
             frame = first_rows(frame, self.unit.max_rows, names, [*names.order, *sums, *keys])
         return frame.select(*keys, "one", *sums)
 
-    def _summed(self, frame: Any, table: Marginal, sums: Sequence[int]) -> Any:
+    def _summed(self, source: Engine, frame: Any, table: Marginal, sums: Sequence[int]) -> Any:
         """The keys and flags of each group, its rows, and its sums before their shifts."""
-        nw, columns = optional("narwhals"), list(self.domains.keys)
+        columns = list(self.domains.keys)
         groups = [f"key_{columns.index(column)}" for column in table]
         groups += [unknown(name) for name in groups] if self.domains.other == "cell" else []
-        added = ["one", *(f"sum_{at}" for at in sums)]
-        summed = frame.group_by(*groups).agg(*(nw.col(name).sum() for name in added))
-        return summed.select(*groups, *(nw.col(name).cast(nw.Int64) for name in added))
+        return source.added_up(frame, groups, ["one", *(f"sum_{at}" for at in sums)], limited=self.unit is not None)
 
     def _placed(self, table: Marginal, rows: list[tuple[Any, ...]], shifts: Mapping[int, int]) -> ExactTable:
         """The counts and sums as arrays; what no row has is 0."""

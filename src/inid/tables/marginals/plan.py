@@ -20,7 +20,7 @@ from inid.tables.marginals.least_squares import precisions
 from inid.tables.marginals.question import NOMINAL_ROWS, MarginalsQuestion
 from inid.tables.marginals.table_statistics import OFFSETS, TableStatistic
 from inid.tables.marginals.tolerances import read_tolerances
-from inid.tables.plan_of_query import PlanOfQuery
+from inid.tables.plan_of_query import PlanOfQuery, fill_advice
 
 if TYPE_CHECKING:
     from inid.report import PlanSummary
@@ -29,7 +29,6 @@ __all__ = ["MarginalPlan", "MarginalsPlan", "Objective", "plan_marginals"]
 
 Objective = Literal["max", "sum"]
 _WORST = 20
-_NOTHING = 1.05  # advice for less gain than this would be noise of its own
 _MOST_TABLES_OF_LAPLACE = 1000  # with so many, noise on each table by itself has long lost
 
 
@@ -146,17 +145,13 @@ class MarginalsPlan(PlanOfQuery):
         question = self.question
         if not question.may_be_missing:
             return ()
-        names = ", ".join(question.may_be_missing)
         fill = {name: question.summed[name].grid.middle for name in question.may_be_missing}
         filled = replace(question, missing=dict(question.missing) | fill, offset=0.0)
         tolerance = self.numbers.tolerance
         kind = "gaussian" if self.mechanism == "gaussian" else "laplace"
         other = planned(filled, self.budget, objective=self.objective, tolerance=tolerance, mechanism=kind)
         gain = self.value / other.value if other.value > 0 else 1.0
-        if not gain > _NOTHING:
-            return ()
-        cure = f"State fill values, Table(missing={{{question.may_be_missing[0]!r}: ...}})"
-        return (f"No missing values in {names}? {cure}: {gain:.3g} times less squared error.",)
+        return fill_advice(question.may_be_missing, math.sqrt(gain))
 
     @property
     def value(self) -> float:

@@ -1,12 +1,22 @@
 """From many tables, their plan and their answers to what the report and the command show."""
 
 import math
+from dataclasses import replace
 
 from inid.report import EstimateBlock, PlanLine, PlanSummary, ReportInputs
 from inid.tables.marginals.plan import MarginalsPlan
+from inid.tables.marginals.question import NOMINAL_ROWS
 from inid.tables.marginals.result import MarginalsResult
 from inid.tables.published import PageFacts
-from inid.tables.report_inputs import estimates_on_page, inputs_of, named_levels, view_facts
+from inid.tables.report_inputs import (
+    column_facts,
+    estimates_on_page,
+    inputs_of,
+    listed_keys,
+    named_levels,
+    protection,
+    view_facts,
+)
 
 __all__ = ["marginals_report_inputs", "summarize_marginals_plan"]
 
@@ -26,7 +36,10 @@ def summarize_marginals_plan(made: MarginalsPlan) -> PlanSummary:
         )
         for table in made.tables
     )
-    return PlanSummary(made.noise, lines, {"iid": made.gain(), "spr": made.gain()}, None)
+    question = made.question
+    rows = (question.rows or NOMINAL_ROWS) if question.means else None
+    gains = {"iid": made.gain(), "spr": made.gain()}
+    return PlanSummary(made.noise, lines, gains, None, rows, question.rows is None, made.advice)
 
 
 def marginals_report_inputs(result: MarginalsResult, page: PageFacts) -> ReportInputs:
@@ -36,14 +49,25 @@ def marginals_report_inputs(result: MarginalsResult, page: PageFacts) -> ReportI
     for asked in question.statistics:
         dimensions = tuple(named_levels(column, question.domains.levels(column), page.labels) for column in asked.table)
         stop = start + math.prod(len(dimension.levels) for dimension in dimensions)
-        blocks.append(EstimateBlock(asked.kind, asked.column, dimensions, estimates[start:stop]))
+        bounds = question.bounds.get(asked.column) if asked.kind == "mean" else None
+        blocks.append(EstimateBlock(asked.kind, asked.column, dimensions, estimates[start:stop], bounds))
         start = stop
     dropped = "count in a cell of their own" if question.domains.other == "cell" else "are left out"
     what = "statistics by tables" if question.summed else "tables of counts"
+    groups = [f"{name}: {listed_keys(question.domains.keys[name])}" for name in question.columns]
     facts = [
         ("table", page.source),
-        ("statistics", f"{len(question.statistics)} {what} over {', '.join(question.columns)}"),
+        ("statistics", f"{len(question.statistics)} {what} over {', '.join(question.columns)}; they agree"),
+        ("groups", "; ".join(groups)),
         ("other keys", f"rows with other keys, or none, {dropped}"),
+        ("protected", protection(question.person, question.neighbours)),
         *view_facts(question.view),
+        ("rows assumed", "" if question.rows is None else f"{question.rows:,}, a public guess for planning"),
     ]
-    return inputs_of(result, page, summarize_marginals_plan(result.plan), facts, blocks)
+    made = inputs_of(result, page, summarize_marginals_plan(result.plan), facts, blocks)
+    kinds = {"mean": question.means, "sum": question.sums}
+    columns = [
+        column_facts(name, [kind for kind, asked in kinds.items() if name in asked], question.bounds, question.missing)
+        for name in question.summed
+    ]
+    return replace(made, columns=columns)

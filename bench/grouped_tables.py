@@ -1,0 +1,112 @@
+"""Means by groups against the engine's own clipped sums by the same groups: 20 columns, 10 groups, 3 million rows.
+
+Every line is a ratio of wall-clock times in one run, the least of several each, with the most that it may be. Spark is
+asked with 2 to 100 columns, without groups and by two tables as well, because the code that it writes for many sums at
+once outgrows what the JVM compiles. pandas works in memory, on a million rows, against its plain means by groups.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROWS = int(float(os.environ.get("INID_BENCH_GROUPED_ROWS", "3e6")))
+IN_MEMORY = 10**6
+COLUMNS = 100
+LIMITS = {"duckdb": 1.5, "polars": 1.3, "pandas": 2.5, "spark": 2.5}
+SPARK = (2, 5, 10, 20, 50, 100)
+
+# One engine per process. The two are timed in turn, so that a busy machine slows both, and the least time counts.
+WORK = """
+import sys, time
+path, engine, kind, number, times = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5])
+columns, low, high = [f"c{at}" for at in range(number)], 5.0, 95.0
+keys = [f"k{at}" for at in range(10)]
+groups = {"none": [], "one": ["g"], "two": ["g", "h"]}[kind]
+import inid
+from inid import tables
+if engine == "duckdb":
+    import duckdb
+    duckdb.sql("SET enable_progress_bar = false")
+    data = path
+    sums = ", ".join(f"sum(least(greatest({c}, {low}), {high}))" for c in columns)
+    plain = lambda: [duckdb.sql(f"SELECT g, {sums} FROM read_parquet('{path}') GROUP BY g").fetchall() for g in groups]
+elif engine == "polars":
+    import polars as pl
+    data = pl.scan_parquet(path)
+    clipped = pl.col(columns).clip(low, high).sum()
+    plain = lambda: [data.group_by(g).agg(clipped).collect(engine="streaming") for g in groups]
+elif engine == "pandas":
+    import pandas as pd
+    data = pd.read_parquet(path, columns=[*groups, *columns])
+    plain = lambda: [data.groupby(g)[columns].mean() for g in groups]
+else:
+    from pyspark.sql import SparkSession, functions as F
+    made = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    made = made.config("spark.sql.shuffle.partitions", "4").config("spark.ui.showConsoleProgress", "false")
+    spark = made.config("spark.driver.memory", "3g").config("spark.log.level", "OFF").getOrCreate()
+    data = spark.read.parquet(path)
+    clipped = [F.sum(F.greatest(F.least(F.col(c), F.lit(high)), F.lit(low))) for c in columns]
+    plain = lambda: [(data.groupBy(g) if g else data).agg(*clipped).collect() for g in groups or [None]]
+table = tables.Table(
+    data, bounds=dict.fromkeys(columns, (low, high)), domains=dict.fromkeys(groups, keys), other="drop"
+)
+if kind == "two":
+    query = table.query(count=[(g,) for g in groups], mean={c: [(g,) for g in groups] for c in columns})
+else:
+    query = table.query(mean=columns, by=dict.fromkeys(groups, keys))
+plan = query.plan(inid.GaussianDP(1.0))
+contest = {"plain": plain, "private": lambda: query.release(plan)}
+found = {name: [] for name in contest}
+for _ in range(times):
+    for name, work in contest.items():
+        start = time.perf_counter()
+        work()
+        found[name].append(time.perf_counter() - start)
+print(min(found["private"]) / min(found["plain"]))
+"""
+
+
+def make(path: Path, rows: int, columns: int) -> None:
+    import duckdb
+
+    keys = ", ".join(f"'k' || floor(random() * 10)::INT AS {name}" for name in ("g", "h"))
+    numbers = ", ".join(f"random() * 100 AS c{at}" for at in range(columns))
+    duckdb.connect().execute(f"COPY (SELECT {keys}, {numbers} FROM range({rows})) TO '{path}' (FORMAT parquet)")  # noqa: S608
+
+
+def ratio(path: Path, engine: str, kind: str, columns: int, times: int) -> float:
+    """How many times longer the release takes than the engine's own sums."""
+    command = [sys.executable, "-c", WORK, str(path), engine, kind, str(columns), str(times)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    return float(done[-1])
+
+
+def main() -> None:
+    chosen = sys.argv[1:] or ["duckdb", "polars", "pandas", "spark"]
+    with tempfile.TemporaryDirectory() as folder:
+        large, small = Path(folder) / "large.parquet", Path(folder) / "small.parquet"
+        make(small, IN_MEMORY, 20)
+        make(large, ROWS, COLUMNS if "spark" in chosen else 20)
+        for engine in chosen:
+            limit = LIMITS[engine]
+            if engine != "spark":
+                path, rows = (small, IN_MEMORY) if engine == "pandas" else (large, ROWS)
+                found = ratio(path, engine, "one", 20, 5)
+                own = "plain means" if engine == "pandas" else "clipped sums"
+                print(
+                    f"{engine}, 20 means by 10 groups, {rows:.0e} rows: {found:.2f} times its {own} (at most {limit})"
+                )
+                continue
+            for kind, what in (("one", "by 10 groups"), ("none", "without groups"), ("two", "by two tables of 10")):
+                for columns in SPARK:
+                    found = ratio(large, engine, kind, columns, 3)
+                    print(
+                        f"spark, {columns} means {what}, {ROWS:.0e} rows: {found:.2f} times (at most {limit})",
+                        flush=True,
+                    )
+
+
+if __name__ == "__main__":
+    main()
