@@ -69,10 +69,11 @@ class DiscoveryPlan(PlanOfQuery):
         asked, person = self.question.asked, self.question.contribution
         counted = "people" if person.people else "rows"
         keys = "one key" if person.most_keys == 1 else f"up to {person.most_keys} keys"
+        rows = "one row" if person.rows == 1 else f"up to {person.rows:,} rows"
         lines = [
             f"{self.mechanism.capitalize()} noise on the number of {counted} of each {self.question.column}",
             f"promise: {self.budget}, and delta={asked.delta:g} for keys that only one person has",
-            f"neighbours: {self.noise.sensitivity.neighbours}, one person has {keys} and up to {person.rows:,} rows",
+            f"neighbours: {self.noise.sensitivity.neighbours}, one person has {keys} and {rows}",
             "",
             f"std of each count: {self.std:.4g}",
             f"a key appears when its noisy count is at least {self.threshold:.6g}",

@@ -59,7 +59,7 @@ class DiscoveryQuery(Releasable[DiscoveryPlan, DiscoveryResult]):
         >>> print(t.query(count=True, by={"zip": tables.discover(delta=1e-8)}).plan(inid.PureDP(1.0)))
         Laplace noise on the number of rows of each zip
         promise: PureDP(epsilon=1.0), and delta=1e-08 for keys that only one person has
-        neighbours: add_remove, one person has one key and up to 1 rows
+        neighbours: add_remove, one person has one key and one row
         <BLANKLINE>
         std of each count: 1.414
         a key appears when its noisy count is at least 18.7278
