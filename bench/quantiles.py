@@ -91,8 +91,9 @@ def _compare(what: str, probabilities: list[float], name: str, column: str, by: 
         else:
             errors[peer] = np.abs(np.array(made) - exact).mean(axis=(0, 2))
     for at, key in enumerate(keys):
-        ours = max(float(errors["inid"][at]), 1e-9)
-        parts = [f"{who} {error[at]:.4g} ({error[at] / ours:.2f} x)" for who, error in errors.items()]
+        ours = float(errors["inid"][at])  # 0 where every answer was exact
+        ratios = {who: f" ({error[at] / ours:.2f} x)" if ours else "" for who, error in errors.items()}
+        parts = [f"{who} {error[at]:.4g}{ratios[who]}" for who, error in errors.items()]
         print(f"{what}: {name} {column} {by}={key} ({len(groups[at]):,} rows): {', '.join(parts)}", flush=True)
 
 
