@@ -6,6 +6,7 @@ import pytest
 import inid
 from inid import learn
 from inid.learn import coordinate_descent, k_means, narrower_bounds
+from inid.learn.noise_range import cover_answers
 
 BUDGET = inid.ApproxDP(epsilon=1.0, delta=1e-6)
 RELATIONS = ["zero_out", "add_remove", "replace"]
@@ -79,3 +80,9 @@ def test_the_first_sums_of_a_descent_move_as_the_plan_states(relation, monkeypat
     exact = [2.0, 2.0, 0.0, 0.0] if relation == "replace" else [1.0] * (5 if relation == "add_remove" else 4)
     np.testing.assert_allclose(moved, exact, atol=1e-6)
     assert stated[:2].tolist() == exact[:2]
+
+
+def test_covering_large_answers_never_makes_a_scale_smaller():
+    plan = inid.plan(inid.Sensitivity.box([1.0, 2.0]), inid.GaussianDP(mu=1e9), mechanism="gaussian")
+    for largest in (1.0, 1e6, 1e12, np.array([1.0, 1e12])):
+        assert (cover_answers(plan, largest).row_scales >= plan.row_scales).all()
