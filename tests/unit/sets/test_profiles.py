@@ -1,5 +1,7 @@
 """The effective profiles of E1 to E4 against a numerical maximisation over the set itself."""
 
+import math
+
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -104,3 +106,15 @@ def test_a_cap_that_does_not_bind_changes_nothing(mechanism):
     np.testing.assert_array_equal(loose.effective_profile(mechanism), LIMITS)
     tight = inid.Sensitivity.box([1.0, 40.0], l1=5.0)
     assert tight.profile.tolist() == [1.0, 5.0]
+
+
+def test_a_coordinate_that_a_search_gave_up_does_not_make_a_bound_that_is_too_high():
+    """The squares of the profile are to lie under the line between the two corners of the hull."""
+    cap, small = 0.5045789097221836, math.exp(-4)
+    capped = inid.Sensitivity.box([small, 1.0], l1=cap)
+    call = {"mechanism": "gaussian", "weights": [math.exp(-1), 1.0], "order": 4}
+    best, other = (inid.plan(capped, inid.GaussianDP(1.0), allocation=each, **call) for each in ("optimal", "iid"))
+    first, second = np.exp2(2 * capped.log_profile(2, np.array([-1.0, 0.0]) / math.log(2), 4, best.cells))
+    assert second <= (cap**2 + first / small**2 * ((cap - small) ** 2 - cap**2)) * (1 + 1e-12)
+    assert other.within * best.within >= other.error / best.error
+    assert best.within < 1.00001

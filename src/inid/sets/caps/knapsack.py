@@ -23,6 +23,10 @@ ENUMERATED = 14  # coordinates up to which the vertices of a knapsack are looked
 # (rows up to which, steps, greedy fillings per step). Small problems are worth more work; with more rows than these one
 # coordinate is a small part of the cap, and the relaxation that the search starts from is near enough.
 _EFFORT = ((64, 200, 24), (4096, 20, 2))
+_LOST = 1e-290  # what a coordinate has left that the search has given up
+# What is then kept of the point that the search starts from, in which every coordinate has a part. A search that gives
+# one up sees an infinite slope there and does not find back, and what the coordinate is given after all is outside.
+_KEPT = 2.0**-30
 
 
 def hull_profile(
@@ -50,12 +54,25 @@ def hull_profile(
     u *= min(1.0, squares / float(greedy @ times))
     importance = 2 * p / (p + 2) * weights
     importance = np.exp2(importance - importance.max())
+    found = _climbed(u, 0.0, length, importance, p, times, squares)
+    if not (found > _LOST).all():
+        found = _climbed(u, _KEPT, length, importance, p, times, squares)
+    # A coordinate that the floats have lost is given what the relaxation would, so that it is never left without noise:
+    # it had less than 2^-900 of the cap to begin with, far below the rounding of all others.
+    return np.where(found > _LOST, log2(np.maximum(found, 1e-300)), relaxed) / 2 + l1
+
+
+def _climbed(
+    u: Floats, kept: float, length: Floats, importance: Floats, order: float, times: Floats, squares: float
+) -> Floats:
+    """The Frank-Wolfe method: the point of the hull with the largest error, of which `u` keeps a part."""
+    p = order
 
     def gain(point: Floats) -> float:
         return float((importance * point ** (p / (p + 2))) @ times)
 
-    vertices, shares = [u], [1.0]
-    steps, firsts = next(((t, f) for rows, t, f in _EFFORT if limits.size <= rows), (0, 0))
+    vertices, shares = [u], [1.0 - kept]
+    steps, firsts = next(((t, f) for rows, t, f in _EFFORT if length.size <= rows), (0, 0))
     for _ in range(steps):
         slope = importance * np.maximum(u, 1e-300) ** (-2 / (p + 2))
         found = _steepest(length, slope, times, firsts)
@@ -73,8 +90,7 @@ def hull_profile(
         vertices.append(found)
         shares.append(step)
         u = np.maximum(u + step * direction, 0.0)
-    # A coordinate that the floats have lost is given what the relaxation would, so that it is never left without noise.
-    return np.where(u > 1e-290, log2(np.maximum(u, 1e-300)), relaxed) / 2 + l1
+    return u
 
 
 def _vertex(length: Floats, priority: Floats, times: Floats) -> Floats:
