@@ -131,11 +131,11 @@ def release() -> None:
     )
 
 
-def main(names: list[str]) -> None:
+def main() -> None:
     parts = {"planning": planning, "census": census, "release": release, "tidy": tidy}
-    for name in names or parts:
+    for name in sys.argv[1:] or parts:
         parts[name]()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -67,11 +67,18 @@ def test_views_and_averages_go_on_from_a_checkpoint(example, tmp_path, capsys):
 
 def test_moved_images_keep_their_order_and_their_pixels(example):
     images = torch.arange(5.0)[:, None, None, None] + 1 + torch.zeros(5, 3, 32, 32)
-    made = example.augmented(images)
+    made = example.augmented(images, 4)
     assert made.shape == images.shape
     for at, image in enumerate(made):
         assert set(image.unique().tolist()) <= {0.0, at + 1.0}
         assert float(image.max()) == at + 1
+
+
+def test_every_second_view_is_mirrored_and_moved_by_the_pixels_asked(example):
+    images = torch.rand(4, 3, 32, 32)
+    still = example.augmented(images, 0)
+    assert torch.equal(still[::2], images[::2])
+    assert torch.equal(still[1::2], images[1::2].flip(3))
 
 
 def test_the_network_is_the_one_of_the_paper(example):

@@ -287,7 +287,7 @@ def tables_by_column(name: str, value: object) -> tuple[str, ...] | dict[str, tu
     for column, tables in found.items():
         if not tables:
             raise _wrong(f"{name} of {column}", [], 'pass its tables, for example [["sex"], ["region", "sex"]]')
-    return found
+    return found or ()  # nothing is asked, in either form
 
 
 def keys_or_groupings(name: str, value: object) -> dict[str, tuple[Key, ...]] | tuple[tuple[str, ...], ...]:
