@@ -1,5 +1,7 @@
 """What names and types of columns show to be wrong is refused with the cure, on every engine, before a charge."""
 
+import duckdb
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -16,9 +18,9 @@ def _frame(engine):
     if engine == "pandas":
         return arrow.to_pandas().astype({"sex": "string"})
     if engine == "polars":
-        return pytest.importorskip("polars").from_arrow(arrow)
+        return pl.from_arrow(arrow)
     if engine == "duckdb":
-        return pytest.importorskip("duckdb").connect().from_arrow(arrow)
+        return duckdb.connect().from_arrow(arrow)
     needs("java")
     from pyspark.sql import SparkSession
 
