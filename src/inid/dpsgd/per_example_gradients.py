@@ -32,7 +32,7 @@ from inid.dpsgd.loop_checks import watched
 from inid.dpsgd.made_up_examples import MadeUp
 from inid.dpsgd.model_outputs import kept_tensors, output_leaves
 from inid.dpsgd.sharded_parameters import is_sharded
-from inid.dpsgd.trial_runs import tried
+from inid.dpsgd.trial_runs import Trial
 from inid.dpsgd.units import Unit, parent_unit, units_of
 from inid.dpsgd.vmap_gradients import run_with_own_parameters
 from inid.dpsgd.wrapped_forward import (
@@ -144,7 +144,8 @@ class PerExampleGradients:
             if signature not in self._plans:
                 run, alone = partial(self._traced, forward), partial(forward, *args, **kwargs)
                 where = self.sums.flat.device
-                self._plans[signature] = tried(run, alone, made_up, self._module, where, self.sharded, self._widen)
+                trial = Trial(run, made_up, self._module, where, self.sharded, self._widen)
+                self._plans[signature] = trial.plan(alone)
             try:
                 turn = ForwardPass(rows, self._drawn.views_of(rows), self._plans[signature])
                 return self._run_pass(forward, args, kwargs, turn)

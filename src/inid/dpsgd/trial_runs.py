@@ -1,6 +1,7 @@
 """A model is tried on made-up examples before it sees others: together and alone, and twice where chance decides."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
@@ -13,93 +14,91 @@ from inid.dpsgd.made_up_examples import MadeUp
 from inid.dpsgd.wrapped_forward import WRITTEN, tensors_of
 from inid.errors import GuaranteeError
 
-__all__ = ["tried"]
+__all__ = ["Trial"]
 
 _PIECE = 2**24  # numbers that are added up at a time
 _CHANCES = 8  # further looks where single random numbers decide
 _SEEDS = count(1)  # another for every look
 
 
-def tried(
-    run: Callable[..., Trace],
-    alone: Callable[[], object],
-    made_up: MadeUp,
-    module: nn.Module,
-    device: torch.device,
-    sharded: bool,
-    widen: Callable[[SameForAllError], None],
-) -> CallPlan:
-    """The plan of a model's calls.
+@dataclass(frozen=True)
+class Trial:
+    """A model, and how it is tried.
 
-    Args:
+    Attributes:
         run: Runs the model on arguments, arguments by name, and a set of layers whose input is to be repeated.
-        alone: Runs it on the batch at hand.
         made_up: The examples.
         module: The model.
         device: Where it is trained.
         sharded: Whether its parameters are spread over processes.
         widen: Takes the parent of a layer as one layer; may refuse.
-
-    Raises:
-        GuaranteeError: The examples do not stay apart, or the model keeps what it saw of them, or cannot be tried.
     """
-    try:
-        return _plan(run, made_up, module, device, sharded, widen)
-    except GuaranteeError:
-        raise
-    except Exception as error:
-        with torch.no_grad():
-            alone()  # a mistake in the model itself is better reported as such
-        raise GuaranteeError(
-            "the private module cannot be run on made-up examples, three together and each alone, to see that it "
-            "keeps examples apart: keep the examples in the first dimension of every layer, and pass example= "
-            "(three made-up or public examples, as the model is called with) where random ones are not valid."
-        ) from error
 
+    run: Callable[..., Trace]
+    made_up: MadeUp
+    module: nn.Module
+    device: torch.device
+    sharded: bool
+    widen: Callable[[SameForAllError], None]
 
-def _plan(
-    run: Callable[..., Trace],
-    made_up: MadeUp,
-    module: nn.Module,
-    device: torch.device,
-    sharded: bool,
-    widen: Callable[[SameForAllError], None],
-) -> CallPlan:
-    attempts = [made_up.batches(), made_up.batches(2)]  # tokens; and what may also be a mask
-    alike = made_up.batches(alike=True)
-    dice = _Dice(run, [device] if device.type == "cuda" else [])
-    run = dice.run
-    with no_randomness(module) as fixed, torch.autocast(device.type, enabled=False):
-        before = _values(module, sharded=sharded)
-        while True:
-            try:
-                batches = attempts[0]
-                plan = found_out(run, batches)
-                break
-            except SameForAllError as error:
-                widen(error)
-            except GuaranteeError:
-                raise
-            except Exception:
-                if len(attempts) == 1:
+    def plan(self, alone: Callable[[], object]) -> CallPlan:
+        """The plan of the model's calls.
+
+        Args:
+            alone: Runs the model on the batch at hand.
+
+        Raises:
+            GuaranteeError: The examples do not stay apart, or the model keeps what it saw of them, or cannot be tried.
+        """
+        try:
+            return self._looked_at()
+        except GuaranteeError:
+            raise
+        except Exception as error:
+            with torch.no_grad():
+                alone()  # a mistake in the model itself is better reported as such
+            raise GuaranteeError(
+                "the private module cannot be run on made-up examples, three together and each alone, to see that it "
+                "keeps examples apart: keep the examples in the first dimension of every layer, and pass example= "
+                "(three made-up or public examples, as the model is called with) where random ones are not valid."
+            ) from error
+
+    def _looked_at(self) -> CallPlan:
+        attempts = [self.made_up.batches(), self.made_up.batches(2)]  # tokens; and what may also be a mask
+        alike = self.made_up.batches(alike=True)
+        dice = _Dice(self.run, [self.device] if self.device.type == "cuda" else [])
+        run = dice.run
+        with no_randomness(self.module) as fixed, torch.autocast(self.device.type, enabled=False):
+            before = _values(self.module, sharded=self.sharded)
+            while True:
+                try:
+                    batches = attempts[0]
+                    plan = found_out(run, batches)
+                    break
+                except SameForAllError as error:
+                    self.widen(error)
+                except GuaranteeError:
                     raise
-                del attempts[0]
-        if sharded:  # the processes must run it equally often, whatever each of them sees
-            return plan
-        if fixed.met or made_up.names_kinds:
-            fixed.low = True
-            _look_again(run, alike)
-            fixed.low = False
-        for _ in range(_CHANCES if dice.thrown else 0):
-            dice.seed = next(_SEEDS)
-            _look_again(run, batches)
-        # What is written once, in the first run, follows from made-up examples alone: tables that are filled in late.
-        after = _values(module, sharded=sharded)
-        if _written(before, after):
-            found_out(run, batches)
-            if _written(after, _values(module, sharded=sharded)):
-                raise GuaranteeError(WRITTEN)
-    return plan
+                except Exception:
+                    if len(attempts) == 1:
+                        raise
+                    del attempts[0]
+            if self.sharded:  # the processes must run it equally often, whatever each of them sees
+                return plan
+            if fixed.met or self.made_up.names_kinds:
+                fixed.low = True
+                _look_again(run, alike)
+                fixed.low = False
+            for _ in range(_CHANCES if dice.thrown else 0):
+                dice.seed = next(_SEEDS)
+                _look_again(run, batches)
+            # What is written once, in the first run, follows from made-up examples alone: tables filled in late.
+            after = _values(self.module, sharded=self.sharded)
+            if _written(before, after):
+                found_out(run, batches)
+                if _written(after, _values(self.module, sharded=self.sharded)):
+                    raise GuaranteeError(WRITTEN)
+        return plan
 
 
 class _Dice:
