@@ -30,7 +30,6 @@ from inid.errors import GuaranteeError
 
 __all__ = ["Call", "CallPlan", "SameForAllError", "Trace", "found_out"]
 
-_TF32 = 2.0**-10
 _PIECE = 2**24  # numbers that are compared at a time
 _SAMPLE = 2**14  # numbers of each piece by which one sees what is usual
 _TIMES = 32.0  # how much longer than the lower quartile an entry may usually be
@@ -131,7 +130,7 @@ class Trace:
     def rounding(self) -> float:
         """The coarsest unit of rounding among all numbers seen, and among the arguments of their products.
 
-        On a GPU convolutions of float32 round their arguments to TF32 by default, products where the settings say so.
+        Products round their arguments where the settings say so; convolutions are kept from it (see `trial_runs`).
         """
         seen = [*self.output, *(leaf for _, leaves, output, _ in self.calls for leaf in (*leaves, *output))]
         return max((_unit_of(leaf) for leaf in seen if _is_real(leaf)), default=0.0)
@@ -305,8 +304,7 @@ def _finite(gradient: Tensor) -> Tensor:
 
 
 def _unit_of(leaf: Tensor) -> float:
-    convolved = _TF32 if leaf.is_cuda and leaf.dtype == torch.float32 else 0.0
-    return max(torch.finfo(leaf.dtype).eps, argument_rounding(leaf.dtype), convolved)
+    return max(torch.finfo(leaf.dtype).eps, argument_rounding(leaf.dtype))
 
 
 def _side_by_side(leaf: Tensor, ones: tuple[Tensor, ...], dimension: int, allowed: float) -> bool:

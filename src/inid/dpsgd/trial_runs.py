@@ -1,6 +1,7 @@
 """A model is tried on made-up examples before it sees others: together and alone, and twice where chance decides."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -68,7 +69,11 @@ class Trial:
         alike = self.made_up.batches(alike=True)
         dice = _Dice(self.run, [self.device] if self.device.type == "cuda" else [])
         run = dice.run
-        with no_randomness(self.module) as fixed, torch.autocast(self.device.type, enabled=False):
+        with (
+            no_randomness(self.module) as fixed,
+            torch.autocast(self.device.type, enabled=False),
+            _arguments_as_they_are(),
+        ):
             before = _values(self.module, sharded=self.sharded)
             while True:
                 try:
@@ -99,6 +104,26 @@ class Trial:
                 if _written(after, _values(self.module, sharded=self.sharded)):
                     raise GuaranteeError(WRITTEN)
         return plan
+
+
+@contextmanager
+def _arguments_as_they_are() -> Iterator[None]:
+    """Keep cuDNN from rounding float32 to TF32, as it does by default.
+
+    Its kernels go by the number of examples. What that rounds differently grows on the way back through a trained
+    network, up to what mixing would give, where its gradients change quickly.
+    """
+    library: Any = torch.backends.cudnn
+    parts = [part for part in (getattr(library, "conv", None), getattr(library, "rnn", None)) if part is not None]
+    name, wanted = ("fp32_precision", "ieee") if parts else ("allow_tf32", False)  # torch below 2.9 has one setting
+    before = [(part, getattr(part, name)) for part in parts or [library]]
+    try:
+        for part, _ in before:
+            setattr(part, name, wanted)
+        yield
+    finally:
+        for part, value in before:
+            setattr(part, name, value)
 
 
 class _Dice:
