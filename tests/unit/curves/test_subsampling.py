@@ -107,6 +107,7 @@ def test_composition_with_subsampled_parts_is_monotone():
     assert all(high - low < 0.01 * high for low, high in answers)
 
 
+@pytest.mark.slow
 def test_many_coordinates_in_one_subsampled_step():
     low, high = epsilon_bounds(Subsampled(Loss(np.geomspace(1e-3, 0.05, 300)), 0.05, 20), 1e-5)
     assert 0 < low <= high < 1.3 * low

@@ -63,10 +63,13 @@ TINY = Layout(index_bits=4, cell_bits=0, fraction_bits=4, uniform_bits=4, tail_b
 FINER = Layout(index_bits=6, cell_bits=1, fraction_bits=4, uniform_bits=4, tail_bits=1, extra_bits=1, grid_bits=0)
 both = pytest.mark.parametrize("name", ["laplace", "gaussian"])
 layouts = pytest.mark.parametrize("layout", [TINY, FINER], ids=["tiny", "finer"])
+mostly_tiny = pytest.mark.parametrize(
+    "layout", [pytest.param(TINY, id="tiny"), pytest.param(FINER, id="finer", marks=pytest.mark.slow)]
+)
 
 
 @both
-@layouts
+@mostly_tiny
 def test_every_string_of_bits_keeps_a_proposal_as_often_as_the_density_says(name, layout):
     """Certain mass bounds the chance of being kept, in each half of each cell, from below and above."""
     table = law(name, layout)
@@ -140,6 +143,7 @@ def test_every_string_of_bits_is_rounded_to_the_nearest_step(sign, left, shift, 
         assert mass == pytest.approx(inside / width, abs=1e-8)
 
 
+@pytest.mark.slow
 @both
 def test_the_slow_sampler_alone_follows_the_law(name):
     """All branches together, one bit at a time: 60,000 draws on a grid of about one scale."""

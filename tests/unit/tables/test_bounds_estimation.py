@@ -30,7 +30,7 @@ def two_steps(table, mu):
     return mean_of(found.apply(table), mu * (1 - SHARE) ** 0.5)
 
 
-@pytest.mark.parametrize("factor", [10, 100])
+@pytest.mark.parametrize("factor", [pytest.param(10, marks=pytest.mark.slow), 100])
 def test_ranges_far_too_wide_cost_five_times_less_error_at_the_same_promise(factor):
     table = tables.Table(INCOMES, bounds={"income": (0, 200_000 * factor)})
     exact = float(INCOMES.income.mean())
@@ -65,6 +65,7 @@ def test_it_is_a_release_of_its_own():
         tables.estimate_bounds(table, "age", inid.PureDP(0.1))
 
 
+@pytest.mark.slow
 def test_wide_ranges_shrink_but_for_the_stated_chance():
     """Noise alone passes the threshold somewhere in one run of twenty."""
     table = tables.Table(INCOMES, bounds={"income": (-1e6, 1e8)})
@@ -73,6 +74,7 @@ def test_wide_ranges_shrink_but_for_the_stated_chance():
     assert sum(found) >= 16
 
 
+@pytest.mark.slow
 def test_an_empty_table_keeps_the_stated_range_most_of_the_time():
     table = tables.Table(INCOMES.head(0), bounds={"income": (0, 1e6)})
     with unsafe_seed(2):
