@@ -123,5 +123,22 @@ def test_what_waits_for_the_gpu_cannot_be_recorded():
 
     for _ in range(3):
         step()
-    with pytest.raises(ArgumentError, match="cannot be recorded"):
-        step()
+    _, other, replayed = trained(recorded=True, steps=6)
+    assert replayed._recording is not None
+    stream = torch.cuda.current_stream()
+    for x, y in made.data_loader:
+        made.optimizer.zero_grad()
+        with pytest.raises(ArgumentError, match="cannot be recorded"):
+            backward(x, y)
+        # The process goes on as if nothing had been tried: random numbers, ordinary steps, recordings old and new.
+        assert torch.cuda.current_stream() == stream
+        assert len(set(torch.randn(100, device="cuda").tolist())) > 90
+        torch.cuda.empty_cache()
+        loss(x, y).backward()
+        made.optimizer.step()
+    assert made.accountant.steps == 5
+    for x, y in other.data_loader:
+        other.optimizer.zero_grad()
+        replayed(x, y)
+        other.optimizer.step()
+    assert trained(recorded=True, steps=6)[2]._recording is not None

@@ -20,7 +20,7 @@ from torch.nn import functional
 from torch.nn.utils import skip_init
 from torch.utils import _pytree as pytree
 
-from inid.dpsgd.call_plan import Call, CallPlan, SameForAllError, Trace
+from inid.dpsgd.call_plan import Call, CallPlan, SameForAllError
 from inid.dpsgd.clipped_sums import Rule, Sums
 from inid.dpsgd.drawn_batch import Drawn
 from inid.dpsgd.forward_pass import CallsChanged, ForwardPass
@@ -33,6 +33,7 @@ from inid.dpsgd.made_up_examples import MadeUp
 from inid.dpsgd.model_outputs import kept_tensors, output_leaves
 from inid.dpsgd.sharded_parameters import is_sharded
 from inid.dpsgd.trial_runs import Trial
+from inid.dpsgd.trial_trace import Trace
 from inid.dpsgd.units import Unit, parent_unit, units_of
 from inid.dpsgd.vmap_gradients import run_with_own_parameters
 from inid.dpsgd.wrapped_forward import (

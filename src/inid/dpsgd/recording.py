@@ -13,6 +13,7 @@ usual: the first runs, and all while the loss is still being looked at, are ordi
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import chain
 from typing import Any
 
@@ -143,15 +144,40 @@ class Recording:
 
     def record(self, work: Callable[[], Tensor]) -> None:
         """Record what a function launches; it is not run."""
-        # Other threads (loaders that pin memory) may go on: only this one's calls belong to the recording.
-        with torch.cuda.graph(self._graph, capture_error_mode="thread_local"):
-            self._output = work()
+        before, pool = torch.cuda.current_stream(), torch.cuda.graph_pool_handle()
+        try:
+            # Other threads (loaders that pin memory) may go on: only this one's calls belong to the recording.
+            with torch.cuda.graph(self._graph, pool=pool, capture_error_mode="thread_local"):
+                self._output = work()
+        except BaseException:
+            _mend(self._graph, before, pool)
+            raise
 
     def replay(self) -> Tensor:
         """Run what was recorded."""
         assert self._output is not None  # noqa: S101 - for the type checker
         self._graph.replay()
         return self._output.clone()  # the next replay writes over it
+
+
+_FAILED: list[torch.cuda.CUDAGraph] = []  # torch's allocators may go on asking them what they record
+
+
+def _mend(graph: torch.cuda.CUDAGraph, before: torch.cuda.Stream, pool: Any) -> None:
+    """Undo what a recording that failed leaves behind in torch, so that the process can go on.
+
+    What waits for the GPU ends a recording at once, and torch stops halfway through cleaning up: it stays on the stream
+    of the recording, goes on setting memory apart for it, and its generator believes that it is being recorded, so that
+    nobody can draw from it any more, nor replay another recording. A recording that succeeds sets the generator right.
+    """
+    _FAILED.append(graph)
+    torch.cuda.set_stream(before)
+    with suppress(RuntimeError):  # nothing is set apart any more where torch got as far as that
+        torch._C._cuda_endAllocateToPool(before.device_index, pool)  # noqa: SLF001 - no other way
+        torch._C._cuda_releasePool(before.device_index, pool)  # noqa: SLF001 - as above
+    one = torch.zeros(1, device=before.device)
+    with torch.cuda.graph(torch.cuda.CUDAGraph(), capture_error_mode="thread_local"):
+        one.add_(1)
 
 
 def _is_tensor(leaf: object) -> bool:
