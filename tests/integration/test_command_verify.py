@@ -3,9 +3,22 @@
 import json
 import shutil
 
+import inid
 from command_line import QUESTION, folder, run
+from inid import tables
 
 __all__ = ["folder"]
+
+
+def test_verify_proves_the_plan_of_a_query(folder):
+    table = tables.Table("people.csv", bounds={"age": (0, 100)}, domains={"sex": ["F", "M"]}, other="drop", rows=400)
+    for query in (table.query(mean=["age"], by={"sex": ["F", "M"]}), table.query(marginals=[("sex",)])):
+        record = query.plan(inid.PureDP(epsilon=1.0)).to_dict()
+        (folder / "plan.json").write_text(json.dumps(record), encoding="utf-8")
+        assert json.loads(run("verify plan.json --json").stdout)["kind"] == "plan"
+        record["noise"]["scales"][0] *= 0.5
+        (folder / "broken.json").write_text(json.dumps(record), encoding="utf-8")
+        assert run("verify broken.json").exit_code == 4
 
 
 def test_verify_proves_and_refuses(folder):

@@ -62,7 +62,7 @@ def test_moments_of_a_table_with_a_huge_budget_are_those_of_the_array(relation):
 
 def test_spark_sums_what_the_array_sums():
     needs("java")
-    from pyspark import sql
+    sql = pytest.importorskip("pyspark.sql", reason="PySpark is missing: run pip install 'inid[spark]'")
 
     running = sql.SparkSession.getActiveSession()  # another test's, which is not ours to stop
     builder = sql.SparkSession.builder.master("local[2,4]").config("spark.ui.enabled", "false")

@@ -69,7 +69,8 @@ def _proved(path: Path, content: bytes) -> tuple[str, Certificate | CompositionP
     except ValueError:
         raise RecordError(f"{path} is neither JSON nor a ledger.") from None
     if not isinstance(record, dict) or not {"plan", "release"} & record.keys():
-        return "plan", NoisePlan.from_dict(record).verify(), None
+        of_query = isinstance(record, dict) and "noise" in record and "scales" not in record
+        return "plan", NoisePlan.from_dict(record["noise"] if of_query else record).verify(), None
     if "question" in record or "results" in record or "release" in record:
         if not {"question", "digest"} <= record.keys():
             raise RecordError(

@@ -65,7 +65,7 @@ class KeyCounts:
         frame = first_rows(frame, self.person.rows, names, [*names.order, key])
         lines = frame.group_by(person, key).agg(nw.col("one").sum())
         lines = lines.with_columns(nw.col("one").cast(nw.Int64))  # DuckDB sums into 128 bits
-        lines = lines.with_columns(fewer=-nw.col("one"), line=nw.lit(1, dtype=nw.Int64))
+        lines = lines.with_columns(fewer=0 - nw.col("one"), line=nw.lit(1, dtype=nw.Int64))
         if self.person.keys < self.person.rows:
             place = nw.col("line").cum_sum().over(person, order_by=["fewer", key])
             lines = lines.with_columns(place=place).filter(nw.col("place") <= self.person.keys)

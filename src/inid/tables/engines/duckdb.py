@@ -30,10 +30,11 @@ _COMPRESSED = (".gz", ".zst")
 
 
 class DuckDB(SqlEngine):
-    """A relation on a connection of our own."""
+    """A relation on a connection of our own, which before DuckDB 1.5 does not live as long as its relations."""
 
-    def __init__(self, relation: Any, names: list[str] | None = None) -> None:
-        self._relation = relation
+    def __init__(self, relation: Any, names: list[str] | None = None, connection: Any = None) -> None:
+        self._relation, self._connection = relation, connection
+        self._kept_on: Any = None  # the connection of rows that several queries read
         # A connection runs one statement at a time; a second thread's would end the first one's.
         self._lock: Any = RLock()
         super().__init__(schema_of(optional("narwhals").from_native(relation), names or list(relation.columns)))
@@ -61,7 +62,10 @@ class DuckDB(SqlEngine):
 
     def run_several(self, build: Build, queries: Sequence[Callable[[Any], Any]]) -> list[list[tuple[Any, ...]]]:
         with self._lock:
-            return super().run_several(build, queries)
+            try:
+                return super().run_several(build, queries)
+            finally:
+                self._kept_on = None
 
     def cell_sums(
         self, build: Build, domains: Mapping[str, Sequence[Key]], sizes: Mapping[str, int], tables: Sequence[CellTable]
@@ -76,7 +80,7 @@ class DuckDB(SqlEngine):
 
     def kept(self, frame: Any) -> Any:
         # On a connection of our own: a temporary table on the user's might replace another.
-        connection = connect()
+        self._kept_on = connection = connect()
         connection.register("counted_rows", self._collected(frame))
         connection.execute("CREATE TABLE kept_rows AS SELECT * FROM counted_rows")
         return optional("narwhals").from_native(connection.table("kept_rows"))
@@ -125,9 +129,9 @@ class DuckDBCsv(DuckDB):
     text = True
 
     def __init__(self, connection: Any, files: CsvFiles, *, every_row: bool = False) -> None:
-        self._connection, self._files = connection, files
+        self._files = files
         relation = guarded(lambda: files.relation(connection, every_row=every_row), "read the file")
-        super().__init__(relation, list(files.names))
+        super().__init__(relation, list(files.names), connection)
 
     def counting_every_row(self) -> Engine:
         if self._files.blank:
@@ -179,7 +183,8 @@ def open_arrow(data: Any) -> Engine:
             "a table cannot be made of this data: its columns need names, each column named once, and not by upper or "
             "lower case alone."
         )
-    return DuckDB(guarded(lambda: connect().from_arrow(data), "read the table"), names)
+    connection = guarded(connect, "start")
+    return DuckDB(guarded(lambda: connection.from_arrow(data), "read the table"), names, connection)
 
 
 def open_path(path: str) -> Engine:
@@ -199,4 +204,5 @@ def open_path(path: str) -> Engine:
         return DuckDBCsv(connection, read_csv_files(connection, paths, _READERS[ending]))
     # Of several files the types of all decide: cast to the first one's, a single value might stop the query.
     names = [escaped(name) for name in paths]
-    return DuckDB(guarded(lambda: connection.read_parquet(names, union_by_name=True), "read the file"))
+    relation = guarded(lambda: connection.read_parquet(names, union_by_name=True), "read the file")
+    return DuckDB(relation, connection=connection)
