@@ -146,7 +146,7 @@ def _rational_sum(top: Floats, bottom: Floats, counts: Counts | None, power: int
 
 def _rounded_sum(top: Floats, bottom: Floats, counts: Counts | None, power: int, *, up: bool) -> Fraction:
     """The sum of the terms, each rounded up (or down), with every further rounding covered the same way."""
-    total = Fraction(0)
+    total, exponent = 0, 0  # total 2^exponent: fractions would take longer than the terms
     slack = 2.0**_DIGIT * (1.0 + _SLACK if up else 1.0 - _SLACK)
     sign = 1 if up else -1
     for start in range(0, top.size, _CHUNK):
@@ -173,15 +173,19 @@ def _rounded_sum(top: Floats, bottom: Floats, counts: Counts | None, power: int,
         whole = np.floor(term)
         term -= whole
         if counts is None:
-            units = Fraction(int(whole.sum())) + Fraction(float(term.sum()))
-            units += sign * Fraction(1, 1 << 20)
+            rest, parts = float(term.sum()).as_integer_ratio()
+            places = max(parts.bit_length() - 1, 20)
+            units = (int(whole.sum()) << places) + rest * ((1 << places) // parts) + (sign << (places - 20))
         else:
-            number = counts[chunk].tolist()
+            number, places = counts[chunk].tolist(), _REST
             rows = zip(whole.tolist(), term.tolist(), number, strict=True)
-            units = Fraction(sum((int(w * 2.0**_REST) + math.ceil(r * 2.0**_REST)) * n for w, r, n in rows), 1 << _REST)
-            units += sign * Fraction(sum(number), 1 << (_REST - 1))
-        total += max(units, Fraction(0)) * Fraction(2) ** (power * shift - _DIGIT)
-    return total
+            units = sum((int(w * 2.0**_REST) + math.ceil(r * 2.0**_REST)) * n for w, r, n in rows)
+            units += sign * 2 * sum(number)
+        least = power * shift - _DIGIT - places
+        if least < exponent:
+            total, exponent = total << (exponent - least), least
+        total += max(units, 0) << (least - exponent)
+    return total * Fraction(2) ** exponent
 
 
 def _times_power(values: Floats, exponent: int) -> None:

@@ -51,7 +51,7 @@ class Box(Sensitivity):
 
     @cached_property
     def _binding(self) -> caps.Binding:
-        return caps.binding(self.l1, self.l2, log2(self.reach), self.counts)
+        return caps.binding(self.l1, self.l2, self.reach, self.counts)
 
     def is_solved(self, exponent: Exponent) -> bool:
         """See `Sensitivity.is_solved`."""
@@ -82,8 +82,8 @@ class Box(Sensitivity):
 
     def _supremum(self, exponent: Exponent, scales: Floats, cells: Cells) -> Fraction:
         reach, counts = cells.spread(self.reach), cells.counts
-        moved = reach > 0
-        if not moved.all():  # what nobody moves spends nothing
+        if not self.least_reach > 0:  # what nobody moves spends nothing
+            moved = reach > 0
             reach, scales, counts = reach[moved], scales[moved], None if counts is None else counts[moved]
         return caps.supremum(exponent, reach, scales, counts, self.l1, self.l2)
 

@@ -56,7 +56,7 @@ class Groups(Sensitivity):
     @cached_property
     def _binding(self) -> caps.Binding:
         l1, l2 = (self.total, None) if self._norm == 1 else (None, self.total)
-        return caps.binding(l1, l2, log2(self.reach), None)
+        return caps.binding(l1, l2, self.reach, None)
 
     def is_solved(self, exponent: Exponent) -> bool:
         """See `Sensitivity.is_solved`."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from inid.arguments import Floats
 from inid.mechanisms import Exponent
-from inid.numbers.logarithms import log2_sum
+from inid.numbers.logarithms import log2, log2_sum
 from inid.numbers.rational_sums import Counts
 from inid.sets.caps.envelope import ratios
 from inid.sets.caps.knapsack import hull_profile
@@ -21,14 +21,14 @@ Binding = list[tuple[int, float]]  # (norm, log2 of the cap) of the caps that ex
 
 
 def binding(l1: float | None, l2: float | None, limits: Floats, counts: Counts | None) -> Binding:
-    """The caps that the limits (log2) do not keep to by themselves.
+    """The caps that the limits do not keep to by themselves.
 
-    >>> binding(2.0, 9.0, np.log2([1.0, 4.0]), None)
+    >>> binding(2.0, 9.0, np.array([1.0, 4.0]), None)
     [(1, 1.0)]
     """
     found = []
     for norm, cap in ((1, l1), (2, l2)):
-        if cap is not None and cap > 0 and log2_sum(norm * limits, counts) / norm > np.log2(cap):
+        if cap is not None and cap > 0 and log2_sum(norm * log2(limits), counts) / norm > np.log2(cap):
             found.append((norm, float(np.log2(cap))))
     return found
 
