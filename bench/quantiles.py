@@ -5,8 +5,11 @@ quantile at a time by an exponential mechanism, so each gets a nineteenth of eps
 groups are disjoint and need no split. Peers live in an
 environment of their own: set INID_BENCH_PYTHON to an interpreter that can import them. Data: INID_DATA, a folder with
 adult.csv.gz and nhanes1.csv.gz.
+
+`python -m bench.quantiles --list` numbers the cases, `--case 3` runs one (a minute or less), `--runs 10` repeats more.
 """
 
+import argparse
 import json
 import os
 import subprocess
@@ -22,7 +25,6 @@ from inid import tables
 MANY = [round(0.05 * k, 2) for k in range(1, 20)]
 ASKED = {"19 quantiles": MANY, "median": [0.5]}
 EPSILON = 1.0
-RUNS = 5
 DATA = Path(os.environ.get("INID_DATA", "data"))
 CASES = (
     ("adult.csv.gz", "age", "sex", (0, 100)),
@@ -55,11 +57,8 @@ try:
     candidates = np.linspace(low, high, 801).tolist()
     def made(p, scale):
         return dp.m.make_private_quantile(*space, dp.max_divergence(), candidates, p, scale)
-    found["OpenDP"] = [
-        [[float(made(p, dp.binary_search_param(lambda s: made(p, s), d_in=1, d_out=each))(v)) for p in job["p"]]
-         for v in job["groups"]]
-        for _ in range(job["runs"])
-    ]
+    ready = [made(p, dp.binary_search_param(lambda s: made(p, s), d_in=1, d_out=each)) for p in job["p"]]
+    found["OpenDP"] = [[[float(one(v)) for one in ready] for v in job["groups"]] for _ in range(job["runs"])]
 except Exception as error:
     found["OpenDP"] = repr(error)
 print(json.dumps(found))
@@ -68,20 +67,30 @@ print(json.dumps(found))
 
 def main() -> None:
     """Print the mean error of each contestant, group by group, and the ratio to ours."""
-    for what, probabilities in ASKED.items():
-        for case in CASES:
-            _compare(what, probabilities, *case)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--list", action="store_true", help="number the cases, and run none")
+    parser.add_argument("--case", type=int, choices=range(1, len(CASES) + 1), help="run this one only")
+    parser.add_argument("--runs", type=int, default=5, help="releases that the means are over")
+    chosen = parser.parse_args()
+    for number, case in enumerate(CASES, 1):
+        if chosen.list:
+            print(number, *case)
+        elif chosen.case in (None, number):
+            for what, probabilities in ASKED.items():
+                _compare(what, probabilities, chosen.runs, *case)
 
 
-def _compare(what: str, probabilities: list[float], name: str, column: str, by: str, bounds: tuple[int, int]) -> None:
+def _compare(
+    what: str, probabilities: list[float], runs: int, name: str, column: str, by: str, bounds: tuple[int, int]
+) -> None:
     python = os.environ.get("INID_BENCH_PYTHON", sys.executable)
     frame = pd.read_csv(DATA / name)
     keys = [key if isinstance(key, str) else int(key) for key in sorted(frame[by].unique().tolist())]
     groups = [frame.loc[frame[by] == key, column].astype(float).clip(*bounds).tolist() for key in keys]
     exact = np.array([np.quantile(group, probabilities, method="inverted_cdf") for group in groups])
     table = tables.Table(frame, bounds={column: bounds})
-    errors = {"inid": _ours(table.query(quantile={column: probabilities}, by={by: keys}), exact)}
-    job = {"groups": groups, "p": probabilities, "bounds": bounds, "epsilon": EPSILON, "runs": RUNS}
+    errors = {"inid": _ours(table.query(quantile={column: probabilities}, by={by: keys}), exact, runs)}
+    job = {"groups": groups, "p": probabilities, "bounds": bounds, "epsilon": EPSILON, "runs": runs}
     peers = subprocess.run(
         [python, "-W", "ignore", "-c", PEERS], input=json.dumps(job), capture_output=True, text=True, check=True
     )
@@ -97,10 +106,10 @@ def _compare(what: str, probabilities: list[float], name: str, column: str, by: 
         print(f"{what}: {name} {column} {by}={key} ({len(groups[at]):,} rows): {', '.join(parts)}", flush=True)
 
 
-def _ours(query: tables.OrderedQuery, exact: np.ndarray) -> np.ndarray:
+def _ours(query: tables.OrderedQuery, exact: np.ndarray, runs: int) -> np.ndarray:
     plan = query.plan(inid.PureDP(EPSILON))
     errors = []
-    for _ in range(RUNS):
+    for _ in range(runs):
         rows = query.release(plan).rows
         found = np.array([row.estimate for row in rows]).reshape(exact.shape)
         errors.append(np.abs(found - exact).mean(axis=1))

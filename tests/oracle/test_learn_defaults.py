@@ -5,6 +5,7 @@ import statistics
 import numpy as np
 import pytest
 from sklearn import datasets
+from sklearn.dummy import DummyRegressor
 
 import inid
 from inid import learn
@@ -55,6 +56,44 @@ def test_logistic_regression_of_few_rows_beats_the_majority(first):
     found = scores(model, rows, first)
     assert statistics.median(found) > 0.85
     assert min(found) > max(rows[3].mean(), 1 - rows[3].mean())
+
+
+BUNDLED = {
+    "wine": (datasets.load_wine, None),
+    "iris": (datasets.load_iris, None),
+    "digits": (lambda **how: datasets.load_digits(n_class=3, **how), (0, 16)),
+    "breast cancer": (datasets.load_breast_cancer, None),
+}
+
+
+@pytest.mark.parametrize("first", [0, 100])
+@pytest.mark.parametrize("budget", [BUDGET, inid.PureDP(1.0)], ids=lambda one: one.kind)
+@pytest.mark.parametrize("kind", [learn.PrivateLogisticRegression, learn.PrivateGaussianNB])
+@pytest.mark.parametrize("name", BUNDLED)
+def test_a_classifier_is_never_below_the_majority_in_the_median(name, kind, budget, first):
+    """Of the classes in the test rows, the one that is most frequent among the rows learned from."""
+    load, ends = BUNDLED[name]
+    X, y = load(return_X_y=True)
+    rows = parts(X, y)
+    model = kind(budget=budget, bounds_X=ends or bounds(X), classes=np.unique(y).tolist())
+    found = scores(model, rows, first)
+    assert statistics.median(found) >= (rows[3] == np.bincount(rows[1]).argmax()).mean()
+
+
+@pytest.mark.parametrize("budget", [BUDGET, inid.PureDP(1.0)], ids=lambda one: one.kind)
+@pytest.mark.parametrize("model", [learn.PrivateRidge(), learn.PrivateLasso(alpha=1e-3)], ids=["ridge", "lasso"])
+@pytest.mark.parametrize("signal", [0.0, 1.0])
+def test_a_linear_model_of_skewed_columns_is_never_below_a_private_constant(model, budget, signal):
+    """As in houses by districts: 4,000 rows, skewed columns of unlike sizes, wide bounds; and nothing to learn."""
+    rng = np.random.default_rng(5)
+    X = rng.lognormal(0, 0.6, size=(5000, 6)) * [1, 10, 100, 1000, 3, 0.1]
+    y = 2 + signal * (np.log(X[:, 0]) + 0.01 * X[:, 1]) + rng.normal(size=5000) * 0.5
+    rows = parts(X, y)
+    model.set_params(budget=budget, bounds_X=(0, [15, 150, 1500, 15_000, 50, 1.5]), bounds_y=(-5, 10))
+    constant = DummyRegressor().fit(*rows[:2]).score(*rows[2:])
+    found = np.array(scores(model, rows, 0)) - constant
+    assert statistics.median(found) > 0.3 * signal - 0.002
+    assert min(found) > -0.05
 
 
 def test_the_simple_test_of_a_peer_passes():

@@ -10,7 +10,7 @@ import inid
 from inid import learn
 from inid.learn import k_means, naive_bayes
 from inid.learn.k_means import cluster_sensitivity
-from inid.learn.naive_bayes import class_sensitivity
+from inid.learn.naive_bayes import class_sensitivity, number_weight, shrunk_moments
 
 RELATIONS = ["zero_out", "add_remove", "replace"]
 BUDGETS = [inid.ApproxDP(1.0, 1e-6), inid.PureDP(1.0)]
@@ -21,8 +21,9 @@ def reach(change, sensitivity):
     """How far a change goes towards the edge of the set: 1 at the edge."""
     if sensitivity.kind == "ellipsoid":
         return float(np.sqrt(((change / sensitivity.limits) ** 2).sum()))
-    (radius,), norm = sensitivity.limits, sensitivity.to_dict()["norm"]
-    return float((np.abs(change) ** norm).sum() ** (1 / norm) / radius)
+    norm, ends = sensitivity.to_dict()["norm"], np.cumsum(sensitivity.counts)[:-1]
+    parts = [float((np.abs(one) ** norm).sum() ** (1 / norm)) for one in np.split(change, ends)]
+    return max(found / radius for found, radius in zip(parts, sensitivity.limits, strict=True))
 
 
 def changes(relation, rows, block):
@@ -41,13 +42,17 @@ def test_the_set_of_naive_bayes_holds_every_corner_and_is_attained(relation, pur
     rows = [(np.array(z), k) for z in points for k in range(classes)]
 
     def block(z, k):
-        out = np.zeros((classes, 2 * width + 1))
-        out[k] = np.concatenate([z, z**2, [1.0]])
-        return out.ravel()
+        numbers, out = np.zeros(classes), np.zeros((classes, 2 * width))
+        numbers[k], out[k] = 1.0, np.append(z, z**2)
+        return np.append(numbers, out)
 
-    sensitivity = class_sensitivity(classes, width, relation, pure=pure)
-    found = max(reach(change, sensitivity) for change in changes(relation, rows, block))
-    assert 0.999 < found <= 1
+    sensitivity, moved = class_sensitivity(classes, width, relation, pure=pure), changes(relation, rows, block)
+    assert 0.999 < max(reach(change, sensitivity) for change in moved) <= 1
+    # Each group is attained by itself: a radius less by a thousandth, of either, is caught.
+    for at in (0, 1):
+        less = np.where(np.arange(2) == at, 0.999, 1.0) * sensitivity.limits
+        twin = inid.Sensitivity.groups(sensitivity.counts, neighbours=relation, **{"l1" if pure else "l2": less})
+        assert max(reach(change, twin) for change in moved) > 1
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
@@ -95,7 +100,7 @@ def test_whole_fits_move_by_at_most_the_planned_set(relation, budget):
         bayes = learn.PrivateGaussianNB(budget, bounds_X=(-1, 2), classes=(0, 1), neighbours=relation)
         means = learn.PrivateKMeans(2, budget=budget, bounds_X=(-1, 2), rounds=1, neighbours=relation)
         for model, module, name, targets in (
-            (bayes, naive_bayes, "exact_columns", (y, labels)),
+            (bayes, naive_bayes, "_by_group", (y, labels)),
             (means, k_means, "_in_units", (y, labels)),
         ):
             patched, seen = watched(module, name)
@@ -117,7 +122,27 @@ def test_a_row_counts_in_one_class_whatever_its_label_claims():
             return True
 
     model = learn.PrivateGaussianNB(BUDGETS[0], bounds_X=(0, 1), classes=(0, 1))
-    patched, seen = watched(naive_bayes, "exact_columns")
+    patched, seen = watched(naive_bayes, "_by_group")
     with patched:
         model.fit([[0.5], [0.5]], [Everything(), 1])
-    assert np.concatenate(seen).reshape(2, -1)[:, -1].tolist() == [1.0, 1.0]
+    assert seen[0][:2].tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("budget", BUDGETS, ids=lambda one: one.kind)
+def test_the_numbers_of_classes_get_the_part_of_the_plan_that_is_meant_for_them(budget):
+    laplace = budget.kind == "PureDP"
+    for part, width in itertools.product((0.05, 0.3), (1, 7)):
+        sensitivity = class_sensitivity(4, width, "zero_out", pure=laplace)
+        noise = inid.plan(sensitivity, budget, weights=[number_weight(width, part, laplace=laplace), 1.0])
+        np.testing.assert_allclose(noise.shares[:4].sum(), part, rtol=1e-6)
+
+
+def test_where_noise_dominates_classes_are_alike_and_without_noise_they_are_as_found():
+    sums, squares = np.array([[5.0, -2.0], [1.0, 8.0]]), np.array([[6.0, 3.0], [2.0, 9.0]])
+    counts = np.array([10.0, 20.0])
+    means, variances = shrunk_moments(sums, squares, counts, 0.0)
+    np.testing.assert_allclose(means, sums / counts[:, None])
+    np.testing.assert_allclose(variances, squares / counts[:, None] - means**2)
+    means, variances = shrunk_moments(sums, squares, counts, 1e9)
+    np.testing.assert_allclose(means, np.tile(sums.sum(axis=0) / 30, (2, 1)), atol=1e-9)
+    np.testing.assert_allclose(variances[0], variances[1], atol=1e-9)

@@ -6,7 +6,7 @@ from inid.arguments import Floats
 from inid.learn.public_units import Units, exact_floats
 from inid.sets import Neighbours, Sensitivity
 
-__all__ = ["column_reach", "column_sensitivity", "exact_columns"]
+__all__ = ["column_reach", "column_sensitivity", "exact_columns", "likely_columns"]
 
 
 def column_reach(width: int, neighbours: Neighbours) -> Floats:
@@ -37,3 +37,26 @@ def exact_columns(values: Floats, units: Units, *, count: bool) -> Floats:
         squares += np.einsum("ij,ij->j", whole, whole).astype(np.int64)
     step = units.grid.step
     return np.concatenate([exact_floats(sums) * step, exact_floats(squares) * step**2, [float(len(values))] * count])
+
+
+def likely_columns(found: Floats, spread: Floats) -> tuple[Floats, Floats]:
+    """The means and mean squares of columns in [-1, 1] that noisy ones suggest.
+
+    Of a column that is uniform on [-1, 1] an entry has mean 0 and variance 1/3, its square mean 1/3 and variance 4/45.
+    With these as what is thought beforehand of a mean and a mean square, and noise of variance s^2, the best linear
+    guess is found / (1 + 3 s^2), and (found + 15/4 s^2) / (1 + 45/4 s^2): noise larger than the range says nothing.
+    Columns would else be centred at one end of their bounds or the other, by chance.
+
+    Args:
+        found: The noisy means, then the mean squares.
+        spread: The noise's standard deviation in each.
+
+    >>> [one.tolist() for one in likely_columns(np.array([0.2, 0.1]), np.zeros(2))]
+    [[0.2], [0.1]]
+    >>> [one.round(3).tolist() for one in likely_columns(np.array([30.0, -40.0]), np.array([10.0, 100.0]))]
+    [[0.1], [0.333]]
+    """
+    noise, width = spread**2, found.size // 2
+    mean = found[:width] / (1 + 3 * noise[:width])
+    square = (found[width:] + 15 / 4 * noise[width:]) / (1 + 45 / 4 * noise[width:])
+    return np.clip(mean, -1.0, 1.0), np.clip(square, 0.0, 1.0)

@@ -33,7 +33,7 @@ from inid.learn.base import read_mechanism
 from inid.learn.bounds import read_budget, read_sizes
 from inid.learn.budget_parts import split_budget
 from inid.learn.clipped_gradients import FEATURE_BITS, Gradients, Loss, bounded_features, whole_steps
-from inid.learn.column_moments import column_reach, exact_columns
+from inid.learn.column_moments import column_reach, exact_columns, likely_columns
 from inid.learn.inputs import Matrix
 from inid.learn.noise_range import cover_answers
 from inid.learn.proximal_steps import descend
@@ -54,7 +54,7 @@ __all__ = ["Descended", "Descent"]
 
 _WORTH_LOADING = 1 << 29  # entries of columns visited in all: fewer take less time than it takes to load numba
 _COUNT = 0.02  # of what the gradients cost, for the number of rows where it is secret
-_FEWEST, _MOST_PASSES = 3, 50
+_FEW, _MOST_PASSES = 3, 50
 _LOGIT_DAMPING, _DAMPING = 0.7, 3.0  # 1 / how far the noise of one pass may move a prediction, about, in its unit
 
 
@@ -171,7 +171,7 @@ class Descent:
         paid = known is None
         columns = outputs * (units.size.size + self.intercept)
         passes = self.passes or _passes(budget, self.mechanism, 2**16 if secret else most, columns)
-        few = self.passes is None and passes == _FEWEST
+        few = self.passes is None and passes <= _FEW
         steps, bounds = whole_steps(self._thresholds(known, units, few=few), most)
         noise = self._plan(budget, known, bounds, units, passes * outputs)
         largest = [most * bounds] + [np.full(2 * units.size.size, float(most))] * paid + [np.ones(1) * most] * secret
@@ -248,7 +248,7 @@ class Descent:
         thresholds would only add noise; in the user's units they are the paper's, as given. (Columns that get centred
         at their mean can reach further than 1, but such a record is far out and misjudged: to clip it costs less than
         the noise of a larger threshold.) Slopes of a logistic loss are 1/2 at the start, and few small steps leave them
-        near it: where noise allows no more passes than the fewest, half the threshold does with half the noise.
+        near it: where noise allows few passes, half the threshold does with half the noise.
         """
         constant = [1.0] * self.intercept
         largest = np.append(units.size, constant)
@@ -329,8 +329,9 @@ class Descent:
         first = len(scales) - 2 * width - (self.neighbours == "add_remove")
         coarse = Units.of(self.lower, self.upper, None, centre=self.intercept, scale=True)
         exact = exact_columns(values, coarse, count=False)
-        found = add_noise(exact, scales[first : first + 2 * width], mechanism, source) / rows
-        mean, square = np.clip(found[:width], -1.0, 1.0), np.clip(found[width:], 0.0, 1.0)
+        looks = scales[first : first + 2 * width]
+        found, deviation = add_noise(exact, looks, mechanism, source), 1.0 if mechanism == "gaussian" else math.sqrt(2)
+        mean, square = likely_columns(found / rows, looks * deviation / rows)
         if self.intercept:
             square = np.maximum(square - mean**2, 0.0)
             centre = units.centre + units.unit * mean
@@ -349,7 +350,7 @@ def _passes(budget: Budget, mechanism: str, rows: int, columns: int) -> int:
     """
     pure = mechanism == "laplace"
     signal = rows * (budget.laplace_epsilon / columns if pure else budget.gaussian_mu / math.sqrt(columns))
-    return int(min(max(round(0.5 * math.sqrt(min(signal, 1e6))), _FEWEST), _MOST_PASSES))
+    return int(min(max(round(0.5 * math.sqrt(min(signal, 1e6))), 1), _MOST_PASSES))
 
 
 def _compiled(entries: int) -> bool:

@@ -20,6 +20,7 @@ from inid.learn.base import read_mechanism
 from inid.learn.bounds import read_bounds, read_budget
 from inid.learn.classifier import PrivateClassifier
 from inid.learn.column_moments import exact_columns
+from inid.learn.constant_part import constant_part
 from inid.learn.inputs import Labels, Matrix, read_classes
 from inid.learn.noise_range import cover_answers
 from inid.learn.public_units import MOST_ROWS, Units, exact_floats
@@ -30,27 +31,73 @@ from inid.releasing import release
 from inid.sets import Neighbours, Sensitivity
 from inid.tables import Table
 
-__all__ = ["PrivateGaussianNB", "class_sensitivity"]
+__all__ = ["PrivateGaussianNB", "class_sensitivity", "number_weight", "shrunk_moments"]
 
 _UP = 1 + 2.0**-48  # more than the rounding of a root
+_MEANS_APART, _VARIANCES_APART = 0.25, 0.1  # how far classes are thought to be apart, in half the public bounds
+_MOST_NUMBERS = 0.3  # of the plan, for the numbers of the classes
 
 
 def class_sensitivity(classes: int, width: int, neighbours: Neighbours, *, pure: bool) -> Sensitivity:
-    """How far one person moves the sums, squares and number of rows of each class, for columns within [-1, 1].
+    """How far one person moves the number of rows of each class, then their sums and squares, of columns in [-1, 1].
 
-    Statement. Let a row of class k add (z, z^2, 1) to block k, |z_i| <= 1. The change has l2 norm at most sqrt(2 M + 1)
-    and l1 norm at most 2 M + 1 when the row becomes nothing, is added or removed; when it is replaced, sqrt(4 M + 2)
-    and 4 M + 2.
+    Statement. Let a row of class k add 1 to number k, and (z, z^2) to block k, |z_i| <= 1. The numbers change by at
+    most 1 in l1 and l2 norm when the row becomes nothing, is added or removed, and the blocks by 2 M in l1 and
+    sqrt(2 M) in l2 norm; when it is replaced, by 2 and sqrt(2), and by 4 M and sqrt(4 M).
 
-    Why: one block changes by (z, z^2, 1), whose entries are at most 1 in size. A replaced row changes two blocks by one
-    such vector each; or one block by (z - z', z^2 - z'^2, 0), where (z - z')^2 (1 + (z + z')^2) <= 4 and
+    Why: one number changes by 1, and one block by (z, z^2), whose entries are at most 1 in size. A replaced row changes
+    two of each so; or no number, and one block by (z - z', z^2 - z'^2), where (z - z')^2 (1 + (z + z')^2) <= 4 and
     |z - z'| (1 + |z + z'|) <= 9/4 < 4, since |z - z'| + |z + z'| <= 2.
     """
-    entries = (2 * width + 1) * (2 if neighbours == "replace" else 1)
-    dimension = classes * (2 * width + 1)
+    twice = 2 if neighbours == "replace" else 1
+    sizes, most = [classes, 2 * width * classes], np.array([1.0, 2 * width]) * twice
     if pure:
-        return Sensitivity.ball(dimension=dimension, l1=float(entries), neighbours=neighbours)
-    return Sensitivity.ball(dimension=dimension, l2=math.sqrt(entries) * _UP, neighbours=neighbours)
+        return Sensitivity.groups(sizes=sizes, l1=most, neighbours=neighbours)
+    return Sensitivity.groups(sizes=sizes, l2=np.sqrt(most) * _UP, neighbours=neighbours)
+
+
+def number_weight(width: int, part: float, *, laplace: bool) -> float:
+    """The weight of the numbers beside the blocks that gives them a part of the plan.
+
+    Of Gaussian noise a group takes of mu^2 in proportion to weight x radius x root of its size, of Laplace noise of
+    epsilon to (weight x radius)^(2/3) x (size)^(1/3). With the radii and sizes of `class_sensitivity` the ratio of the
+    numbers to the blocks is weight / (2 M), or weight^(2/3) / (2 M).
+    """
+    return float((2 * width * part / (1 - part)) ** (1.5 if laplace else 1.0))
+
+
+def _by_group(blocks: Floats, classes: int) -> Floats:
+    """Sums, squares and number of each class, as `class_sensitivity` has them: all numbers first."""
+    each = blocks.reshape(classes, -1)
+    return np.append(each[:, -1], each[:, :-1])
+
+
+def shrunk_moments(sums: Floats, squares: Floats, counts: Floats, spread: float) -> tuple[Floats, Floats]:
+    """Means and variances of the columns in each class, drawn towards those of all rows as far as noise suggests.
+
+    If the mean of a class is thought of as normal about that of all rows, with variance t^2, then what is best believed
+    of a noisy one, of variance s^2, is its distance from the latter times t^2 / (t^2 + s^2); and so for the variances.
+    t is public: 1/4 for means and 1/10 for variances, of columns in [-1, 1]. Where noise dominates, columns say little,
+    and the numbers of the classes decide. Without noise nothing is changed.
+
+    Args:
+        sums: The noisy sums of the columns, a row for each class.
+        squares: Those of their squares.
+        counts: The number of rows of each class.
+        spread: The noise's standard deviation in each sum.
+    """
+    whole, sizes = float(counts.sum()), counts[:, None]
+    noise = spread / sizes
+
+    def drawn(found: Floats, middle: Floats, apart: float) -> Floats:
+        return np.asarray(middle + (found - middle) / (1 + (noise / apart) ** 2))
+
+    pooled = np.clip(sums.sum(axis=0) / whole, -1.0, 1.0)
+    means = drawn(np.clip(sums / sizes, -1.0, 1.0), pooled, _MEANS_APART)
+    within = np.clip(squares.sum(axis=0) / whole, 0.0, 1.0) - (sizes / whole * means**2).sum(axis=0)
+    variances = drawn(np.clip(squares / sizes, 0.0, 1.0) - means**2, within, _VARIANCES_APART)
+    least = np.hypot(noise / (1 + (noise / _VARIANCES_APART) ** 2), spread * math.sqrt(len(counts)) / whole)
+    return means, np.maximum(variances, np.minimum(least, 1.0))
 
 
 @dataclass(eq=False, repr=False)
@@ -69,13 +116,14 @@ class PrivateGaussianNB(PrivateClassifier):
         allocation: "optimal", "spr" or "iid".
 
     Attributes:
-        theta_: The mean of each column in each class.
-        var_: Their variances, not below what noise alone gives.
+        theta_: The mean of each column in each class, nearer to that of all rows the more noise there is.
+        var_: Their variances, likewise, and not below what noise alone gives.
         class_prior_: The probability of each class.
         class_count_: The released number of rows of each class.
         classes_: The labels.
         plan_: The noise plan.
-        release_: Sums, squares and number of rows of each class, as published, in units in which the bounds are -1, 1.
+        release_: The numbers of rows of the classes, then the sums and squares of each, as published, in units in which
+            the bounds are -1 and 1.
         private_: False when a test's source drew the noise.
 
     >>> import inid
@@ -127,25 +175,31 @@ class PrivateGaussianNB(PrivateClassifier):
         ledger: Ledger | None,
     ) -> None:
         """Plan, charge, release, and make means and variances of the sums."""
-        budget, width = read_budget(self.budget), len(self._held[0])
+        budget, width, count = read_budget(self.budget), len(self._held[0]), len(classes)
         mechanism = read_mechanism(self.mechanism, budget)
+        laplace = mechanism == "laplace"
         units = Units.of(*self._held, rows, centre=True, scale=True)
-        sensitivity = class_sensitivity(len(classes), width, relation, pure=mechanism == "laplace")
-        noise = plan(sensitivity, budget, mechanism=mechanism, allocation=self.allocation)
+        part = constant_part(budget, rows, 1, laplace=laplace, least=1 / (2 * width + 1), most=_MOST_NUMBERS)
+        noise = plan(
+            class_sensitivity(count, width, relation, pure=laplace),
+            budget,
+            mechanism=mechanism,
+            allocation=self.allocation,
+            weights=[number_weight(width, part, laplace=laplace), 1.0],
+        )
         noise = cover_answers(noise, float(MOST_ROWS if rows is None else rows))
-        made = release(lambda: exact(units), noise, ledger, label=type(self).__name__)
+        made = release(lambda: _by_group(exact(units), count), noise, ledger, label=type(self).__name__)
         self.plan_, self.release_, self.private_ = noise, made, made.private
         self.classes_ = classes
-        blocks = made.values.reshape(len(classes), -1)
-        spread = float(noise.scales[0]) * (1.0 if noise.mechanism == "gaussian" else math.sqrt(2))
+        spread = noise.scales * (math.sqrt(2) if laplace else 1.0)
         # Fewer rows than the noise itself explains are noise.
-        self.class_count_ = np.maximum(blocks[:, -1], max(spread, 1.0))
-        found = blocks[:, :-1] / self.class_count_[:, None]
-        mean = np.clip(found[:, :width], -1.0, 1.0)
-        least = np.minimum(spread / self.class_count_, 1.0)[:, None]
-        self.theta_ = units.centre + units.unit * mean
-        self.var_ = units.unit**2 * np.clip(found[:, width:] - mean**2, np.maximum(least, 1e-9), 1.0)
-        self.class_prior_ = self.class_count_ / self.class_count_.sum()
+        self.class_count_ = np.maximum(made.values[:count], max(float(spread[0]), 1.0))
+        with np.errstate(all="ignore"):  # whatever the caller has set, what was paid for must not be lost
+            sums, squares = np.split(made.values[count:].reshape(count, 2 * width), 2, axis=1)
+            mean, variance = shrunk_moments(sums, squares, self.class_count_, float(spread[-1]))
+            self.theta_ = units.centre + units.unit * mean
+            self.var_ = units.unit**2 * np.clip(variance, 1e-9, 1.0)
+            self.class_prior_ = self.class_count_ / self.class_count_.sum()
 
     def predict_joint_log_proba(self, X: Any) -> Floats:
         """The logarithm of prior times likelihood, up to a constant, for each class."""

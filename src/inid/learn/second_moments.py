@@ -17,6 +17,7 @@ from inid.accounting import Ledger
 from inid.arguments import Floats
 from inid.fixed_point import Columns
 from inid.learn.column_moments import column_reach
+from inid.learn.constant_part import constant_part
 from inid.learn.noise_range import cover_answers
 from inid.learn.public_units import MOST_ROWS, Units, exact_floats
 from inid.mechanisms import MechanismChoice
@@ -39,10 +40,8 @@ __all__ = [
 ]
 
 _LEAST = 1e-300
-_TARGETS, _MOST_TARGETS = 0.1, 0.5  # of the plan, for the means of the targets
-_CLOSE = 2.5e-4  # the mean square error of a target's mean, in units of half its bounds, that is wanted at least
-_LOOK = 0.1  # of the plan, for the first look at the columns
-_SECRET = 2**16  # the number of rows that is thought of where it is secret
+_TARGETS, _MOST_TARGETS = (0.1, 0.03), (0.5, 0.3)  # of mu^2, of epsilon: for the means of the targets
+_LOOK, _LAPLACE_LOOK = 0.1, 0.15  # of mu^2, of epsilon: for the first look at the columns
 _UP = 1 + 2.0**-48  # more than the rounding of the few operations that make a radius
 
 
@@ -180,10 +179,11 @@ def plan_moments(
         neighbours: The relation.
         mechanism: As for `inid.plan`.
         allocation: As for `inid.plan`.
-        targets: How many of the last columns are targets of a linear model with an intercept, whose means get a tenth
-            of the plan or more: whatever else is lost in noise, predictions are then not far from the best constant.
+        targets: How many of the last columns are targets of a linear model with an intercept, whose means get a part
+            of the plan of their own: whatever else is lost in noise, predictions are then not far from the best
+            constant.
         look: Whether sums and squares of all columns, of size 1, are released before (`narrower_bounds`); they come
-            last in the plan, and take a tenth of it.
+            last in the plan, and take about a tenth of it.
     """
     costs = np.append(costs, constant)
     width = units.size.size
@@ -192,36 +192,25 @@ def plan_moments(
         weights = np.clip(costs[i] * costs[j] * np.where(i == j, 1.0, math.sqrt(2)), _LEAST, 1 / _LEAST)
     size = np.append(units.size, 1.0)
     largest = size[i] * size[j]
+    laplace = mechanism == "laplace" or isinstance(budget, PureDP)
     if mean and targets:
         weights = weights * _roles(i, j, width, targets)
-        weights = _raised(
-            weights, largest, (i >= width - targets) & (i < j) & (j == width), _target_part(budget, rows, targets)
-        )
+        chosen = (i >= width - targets) & (i < j) & (j == width)
+        least, most = _TARGETS[laplace], _MOST_TARGETS[laplace]
+        part = constant_part(budget, rows, targets, laplace=laplace, least=least, most=most)
+        weights = _raised(weights, largest, chosen, part, laplace=laplace)
     sets = moment_sets(units.grid, costs, neighbours, mean=mean)
     if look:
         # Parts of a box have privacy of their own; of another set with Laplace noise only the whole at once would.
         sets = [_with_look(one, width) for one in (sets[:1] if mechanism == "laplace" else sets)]
         largest = np.append(largest, np.ones(2 * width))
         chosen = np.arange(largest.size) >= i.size
-        weights = _raised(np.append(weights, np.zeros(2 * width)), largest, chosen, _LOOK)
+        part = _LAPLACE_LOOK if laplace else _LOOK
+        weights = _raised(np.append(weights, np.zeros(2 * width)), largest, chosen, part, laplace=laplace)
     plans = [plan(one, budget, mechanism=mechanism, allocation=allocation, weights=weights) for one in sets]
     best = min(plans, key=lambda made: made.log2_error)
     most = MOST_ROWS if rows is None else rows
     return MomentPlan(cover_answers(best, most * largest), units, mean, rows)
-
-
-def _target_part(budget: Budget, rows: int | None, targets: int) -> float:
-    """Of the plan, for the means of the targets: a tenth, and up to a half where the rows and the budget are few.
-
-    A part p of mu^2 gives each of them, in units of half its bounds, Gaussian noise of variance targets / (p mu^2
-    rows^2); a part p of epsilon Laplace noise of variance 2 targets^2 / (p epsilon rows)^2.
-    """
-    known = _SECRET if rows is None else rows
-    if isinstance(budget, PureDP):
-        wanted = math.sqrt(2 / _CLOSE) * targets / (budget.laplace_epsilon * known)
-    else:
-        wanted = targets / (_CLOSE * (budget.gaussian_mu * known) ** 2)
-    return min(max(_TARGETS, wanted), _MOST_TARGETS)
 
 
 def _roles(i: NDArray[np.intp], j: NDArray[np.intp], width: int, targets: int) -> Floats:
@@ -253,13 +242,16 @@ def _with_look(one: Sensitivity, width: int) -> Sensitivity:
     return Sensitivity.ellipsoid(radii * _UP, neighbours=one.neighbours)
 
 
-def _raised(weights: Floats, reach: Floats, chosen: NDArray[np.bool_], part: float) -> Floats:
+def _raised(weights: Floats, reach: Floats, chosen: NDArray[np.bool_], part: float, *, laplace: bool) -> Floats:
     """Weights that give some coordinates a part of the plan at least.
 
-    What a coordinate takes of optimal Gaussian noise on a box is in proportion to weight times sensitivity.
+    What a coordinate takes of a plan on a box is in proportion to c = weight times sensitivity for Gaussian noise (of
+    mu^2), and to c^(2/3) for Laplace noise (of epsilon): scales b_i that minimise the sum of (weight_i b_i)^2, where
+    the sum of reach_i / b_i is fixed, have reach_i / b_i in proportion to c_i^(2/3).
     """
-    cost = weights * reach
-    wanted = part / (1 - part) * float(cost[~chosen].sum()) / int(chosen.sum())
+    power = 2 / 3 if laplace else 1.0
+    costs = (weights * reach) ** power
+    wanted = (part / (1 - part) * float(costs[~chosen].sum()) / int(chosen.sum())) ** (1 / power)
     return np.where(chosen, np.maximum(weights, wanted / reach), weights)
 
 
