@@ -10,7 +10,7 @@ from torch.nn import functional
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from inid import dpsgd
-from inid.dpsgd import poisson_loader
+from inid.dpsgd import poisson_draw, poisson_loader
 from inid.errors import ArgumentError, GuaranteeError
 from inid.testing import unsafe_no_noise
 from training import assert_close, groups_of
@@ -19,7 +19,7 @@ VIEWS, COUNT = 3, 5
 
 
 class Views(Dataset):
-    """Every look at an example is another view of it; `looks` says which were given."""
+    """Every look at an example is another of three views of it; `looks` says how many were given."""
 
     def __init__(self, size=6, count=COUNT, factor=1.0):
         draw = torch.Generator().manual_seed(1)
@@ -31,7 +31,7 @@ class Views(Dataset):
 
     def __getitem__(self, at):
         self.looks[at] += 1
-        return self.stored[at, self.looks[at] - 1]
+        return self.stored[at, (self.looks[at] - 1) % VIEWS]
 
 
 class Positions(nn.Module):
@@ -136,7 +136,7 @@ def test_the_sums_are_those_of_averaged_views(name, mean, clipping):
     torch.manual_seed(2)
     model, data = MODELS[name]().double(), Views()
     found = sums(model, data, mean=mean, clipping=clipping)
-    assert set(data.looks.values()) == {VIEWS}
+    assert list(data.looks.values()) == [VIEWS + 1] + [VIEWS] * (COUNT - 1)  # the first once more, for its form
     wanted = slow_sums(model, data.stored[:, :VIEWS], threshold=0.5, clipping=clipping)
     assert_close(found, wanted, torch.float32)
 
@@ -145,8 +145,8 @@ def test_physical_batches_hold_whole_examples():
     model, data = MODELS["linear"]().double(), Views()
     whole = sums(model, data, clipping="global")
     data = Views()
-    parts = sums(model, data, clipping="global", max_physical_batch_size=2 * VIEWS)  # three, with padding in the last
-    assert set(list(data.looks.values())[1:]) == {VIEWS}
+    parts = sums(model, data, clipping="global", max_physical_batch_size=2 * VIEWS)  # three, with padding
+    assert list(data.looks.values())[1:-1] == [VIEWS] * (COUNT - 2)
     assert_close(parts, whole, torch.float64)
     with pytest.raises(ArgumentError, match="must be a multiple of augmentations=3, got 7"):
         sums(model, Views(), max_physical_batch_size=7)
@@ -160,7 +160,7 @@ def test_an_example_more_moves_the_sum_by_at_most_its_threshold(monkeypatch):
     whole = sums(model, Views(factor=30.0), **options)
     for left_out in range(COUNT):
         drawn = np.arange(COUNT) != left_out
-        monkeypatch.setattr(poisson_loader, "_bernoulli", lambda size, rate, drawn=drawn: drawn)
+        monkeypatch.setattr(poisson_draw, "bernoulli", lambda size, rate, drawn=drawn: drawn)
         rest = sums(model, Views(factor=30.0), **options)
         assert 0.3 < float(torch.cat([(whole[name] - rest[name]).flatten() for name in whole]).norm()) <= 0.5
 
@@ -184,7 +184,11 @@ def test_no_example_counts_more_than_once_whatever_its_views(clipping, noise, mo
     # The broken twin: every view is taken for an example of its own.
     monkeypatch.setattr(poisson_loader.Drawn, "views_of", lambda self, rows: 1)
     admit = poisson_loader.Drawn.admit
-    monkeypatch.setattr(poisson_loader.Drawn, "admit", lambda self, rows, begun: VIEWS * admit(self, rows, begun=begun))
+    monkeypatch.setattr(
+        poisson_loader.Drawn,
+        "admit",
+        lambda self, rows, begun: admit(self, rows, begun=begun).repeat_interleave(VIEWS),
+    )
     assert length() > 1.2
 
 
@@ -193,7 +197,12 @@ def test_rows_changed_in_the_loop_are_views_too():
     torch.manual_seed(4)
     model, x = MODELS["linear"]().double(), torch.randn(COUNT, 6, dtype=torch.float64)
     shift = torch.randn(COUNT * VIEWS, 6, dtype=torch.float64)
-    found = sums(model, TensorDataset(x), clipping="global", change=lambda rows: rows + shift)
+
+    def changed(rows):  # the rows of an example are changed by its own shifts, wherever they stand
+        examples = [int((x == row).all(1).nonzero()) for row in rows[::VIEWS]]
+        return rows + shift.view(COUNT, VIEWS, 6)[examples].flatten(0, 1)
+
+    found = sums(model, TensorDataset(x), clipping="global", change=changed)
     stored = x[:, None] + shift.view(COUNT, VIEWS, 6)
     assert_close(found, slow_sums(model, stored, threshold=0.5, clipping="global"), torch.float32)
 
@@ -204,7 +213,12 @@ def test_padding_and_masks_count_views():
     drawn = training.data_loader.drawn
     assert len(batch) == drawn.rows == 8 * VIEWS
     assert drawn.examples == COUNT
-    assert drawn.mask.tolist() == [True] * COUNT * VIEWS + [False] * 3 * VIEWS
+    assert drawn.mask.tolist() == np.repeat(drawn.placed.tolist(), VIEWS).tolist()
+    stored = training.data_loader.dataset.stored
+    for row, held in zip(batch.view(8, VIEWS, 6), drawn.placed.tolist(), strict=True):
+        found = (stored[:, :VIEWS] == row).flatten(1).all(1)
+        assert bool(found.any()) == held
+        assert held or bool((row == batch[drawn.mask][0]).all())
     with pytest.raises(GuaranteeError, match="backward ran over 6 rows"):
         losses(training.module(batch[:6])).mean().backward()
 

@@ -13,7 +13,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from inid import dpsgd
-from inid.dpsgd import poisson_loader
+from inid.dpsgd import poisson_draw
 from inid.errors import ArgumentError
 from training import private, squares, sums, train_once
 
@@ -30,20 +30,23 @@ class Encoder(nn.Module):
 
 
 def moved(model, x, y, monkeypatch, *, bf16=False, **options):
-    """How far leaving out one drawn example moves the clipped sum."""
+    """How far leaving out one drawn example moves the clipped sum, the others at the places where they were."""
     found = []
+    size = options["max_physical_batch_size"]
+    places = np.random.default_rng(0).permutation(-(-len(x) // size) * size)[: len(x)]
     for left_out in (None, len(x) // 2):
         drawn = np.arange(len(x)) != left_out
+        monkeypatch.setattr(poisson_draw, "scattered", lambda *_, drawn=drawn: places[drawn])
         model_copy = copy.deepcopy(model)
         training = dpsgd.make_private(
             module=model_copy,
             optimizer=torch.optim.SGD(model_copy.parameters(), lr=0.0),
-            data_loader=DataLoader(TensorDataset(x, y), batch_size=len(x) // 2),
+            data_loader=DataLoader(TensorDataset(x, y), batch_size=len(x) - 1),
             noise_multiplier=1.0,
             noise="exact",
             **options,
         )
-        monkeypatch.setattr(poisson_loader, "_bernoulli", lambda size, rate, drawn=drawn: drawn)
+        monkeypatch.setattr(poisson_draw, "bernoulli", lambda size, rate, drawn=drawn: drawn)
         for images, labels in training.data_loader:
             with torch.autocast("cpu", dtype=torch.bfloat16, enabled=bf16):
                 output = model_copy(images)
@@ -81,11 +84,11 @@ X = torch.randn(20, 6, generator=torch.Generator().manual_seed(1), dtype=torch.f
 
 
 def drawn_sums(monkeypatch, chosen, x=X, model=None, **options):
-    """The sums of one step over some examples, padded to 16 rows."""
+    """The sums of one step over some examples, padded to 16 rows, or in two physical batches of 10."""
     drawn = np.isin(np.arange(len(x)), chosen)
-    monkeypatch.setattr(poisson_loader, "_bernoulli", lambda size, rate: drawn)
-    options = {"max_physical_batch_size": 16, **options}
-    return sums(model or net(), x, batch_size=10, steps=1, **options)
+    monkeypatch.setattr(poisson_draw, "bernoulli", lambda size, rate: drawn)
+    options = {"max_physical_batch_size": 16, "batch_size": 10 if len(chosen) <= 16 else 19, **options}
+    return sums(model or net(), x, steps=1, **options)
 
 
 WAYS = [
@@ -137,7 +140,7 @@ def test_padding_is_left_out_of_adaptive_counts(monkeypatch):
 
 def test_means_divide_by_a_public_number(monkeypatch):
     """A mean over 16 rows, of which 7 are examples, times 16: the clipped sum, divided by the expected size of 10."""
-    monkeypatch.setattr(poisson_loader, "_bernoulli", lambda size, rate: np.arange(size) < 7)
+    monkeypatch.setattr(poisson_draw, "bernoulli", lambda size, rate: np.arange(size) < 7)
     found = drawn_sums(
         monkeypatch, range(7), loss=lambda out: squares(out) / 16, loss_reduction="mean", max_grad_norm=[0.5, 0.5]
     )

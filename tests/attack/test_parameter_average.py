@@ -8,7 +8,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from torch.utils.data import DataLoader, TensorDataset
 
 from inid import dpsgd
-from inid.dpsgd import poisson_loader
+from inid.dpsgd import poisson_draw
 from inid.errors import ArgumentError, RecordError
 
 SIZE = 12
@@ -60,16 +60,16 @@ def test_it_is_the_recursion_over_released_parameters():
     assert training.accountant.steps == 6
 
 
-@pytest.mark.parametrize("drawn", [1, SIZE])
-def test_it_does_not_show_how_many_physical_batches_a_step_took(drawn, monkeypatch):
-    """With equal released parameters the average is equal; one that moves in the loop shows the size of the draw."""
-    monkeypatch.setattr(poisson_loader, "_bernoulli", lambda size, rate: np.arange(size) < drawn)
+@pytest.mark.parametrize("drawn", [1, 8])
+def test_it_moves_once_per_step_and_not_once_per_physical_batch(drawn, monkeypatch):
+    """One that moves in the loop moves four times per step, whatever was drawn."""
+    monkeypatch.setattr(poisson_draw, "bernoulli", lambda size, rate: np.arange(size) < drawn)
     training = private()
     average = dpsgd.ParameterAverage(training, decay=0.9)
     twin = AveragedModel(training.module, multi_avg_fn=get_ema_multi_avg_fn(0.9))
     train(training, lambda: twin.update_parameters(training.module))
     assert average.steps == 6
-    assert int(twin.n_averaged) == 6 * max(1, drawn // 2)  # 36 for the larger draw: the broken twin counts batches
+    assert int(twin.n_averaged) == 6 * 4  # the broken twin counts physical batches
 
 
 def test_checkpoints_and_bad_arguments():

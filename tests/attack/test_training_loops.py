@@ -7,7 +7,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from inid import dpsgd
-from inid.dpsgd import poisson_loader
+from inid.dpsgd import poisson_draw
 from inid.errors import GuaranteeError
 
 X = torch.randn(60, 5, generator=torch.Generator().manual_seed(0))
@@ -16,7 +16,7 @@ X = torch.randn(60, 5, generator=torch.Generator().manual_seed(0))
 def made(monkeypatch, draws, steps=None, **options):
     """A private training over physical batches of 12 rows, whose draws are the first examples: so many."""
     numbers = iter(draws)
-    monkeypatch.setattr(poisson_loader, "_bernoulli", lambda size, _: np.arange(size) < next(numbers))
+    monkeypatch.setattr(poisson_draw, "bernoulli", lambda size, _: np.arange(size) < next(numbers))
     model = nn.Linear(5, 1)
     return dpsgd.make_private(
         module=model,

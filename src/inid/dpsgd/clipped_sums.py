@@ -68,7 +68,7 @@ class Sums:
         inside: How many examples were within their threshold, group by group.
         examples: How many examples have been added.
         begun: Whether a backward has added anything, if only padding.
-        padding: True for the rows of the backward under way that are padding, which add and count nothing; or None.
+        padding: True for the places of the backward under way that are padding, which adds and counts nothing; or None.
     """
 
     def __init__(
@@ -78,26 +78,27 @@ class Sums:
         self._starts = [0, *accumulate(sum(group) for group in sizes)]
         self._places: dict[tuple[int, int], Tensor] = {}
         self._norms: list[tuple[int, Tensor]] = []
-        self._masks: dict[int, tuple[Tensor, Tensor]] = {}
+        self._masks: dict[int, Tensor] = {}
         self.flat = torch.zeros(self._starts[-1] if held is None else held, dtype=dtype, device=device)
         self.inside = torch.zeros(len(sizes), dtype=torch.float64, device=device)
         self.examples = 0
         self.begun = False
         self.padding: Tensor | None = None
 
-    def begin(self, rows: int, examples: int) -> None:
-        """Begin a backward over `rows` rows, of which the first `examples` are examples and the rest padding."""
+    def begin(self, placed: Tensor) -> None:
+        """Begin a backward over examples and padding: `placed` (on the CPU) is True where an example stands."""
         self.begun = True
-        self.examples += examples
-        torch.ge(self.mask(rows), examples, out=self.padding)
+        self.examples += int(placed.sum())
+        padding = ~placed
+        # From pinned memory, so that the host need not wait for the GPU.
+        self.mask(len(placed)).copy_(padding.pin_memory() if self.flat.is_cuda else padding, non_blocking=True)
 
-    def mask(self, rows: int) -> Tensor:
-        """Take the mask of padding that backwards over so many rows share (what is recorded reads it); gives 0..n-1."""
-        if rows not in self._masks:
-            numbers = torch.arange(rows, device=self.flat.device)
-            self._masks[rows] = numbers, torch.zeros_like(numbers, dtype=torch.bool)
-        numbers, self.padding = self._masks[rows]
-        return numbers
+    def mask(self, places: int) -> Tensor:
+        """Take the mask of padding that all backwards over so many places share: what is recorded reads it."""
+        if places not in self._masks:
+            self._masks[places] = torch.zeros(places, dtype=torch.bool, device=self.flat.device)
+        self.padding = self._masks[places]
+        return self.padding
 
     def clear(self) -> None:
         """Forget everything."""

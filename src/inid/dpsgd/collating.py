@@ -1,71 +1,70 @@
-"""Collate functions whose batches are padded to one public size."""
+"""Rows of a collated batch, brought to their places in a physical batch of one public size."""
 
+import copy
 from collections.abc import MutableMapping
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from inid.errors import ArgumentError
 
-__all__ = ["PaddedCollate"]
+__all__ = ["Placing"]
 
 
-class PaddedCollate:
-    """A collate function, and padding behind what it makes: copies of its first row.
+class Placing:
+    """Takes rows out of what a collate function makes, each as often as asked: drawn examples and padding.
 
-    Padding comes after collating: a collate function may bring the examples into another order (by length, say), and
-    copies among them would count as examples. Where rows lie is seen from what it makes of two and of three copies of
-    the dataset's first example. An empty draw is that example, all of it padding.
+    That comes after collating. A collate function may bring the examples into another order (by length, say); places
+    that are random are as random for examples in any order, and copies for padding never meet the function. Where rows
+    lie is seen from what it makes of two and of three copies of the dataset's first example.
     """
 
-    def __init__(self, collate: Any, dataset: Any, rows: int) -> None:
-        self._collate, self._dataset, self._rows = collate, dataset, rows
+    def __init__(self, collate: Any, dataset: Any, *, pinned: bool = False) -> None:
+        self._collate, self._dataset, self._pinned = collate, dataset, pinned
         self._forms: list[Any] = []
 
-    def __call__(self, samples: list[Any]) -> Any:
-        """A batch of the samples, padded."""
-        samples = samples or [self._dataset[0]]
-        missing = self._rows - len(samples)
-        batch = self._collate(samples)
-        if missing <= 0:
-            return batch
+    def __call__(self, batch: Any, rows: NDArray[np.int64]) -> Any:
+        """A batch of these rows of a batch."""
         if not self._forms:
-            self._forms = [self._collate([self._dataset[0] for _ in range(number)]) for number in (2, 3)]
+            sample = self._dataset[0]  # copied, since some collate functions take their examples apart
+            self._forms = [self._collate([copy.deepcopy(sample) for _ in range(number)]) for number in (2, 3)]
         two, three = self._forms
-        return _padded(batch, two, three, missing)
+        return self._taken(batch, two, three, torch.from_numpy(rows))
+
+    def _taken(self, batch: Any, two: Any, three: Any, rows: Tensor) -> Any:
+        """The rows of a part of a batch; `two` and `three` are that part of batches of two and three examples."""
+        if isinstance(batch, Tensor):
+            for dimension, (size, larger) in enumerate(zip(two.shape, three.shape, strict=True)):
+                own = larger - size  # entries per example
+                if own > 0 and size == 2 * own:
+                    entries = (own * rows[:, None] + torch.arange(own)).flatten()
+                    return _selected(batch, dimension, entries, pinned=self._pinned)
+            return batch
+        if isinstance(batch, MutableMapping):  # also Hugging Face's, which are no dictionaries
+            for key in list(batch):
+                batch[key] = self._taken(batch[key], two[key], three[key], rows)
+            return batch
+        if isinstance(batch, (list, tuple)):
+            if len(three) == len(two) + 1:  # one entry per example
+                return [batch[row] for row in rows.tolist()]
+            made = [self._taken(*each, rows) for each in zip(batch, two, three, strict=True)]
+            return type(batch)(*made) if hasattr(batch, "_fields") else type(batch)(made)
+        if isinstance(batch, np.ndarray):
+            return self._taken(torch.from_numpy(batch), two, three, rows).numpy()
+        if batch is None or isinstance(batch, (str, bytes, int, float)):
+            return batch
+        raise ArgumentError(
+            f"the collate_fn of the data_loader makes a {type(batch).__name__}, which cannot be padded to the public "
+            "size of physical batches: return tensors, in tuples, lists or dictionaries."
+        )
 
 
-def _padded(batch: Any, two: Any, three: Any, missing: int) -> Any:
-    """A batch with copies of its first row behind it.
-
-    Args:
-        batch: What a collate function made.
-        two: What it makes of two examples.
-        three: What it makes of three.
-        missing: How many rows to add.
-    """
-    if isinstance(batch, Tensor):
-        for dimension, (size, larger) in enumerate(zip(two.shape, three.shape, strict=True)):
-            own = larger - size  # entries per example
-            if own > 0 and size == 2 * own:
-                return torch.cat([batch, *[batch.narrow(dimension, 0, own)] * missing], dimension)
-        return batch
-    if isinstance(batch, MutableMapping):  # also Hugging Face's, which are no dictionaries
-        for key in list(batch):
-            batch[key] = _padded(batch[key], two[key], three[key], missing)
-        return batch
-    if isinstance(batch, (list, tuple)):
-        if len(three) == len(two) + 1:  # one entry per example
-            return [*batch, *[batch[0]] * missing]
-        made = [_padded(*each, missing) for each in zip(batch, two, three, strict=True)]
-        return type(batch)(*made) if hasattr(batch, "_fields") else type(batch)(made)
-    if isinstance(batch, np.ndarray):
-        return _padded(torch.from_numpy(batch), two, three, missing).numpy()
-    if batch is None or isinstance(batch, (str, bytes, int, float)):
-        return batch
-    raise ArgumentError(
-        f"the collate_fn of the data_loader makes a {type(batch).__name__}, which cannot be padded to the public size "
-        "of physical batches: return tensors, in tuples, lists or dictionaries."
-    )
+def _selected(values: Tensor, dimension: int, entries: Tensor, *, pinned: bool) -> Tensor:
+    if pinned and not values.is_cuda:  # written at once to where a GPU can fetch it
+        shape = [*values.shape[:dimension], len(entries), *values.shape[dimension + 1 :]]
+        made = torch.empty(shape, dtype=values.dtype, pin_memory=True)
+        return torch.index_select(values, dimension, entries, out=made)
+    return values.index_select(dimension, entries.to(values.device))

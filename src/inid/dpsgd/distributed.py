@@ -49,17 +49,6 @@ class Processes:
                 if not is_sharded(tensor):
                     distributed.broadcast(tensor.detach(), 0)
 
-    def most(self) -> Callable[[int], int]:
-        """A function that gives every process the largest number among all, beside what the model itself exchanges."""
-        group = distributed.new_group(backend="gloo")
-
-        def largest(number: int) -> int:
-            found = torch.tensor(number)
-            distributed.all_reduce(found, distributed.ReduceOp.MAX, group=group)
-            return int(found)
-
-        return largest
-
     def total(self, tensor: Tensor) -> Tensor:
         """The sum of a tensor over all processes."""
         if self.world > 1:

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -12,7 +12,7 @@ from inid.noise import current_source
 
 __all__ = ["Drawn"]
 
-_WATCHED = 16  # physical batches with padding that are looked at: on a GPU each look waits
+_WATCHED = 16  # physical batches that are looked at: on a GPU each look waits
 
 
 @dataclass(eq=False)
@@ -21,9 +21,9 @@ class Drawn:
 
     Attributes:
         batch: The number of the batch that is out, from 1; 0 before the first.
-        rows: How many rows the latest physical batch has, padding included.
         views: How many rows in a row are views of one example (augmentations).
-        examples: How many drawn examples it has; the rest, at the end, is padding.
+        placed: True for each of its places, of `views` rows, where a drawn example stands; the others are padding.
+        padded: Whether physical batches may have padding.
         complete: Whether the latest physical batch was the last of its step: then schedulers may step.
         fresh: Whether the latest physical batch has not been used.
         seen: Whether the model has been run on as many rows since it was handed out.
@@ -34,12 +34,12 @@ class Drawn:
         used: The batch whose examples are in the sums.
         stepped: The batch of the last step.
         private: Whether the batch was drawn from secret randomness.
-        watched: How many physical batches with padding have had their loss looked at.
+        watched: How many physical batches have had their loss looked at.
     """
 
     batch: int = 0
-    rows: int = 0
-    examples: int = 0
+    placed: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.bool))
+    padded: bool = True
     complete: bool = True
     fresh: bool = False
     seen: bool = False
@@ -54,17 +54,25 @@ class Drawn:
     tensors: Sequence[Tensor] = ()
 
     @property
+    def rows(self) -> int:
+        """How many rows the latest physical batch has, padding included."""
+        return len(self.placed) * self.views
+
+    @property
+    def examples(self) -> int:
+        """How many drawn examples it has."""
+        return int(self.placed.sum())
+
+    @property
     def mask(self) -> Tensor:
         """True for the rows of the latest physical batch that are of drawn examples: for metrics, not for the loss."""
-        return torch.arange(self.rows) < self.examples * self.views
+        return self.placed.repeat_interleave(self.views)
 
     def views_of(self, rows: int) -> int:
         """How many of these rows are one example; other numbers than the loader's are no views, and are refused."""
         return self.views if rows % self.views == 0 else 1
 
-    def hand_out(
-        self, reader: object, tensors: Sequence[Tensor], rows: int, examples: int, *, first: bool, last: bool
-    ) -> None:
+    def hand_out(self, reader: object, tensors: Sequence[Tensor], placed: Tensor, *, first: bool, last: bool) -> None:
         """Note a physical batch that an iterator hands out."""
         if self.reader is reader:
             self.ahead = self.ahead or not self.seen
@@ -79,7 +87,7 @@ class Drawn:
                     stacklevel=3,
                 )
             self.batch, self.private = self.batch + 1, True
-        self.rows, self.examples, self.complete, self.fresh, self.seen = rows, examples, last, True, False
+        self.placed, self.complete, self.fresh, self.seen = placed, last, True, False
         self.reader, self.refused, self.tensors = reader, False, tensors if self.to_be_watched else ()
         self.private = self.private and current_source().private
 
@@ -94,11 +102,14 @@ class Drawn:
 
     @property
     def to_be_watched(self) -> bool:
-        """Whether the batch that is out is among the first that have padding."""
-        return 0 < self.examples * self.views < self.rows and self.watched < _WATCHED
+        """Whether the batch that is out is among the first, of those that may have padding.
 
-    def admit(self, rows: int, *, begun: bool) -> int:
-        """Say how many of the rows of a backward are examples, or refuse one that would count an example twice.
+        Whether it has some is secret, and nothing that is computed should go by it.
+        """
+        return self.padded and self.watched < _WATCHED
+
+    def admit(self, rows: int, *, begun: bool) -> Tensor:
+        """Say at which places of a backward examples stand, or refuse one that would count an example twice.
 
         Args:
             rows: How many rows the forward had.
@@ -128,7 +139,7 @@ class Drawn:
                 "max_physical_batch_size, which splits a batch."
             )
         self.used, self.fresh = self.batch, False
-        return self.examples
+        return self.placed
 
     def renew(self) -> None:
         """Note that the gradients of the batch were thrown away: it may be used again."""

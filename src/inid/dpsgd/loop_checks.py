@@ -1,4 +1,4 @@
-"""A look at what a training loop does to the first batches that have padding: padding is told by its place."""
+"""A look at what a training loop does to the first batches: padding is told by its place."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,7 +18,7 @@ def watched(output: Any, met: Tensor | None, drawn: Drawn, *, mean: bool) -> Any
 
     Such a mean divides by their secret number. Rows in another order than the loader's are refused at once.
 
-    Padding repeats the first row, so a loss over all rows sends a gradient back to it whenever it does to that row.
+    Padding repeats the first drawn row, so a loss over all rows sends a gradient back to it whenever it does to that.
 
     Args:
         output: What the model returned.
@@ -29,15 +29,18 @@ def watched(output: Any, met: Tensor | None, drawn: Drawn, *, mean: bool) -> Any
     if not drawn.to_be_watched:
         return output
     drawn.watched += 1
-    first = drawn.examples * drawn.views
-    if met is not None and met.shape[0] == drawn.rows and _reordered(met, drawn.tensors, first):
+    mask = drawn.mask
+    if not 0 < drawn.examples < len(drawn.placed):
+        return output
+    first = int(mask.nonzero()[0])
+    if met is not None and met.shape[0] == drawn.rows and _reordered(met, drawn.tensors, first, ~mask):
         raise GuaranteeError(
             "the rows of a physical batch were brought into another order, so that padding takes the place of examples "
-            "and counts: sort in the collate_fn (padding comes after it), or leave the order as it is."
+            "and counts: sort in the collate_fn (places are given after it), or leave the order as it is."
         )
 
     def check(gradient: Tensor) -> None:
-        if bool(gradient[0].any()) and not bool(gradient[first:].any()):
+        if bool(gradient[first].any()) and not bool(gradient[~mask.to(gradient.device)].any()):
             raise GuaranteeError(
                 "the loss leaves the padding out, so that its mean divides by the secret number of drawn examples: "
                 "take the mean over all rows (padding counts nowhere anyway), and keep drawn.mask for metrics."
@@ -50,13 +53,16 @@ def watched(output: Any, met: Tensor | None, drawn: Drawn, *, mean: bool) -> Any
 
 
 @torch.no_grad()
-def _reordered(met: Tensor, handed: Sequence[Tensor], first: int) -> bool:
+def _reordered(met: Tensor, handed: Sequence[Tensor], first: int, padding: Tensor) -> bool:
     """Whether a row that should be padding is another of the rows that were handed out, maybe cut.
 
-    Padding is copies of the first row. What changes rows by themselves keeps the copies equal, or, at random, makes
-    rows that nobody else has.
+    Padding is copies of the first drawn row. What changes rows by themselves keeps the copies equal, or, at random,
+    makes rows that nobody else has.
     """
-    if any(met is each for each in handed) or not bool((met[first:] != met[:1]).any()):
+    if any(met is each for each in handed):
+        return False
+    copies = met[padding.to(met.device)]
+    if not bool((copies != met[first]).any()):
         return False
     for each in handed:
         if each.ndim != met.ndim or each.dtype != met.dtype:
@@ -64,8 +70,8 @@ def _reordered(met: Tensor, handed: Sequence[Tensor], first: int) -> bool:
         own = each[tuple(slice(size) for size in met.shape)].to(met.device)
         if own.shape != met.shape:
             continue
-        others = (own != own[:1]).flatten(1).any(1)
-        moved = met[first:][(met[first:] != own[:1]).flatten(1).any(1)][:1]
+        others = (own != own[first]).flatten(1).any(1)
+        moved = copies[(copies != own[first]).flatten(1).any(1)][:1]
         if len(moved) and bool(((own == moved).flatten(1).all(1) & others).any()):
             return True
     return False

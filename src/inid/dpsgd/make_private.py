@@ -101,8 +101,9 @@ def make_private(
         loss_reduction: How the loss adds up over the batch: "mean" or "sum". A mean must divide by the number of
             rows: with class weights, `ignore_index` or masks torch divides by a number that depends on all examples,
             so use `per_example_loss` there, or a sum.
-        max_physical_batch_size: How many rows the model sees at a time, exactly: smaller draws are padded, larger ones
-            come in several. By default about two standard deviations above the mean draw.
+        max_physical_batch_size: How many rows the model sees at a time; fewer, where a step takes several physical
+            batches and smaller ones do. They hold draws up to two standard deviations above the mean (a larger draw is
+            made again), and the rest is padding. By default one holds all.
         augmentations: How many views of each drawn example a step sees, one row after another: the dataset is asked
             that many times for it, and a loop that changes rows at random makes them differ too. Their gradients are
             averaged and clipped once, so that an example counts as it does alone.
@@ -176,7 +177,7 @@ def make_private(
     sharded = any(map(is_sharded, module.parameters()))
     if sharded and not pad_batches:
         raise ArgumentError(
-            "the processes of a sharded model run it together, each as often as the others, and some over padding "
+            "the processes of a sharded model run it together, each as often as the others, if need be over padding "
             "alone: leave pad_batches out."
         )
     relation = _relation(neighbours, ledger, sample_rate, steps)
@@ -189,9 +190,9 @@ def make_private(
         padded=pad_batches,
         sample_rate=None if sample_rate is None else _rate(sample_rate),
         steps=None if steps is None else arguments.integer("steps", steps, least=1, cure="pass the number of steps"),
+        neighbours=relation,
         rank=processes.rank,
         world=processes.world,
-        most=processes.most() if sharded else None,
     )
     accountant = Accountant() if accountant is None else accountant
     length = _length(epochs, steps, loader)
@@ -222,6 +223,7 @@ def make_private(
             loss_reduction,
             adaptive,
             augmentations,
+            loader.physical_batches if sharded else None,  # a sharded model is run by all processes together
         )
     )
     processes.align(module)

@@ -126,7 +126,7 @@ class PerExampleGradients:
         check_parameters(self._module, self._places, self._names, self._kind)
         self._latest = None
         self._drawn.see(rows)
-        self.sums.begin(rows // self._drawn.views_of(rows), self._drawn.admit(rows, begun=self.sums.begun))
+        self.sums.begin(self._drawn.admit(rows, begun=self.sums.begun))
 
     def _run_module(self, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not torch.is_grad_enabled() or self._trace is not None or self._forward is not None:
@@ -361,7 +361,7 @@ class PerExampleGradients:
             if self._recording:
                 self.sums.mask(turn.examples)
             else:
-                self.sums.begin(turn.examples, self._drawn.admit(turn.rows, begun=self.sums.begun))
+                self.sums.begin(self._drawn.admit(turn.rows, begun=self.sums.begun))
             torch.autograd.Variable._execution_engine.queue_callback(partial(self._finish, turn))  # noqa: SLF001 - what torch's own data parallel does
 
     def _collect(self, turn: ForwardPass, parameter: nn.Parameter, rows: Rows) -> None:

@@ -2,14 +2,17 @@
 
 How many examples a step draws is secret, so no computation may depend on it: a mean over the batch, and the kernels
 that torch chooses by size, would round every other example's gradient differently. Every *physical batch* that the
-model sees therefore has one public size. Rows beyond the drawn examples are padding, a copy of the first row, whose
-gradients are zeroed and which count nowhere; a draw that does not fit takes further physical batches of the same size.
+model sees therefore has one public size, and a step has a public number of them. Every drawn example stands at a secret
+random place of them, so that no example decides where others stand (`poisson_draw` says why that matters, and proves
+what a step costs). The other rows are padding, copies of the first drawn row, whose gradients are zeroed and which
+count nowhere.
 """
 
 import math
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -31,20 +34,52 @@ from torch.utils.data import (
 
 from inid.arguments import shown
 from inid.dpsgd.collate_checks import check_collate
-from inid.dpsgd.collating import PaddedCollate
+from inid.dpsgd.collating import Placing
 from inid.dpsgd.drawn_batch import Drawn
+from inid.dpsgd.poisson_draw import StepPlaces, bernoulli
 from inid.errors import ArgumentError, GuaranteeError
-from inid.noise import current_source
+from inid.sets import Neighbours
 
 __all__ = ["PoissonLoader"]
+
+
+# With a secret number of examples, how many more there may be than batch_size / sample_rate, which is public.
+_ROOM = 1.1
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """A physical batch.
+
+    Attributes:
+        held: The example at each place, or -1 for padding.
+        first: Whether it is the first of its step.
+        last: Whether it is the last.
+    """
+
+    held: NDArray[np.int64]
+    first: bool
+    last: bool
+
+    def examples(self, fallback: int, views: int) -> list[int]:
+        """The examples in the order of their places, each as often as it has views; the fallback if there are none."""
+        found = self.held[self.held >= 0]
+        return np.repeat(found if found.size else [fallback], views).tolist()
+
+    def rows(self, views: int) -> NDArray[np.int64]:
+        """For each row of the physical batch, which of `examples` it is: the first, for padding."""
+        drawn = self.held >= 0
+        starts = np.where(drawn, views * (np.cumsum(drawn) - 1), 0)
+        return np.asarray(starts[:, None] + np.where(drawn[:, None], np.arange(views), 0)).ravel()
 
 
 class PoissonLoader:
     """Yields what a `DataLoader` would, with batches drawn by Poisson sampling from cryptographic randomness.
 
-    Every physical batch has `physical_batch_size` rows: first the drawn examples, then padding (`drawn.mask` tells them
-    apart). A draw that is larger comes in several; the optimizer adds them up and steps with the last. With several
-    augmentations the dataset is asked that many times for each example, and the answers follow one another.
+    Every physical batch has `physical_batch_size` rows, and every step `physical_batches` of them; the optimizer adds
+    them up and steps with the last. Drawn examples stand at random places, the rest is padding (`drawn.mask` tells them
+    apart). With several augmentations the dataset is asked that many times for each example, and the answers follow
+    one another.
 
     Attributes:
         dataset: The examples.
@@ -52,11 +87,12 @@ class PoissonLoader:
         steps: How many batches one iteration draws.
         expected_batch_size: The mean size of a batch over all processes: a public number, by which sums are divided.
         physical_batch_size: How many rows the model sees at a time.
+        physical_batches: How many times it does so in a step (at most, for batches that are not padded).
         drawn: What has been handed out.
 
     >>> loader = PoissonLoader(DataLoader(TensorDataset(torch.randn(1000, 2)), batch_size=100))
     >>> loader
-    <PoissonLoader: rate 0.1, 10 steps, physical batches of 120 rows, 18 % of them padding>
+    <PoissonLoader: rate 0.1, 10 steps, physical batches of 120 rows, 17 % of them padding>
     >>> (x,) = next(iter(loader))
     >>> len(x), len(x[loader.drawn.mask]) == loader.drawn.examples
     (120, True)
@@ -71,9 +107,9 @@ class PoissonLoader:
         padded: bool = True,
         sample_rate: float | None = None,
         steps: int | None = None,
+        neighbours: Neighbours = "zero_out",
         rank: int = 0,
         world: int = 1,
-        most: Callable[[int], int] | None = None,
     ) -> None:
         batch_size = _checked_size(loader)
         self.dataset = cast("Any", loader.dataset)
@@ -86,39 +122,51 @@ class PoissonLoader:
         self.sample_rate = batch_size * world / size if sample_rate is None else sample_rate
         self.steps = max(1, round(1 / self.sample_rate)) if steps is None else steps
         self.expected_batch_size = float(batch_size * world)
-        self.drawn = Drawn(views=augmentations)
         if augmentations > 1 and loader.collate_fn is not default_collate:
             raise ArgumentError(
                 "augmentations go with torch's own collate_fn: another may bring the views of an example into another "
                 "order, and each would then be clipped with those of others. Make the views in the dataset, or change "
                 "the rows in the training loop, and leave collate_fn out."
             )
-        self._own = np.arange(rank, size, world)
-        self._mean, self._deviation = batch_size, math.sqrt(batch_size * (1 - self.sample_rate))
-        # With a public number of examples no draw is larger than the whole; it is secret where the rate was stated.
-        whole = math.inf if sample_rate is not None else -(-size // world)
-        default = augmentations * _default_size(self._mean + 2 * self._deviation, whole)
-        self.physical_batch_size = max_physical_batch_size or default
-        if self.physical_batch_size % augmentations:
+        if max_physical_batch_size is not None and max_physical_batch_size % augmentations:
             raise ArgumentError(
                 f"max_physical_batch_size must be a multiple of augmentations={augmentations}, got "
-                f"{self.physical_batch_size}: pass how many rows fit into memory, all views of an example among them."
+                f"{max_physical_batch_size}: pass how many rows fit into memory, all views of an example among them."
             )
-        self._padded, self._loader, self._most = padded, loader, most
+        positions = size if neighbours == "zero_out" else self._bound(size)
+        self._own = np.arange(rank, size, world)
+        self._places = StepPlaces.fitted(
+            -(-positions // world),
+            self.sample_rate,
+            None if max_physical_batch_size is None else max_physical_batch_size // augmentations,
+        )
+        empty = self._places.positions + 1 - self._own.size
+        self._held = np.append(self._own, np.full(empty, -1))  # the example of each position; none at position -1
+        self._examples = self._places.mean / (1.0 if neighbours == "zero_out" else _ROOM)
+        self.physical_batch_size = augmentations * self._places.size
+        self.physical_batches = self._places.batches
+        full = self.sample_rate == 1 and self._places.places == self._own.size
+        self.drawn = Drawn(views=augmentations, padded=padded and not full)
+        self._padded, self._loader = padded, loader
+        self._placing = Placing(loader.collate_fn, self.dataset, pinned=loader.pin_memory and torch.cuda.is_available())
         self._shapes: list[tuple[int, ...]] | None = None
         self._collated = False  # whether the collate function has been looked at
+
+    def _bound(self, size: int) -> int:
+        """A public bound on a secret number of examples, made of what was stated."""
+        bound = math.floor(_ROOM * self.expected_batch_size / self.sample_rate)
+        if size > bound:
+            raise ArgumentError(
+                f"with neighbours='add_remove' the number of examples is secret, and batch_size / sample_rate states "
+                f"it to the public: up to {bound} may be drawn from, a tenth more than stated, and data_loader holds "
+                "more. Pass a larger batch_size or a smaller sample_rate."
+            )
+        return bound
 
     @property
     def padding(self) -> float:
         """About how much of what the model computes is padding (by a normal approximation): what the padding costs."""
-        if not self._padded:
-            return 0.0
-        size, batches, further = self.physical_batch_size // self.drawn.views, 1.0, 1.0
-        at = 1
-        while further > 1e-9:
-            further = _tail(size * at + 0.5 - self._mean, self._deviation)
-            batches, at = batches + further, at + 1
-        return 1 - self._mean / (size * batches)
+        return 1 - self._examples / self._places.places if self._padded else 0.0
 
     def __repr__(self) -> str:
         size = f"{self.physical_batch_size} rows, {100 * self.padding:.0f} % of them padding"
@@ -130,17 +178,16 @@ class PoissonLoader:
         return self.steps
 
     def __iter__(self) -> Iterator[Any]:
-        marks: deque[tuple[int, int, bool, bool]] = deque()
         own, reader = 0, object()
         try:
-            for batch in self._batches(marks):
-                rows, examples, first, last = marks.popleft()
-                if not first and self.drawn.batch != own:
+            for part, batch in self._batches():
+                if not part.first and self.drawn.batch != own:
                     raise GuaranteeError(
                         "another iterator has begun a batch between two parts of this one: finish a batch before the "
                         "next."
                     )
-                self.drawn.hand_out(reader, _tensors(batch), rows, examples, first=first, last=last)
+                placed = torch.from_numpy(part.held >= 0)
+                self.drawn.hand_out(reader, _tensors(batch), placed, first=part.first, last=part.last)
                 own = self.drawn.batch
                 self._warn_of_lengths(batch)
                 yield batch
@@ -150,47 +197,46 @@ class PoissonLoader:
             self.drawn.let_go(reader)
             raise
 
-    def _batches(self, marks: "deque[tuple[int, int, bool, bool]]") -> Iterator[Any]:
-        loader = self._loader  # a subclass of TensorDataset may make other examples of its tensors
+    def _batches(self) -> Iterator[tuple[_Part, Any]]:
+        loader, views = self._loader, self.drawn.views
+        fallback = int(self._held[0])
+        # A subclass of TensorDataset may make other examples of its tensors.
         if type(self.dataset) is TensorDataset and loader.collate_fn is default_collate and not loader.num_workers:
-            for indices, rows in self._parts(marks):
-                first = indices[:1] if indices.size else self._own[:1]
-                chosen = torch.from_numpy(np.concatenate([indices, np.repeat(first, rows - indices.size)]))
+            for part in self._parts():
+                chosen = torch.tensor(part.examples(fallback, views))[torch.from_numpy(part.rows(views))]
                 chosen = chosen.pin_memory() if self.dataset.tensors[0].is_cuda else chosen  # the host need not wait
-                yield [tensor[chosen.to(tensor.device, non_blocking=True)] for tensor in self.dataset.tensors]
+                yield part, [tensor[chosen.to(tensor.device, non_blocking=True)] for tensor in self.dataset.tensors]
             return
         if not self._collated and loader.collate_fn is not default_collate:
             self._collated = True
             check_collate(loader.collate_fn, self.dataset[0])
-        yield from DataLoader(
+        asked: deque[_Part] = deque()
+        batches = DataLoader(
             self.dataset,
-            batch_sampler=_Lists(self._parts(marks), self.steps),
+            batch_sampler=_Lists(self._parts(), asked, self.steps, lambda part: part.examples(fallback, views)),
             num_workers=loader.num_workers,
-            collate_fn=PaddedCollate(
-                loader.collate_fn, self.dataset, self.physical_batch_size if self._padded else self.drawn.views
-            ),
-            pin_memory=loader.pin_memory,
+            collate_fn=loader.collate_fn,
+            pin_memory=loader.pin_memory and not self._padded,  # padded batches are pinned with their padding
             timeout=loader.timeout,
             worker_init_fn=loader.worker_init_fn,
             multiprocessing_context=loader.multiprocessing_context,
             prefetch_factor=loader.prefetch_factor,
         )
+        for batch in batches:
+            part = asked.popleft()
+            yield part, self._placing(batch, part.rows(views)) if self._padded else batch
 
-    def _parts(self, marks: "deque[tuple[int, int, bool, bool]]") -> Iterator[tuple[NDArray[np.int64], int]]:
-        """The examples of each physical batch, each as often as it has views, and how many rows it has."""
-        views = self.drawn.views
-        size = self.physical_batch_size // views
+    def _parts(self) -> Iterator[_Part]:
+        """The physical batches of all steps."""
         for _ in range(self.steps):
-            chosen = self._own[_bernoulli(self._own.size, self.sample_rate)]
-            parts = -(-max(chosen.size, 1) // size)
-            # Where the model itself needs all processes, all take as many physical batches, if need be of padding.
-            parts = parts if self._most is None else self._most(parts)
-            cuts = range(0, parts * size, size)
-            for start in cuts:
-                part = chosen[start : start + size]
-                rows = views * (size if self._padded else max(part.size, 1))
-                marks.append((rows, part.size, start == 0, start == cuts[-1]))
-                yield np.repeat(part, views), rows
+            if self._padded:
+                held = list(self._held[self._places.draw()])
+            else:
+                chosen = self._own[bernoulli(self._own.size, self.sample_rate)]
+                cuts = range(self._places.size, chosen.size, self._places.size)
+                held = np.split(chosen, cuts) if chosen.size else [np.array([-1])]
+            for at, each in enumerate(held):
+                yield _Part(each, at == 0, at == len(held) - 1)
 
     def _warn_of_lengths(self, batch: object) -> None:
         shapes = [tuple(leaf.shape[1:]) for leaf in _tensors(batch)]
@@ -203,16 +249,6 @@ class PoissonLoader:
                 "example change how the others are computed, which no noise covers. Pad all to one public length.",
                 stacklevel=3,
             )
-
-
-def _default_size(wanted: float, most: float) -> int:
-    """A public size that most draws fit into, rounded up to what kernels like."""
-    step = 1 if wanted <= 16 else 8 if wanted <= 512 else 32
-    return int(min(step * math.ceil(wanted / step), most))
-
-
-def _tail(distance: float, deviation: float) -> float:
-    return math.erfc(distance / deviation / math.sqrt(2)) / 2 if deviation else float(distance < 0)
 
 
 def _tensors(batch: object) -> list[Tensor]:
@@ -259,22 +295,17 @@ def _named_examples(dataset: Any) -> NDArray[np.int64]:
 
 
 class _Lists:
-    """Index arrays as the lists that a DataLoader asks for."""
+    """The lists of examples that a DataLoader asks for; what it has asked for is noted."""
 
-    def __init__(self, parts: Iterator[tuple[NDArray[np.int64], int]], length: int) -> None:
-        self._parts, self._length = parts, length
+    def __init__(
+        self, parts: Iterator[_Part], asked: "deque[_Part]", length: int, examples: Callable[[_Part], list[int]]
+    ) -> None:
+        self._parts, self._asked, self._length, self._examples = parts, asked, length, examples
 
     def __iter__(self) -> Iterator[list[int]]:
-        for part, _ in self._parts:
-            yield part.tolist()
+        for part in self._parts:
+            self._asked.append(part)
+            yield self._examples(part)
 
     def __len__(self) -> int:
         return self._length
-
-
-def _bernoulli(size: int, rate: float) -> NDArray[np.bool_]:
-    """Independent draws that are True with probability floor(rate 2^64) / 2^64, never more than the rate."""
-    limit = math.floor(rate * 2**64)
-    if limit >= 2**64:
-        return np.ones(size, dtype=np.bool_)
-    return np.asarray(current_source().words(size) < np.uint64(limit))

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from inid.dpsgd import fused_layers, poisson_loader
+from inid.dpsgd import fused_layers, poisson_draw
 from inid.errors import ArgumentError
 from inid.testing import unsafe_no_noise
 from training import Picked, Tokens, private, squares, train_once
@@ -103,7 +103,7 @@ EMPTY = {
 @pytest.mark.parametrize("options", [{}, {"thresholds": "adaptive"}, {"clipping": "global"}, {"noise": "exact"}])
 def test_empty_draws_take_a_step_of_noise(name, options, monkeypatch):
     layer, shape = EMPTY[name]
-    monkeypatch.setattr(poisson_loader, "_bernoulli", lambda size, rate: np.zeros(size, dtype=bool))
+    monkeypatch.setattr(poisson_draw, "bernoulli", lambda size, rate: np.zeros(size, dtype=bool))
     training = private(layer, torch.randn(10, *shape), batch_size=5, steps=1, **options)
     train_once(training)
     assert training.accountant.steps == 1

@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
 
-from inid.dpsgd import PoissonLoader, poisson_loader
+from inid.dpsgd import PoissonLoader, poisson_draw
+from inid.dpsgd.poisson_draw import StepPlaces
 from inid.testing import unsafe_seed
 
 SIZE = 60
@@ -70,36 +71,50 @@ LOADERS = {
 @pytest.mark.parametrize("part", [None, 4])
 @pytest.mark.parametrize("name", LOADERS)
 def test_every_kind_of_dataset(name, part):
-    """Each batch is a set of examples in order; physical batches have one size and say what of them is padding."""
+    """Every physical batch has one size and says what of it is padding: copies of its first example."""
     with unsafe_seed(3):
         loader = PoissonLoader(LOADERS[name](), max_physical_batch_size=part)
         assert len(loader) == 4
         assert loader.sample_rate == 0.25
         assert loader.expected_batch_size == 15
         assert loader.physical_batch_size == (part or 24)  # 15 + 2 sqrt(11.25), rounded up to a multiple of eight
-        batches, open_batch = [], False
+        assert loader.physical_batches == (6 if part else 1)
+        batches, parts = [], 0
         for batch in loader:
             rows, mask = seen(batch), loader.drawn.mask.tolist()
             assert len(rows) == len(mask) == loader.drawn.rows == loader.physical_batch_size
             examples = [row for row, drawn in zip(rows, mask, strict=True) if drawn]
-            assert rows == examples + [rows[0]] * (len(rows) - len(examples))
+            first = examples[0] if examples else 0
+            assert rows == [row if drawn else first for row, drawn in zip(rows, mask, strict=True)]
             assert loader.drawn.examples == len(examples)
-            batches = [*batches[:-1], batches[-1] + examples] if open_batch else [*batches, examples]
-            open_batch = not loader.drawn.complete
+            batches = [*batches[:-1], batches[-1] + examples] if parts else [*batches, examples]
+            parts = 0 if loader.drawn.complete else parts + 1
             assert loader.drawn.batch == len(batches)
-    assert not open_batch
-    assert len(batches) == 4
-    with unsafe_seed(3):  # the draws do not depend on the kind of dataset or on parts
-        wanted = [np.flatnonzero(poisson_loader._bernoulli(SIZE, 0.25)).tolist() for _ in range(4)]
+            assert loader.drawn.complete == (not part or parts == 0)
+            if isinstance(batch, dict) and "name" in batch:
+                assert batch["name"] == [f"row {row}" for row in rows]
+                assert batch["label"].tolist() == rows
+    assert parts == 0
+    with unsafe_seed(3):  # the draws do not depend on the kind of dataset
+        places = StepPlaces.fitted(SIZE, 0.25, part)
+        wanted = [draw[draw >= 0].tolist() for draw in (places.draw() for _ in range(4))]
     assert batches == wanted
+
+
+def test_a_step_always_takes_the_same_number_of_physical_batches(monkeypatch):
+    for count in (0, 1, 9, 21, 24):
+        monkeypatch.setattr(poisson_draw, "bernoulli", lambda size, _, count=count: np.arange(size) < count)
+        loader = PoissonLoader(LOADERS["tensors"](), max_physical_batch_size=10, steps=3)
+        sizes = [(len(x), loader.drawn.complete) for (x,) in loader]
+        assert sizes == [(8, False), (8, False), (8, True)] * 3  # three of 8 hold 22 as three of 10 do
 
 
 @pytest.mark.parametrize("name", ["tensors", "pairs", "named", "dictionaries", "own collate", "workers"])
 def test_an_empty_draw_is_all_padding(name, monkeypatch):
-    monkeypatch.setattr(poisson_loader, "_bernoulli", lambda size, rate: np.zeros(size, dtype=bool))
+    monkeypatch.setattr(poisson_draw, "bernoulli", lambda size, rate: np.zeros(size, dtype=bool))
     loader = PoissonLoader(LOADERS[name](), max_physical_batch_size=4)
     batches = list(loader)
-    assert len(batches) == 4
+    assert len(batches) == 4 * 6
     for batch in batches:
         assert seen(batch) == [0] * 4
         if name == "named":
@@ -124,19 +139,21 @@ def test_the_cost_of_padding_is_what_is_drawn(size):
         DataLoader(TensorDataset(torch.zeros(1000, 1)), batch_size=100), max_physical_batch_size=size
     )
     drawn = np.random.default_rng(0).binomial(1000, 0.1, 20_000)
-    rows = size * np.maximum(1, np.ceil(drawn / size)).mean()
-    assert abs(loader.padding - (1 - 100 / rows)) < 0.01
+    rows = loader.physical_batch_size * loader.physical_batches
+    assert 119 <= rows <= 200
+    assert loader.physical_batch_size <= size
+    assert abs(loader.padding - (1 - drawn[drawn <= rows].mean() / rows)) < 0.001
     assert f"{100 * loader.padding:.0f} % of them padding" in repr(loader)
 
 
 def test_processes_share_the_examples_without_overlap(monkeypatch):
-    monkeypatch.setattr(poisson_loader, "_bernoulli", lambda size, rate: np.ones(size, dtype=bool))
+    monkeypatch.setattr(poisson_draw, "bernoulli", lambda size, rate: np.ones(size, dtype=bool))
     parts = []
     for rank in range(3):
-        loader = PoissonLoader(DataLoader(Rows(tensors), batch_size=5), rank=rank, world=3)
+        loader = PoissonLoader(DataLoader(Rows(tensors), batch_size=5), max_physical_batch_size=20, rank=rank, world=3)
         assert loader.sample_rate == 0.25
         assert loader.expected_batch_size == 15
-        parts += [row for batch in loader for row in seen(batch)[: loader.drawn.examples]][: SIZE // 3]
+        parts += [row for batch in loader for row in np.array(seen(batch))[loader.drawn.mask]][: SIZE // 3]
     assert sorted(parts) == list(range(SIZE))
 
 
@@ -150,13 +167,13 @@ def test_the_probability_is_never_above_the_rate(rate, monkeypatch):
         def words(self, count):
             return words[:count]
 
-    monkeypatch.setattr(poisson_loader, "current_source", Fixed)
-    assert poisson_loader._bernoulli(4, rate).tolist() == [True, True, False, False]
+    monkeypatch.setattr(poisson_draw, "current_source", Fixed)
+    assert poisson_draw.bernoulli(4, rate).tolist() == [True, True, False, False]
     assert Fraction(limit, 2**64) <= Fraction(rate)
 
 
 def test_a_rate_of_one_takes_everybody():
-    assert poisson_loader._bernoulli(1000, 1.0).all()
+    assert poisson_draw.bernoulli(1000, 1.0).all()
 
 
 def test_an_abandoned_batch_does_not_count():
