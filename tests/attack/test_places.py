@@ -228,6 +228,28 @@ def test_a_batch_on_the_edge_moves_by_one_threshold(kernel, size, monkeypatch):
     assert most <= 1.0
 
 
+def longest_first(samples):
+    return torch.stack(sorted(samples, key=lambda sample: -float(sample[0])))
+
+
+@pytest.mark.parametrize("left_out", [0, 3, 9])
+def test_a_collate_function_that_sorts_moves_nobody(left_out, monkeypatch):
+    """Rows take random places in whatever order they come: leave out the entry of the row that is not there."""
+    lengths = torch.tensor([3.0, 9.0, 1.0, 7.0, 4.0, 8.0, 2.0, 6.0, 0.0, 5.0])
+    places = np.random.default_rng(2).permutation(12)[:10]
+    rank = int((lengths > lengths[left_out]).sum())
+    found = []
+    for out, given in ((None, places), (left_out, np.delete(places, rank))):
+        drawn = np.arange(10) != out
+        monkeypatch.setattr(poisson_draw, "bernoulli", lambda *_, drawn=drawn: drawn)
+        monkeypatch.setattr(poisson_draw, "scattered", lambda *_, given=given: given)
+        data = DataLoader(list(lengths[:, None]), batch_size=9, collate_fn=longest_first)
+        loader = dpsgd.PoissonLoader(data, max_physical_batch_size=12, steps=1)
+        (x,) = list(loader)
+        found.append([float(row) if held else -1.0 for row, held in zip(x, loader.drawn.mask, strict=True)])
+    assert found[1] == [-1.0 if row == lengths[left_out] else row for row in found[0]]
+
+
 # A number of examples that is secret.
 
 

@@ -23,7 +23,7 @@ def added(groups, sizes, device, examples=None):
     """The sums of groups of rows, of which the first `examples` are no padding."""
     sums = Sums(sizes, torch.float32, torch.device(device))
     if examples is not None:
-        sums.begin(len(groups[0][0].dense()), examples)
+        sums.begin(torch.arange(len(groups[0][0].dense())) < examples)
     for at, rows in enumerate(groups):
         sums.add_group(at, rows, 37.0, Rule(2, [THRESHOLD] * len(groups), MARGIN))
     return sums.flat.double()

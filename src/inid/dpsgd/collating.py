@@ -17,9 +17,10 @@ __all__ = ["Placing"]
 class Placing:
     """Takes rows out of what a collate function makes, each as often as asked: drawn examples and padding.
 
-    That comes after collating. A collate function may bring the examples into another order (by length, say); places
-    that are random are as random for examples in any order, and copies for padding never meet the function. Where rows
-    lie is seen from what it makes of two and of three copies of the dataset's first example.
+    That comes after collating. A collate function may bring the examples into another order (by length, say): random
+    places, taken by rows in whatever order, are random for the examples too (a uniform injection without one of its
+    entries, whichever it is, is one of the rest); copies for padding never meet the function. Where rows lie is seen
+    from what it makes of two and of three copies of the dataset's first example.
     """
 
     def __init__(self, collate: Any, dataset: Any, *, pinned: bool = False) -> None:

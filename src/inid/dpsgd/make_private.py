@@ -110,7 +110,8 @@ def make_private(
         pad_batches: False lets the size of physical batches follow the draw. Only summed losses may be used then, and
             since kernels round by size, one example can move another's gradient: see docs/dpsgd/batches.md.
         neighbours: "zero_out" (an example becomes nothing; the number of examples is public) or "add_remove" (it is
-            secret), which needs `sample_rate` and `steps`. By default the ledger's relation, or "zero_out".
+            secret, up to a tenth above batch_size / sample_rate), which needs `sample_rate` and `steps`. By default the
+            ledger's relation, or "zero_out".
         sample_rate: The probability with which an example is in a batch, as a public number, instead of
             batch_size / len(dataset). Sums are divided by batch_size all the same.
         example: Three made-up or public examples, as the model is called with, to see that it keeps examples apart;

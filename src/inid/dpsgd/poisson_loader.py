@@ -62,14 +62,20 @@ class _Part:
     last: bool
 
     def examples(self, fallback: int, views: int) -> list[int]:
-        """The examples in the order of their places, each as often as it has views; the fallback if there are none."""
-        found = self.held[self.held >= 0]
+        """The examples in the dataset's order, each as often as it has views; the fallback if there are none.
+
+        Not in the order of their places: a collate function that sorts would then give the first place to the longest,
+        and one example more could move others.
+        """
+        found = np.sort(self.held[self.held >= 0])
         return np.repeat(found if found.size else [fallback], views).tolist()
 
     def rows(self, views: int) -> NDArray[np.int64]:
-        """For each row of the physical batch, which of `examples` it is: the first, for padding."""
+        """For each row of the physical batch, which of `examples` it is: that of the first drawn row, for padding."""
         drawn = self.held >= 0
-        starts = np.where(drawn, views * (np.cumsum(drawn) - 1), 0)
+        starts = np.zeros(drawn.size, dtype=np.int64)
+        starts[drawn] = views * np.argsort(np.argsort(self.held[drawn]))
+        starts[~drawn] = starts[drawn][:1] if drawn.any() else 0
         return np.asarray(starts[:, None] + np.where(drawn[:, None], np.arange(views), 0)).ravel()
 
 
