@@ -12,15 +12,18 @@ allowances is measured on some examples of the first step, against norms in floa
 """
 
 import argparse
+import cProfile
 import gc
 import json
 import os
+import pstats
 import statistics
 import sys
 import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from unittest import mock
 
@@ -201,10 +204,14 @@ def padding(job: Job) -> float:
     return PoissonLoader(DataLoader(TensorDataset(torch.zeros(50 * job.mean())), batch_size=job.mean())).padding
 
 
+def wait_for(job: Job) -> None:
+    if job.device == "cuda":
+        torch.cuda.synchronize()
+
+
 def measured(job: Job, make: Callable[[Job], Case]) -> dict[str, Any]:
     """The median milliseconds and the peak gigabytes of a step."""
-    on_gpu = job.device == "cuda"
-    wait = torch.cuda.synchronize if on_gpu else lambda: None
+    on_gpu, wait = job.device == "cuda", partial(wait_for, job)
 
     def forget() -> None:
         gc.collect()
@@ -324,6 +331,22 @@ def profiled(job: Job) -> None:
         print(profile.key_averages().table(sort_by="cuda_time_total", row_limit=20, max_name_column_width=70))
 
 
+def profiled_on_the_host(job: Job) -> None:
+    """What the host spends private steps on: ordinary ones, between two trials of the model."""
+    torch.set_float32_matmul_precision(job.precision)
+    for clipping in ("per_layer", "global"):
+        case, profile = private(job, clipping), cProfile.Profile()
+        for at in range(2, 30):
+            case.prepare()
+            if at > 17:  # the model was tried at steps 8 and 16, and will be at 32
+                profile.enable()
+            case.step()
+            profile.disable()
+            wait_for(job)
+        print(f"\n{job.name}, {clipping}, 12 steps\n")
+        pstats.Stats(profile).sort_stats("tottime").print_stats(40)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
@@ -332,6 +355,7 @@ def main() -> None:
     parser.add_argument("--jobs", default=";".join(GOALS), help="with ; between, for example 32x256;resnet")
     parser.add_argument("--cases", default=";".join(CASES), help="names, with ; between")
     parser.add_argument("--profile", action="store_true", help="only what the GPU spends a private step on")
+    parser.add_argument("--host", action="store_true", help="only what the host spends private steps on")
     given = parser.parse_args()
     if given.device == "cuda" and not torch.cuda.is_available():
         print("No GPU here: nothing was measured. --device cpu --small shows that it runs.")
@@ -342,8 +366,8 @@ def main() -> None:
     for name in given.jobs.split(";"):
         common = (name, given.device, given.small, given.rounds)
         job = ResNetJob(*common, precision="high", bound=1.0) if name == "resnet" else Job(*common)
-        if given.profile:
-            profiled(job)
+        if given.profile or given.host:
+            (profiled if given.profile else profiled_on_the_host)(job)
         else:
             table(job, given.cases.split(";"))
 

@@ -2,6 +2,7 @@
 
 import copy
 import random
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import pytest
@@ -179,6 +180,14 @@ def test_what_is_random_by_example_is_no_mixing():
             gru=nn.GRU(E, E, 2, dropout=0.5, batch_first=True),
         )
         train_once(private(model, X))
+
+
+@pytest.mark.parametrize("hard", [False, True])
+def test_gumbel_noise_by_example_is_no_mixing_and_hides_none(hard):
+    for dim, wanted in ((-1, nullcontext()), (0, pytest.raises(GuaranteeError, match="three examples"))):
+        model = Model(lambda m, x, d=dim: m.last(functional.gumbel_softmax(m.first(x), 0.7, hard, dim=d)))
+        with wanted:
+            train_once(private(model, X))
 
 
 def test_looking_spends_no_randomness_and_changes_nothing():

@@ -164,7 +164,7 @@ class Sums:
         return shares if self.padding is None else shares.masked_fill_(self.padding, 0.0)
 
     def _pieces(self, at: int, rows: GroupRows) -> Pieces:
-        """Where each parameter's rows go; on a GPU short rows that lie side by side become one, to launch less."""
+        """Where each parameter's rows go; short rows that lie side by side become one, to launch less."""
         made: list[tuple[int, int, list[Rows]]] = []
         start = self._starts[at]
         for size, own in zip(self._sizes[at], rows, strict=True):
@@ -185,7 +185,7 @@ class Sums:
 
 
 def _short(own: Rows, size: int) -> bool:
-    return own.is_cuda and isinstance(own, Dense) and own.squares is None and size <= _SHORT
+    return isinstance(own, Dense) and own.squares is None and size <= _SHORT
 
 
 def _joined(rows: list[Rows]) -> Rows:

@@ -90,6 +90,8 @@ class Fixed(TorchFunctionMode):
             args = [0.0 if isinstance(arg, float) else arg for arg in args]
         elif name in {"rrelu", "rrelu_"}:
             return functional.leaky_relu(args[0], 0.25)
+        elif name == "gumbel_softmax":
+            return _without_gumbel_noise(*args, **kwargs)
         elif name == "randperm":
             return torch.arange(args[0]).flip(0)
         made = func(*args, **kwargs)
@@ -98,6 +100,21 @@ class Fixed(TorchFunctionMode):
             with torch.no_grad():
                 return made.fill_(_LOW.get(name, 1) if self.low else 1)
         return made
+
+
+def _without_gumbel_noise(
+    logits: Tensor,
+    tau: float = 1,
+    hard: bool = False,
+    eps: float = 1e-10,  # noqa: ARG001 - as torch has it
+    dim: int = -1,
+) -> Tensor:
+    """`functional.gumbel_softmax`, which draws where no mode sees it, with equal noise for all entries: with none."""
+    soft = (logits / tau).softmax(dim)
+    if not hard:
+        return soft
+    chosen = torch.zeros_like(logits).scatter_(dim, soft.argmax(dim, keepdim=True), 1.0)
+    return chosen - soft.detach() + soft
 
 
 _DROPOUT = {

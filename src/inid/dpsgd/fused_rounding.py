@@ -18,6 +18,7 @@ float64 take their arguments as they are.
 
 import math
 import os
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -38,6 +39,7 @@ _SETTINGS = ("ONEDNN_DEFAULT_FPMATH_MODE", "DNNL_DEFAULT_FPMATH_MODE")
 _FLOOR = 2.0**-50
 
 
+@lru_cache(maxsize=1024)
 def accumulated(count: int, kind: torch.dtype = torch.float32) -> float:
     """The relative error of a sum of `count` products in float32 (also of bfloat16 arguments) or in float64.
 
@@ -48,6 +50,7 @@ def accumulated(count: int, kind: torch.dtype = torch.float32) -> float:
     return off / (1 - off) if off < 0.5 else math.inf
 
 
+@lru_cache(maxsize=1024)
 def chunked(count: int, chunk: int, kind: torch.dtype = torch.float32, between: float = 2.0**-52) -> float:
     """The error of a sum of products taken `chunk` at a time, the chunks' sums added with errors of `between` each.
 

@@ -44,9 +44,11 @@ from inid.dpsgd.wrapped_forward import (
     first_tensor,
     frozen,
     keep,
+    leaves_of,
     repeated,
     rows_in,
     settings,
+    undisturbed,
     versions,
 )
 from inid.errors import GuaranteeError
@@ -97,6 +99,7 @@ class PerExampleGradients:
         self._forward: ForwardPass | None = None  # under way
         self._latest: ForwardPass | None = None
         self._trace: Trace | None = None  # a run on made-up examples is under way
+        self._known: dict[Unit, tuple[bool, bool]] = {}  # see _circumstances
         self.lost: dict[Unit, float] = {}
         self._inside = False  # a layer that is run example by example is under way
         self._recording = False  # a forward and backward are being recorded, not run
@@ -198,7 +201,7 @@ class PerExampleGradients:
     def _planned_call(
         self, turn: ForwardPass, unit: Unit, args: tuple[Any, ...], kwargs: dict[str, Any], *, again: bool
     ) -> Call:
-        leaves = pytree.tree_leaves((args, kwargs))
+        leaves = leaves_of(args, kwargs)
         candidates = turn.plan.calls if again else turn.plan.calls[turn.calls : turn.calls + 1]
         turn.calls += not again
         for call in candidates:
@@ -250,6 +253,7 @@ class PerExampleGradients:
             raise error
         self._widened.add(parent.layer)
         self._uses.update(parent.parameters.values())
+        self._known.clear()
         self._wrapped.append(WrappedForward(parent.layer, partial(self._run_layer, parent)))
 
     def _traced(
@@ -304,12 +308,13 @@ class PerExampleGradients:
             name = f"{self._names[parameter]} in functional.linear"
             layer = skip_init(nn.Linear, 1, 1, bias=False)  # type: ignore[no-untyped-call] # stands for its kind
             self._tied[parameter] = Unit(name, layer, linear_weight, {"weight": parameter})
+            self._known.clear()
         return self._run_layer(self._tied[parameter], lambda x: functional.linear(x, weight, bias), (inputs,), {})
 
     def _collect_rows(self, unit: Unit, turn: ForwardPass, again: bool, kept: Tensor, gradients: Tensor) -> None:
         self._enter(turn, again=again)
         (inputs,) = cast("Any", kept.grad_fn).saved_tensors
-        with torch.no_grad(), torch.autocast(gradients.device.type, enabled=False):
+        with undisturbed(gradients.device.type):
             # Under autocast a layer may have met its input in another precision than it was given in.
             if inputs.dtype != gradients.dtype and inputs.is_floating_point():
                 inputs = inputs.to(gradients.dtype)
@@ -325,21 +330,26 @@ class PerExampleGradients:
         rule = self.rule
         if rule.norm != 2 or rule.bounds is not None or rule.quanta is not None:
             return None
-        groups = {self._places[parameter][0] for parameter in unit.parameters.values()}
-        alone = len(groups) == 1 and self._lengths[next(iter(groups))] == len(unit.parameters)
-        tied = any(
-            self._uses[parameter] > 1 or parameter in (self._tied or ()) for parameter in unit.parameters.values()
-        )
+        alone, tied = self._circumstances(unit)
         made = fused_rows(unit.layer, inputs, gradients, kept=rule.total is not None or not alone, tied=tied)
         if made is not None and "weight" in unit.parameters and unit not in self.lost:
             self.lost[unit] = loss_of(made["weight"], unit.parameters["weight"].shape)
         return made
 
+    def _circumstances(self, unit: Unit) -> tuple[bool, bool]:
+        """Whether a layer's parameters are a group of their own, and whether one of them has other uses."""
+        if (found := self._known.get(unit)) is None:
+            groups = {self._places[parameter][0] for parameter in unit.parameters.values()}
+            alone = len(groups) == 1 and self._lengths[next(iter(groups))] == len(unit.parameters)
+            tied = any(self._uses[p] > 1 or p in (self._tied or ()) for p in unit.parameters.values())
+            found = self._known[unit] = alone, tied
+        return found
+
     def _collect_leaf(self, unit: Unit, turn: ForwardPass, again: bool, name: str, leaf: Tensor) -> None:
         self._enter(turn, again=again)
         gradients = cast("Tensor", leaf.grad)
         leaf.grad = None
-        with torch.no_grad(), torch.autocast(gradients.device.type, enabled=False):  # products of float32 stay so
+        with undisturbed(gradients.device.type):  # products of float32 stay so
             self._collect(turn, unit.parameters[name], Dense(gradients.detach().flatten(1)))
 
     def _enter(self, turn: ForwardPass, *, again: bool) -> None:
@@ -379,7 +389,7 @@ class PerExampleGradients:
 
     def _finish(self, turn: ForwardPass) -> None:
         turn.ended = True
-        with torch.no_grad(), torch.autocast(self.sums.flat.device.type, enabled=False):
+        with undisturbed(self.sums.flat.device.type):
             if self.rule.total is not None:
                 self.sums.add_all(turn.gathered, turn.scale(mean=self._mean), self.rule)
             else:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from torch import nn
 from torch.nn.utils import parametrize
@@ -22,9 +23,13 @@ class Unit:
     formula: Formula | None
     parameters: dict[str, nn.Parameter]
 
+    @cached_property
+    def _sharded(self) -> bool:
+        return any(map(is_sharded, self.parameters.values()))
+
     def present(self) -> dict[str, nn.Parameter]:
         """The parameters as the layer holds them now: whole while it runs, where they are sharded otherwise."""
-        if not any(map(is_sharded, self.parameters.values())):
+        if not self._sharded:
             return self.parameters
         held = {name: self.layer.get_parameter(name) for name in self.parameters}
         if any(map(is_sharded, held.values())):

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import Any, cast
 
 import torch
@@ -24,10 +25,13 @@ __all__ = [
     "frozen",
     "is_private",
     "keep",
+    "leaves_of",
+    "parts_of",
     "repeated",
     "rows_in",
     "settings",
     "tensors_of",
+    "undisturbed",
     "versions",
 ]
 
@@ -69,13 +73,28 @@ def is_private(module: nn.Module) -> bool:
     return any(isinstance(vars(part).get("forward"), WrappedForward) for part in module.modules())
 
 
+def parts_of(module: nn.Module) -> list[nn.Module]:
+    """All parts of a model, each once: `modules()` in no particular order and in a tenth of the time.
+
+    >>> len(parts_of(nn.Sequential(nn.ReLU(), nn.Sequential(nn.Linear(1, 1)))))
+    4
+    """
+    found, waiting = dict[int, nn.Module](), [module]
+    while waiting:
+        part = waiting.pop()
+        if id(part) not in found:
+            found[id(part)] = part
+            waiting += [child for child in part._modules.values() if child is not None]  # noqa: SLF001 - children() is slow
+    return list(found.values())
+
+
 def tensors_of(module: nn.Module, *, sharded: bool = False) -> list[Tensor]:
     """The buffers and parameters of a model that a forward should leave as they are."""
     # The buffers of spectral normalisation follow the weights alone. Parameters that are sharded are put together anew
     # for every forward, so that nothing written to them stays.
     return [
         tensor
-        for layer in module.modules()
+        for layer in parts_of(module)
         if type(layer).__name__ != "_SpectralNorm"
         for held in (layer._buffers, layer._parameters)  # noqa: SLF001 - the quickest way, in every forward
         for tensor in held.values()
@@ -92,7 +111,7 @@ def versions(module: nn.Module, *, sharded: bool = False) -> list[tuple[int, int
 def settings(module: nn.Module) -> list[Any]:
     """What may change how a model computes, besides its input: modes and plain attributes, how many hooks there are."""
     found: list[Any] = []
-    for part in module.modules():
+    for part in parts_of(module):
         found += [value for value in vars(part).values() if value.__class__ in _PLAIN]
         hooks = (part._forward_hooks, part._forward_pre_hooks, part._backward_hooks, part._backward_pre_hooks)  # noqa: SLF001
         found.append(sum(map(len, hooks)))
@@ -103,8 +122,13 @@ def check_parameters(
     module: nn.Module, trained: Collection[nn.Parameter], names: Mapping[nn.Parameter, str], kind: torch.dtype
 ) -> None:
     """Refuse parameters that were frozen, cast, unfrozen, added or put in another's place since `make_private`."""
-    for parameter in module.parameters():
-        if parameter.requires_grad and parameter not in trained and not is_sharded(next(iter(trained))):
+    for parameter in {parameter for part in parts_of(module) for parameter in part._parameters.values()}:  # noqa: SLF001
+        if (
+            parameter is not None
+            and parameter.requires_grad
+            and parameter not in trained
+            and not is_sharded(next(iter(trained)))
+        ):
             raise GuaranteeError(
                 "a parameter of the private module was added, unfrozen, or put in another's place (functional_call) "
                 "after make_private, so that its gradient would not be clipped: decide what is trained before, and "
@@ -149,7 +173,34 @@ def rows_in(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
 
 def first_tensor(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor | None:
     """The first tensor among the arguments."""
+    if args and isinstance(args[0], Tensor):
+        return args[0]
     return next((leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)), None)
+
+
+def leaves_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+    """The leaves of the arguments of a call; of plain tensors, as most layers get, without a search.
+
+    >>> leaves_of((1, [2, 3]), {"x": 4})
+    [1, 2, 3, 4]
+    """
+    if not kwargs and all(isinstance(arg, Tensor) for arg in args):
+        return list(args)
+    return pytree.tree_leaves((args, kwargs))
+
+
+def undisturbed(kind: str) -> AbstractContextManager[object]:
+    """Neither gradients nor autocast, in a backward: products stay in their precision. Mostly neither is on.
+
+    Args:
+        kind: The kind of device.
+    """
+    if not torch.is_grad_enabled() and not torch.is_autocast_enabled(kind):
+        return nullcontext()
+    stack = ExitStack()
+    stack.enter_context(torch.no_grad())
+    stack.enter_context(torch.autocast(kind, enabled=False))
+    return stack
 
 
 def repeated(args: tuple[Any, ...], examples: int) -> tuple[Any, ...]:
