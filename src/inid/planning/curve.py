@@ -3,6 +3,7 @@
 import math
 import sys
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
@@ -38,6 +39,7 @@ _STEPS = 12
 _CLOSE = 1e-7  # relative accuracy of the factor found on the estimate
 # (relative width, number): with more ratios than the number, those this close are taken together at their mean.
 _FINE, _COARSE = (1e-3, 2000), (3e-2, 64)
+_FEW = 64  # so many different ratios are remembered with their factor
 
 
 def privacy_loss(sensitivity: Sensitivity, mechanism: Mechanism, scales: Floats, cells: Cells) -> Loss:
@@ -57,10 +59,12 @@ def laplace_delta(sensitivity: Sensitivity, scales: Floats, cells: Cells, epsilo
     return certified_delta(loss, float_down(epsilon))
 
 
-def laplace_delta_estimate(sensitivity: Sensitivity, scales: Floats, cells: Cells, epsilon: float) -> float:
+def laplace_delta_estimate(
+    sensitivity: Sensitivity, scales: Floats, cells: Cells, epsilon: float, *, coarse: bool = False
+) -> float:
     """The delta of Laplace noise at an epsilon with little work: for searching, no guarantee."""
     try:
-        return delta_estimate(Loss(*binned(*sensitivity.ratios(scales, cells))), epsilon)
+        return delta_estimate(Loss(*binned(*sensitivity.ratios(scales, cells), coarse=coarse)), epsilon)
     except ArgumentError:  # ratios beyond any privacy
         return 1.0
 
@@ -116,6 +120,18 @@ def shrink_factor(ratios: Ratios, epsilon: float, delta: float, *, coarse: bool 
     hundredths together at their mean, which changes the factor by their square: enough to compare shapes.
     """
     values, counts = binned(*ratios, coarse=coarse)
+    if values.size <= _FEW:
+        return _shrink_factor_of_few(values.tobytes(), counts.tobytes(), epsilon, delta)
+    return _shrink_factor(values, counts, epsilon, delta)
+
+
+@lru_cache(maxsize=256)
+def _shrink_factor_of_few(values: bytes, counts: bytes, epsilon: float, delta: float) -> float:
+    """The same, remembered: a shape is met again as a baseline, in a comparison, or by who asks the same once more."""
+    return _shrink_factor(np.frombuffer(values), np.frombuffer(counts), epsilon, delta)
+
+
+def _shrink_factor(values: Floats, counts: Floats, epsilon: float, delta: float) -> float:
     number = float(counts.sum())
     # With probability 2^-K every coordinate lies on its far side, where the loss is the whole sum E of the ratios: so
     # delta(epsilon) >= 2^-K (1 - exp(epsilon - E)), and E exceeds epsilon by -log(1 - delta 2^K) at most.

@@ -22,15 +22,18 @@ from inid.errors import ArgumentError, RangeError
 from inid.mechanisms import LAPLACE, optimal_shape
 from inid.numbers.logarithms import log2
 from inid.planning.calibration import calibrated
-from inid.planning.curve import binned
-from inid.promises import ApproxDP, Budget
+from inid.planning.curve import binned, laplace_delta_estimate
+from inid.planning.lower_bounds import most_by_signs
+from inid.promises import ApproxDP, Budget, PureDP
 from inid.sets import Cells, Sensitivity
 
-__all__ = ["searched_shapes"]
+__all__ = ["is_too_little", "searched_shapes"]
 
 _ROUNDS = 3
 _GAIN = 1e-5  # of log2 of the error: a round that gains less is the last
 _LARGE = 50_000  # with more different ratios than this a round costs more than it gains
+_CLEARLY = 1.01  # times delta: beyond what estimates of the curve are off by
+_ROUNDING = 1e-6  # of log2 of an error
 _NEAR = 0.01  # baselines whose error is within this (log2) of the best are calibrated in full, too
 
 
@@ -50,7 +53,12 @@ def searched_shapes(
     baselines = [sensitivity.shapes(1, name, weights, order, cells)[0] for name in ("iid", "spr")]
     with np.errstate(invalid="ignore"):
         between = (closed[0][0] + closed[1][0]) / 2
-    tried = [(*scored(shape), shape) for shape in (*closed[0], *closed[1], between, *baselines)]
+    error = math.inf
+    tried: list[tuple[float, Floats | None, Floats]] = []
+    for shape in (*closed[0], *closed[1], between, *baselines):
+        behind = is_too_little(shape, error + 2 * _NEAR, sensitivity, budget, weights, order, cells, coarse=True)
+        tried.append((math.inf, None, shape) if behind else (*scored(shape), shape))
+        error = min(error, tried[-1][0])
     at = min(range(len(tried)), key=lambda i: tried[i][0])
     error, scales, best = tried[at]
     profile = sensitivity.log_profile(1, weights, order, cells)
@@ -64,6 +72,44 @@ def searched_shapes(
         error, scales, best = found, moved, priced
     rest = [shape for value, _, shape in tried[-2:] if value <= error + _NEAR and shape is not best]
     return [best, *rest]
+
+
+def is_too_little(
+    shape: Floats,
+    log2_error: float,
+    sensitivity: Sensitivity,
+    budget: Budget,
+    weights: Floats | float,
+    order: float,
+    cells: Cells,
+    *,
+    coarse: bool = False,
+) -> bool:
+    """Whether Laplace noise of a shape (log2) and of this error clearly breaks the promise: so does any of less error.
+
+    Calibrating it would find the same, in ten times as many looks at its privacy curve. Cheapest first: what noise can
+    spend at most (`lower_bounds`); one look at the curve; what the rules afford, which may be more than the curve does
+    where ratios only bound the set.
+    """
+    if not isinstance(budget, ApproxDP) or not log2_error < math.inf:
+        return False
+    most = most_by_signs(budget, sensitivity.corner_size)
+
+    def error_under(promise: Budget) -> float:
+        scales = calibrated(sensitivity, promise, LAPLACE, shape.copy(), cells, follow_curve=False)
+        return LAPLACE.log2_error(log2(scales), weights, order, cells.counts)
+
+    try:
+        if most < math.inf and error_under(PureDP(most)) > log2_error + _ROUNDING:
+            return True
+        at = shape + (log2_error - LAPLACE.log2_error(shape, weights, order, cells.counts)) / order
+        moving = at[~np.isneginf(at)]
+        if not (moving.min() > -1000 and moving.max() < 1000):
+            return False
+        found = laplace_delta_estimate(sensitivity, np.exp2(at), cells, budget.epsilon, coarse=coarse)
+        return found > _CLEARLY * budget.delta and error_under(budget) > log2_error + _ROUNDING
+    except RangeError:
+        return False
 
 
 def _priced(

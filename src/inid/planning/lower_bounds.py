@@ -90,6 +90,7 @@ def most_by_signs(budget: ApproxDP, number: int) -> float:
     far = np.arange(number + 1, dtype=np.float64)
     log_choices = np.concatenate(([0.0], np.cumsum(np.log((number + 1 - far[1:]) / far[1:]))))
 
+    @np.errstate(under="ignore")
     def is_broken(ratio: float) -> bool:
         miss = -ratio / 2 - math.log(2)
         hit = math.log1p(-math.exp(miss))

@@ -14,16 +14,13 @@ from inid.errors import ArgumentError, RangeError
 from inid.mechanisms import GAUSSIAN, LAPLACE, Mechanism, MechanismChoice, MechanismName, log2_least_error
 from inid.numbers.logarithms import log2
 from inid.planning.calibration import calibrated, follows_curve, proved
-from inid.planning.curve import laplace_delta_estimate
-from inid.planning.laplace_search import searched_shapes
+from inid.planning.laplace_search import is_too_little, searched_shapes
 from inid.planning.lower_bounds import most_by_signs, most_epsilon
 from inid.planning.noise_plan import NoisePlan
 from inid.promises import ApproxDP, Budget, PureDP
 from inid.sets import Allocation, Cells, Sensitivity, read_order
 
 __all__ = ["plan"]
-
-_CLEARLY = 1.01  # times delta: beyond what estimates of the curve are off by
 
 
 def plan(
@@ -153,10 +150,11 @@ class _Drafting:
         if size == 0:
             return True
         if isinstance(self.budget, ApproxDP) and size > 1:
+            if self.allocation != "optimal":
+                facts = (self.sensitivity, self.budget, self.logs, self.order, self.cells)
+                return not is_too_little(self._only_shape, log2_error, *facts)
             if not self._log2_least_laplace(most_by_signs(self.budget, size)) < log2_error:
                 return False
-            if self.allocation != "optimal":
-                return not self._is_broken_by(log2_error, self.budget)
         return self._log2_least_laplace(most_epsilon(self.budget, size)) < log2_error
 
     def _log2_least_laplace(self, most: float) -> float:
@@ -172,19 +170,6 @@ class _Drafting:
         except RangeError:
             return -math.inf
         return LAPLACE.log2_error(log2(scales), self.logs, self.order, self.cells.counts)
-
-    def _is_broken_by(self, log2_error: float, budget: ApproxDP) -> bool:
-        """Whether Laplace noise of a baseline's shape and of this error is clearly too little: so is any of less error.
-
-        Calibrating it would find the same, in ten times as many looks at its privacy curve.
-        """
-        shape = self._only_shape
-        shape += (log2_error - LAPLACE.log2_error(shape, self.logs, self.order, self.cells.counts)) / self.order
-        moving = shape[~np.isneginf(shape)]
-        if not (moving.min() > -1000 and moving.max() < 1000):
-            return False
-        found = laplace_delta_estimate(self.sensitivity, np.exp2(shape), self.cells, budget.epsilon)
-        return found > _CLEARLY * budget.delta
 
     @property
     def _only_shape(self) -> Floats:

@@ -21,7 +21,7 @@ __all__ = ["Column", "Curve", "LivePlan", "Planner", "typical_error"]
 
 _SIZES = ("0.01", "0.03", "0.1", "0.3", "1", "3", "10")
 _OPEN_TABLES = 4
-_KEPT_CURVES = 16
+_KEPT = 16  # plans and curves
 _OUTPUTS = {"out": "result.csv", "record": "record.json", "report": "report.html"}
 _KINDS = {"String": "text", "Categorical": "text", "Enum": "text", "Boolean": "yes or no", "Date": "date"}
 
@@ -69,6 +69,7 @@ class Planner:
         self._folder = folder
         self._lock = Lock()
         self._tables: OrderedDict[str, tuple[tuple[int, ...], Engine]] = OrderedDict()
+        self._plans: OrderedDict[str, PlannedJob] = OrderedDict()
         self._curves: OrderedDict[str, Curve] = OrderedDict()
 
     def plan(self, form: object, *, fresh: bool = False) -> LivePlan:
@@ -120,10 +121,7 @@ class Planner:
                     continue
                 points.append((float(size), typical_error(summary), typical_error(summary, "spr")))
             curve = Curve(key, tuple(points))
-            with self._lock:
-                self._curves[known] = curve
-                while len(self._curves) > _KEPT_CURVES:
-                    self._curves.popitem(last=False)
+            self._keep(self._curves, known, curve)
         return curve
 
     def _written(self, values: Mapping[str, Any]) -> Job:
@@ -144,8 +142,20 @@ class Planner:
 
     def _planned(self, job: Job, *, fresh: bool) -> PlannedJob:
         table = getattr(job.question, "table", None)
-        source = None if fresh or table is None else self._source(table)
-        return plan_job(job, field_name, source)
+        if fresh or job.ledger.ledger is not None:  # whose relation and part are read anew
+            return plan_job(job, field_name, None if fresh or table is None else self._source(table))
+        known = json.dumps([job.to_dict(), None if table is None else _stamp(table)], default=str)
+        made = self._plans.get(known)
+        if made is None:
+            made = plan_job(job, field_name, None if table is None else self._source(table))
+            self._keep(self._plans, known, made)
+        return made
+
+    def _keep(self, place: OrderedDict[str, Any], known: str, made: object) -> None:
+        with self._lock:
+            place[known] = made
+            while len(place) > _KEPT:
+                place.popitem(last=False)
 
     def _source(self, path: str) -> Engine:
         stamp = _stamp(path)

@@ -90,13 +90,14 @@ class Studio:
 
     def plan(self, body: Any) -> dict[str, Any]:
         """The plan of a form: the figures of `inid plan --json`, except those that take longer, and how they look."""
+        self._turns.pop(_tab(body), None)  # its details are no longer wanted, and would compete with this
         live = self.planner.plan(body.get("form"))
         affordable = live.ledger is None or live.ledger.refusal is None
         return {"figures": live.planned.summary.figures(), "affordable": affordable, "html": views.plan_parts(live)}
 
     def details(self, body: Any) -> dict[str, Any]:
         """What takes a moment longer; given up when the same tab asks again."""
-        tab, turn = str(body.get("tab"))[:40], int(body.get("turn", 0))
+        tab, turn = _tab(body), int(body.get("turn", 0))
         self._turns[tab] = turn
         form = body.get("form")
         live = self.planner.plan(form)
@@ -208,6 +209,10 @@ def _answering(work: Callable[[Any], dict[str, Any]]) -> Callable[[Request], Any
             return JSONResponse({"error": sentence_of(error)}, 500)
 
     return answered
+
+
+def _tab(body: Any) -> str:
+    return str(body.get("tab"))[:40]
 
 
 @cache

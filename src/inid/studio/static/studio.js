@@ -98,7 +98,7 @@ async function plan() {
 async function planOnce(values) {
   try {
     if (unfinished(false)) throw new Error(unfinished(false));
-    const answer = await ask("plan", { form: values });
+    const answer = await ask("plan", { form: values, tab });
     put(answer.html);
     find("results").hidden = false;
     say("error", "");
