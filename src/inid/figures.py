@@ -45,8 +45,14 @@ def _style() -> Iterator[Any]:
         from matplotlib import pyplot as plt
     except ImportError:
         raise MissingExtraError("plots need matplotlib: run pip install 'inid[plot]'.") from None
-    with mpl.rc_context(_STYLE):
+    # Not rc_context: the first figure loads the backend, and a notebook's then shows every figure by a setting that
+    # rc_context would take back.
+    before = {name: mpl.rcParams[name] for name in _STYLE}
+    mpl.rcParams.update(_STYLE)
+    try:
         yield plt
+    finally:
+        mpl.rcParams.update(before)
 
 
 def new_axes(ax: "Axes | None", width: float = 6.0, height: float = 3.6) -> "Axes":

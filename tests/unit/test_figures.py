@@ -12,6 +12,7 @@ mpl.use("Agg")
 from matplotlib import pyplot as plt
 
 import inid
+from inid import figures
 from inid.accounting.plots import trade_off
 
 PLAN = inid.plan(
@@ -27,6 +28,19 @@ def closed():
 
 def shown(ax):
     return {line.get_label(): np.asarray(line.get_xdata()) for line in ax.get_lines()}
+
+
+def test_the_style_ends_with_the_figure_and_what_the_backend_sets_stays():
+    """The first figure of a notebook loads its backend, which sets "interactive"; without it later ones stay unseen."""
+    before = mpl.rcParams["font.size"]
+    try:
+        with figures._style() as style:
+            style.ion()
+            assert mpl.rcParams["font.size"] != before
+        assert mpl.is_interactive()
+        assert mpl.rcParams["font.size"] == before
+    finally:
+        plt.ioff()
 
 
 def test_a_plan_shows_its_own_errors_and_those_of_the_baselines():
