@@ -14,5 +14,10 @@ def test_the_version_has_a_dated_heading_in_the_changelog():
     assert text.index("## Unreleased") < text.index(f"## {__version__}")
 
 
+def test_lines_of_the_changelog_are_short():
+    lines = (PROJECT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines()
+    assert [line for line in lines if len(line) > 120] == []
+
+
 def test_the_citation_names_the_version():
     assert f"\nversion: {__version__}\n" in (PROJECT / "CITATION.cff").read_text(encoding="utf-8")
