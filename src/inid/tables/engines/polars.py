@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from inid.tables.engines.base import Build, Engine, schema_of
 from inid.tables.engines.cell_codes import CellTable, blocks_of, coded, placed
 from inid.tables.engines.guarded import guarded, optional
+from inid.tables.engines.polars_sums import PolarsSums
 from inid.tables.engines.roles import Role, is_text
 from inid.tables.facts import Key
 
@@ -58,7 +59,19 @@ class Polars(Engine):
     def truncated(self, expression: Any) -> Any:
         return expression.cast(optional("narwhals").Int64)  # cuts fractions off
 
+    def totals(self, frame: Any, terms: Mapping[str, Any]) -> Any:
+        if PolarsSums.possible(terms):
+            return PolarsSums(frame.to_native(), [], terms)
+        return super().totals(frame, terms)
+
+    def group_totals(self, frame: Any, groups: Sequence[str], terms: Mapping[str, Any]) -> Any:
+        if PolarsSums.possible(terms):
+            return PolarsSums(frame.to_native(), groups, terms)
+        return super().group_totals(frame, groups, terms)
+
     def rows(self, query: Any) -> list[tuple[Any, ...]]:
+        if isinstance(query, PolarsSums):
+            return query.rows()
         # Not streamed, Polars would hold whole columns in memory.
         return list(query.collect(engine="streaming").iter_rows())
 
