@@ -1,7 +1,9 @@
 """Estimators as a new user calls them: default parameters and round public bounds, on four datasets and a small one.
 
-Prints the first tables of docs/learn/scores.md. The datasets are looked for in INID_DATA, or in shared/data beside the
-project. diffprivlib lives in an environment of its own: set INID_BENCH_PYTHON to an interpreter that can import it.
+Prints the tables of docs/learn/scores.md, or the parts named by the beginnings of their rows, `simple` and `few`:
+`python -m bench.learn_defaults California "Adult, six" few`. The datasets are looked for in INID_DATA, or in
+shared/data beside the project. diffprivlib lives in an environment of its own: set INID_BENCH_PYTHON to an interpreter
+that can import it.
 """
 
 import os
@@ -161,6 +163,7 @@ def few_rows() -> None:
 def main() -> None:
     """What the obvious call gives: default parameters, round bounds, a fifth of the rows held out, medians of runs."""
     epsilons, runs = (0.5, 1.0, 3.0), 20
+    wanted = tuple(sys.argv[1:]) or ("",)
     head_row = " | ".join(f"epsilon = {e:g}" for e in epsilons)
     print(f"\nDefaults only, delta = 1e-6 (diffprivlib: pure)\n\n| | not private | {head_row} |")
     print("| --- | --- | --- | --- | --- |")
@@ -191,6 +194,8 @@ def main() -> None:
                                 (0, 400)),
     }  # fmt: skip
     for name, (X, y, bounds, ends) in regressions.items():
+        if not name.startswith(wanted):
+            continue
         train, test = _held_out(len(y))
         plain = Ridge().fit(X[train], y[train]).score(X[test], y[test])
         for kind, more in {"PrivateRidge": {}, "PrivateLasso": {"alpha": 1e-3, "solver": "coordinate_descent"}}.items():
@@ -203,6 +208,8 @@ def main() -> None:
             )  # fmt: skip
         peer(X, y, train, test, bounds, ends=ends)
     for name, (X, y, bounds) in classifications().items():
+        if not name.startswith(wanted):
+            continue
         train, test = _held_out(len(y))
         scaled = (X - X[train].mean(axis=0)) / (X[train].std(axis=0) + 1e-12)
         plain = LogisticRegression(max_iter=2000).fit(scaled[train], y[train]).decision_function(scaled[test])
@@ -215,8 +222,10 @@ def main() -> None:
             runs if X.shape[1] < 50 else 5,
         )  # fmt: skip
         peer(X, y, train, test, bounds)
-    simple()
-    few_rows()
+    if "simple".startswith(wanted):
+        simple()
+    if "few".startswith(wanted):
+        few_rows()
 
 
 def _held_out(rows: int) -> tuple[np.ndarray, np.ndarray]:

@@ -193,7 +193,8 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
     def coefficient_interval(self, level: float = 0.95, *, sampling: bool = False) -> tuple[Floats, Floats]:
         """Intervals from the released moments and their known noise alone, at no cost.
 
-        They are for the coefficients as solved, before `shrinkage_`.
+        They are for the coefficients as solved, before `shrinkage_`, of columns and targets within the narrower bounds:
+        what clipping to these changes is no part of them (`narrow=False` avoids it).
 
         Args:
             level: The probability with which each interval holds its coefficient, about.
