@@ -79,3 +79,17 @@ def test_links_and_anchors_exist(site):
             if not aim.exists() or (anchor and aim in anchors and unquote(anchor) not in anchors[aim]):
                 broken.append(f"{page.relative_to(site)} -> {target}")
     assert broken == []
+
+
+def test_every_plot_of_a_tutorial_is_shown(site):
+    """A notebook that has lost a setting of its backend draws without showing anything, and without an error."""
+    cells, shown = {}, {}
+    for page in (PROJECT / "docs" / "tutorials").glob("*.md"):
+        found = re.findall(
+            r"^```\{code-cell\}.*?\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+        )
+        cells[page.stem] = sum(".plot(" in cell for cell in found)
+        text = (site / "tutorials" / f"{page.stem}.html").read_text(encoding="utf-8")
+        shown[page.stem] = len(re.findall(r'<img [^>]*src="\.\./_images/[0-9a-f]{64}\.png"', text))
+    assert shown == cells
+    assert sum(cells.values()) >= 3
