@@ -7,7 +7,9 @@ from itertools import groupby, product
 from typing import Any
 
 from inid.report import Dimension, Estimate, EstimateBlock
-from inid.tables import MarginalsQuestion, verify_result
+from inid.tables import DiscoveryQuestion, MarginalsQuestion, Question, verify_result
+from inid.tables.discovery.report_inputs import found_blocks
+from inid.tables.report_inputs import choice_facts, statistic_blocks
 
 __all__ = ["PublishedBefore", "read_published"]
 
@@ -19,10 +21,12 @@ class PublishedBefore:
     Attributes:
         blocks: What was released, statistic by statistic.
         level: The probability of the intervals.
+        facts: Answers that are no numbers, as term and text.
     """
 
     blocks: Sequence[EstimateBlock]
     level: float
+    facts: Sequence[tuple[str, str]] = ()
 
 
 def read_published(record: Mapping[str, Any]) -> PublishedBefore:
@@ -33,14 +37,22 @@ def read_published(record: Mapping[str, Any]) -> PublishedBefore:
         GuaranteeError: Its plan does not keep its promise, or the noise was not real.
     """
     verify_result(record)
-    blocks = _tables(record) if "tables" in record else _statistics(record)
-    return PublishedBefore(blocks, float(record["level"]))
-
-
-def _statistics(record: Mapping[str, Any]) -> list[EstimateBlock]:
-    """Lines of the same statistic, column and kinds of keys, one block each."""
+    question, level = record["question"], float(record["level"])
+    if "tables" in record:
+        return PublishedBefore([*_tables(record), *_combinations(record)], level)
     estimates = [Estimate(**row) for row in record["results"]]
-    bounds = record["question"].get("bounds", {})
+    if "choose" in question:
+        return PublishedBefore([], level, choice_facts(estimates[0], level))
+    if "discover" in question:
+        found = DiscoveryQuestion.from_dict(question)
+        return PublishedBefore(found_blocks(found, record["found"], estimates, {}), level)
+    if "ordered" in question:
+        return PublishedBefore(_alike(estimates, question.get("bounds", {})), level)
+    return PublishedBefore(statistic_blocks(Question.from_dict(question), estimates, {}), level)
+
+
+def _alike(estimates: Sequence[Estimate], bounds: Mapping[str, Any]) -> list[EstimateBlock]:
+    """Lines of the same statistic, column and kinds of keys, one block each."""
     blocks = []
     for (statistic, column, names), members in groupby(estimates, lambda e: (e.statistic, e.column, tuple(e.keys))):
         listed = tuple(members)
@@ -53,8 +65,8 @@ def _statistics(record: Mapping[str, Any]) -> list[EstimateBlock]:
 
 
 def _named(key: str, column: str) -> str:
-    """What a key is called that the library made: the cell of a histogram, the point of a curve."""
-    return {"cell": column, "up_to": f"{column} up to", "p": "probability"}.get(key, key)
+    """What a key is called that the library made: the point of a curve."""
+    return {"up_to": f"{column} up to", "p": "probability"}.get(key, key)
 
 
 def _tables(record: Mapping[str, Any]) -> list[EstimateBlock]:
@@ -72,3 +84,11 @@ def _tables(record: Mapping[str, Any]) -> list[EstimateBlock]:
         )
         blocks.append(EstimateBlock(asked.kind, asked.column, dimensions, lines))
     return blocks
+
+
+def _combinations(record: Mapping[str, Any]) -> list[EstimateBlock]:
+    lines = [
+        Estimate("combination", one["name"], "", one["estimate"], one["lower"], one["upper"], scale=None)
+        for one in record.get("combinations", [])
+    ]
+    return [EstimateBlock("combination", line.column, (), (line,)) for line in lines]

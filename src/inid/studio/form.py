@@ -20,6 +20,7 @@ __all__ = ["LABELS", "field_name", "form_of", "job_values", "page_words"]
 # By column a text with commas, or one entry per line where entries hold commas.
 _LISTS: Mapping[str, Callable[[str, list[str]], list[Any]]] = {
     "by": key_list,
+    "choose": key_list,
     "domains": range_list,
     "histogram": cell_list,
     "missing": cell_list,
@@ -41,6 +42,14 @@ LABELS: Mapping[str, str] = {
     "count_distinct": "Number of people",
     "domains": "Public values",
     "marginals": "Tables of counts",
+    "tidy": "Tidy counts",
+    "integers": "Whole numbers",
+    "combine": "Combined cells",
+    "discover": "Column of the keys",
+    "max_keys": "Keys per person",
+    "discover_delta": "Delta of the threshold",
+    "discover_kind": "Kind of keys",
+    "choose": "Groups to choose from",
     "objective": "Make small",
     "tolerance": "Tolerance",
     "missing": "Fill value",

@@ -18,8 +18,8 @@ from inid.report.technical_part import noise_of_each_number, ways_to_keep_the_pr
 from inid.studio.charts import budget_bar, error_curve, profile
 from inid.studio.live import Column, Curve, LivePlan, typical_error
 from inid.studio.releases import Outcome
-from inid.tables import OrderedPlan, TablePlan
-from inid.tables.report_inputs import protected_unit
+from inid.tables import ChoicePlan, ChoiceResult, DiscoveryPlan, OrderedPlan, TablePlan
+from inid.tables.report_inputs import choice_facts, protected_unit
 
 __all__ = [
     "columns_parts",
@@ -71,7 +71,9 @@ def plan_parts(live: LivePlan) -> dict[str, str]:
     """What is shown of a plan at once."""
     summary, stated = live.planned.summary, live.planned.query is None
     lines = [line for line in summary.lines if line.tolerance]
-    facts = [(f"{plain_ratio(summary.gains['spr'])}×", f"the error that {_opponent(live)} would have")]
+    facts = []
+    if not isinstance(live.planned.plan, (ChoicePlan, DiscoveryPlan)):  # which have no other way to compare with
+        facts.append((f"{plain_ratio(summary.gains['spr'])}×", f"the error that {_opponent(live)} would have"))
     if lines:
         near = sum(line.deviation <= (line.tolerance or 0.0) for line in lines)
         facts.append((f"{near} of {len(lines)}", "numbers expected within their tolerance"))
@@ -138,10 +140,12 @@ def release_part(outcome: Outcome, before: PublishedBefore | None = None, truth:
         truth: The demonstration's public table.
     """
     made = outcome.released
-    blocks, level, note = ([], 0.0, "") if before is None else (before.blocks, before.level, "")
+    seen = before or PublishedBefore([], 0.0)
+    blocks, level, facts, note = seen.blocks, seen.level, seen.facts, ""
     if made is not None:
         inputs = made.report()
         blocks, level = inputs.blocks, inputs.level
+        facts = choice_facts(made.estimates[0], level) if isinstance(made.result, ChoiceResult) else ()
         if made.may_be_full:
             note = "A released count may be at the limit on the table's rows, at which sums and counts stop."
     rows = [] if truth is None else _compared(blocks, truth)
@@ -149,6 +153,7 @@ def release_part(outcome: Outcome, before: PublishedBefore | None = None, truth:
         "release.html",
         outcome=outcome,
         estimates=Markup(estimates_section(blocks, level) if blocks else ""),  # noqa: S704 - it escapes what it shows
+        facts=facts,
         compared=rows,
         held=sum(row[-1] for row in rows),
         note=note,

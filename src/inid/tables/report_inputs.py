@@ -26,6 +26,7 @@ from inid.tables.view import View
 
 __all__ = [
     "as_estimates",
+    "choice_facts",
     "choice_report_inputs",
     "column_facts",
     "estimates_on_page",
@@ -36,6 +37,7 @@ __all__ = [
     "protection",
     "published_estimates",
     "report_inputs",
+    "statistic_blocks",
     "summarize_choice_plan",
     "summarize_table_plan",
     "view_facts",
@@ -80,8 +82,7 @@ def choice_report_inputs(result: ChoiceResult, page: PageFacts) -> ReportInputs:
     question, (row,) = result.question, result.rows
     facts = [
         ("table", page.source),
-        ("the largest group", row.groups),
-        ("short of the largest by at most", f"{row.keys[WITHIN]}, with probability {100 * result.level:.4g} %"),
+        *choice_facts(row, result.level),
         (
             "chosen from",
             f"{len(question.groups):,} groups by {', '.join(question.by)}, by the number of {question.counting}",
@@ -89,6 +90,12 @@ def choice_report_inputs(result: ChoiceResult, page: PageFacts) -> ReportInputs:
         *view_facts(question.view),
     ]
     return inputs_of(result, page, summarize_choice_plan(result.plan), facts, [])
+
+
+def choice_facts(row: Row | Estimate, level: float) -> list[tuple[str, str]]:
+    """What a choice answers, in words."""
+    reach = f"{row.keys[WITHIN]}, with probability {100 * level:.4g} %"
+    return [("the largest group", row.groups), ("short of the largest by at most", reach)]
 
 
 def as_estimates(rows: Iterable[Row]) -> tuple[Estimate, ...]:
@@ -118,7 +125,7 @@ def published_estimates(
 def report_inputs(result: Result, page: PageFacts) -> ReportInputs:
     """Everything that the report of a result shows."""
     question = result.question
-    blocks = _blocks(question, estimates_on_page(result, page), page.labels)
+    blocks = statistic_blocks(question, estimates_on_page(result, page), page.labels)
     made = inputs_of(result, page, summarize_table_plan(result.plan), _facts(question, page.source), blocks)
     return replace(made, columns=_columns(question))
 
@@ -151,7 +158,7 @@ def inputs_of(
     )
 
 
-def _blocks(question: Question, estimates: Sequence[Estimate], labels: Labels) -> list[EstimateBlock]:
+def statistic_blocks(question: Question, estimates: Sequence[Estimate], labels: Labels) -> list[EstimateBlock]:
     """The answers statistic by statistic, in the order in which they are released."""
     groups = tuple(named_levels(name, keys, labels) for name, keys in question.by.items())
     blocks, start = [], 0

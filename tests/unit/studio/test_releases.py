@@ -1,6 +1,7 @@
 """One token, one charge: whoever presses twice, reloads, restarts or crashes pays once, and knows what was paid."""
 
 import json
+import re
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -207,13 +208,20 @@ ORDER = {"table": "people.csv", "bounds": {"age": ["0", "100"]}, "quantile": {"a
 TABLES = {"table": "people.csv", "domains": {"sex": "F, M"}, "marginals": [["sex"]], "tolerance": {"sex": "2"}}
 
 
-@pytest.mark.parametrize("form", [FORM, ORDER, TABLES], ids=["statistics", "order", "tables"])
+HISTOGRAM = {"table": "people.csv", "histogram": {"age": "0, 20, 40, 100", "sex": "F, M"}, "by": {"sex": "F, M"}}
+COMBINED = TABLES | {"combine": {"gap": "count(sex='F') - count(sex='M')"}}
+FOUND = {"table": "people.csv", "discover": "sex", "discover_delta": "1e-6", "count": True, "epsilon": "20"}
+FOUND |= {"ledger": "found.db", "max_keys": "1"}
+FORMS = {"statistics": FORM, "order": ORDER, "tables": TABLES, "histogram": HISTOGRAM, "combined": COMBINED}
+
+
+@pytest.mark.parametrize("form", [*FORMS.values(), FOUND], ids=[*FORMS, "found"])
 def test_after_a_restart_the_numbers_are_shown_from_the_record(home, form):
     page = open_page(home)
     token = page.ask("prepare", form={"epsilon": "1", "ledger": "budget.db"} | form)["token"]
     shown = page.ask("release", token=token)["html"]
     numbers = shown[shown.index('<div class="estimates">') :]
-    assert "<table>" in numbers
+    assert "<table" in numbers
     again = open_page(home)
     before = again.ask("released", token=token)["html"]
     if form is ORDER:  # a long curve is shown in full
@@ -226,5 +234,15 @@ def test_after_a_restart_the_numbers_are_shown_from_the_record(home, form):
     (place / "record.json").write_text(json.dumps(record), encoding="utf-8")
     changed = open_page(home).ask("released", token=token)["html"]
     assert "Its numbers are not shown: the record was changed after it was made" in changed
-    assert "<table>" not in changed
-    assert sqlite_charges("budget.db") == 1
+    assert "<table" not in changed
+    assert sqlite_charges(form.get("ledger", "budget.db")) == 1
+
+
+def test_after_a_restart_a_choice_is_shown_from_the_record(home):
+    page = open_page(home)
+    form = {"table": "people.csv", "choose": {"sex": "F, M"}, "epsilon": "1", "ledger": "budget.db"}
+    shown = page.ask("release", token=(token := page.ask("prepare", form=form)["token"]))["html"]
+    answer = shown[shown.index("<dt>The largest group") : shown.index("</dl>")]
+    assert re.search("<dd>sex=[FM]</dd>", answer)
+    assert "with probability 95 %" in answer
+    assert answer in open_page(home).ask("released", token=token)["html"]

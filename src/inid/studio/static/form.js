@@ -127,6 +127,7 @@ function isAsked(values) {
 function fill(values) {
   if (values.person) form.elements.unit.value = "person";
   if (values.quantile || values.cdf || values.cumulative) form.elements.ask.value = "order";
+  else if (values.discover || values.choose) form.elements.ask.value = "keys";
   else if (values.marginals || values.domains) form.elements.ask.value = "marginals";
   const promise = ["mu", "rho", "part"].find((key) => values[key]) || (values.epsilon && !values.delta ? "epsilon" : "epsilon delta");
   find("promise").value = promise;

@@ -1,0 +1,97 @@
+"""Rarer questions on the page, in a real browser: keys nobody listed, the largest group, tidy and combined counts."""
+
+import tomllib
+
+import pytest
+
+import inid
+from needs import needs
+from studio_browser import Server, Tab, planned, tab_to, written_job
+from studio_client import write_people
+
+
+@pytest.fixture(scope="module")
+def browser():
+    path = needs("chromium")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as play, play.chromium.launch(executable_path=path, args=["--no-sandbox"]) as made:
+        yield made
+
+
+@pytest.fixture
+def server(tmp_path, monkeypatch):
+    write_people(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    inid.Ledger.open("budget.db", total=inid.ApproxDP(30, 2e-6), reserve=1e-6).close()
+    with Server(tmp_path, "people.csv", "--ledger", "budget.db", "--epsilon", "20") as made:
+        yield made
+
+
+def release(page):
+    page.wait_for_selector("#ask-release:enabled")
+    page.click("#ask-release")
+    page.click("#do-release")
+    page.wait_for_selector("#outcome h3")
+    return page.inner_text("#outcome")
+
+
+def test_keys_nobody_listed_are_found_by_keyboard(browser, server):
+    with Tab(browser, server) as tab:
+        page = tab.page
+        page.select_option("#promise", "epsilon")
+        page.focus("[name=ask][value=marginals]")
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("ArrowDown")
+        tab_to(page, "[data-key=discover]")
+        page.keyboard.type("sex")
+        tab_to(page, "[data-key=discover_delta]")
+        page.keyboard.type("1e-7")
+        planned(page)
+        assert "A key appears when its noisy count is at least" in page.inner_text("#facts-part")
+        job = tomllib.loads(written_job(page))
+        assert (job["discover"], job["discover_delta"], "count" in job) == ("sex", 1e-7, False)
+        shown = release(page)
+        assert "Released" in shown
+        assert all(key in shown for key in ("F", "M"))
+
+
+def test_the_largest_group_is_named_and_no_count(browser, server):
+    with Tab(browser, server) as tab:
+        page = tab.page
+        page.check("[name=ask][value=keys]")
+        page.click("[data-key=choose] .add")
+        page.select_option('[aria-label="Groups to choose from: column"]', "sex")
+        page.fill('[aria-label="Groups to choose from: public values"]', "F, M")
+        page.select_option("#promise", "epsilon")
+        planned(page)
+        assert tomllib.loads(written_job(page))["choose"] == {"sex": ["F", "M"]}
+        shown = release(page)
+        assert "The largest group" in shown
+        assert "sex=F" in shown
+        page.reload()  # the draft fills the same fields again
+        page.wait_for_selector("body[data-ready]")
+        assert page.input_value('[aria-label="Groups to choose from: public values"]') == "F, M"
+        assert page.is_hidden("#kept")
+
+
+def test_tidy_and_combined_counts_of_tables(browser, server):
+    with Tab(browser, server) as tab:
+        page = tab.page
+        page.check("[name=ask][value=marginals]")
+        page.click("[data-key=domains] .add")
+        page.select_option('[aria-label="Public values: column"]', "sex")
+        page.fill('[aria-label="Public values: public values"]', "F, M")
+        page.fill("#marginals", "sex")
+        page.select_option("#promise", "epsilon")
+        planned(page)
+        page.click("text=More about the tables")
+        page.check("#tidy")
+        page.fill("#combine", "gap = count(sex='F') - count(sex='M')")
+        job = tomllib.loads(written_job(page))
+        assert (job["tidy"], job["combine"]) == (True, {"gap": "count(sex='F') - count(sex='M')"})
+        shown = release(page)
+        assert "gap" in shown
+        page.fill("#combine", "gap = count(sex='X')")
+        page.wait_for_selector("#error:visible")
+        assert "Combined cells" in page.inner_text("#error")
