@@ -107,8 +107,10 @@ def _vertex(length: Floats, priority: Floats, times: Floats) -> Floats:
 
 def _steepest(length: Floats, slope: Floats, times: Floats, firsts: int) -> Floats:
     """The vertex that gains most: over all of them for few coordinates, else over several greedy fillings."""
-    if length.size <= ENUMERATED and bool((times == 1).all()):
-        return best_vertex(length, np.square(length) * slope)[1] * np.square(length)
+    if times.sum() <= ENUMERATED:
+        rows = np.repeat(np.arange(length.size), times.astype(np.int64))
+        full = best_vertex(length[rows], (np.square(length) * slope)[rows])[1]
+        return np.bincount(rows, full) / times * np.square(length)
     priority = length * slope
     candidates = [_vertex(length, priority, times)]
     for first in np.argsort(-priority * length, kind="stable")[:firsts]:  # each with another coordinate at the front
