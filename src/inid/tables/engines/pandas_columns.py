@@ -89,6 +89,8 @@ def _truths(values: Any, role: Role) -> Any:
 
 def _numbers(values: Any) -> Floats:
     """Doubles, with NaN for what is missing."""
+    if values.dtype == np.float64 and isinstance(values.dtype, np.dtype):
+        return np.asarray(values.array)  # told what is missing, pandas would copy and look
     return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
 
 
@@ -130,6 +132,8 @@ def _objects(values: Any, role: Role) -> Any:
     if role == "number":
         return np.array(_each(_double, values), dtype=np.float64)
     if role == "str":  # a text is its own text, and most values are texts
+        if set(map(type, values.to_numpy())) == {str}:
+            return pandas.arrays.StringArray(values.to_numpy())
         return _strings([one if type(one) is str else _attempt(_key_text, one) for one in values.to_numpy()])
     if role == "order":
         return _ranks(_each(_place_in_order, values))

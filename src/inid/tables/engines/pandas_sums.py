@@ -9,7 +9,7 @@ partial sum exactly, in whatever order BLAS adds. Sums by groups are added up as
 short that the largest term times their number is below 2^53, and from block to block as whole numbers.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -62,8 +62,10 @@ def grouped_sums(
         place = codes[start : start + step]
         block = {name: column[start : start + step] for name, column in columns.items()}
         counts = np.bincount(place, minlength=cells)
+        # A sum is NaN where a value is (or infinities of both signs are): sooner found than by a look at each value.
+        gaps = {name for name, values in block.items() if np.isnan(np.add.reduce(values))}
         for at, term in enumerate(terms.values()):
-            weights = _weights(block, term)
+            weights = _weights(block, term, gaps)
             added = counts if weights is None else np.bincount(place, weights=weights, minlength=cells)
             found[at] += added.astype(np.int64)
     return found
@@ -85,16 +87,21 @@ def _largest(term: Term) -> int:
     return most + abs(term.shift)
 
 
-def _weights(block: Mapping[str, NDArray[Any]], term: Term) -> NDArray[np.float64] | None:
-    """What each row of a block adds, as float64; None where every row adds 1."""
+def _weights(block: Mapping[str, NDArray[Any]], term: Term, gaps: Collection[str]) -> NDArray[np.float64] | None:
+    """What each row of a block adds, as float64; None where every row adds 1.
+
+    Args:
+        block: The columns.
+        term: The term.
+        gaps: The columns that may have missing values.
+    """
     if isinstance(term, Present):
-        missing = [np.isnan(block[name]) for name, _ in term.columns]
-        some = any(one.any() for one in missing)
-        return (~np.logical_or.reduce(missing)).astype(np.float64) if some else None
+        missing = [np.isnan(block[name]) for name, _ in term.columns if name in gaps]
+        return (~np.logical_or.reduce(missing)).astype(np.float64) if missing else None
     if isinstance(term, Product):
         value = block[term.first] * block[term.second].astype(np.float64)
     else:
-        value = _places_on_grid(block[term.name], term)
+        value = _places_on_grid(block[term.name], term, gaps=term.name in gaps)
         np.floor(value, out=value)  # not negative
     if term.shift:
         value -= term.shift
@@ -123,13 +130,12 @@ def _on_grid(values: NDArray[np.float64], term: OnGrid) -> NDArray[np.int64]:
     return _places_on_grid(values, term).astype(np.int64)  # not negative: cuts fractions off
 
 
-def _places_on_grid(values: NDArray[np.float64], term: OnGrid) -> NDArray[np.float64]:
-    """The same with fractions."""
+def _places_on_grid(values: NDArray[np.float64], term: OnGrid, *, gaps: bool = True) -> NDArray[np.float64]:
+    """The same with fractions; without gaps no value is missing."""
     grid = term.grid
     held = np.clip(values, grid.lower, grid.upper)
-    missing = np.isnan(held)
-    if missing.any():
-        held[missing] = min(max(term.usual, grid.lower), grid.upper)
+    if gaps:
+        held[np.isnan(held)] = min(max(term.usual, grid.lower), grid.upper)
     held *= grid.factor
     held -= grid.offset
     return held
