@@ -35,9 +35,11 @@ class Engine(ABC):
         schema: The type of each column, in narwhals' words.
         text: The columns hold text: numbers are parsed where they are used.
         view: Which rows count, and which columns are computed from others.
+        computes_anew: A frame is computed again for each query of it.
     """
 
     text = False
+    computes_anew = False
     view = View()
 
     def __init__(self, schema: Mapping[str, Any]) -> None:

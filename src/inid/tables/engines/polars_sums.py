@@ -1,9 +1,8 @@
-"""Sums of Polars columns by groups: one pass over the rows where no value is missing.
+"""Sums of Polars columns by groups: one pass over the rows where no value is missing (see `grid_sums`).
 
-How many values a column has in each group is asked beside each mean, and counting takes Polars a third as long as
-adding up. So at first one column more is added up, the sum over each row of all its values: it is null, or NaN, in
-every row that lacks one. Where no row does, each column has as many values as there are rows. Where one does (or where
-infinities of both signs meet), a second pass counts; where values are NaN, a third adds up again without them.
+The first pass adds up one column more, the sum over each row of all its values: it is null, or NaN, in every row that
+lacks one. (It also is where infinities of both signs meet; the second pass then finds nothing missing.) Where values
+are NaN, a third pass adds up again without them.
 
 On its grid a value is a float from 0 to 2^30 whose fraction is to be cut off (see `inid.fixed_point`). Between 2^52 and
 2^53 the floats are the whole numbers, and the bits of 2^52 + n are those of 2^52, plus n. So what is added up are the
@@ -19,8 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from inid.tables.engines.grid_sums import are_plain, number_columns, numbers_on_grids, put_together
 from inid.tables.engines.guarded import optional
-from inid.tables.engines.terms import OnGrid, Present
+from inid.tables.engines.terms import OnGrid
 
 __all__ = ["PolarsSums"]
 
@@ -44,26 +44,12 @@ class PolarsSums:
 
     @staticmethod
     def possible(terms: Mapping[str, Any]) -> bool:
-        """Whether all terms are numbers on grids and presences of one column, and Polars can read a float's bits."""
-        others = [term for name, term in terms.items() if name != "one"]
-        plain = [
-            term.condition is None and not term.shift if isinstance(term, OnGrid) else len(term.columns) <= 1
-            for term in others
-            if isinstance(term, OnGrid | Present)
-        ]
-        some = any(isinstance(term, OnGrid) for term in others)
-        reads_bits = "dtype" in inspect.signature(optional("polars").Expr.reinterpret).parameters
-        return some and len(plain) == len(others) and all(plain) and reads_bits
-
-    @property
-    def _on_grids(self) -> dict[str, OnGrid]:
-        return {name: term for name, term in self.terms.items() if isinstance(term, OnGrid)}
+        """Whether this can add up the terms, and Polars can read the bits of a float."""
+        return are_plain(terms) and "dtype" in inspect.signature(optional("polars").Expr.reinterpret).parameters
 
     @property
     def _columns(self) -> list[str]:
-        """The columns of numbers."""
-        present = [name for term in self.terms.values() if isinstance(term, Present) for name, _ in term.columns]
-        return list(dict.fromkeys([*present, *(term.name for term in self._on_grids.values())]))
+        return number_columns(self.terms)
 
     def collect_schema(self) -> Any:
         """The types of the queries, without a look at the rows."""
@@ -81,24 +67,21 @@ class PolarsSums:
             if self.groups:
                 counts = found.join(counts, on=list(self.groups), how="left", maintain_order="left")
             here = {name: _integers(counts[_present(name)]) for name in self._columns}
-        number = _integers(found["rows"])
-        totals = {"one": number}
-        for name, term in self.terms.items():
-            if isinstance(term, Present):
-                totals[name] = here.get(term.columns[0][0], number) if term.columns else number
-            elif isinstance(term, OnGrid):
-                own = here.get(term.name, number)
-                instead = term.grid.integer(term.usual) + term.grid.below
-                totals[name] = _integers(found[name]) - own * _START_BITS + (number - own) * instead
+        rows = _integers(found["rows"])
+        sums = {
+            name: _integers(found[name]) - here.get(term.name, rows) * _START_BITS
+            for name, term in numbers_on_grids(self.terms).items()
+        }
+        totals = put_together(self.terms, rows, here, sums)
         keys = (found[name].to_list() for name in self.groups)
-        return list(zip(*keys, *(totals[name].tolist() for name in self.terms), strict=True))
+        return list(zip(*keys, *(total.tolist() for total in totals), strict=True))
 
     def _added(self, frame: Any, sums: Sequence[Any]) -> Any:
         return frame.group_by(*self.groups).agg(*sums) if self.groups else frame.select(*sums)
 
     def _sums(self, frame: Any) -> Any:
         """By group the number of rows, of those that lack nothing, the bits of each term, and all values together."""
-        pl, terms = optional("polars"), self._on_grids
+        pl, terms = optional("polars"), numbers_on_grids(self.terms)
         bits = [_bits(term).alias(name) for name, term in terms.items()]
         made = frame.select(*self.groups, *bits, over_rows=_sum([pl.col(name) for name in self._columns]))
         rows = [pl.len().alias("rows"), pl.col("over_rows").count().alias("complete"), pl.col("over_rows").sum()]

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from inid.tables.engines.base import schema_of
+from inid.tables.engines.grid_sums import are_plain
 from inid.tables.engines.guarded import guarded, optional
 from inid.tables.engines.roles import Role, is_text
+from inid.tables.engines.spark_sums import SparkSums
 from inid.tables.engines.sql_engine import SqlEngine
 
 __all__ = ["Spark"]
@@ -48,6 +50,8 @@ class Spark(SqlEngine):
     Columns are renamed by their places first, and called by these names.
     """
 
+    computes_anew = True
+
     def __init__(self, frame: Any) -> None:
         names = guarded(lambda: list(frame.columns), "read the columns")
         self._session = frame.sparkSession
@@ -76,7 +80,7 @@ class Spark(SqlEngine):
         return expression.cast(optional("narwhals").Int64)  # cuts fractions off
 
     def rows(self, query: Any) -> list[tuple[Any, ...]]:
-        if isinstance(query, _Parts):
+        if isinstance(query, _Parts | SparkSums):
             return query.rows()
         return list(query.collect().iter_rows())
 
@@ -84,8 +88,15 @@ class Spark(SqlEngine):
     # Each query reads the columns of its own sums alone.
 
     def totals(self, frame: Any, terms: Mapping[str, Any]) -> Any:
+        if are_plain(terms):
+            return SparkSums(frame.to_native(), [], terms)
         every = super().totals
         return _apart(lambda part: every(frame, {name: terms[name] for name in part}), list(terms), 0, _WITHOUT_GROUPS)
+
+    def group_totals(self, frame: Any, groups: Sequence[str], terms: Mapping[str, Any]) -> Any:
+        if are_plain(terms):
+            return SparkSums(frame.to_native(), groups, terms)
+        return super().group_totals(frame, groups, terms)
 
     def added_up(self, frame: Any, groups: Sequence[str], names: Sequence[str], *, limited: bool = False) -> Any:
         every = super().added_up

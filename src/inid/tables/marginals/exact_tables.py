@@ -117,7 +117,9 @@ class ExactTables:
             frame = frame.filter(nw.all_horizontal(*known.values(), ignore_nulls=False))
         if terms.prepared:
             frame = source.prepared(frame, terms.prepared)
-        sums = {f"sum_{at}": part for at, part in enumerate(terms.integers)}
+        if self._adds_up_later(source):
+            return frame
+        sums = _sums(terms)
         keys = [*names.keys.values(), *flags]
         if sums:
             frame = source.with_terms(frame, [*keys, *names.person, *names.order], {"one": nw.col("one")} | sums)
@@ -125,11 +127,19 @@ class ExactTables:
             frame = first_rows(frame, self.unit.max_rows, names, [*names.order, *sums, *keys])
         return frame.select(*keys, "one", *sums)
 
+    def _adds_up_later(self, source: Engine) -> bool:
+        """Whether what rows add is computed for each table again: the limit of a person's rows needs it before."""
+        return source.computes_anew and self.unit is None
+
     def _summed(self, source: Engine, frame: Any, table: Marginal, sums: Sequence[int]) -> Any:
         """The keys and flags of each group, its rows, and its sums before their shifts."""
         columns = list(self.domains.keys)
         groups = [f"key_{columns.index(column)}" for column in table]
         groups += [unknown(name) for name in groups] if self.domains.other == "cell" else []
+        if self._adds_up_later(source):
+            every = _sums(self._terms(source))
+            own = {f"sum_{at}": every[f"sum_{at}"] for at in sums}
+            return source.group_totals(frame, groups, {"one": optional("narwhals").col("one")} | own)
         return source.added_up(frame, groups, ["one", *(f"sum_{at}" for at in sums)], limited=self.unit is not None)
 
     def _placed(self, table: Marginal, rows: list[tuple[Any, ...]], shifts: Mapping[int, int]) -> ExactTable:
@@ -153,6 +163,10 @@ class ExactTables:
             for (channel, shift), value in zip(shifts.items(), sums, strict=True):
                 found[channel][at] += value - number * shift
         return found
+
+
+def _sums(terms: SumTerms) -> dict[str, Any]:
+    return {f"sum_{at}": part for at, part in enumerate(terms.integers)}
 
 
 def _is_known(key: Any, keys: Sequence[Key]) -> Any:

@@ -1,0 +1,111 @@
+"""Sums of Spark columns by groups: one pass over the rows where no value is missing (see `grid_sums`).
+
+Spark writes Java code for a query, which the JVM compiles only up to 8,000 bytes of a method: beyond, a query takes
+many times as long. So what is written for a column is short, and many columns are added up in several queries, each of
+which reads its own columns alone.
+
+LEAST passes over null and takes NaN for larger than every number (so Spark documents both), hence a missing value adds
+what the upper bound adds: after the second pass, which counts, that comes off again. FLOOR makes integers of doubles
+without the checks of a cast; what it cuts is not negative.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+from typing import Any
+
+import numpy as np
+
+from inid.tables.engines.grid_sums import Integers, number_columns, numbers_on_grids, put_together
+from inid.tables.engines.guarded import optional
+from inid.tables.engines.terms import OnGrid
+
+__all__ = ["SparkSums"]
+
+_TOGETHER = 20  # sums in one query
+
+
+@dataclass(frozen=True)
+class SparkSums:
+    """The sums of plain terms, by groups or over all rows, after the keys of the groups.
+
+    Attributes:
+        frame: The rows.
+        groups: The columns of keys.
+        terms: What is added up; "one" is the number of rows.
+    """
+
+    frame: Any
+    groups: Sequence[str]
+    terms: Mapping[str, Any]
+
+    def _parts(self) -> list[dict[str, OnGrid]]:
+        every = list(numbers_on_grids(self.terms).items())
+        return [dict(every[at : at + _TOGETHER]) for at in range(0, len(every), _TOGETHER)]
+
+    def collect_schema(self) -> Any:
+        """The types of the queries, without a look at the rows."""
+        return [*(self._sums(part).schema for part in self._parts()), self._counts(number_columns(self.terms)).schema]
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        """One row per group; a group that a query does not return has no rows, which all queries see alike."""
+        places: dict[tuple[Any, ...], int] = {}
+        sums: dict[str, Integers] = {}
+        # Columns that are counted but not added up.
+        lacking = [name for name in number_columns(self.terms) if name not in self._added_up()]
+        rows = np.zeros(0, dtype=np.int64)
+        for part in self._parts():
+            rows, lack, *found = self._found(self._sums(part), places)
+            sums |= dict(zip(part, found, strict=True))
+            if lack.any():
+                lacking += [term.name for term in part.values()]
+        values: dict[str, Integers] = {}
+        lacking = list(dict.fromkeys(lacking))
+        for at in range(0, len(lacking), _TOGETHER):
+            names = lacking[at : at + _TOGETHER]
+            values |= dict(zip(names, self._found(self._counts(names), places), strict=True))
+        for name, term in numbers_on_grids(self.terms).items():
+            missing = rows - values.get(term.name, rows)
+            sums[name] = sums[name] - missing * (term.grid.most + term.grid.below)
+        totals = put_together(self.terms, rows, values, sums)
+        return [(*key, *(int(total[at]) for total in totals)) for key, at in places.items()]
+
+    def _added_up(self) -> set[str]:
+        return {term.name for term in numbers_on_grids(self.terms).values()}
+
+    def _found(self, query: Any, places: dict[tuple[Any, ...], int]) -> list[Integers]:
+        """The columns of a query after the keys, one entry per group; groups are numbered as they come."""
+        width, lines = len(self.groups), [tuple(line) for line in query.collect()]
+        for line in lines:
+            places.setdefault(line[:width], len(places))
+        found = np.zeros((len(query.columns) - width, len(places)), dtype=np.int64)
+        for line in lines:  # the sum over no rows is null
+            found[:, places[line[:width]]] = [value or 0 for value in line[width:]]
+        return list(found)
+
+    def _by_groups(self, sums: Sequence[Any]) -> Any:
+        return (self.frame.groupBy(*self.groups) if self.groups else self.frame).agg(*sums)
+
+    def _sums(self, part: Mapping[str, OnGrid]) -> Any:
+        """By group the number of rows, of those that lack a value, and the sum of each term."""
+        sql = optional("pyspark.sql.functions", "spark")
+        lacks = reduce(or_, (_is_missing(name) for name in dict.fromkeys(term.name for term in part.values())))
+        rows = [sql.count(sql.lit(1)).alias("rows"), sql.count(sql.when(lacks, sql.lit(1))).alias("lacking")]
+        return self._by_groups([*rows, *(sql.sum(_place(term)).alias(name) for name, term in part.items())])
+
+    def _counts(self, names: Sequence[str]) -> Any:
+        """By group how many values each column has."""
+        sql = optional("pyspark.sql.functions", "spark")
+        return self._by_groups([sql.count(sql.when(~_is_missing(name), sql.lit(1))).alias(name) for name in names])
+
+
+def _is_missing(name: str) -> Any:
+    sql = optional("pyspark.sql.functions", "spark")
+    return sql.col(name).isNull() | sql.isnan(sql.col(name))
+
+
+def _place(term: OnGrid) -> Any:
+    sql, grid = optional("pyspark.sql.functions", "spark"), term.grid
+    held = sql.greatest(sql.least(sql.col(term.name), sql.lit(grid.upper)), sql.lit(grid.lower))
+    return sql.floor(held * sql.lit(grid.factor) - sql.lit(grid.offset))
