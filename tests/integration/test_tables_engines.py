@@ -235,14 +235,14 @@ def test_many_columns_are_the_same_on_spark(spark, by):
     import pandas as pd
 
     rng = np.random.default_rng(8)
-    names = [f"x{at}" for at in range(45)]
+    names = [f"x{at}" for at in range(23)]
     frame = pd.DataFrame({name: rng.normal(3, 9, 60) for name in names})
-    frame.loc[::7, ["x3", "x44"]] = np.nan
+    frame.loc[::7, ["x3", "x22"]] = np.nan
     frame.loc[3, ["x5", "x6"]] = math.inf, -math.inf
     frame["word"] = rng.choice(["u", "v", "w"], 60)
     rows = [[None if at % 2 and pd.isna(value) else value for value in row] for at, row in enumerate(frame.to_numpy())]
     schema = ", ".join([*(f"{name} double" for name in names), "word string"])
-    facts = {"bounds": dict.fromkeys(names, (-10.0, 20.0)), "missing": {"x44": 5.0}}
+    facts = {"bounds": dict.fromkeys(names, (-10.0, 20.0)), "missing": {"x22": 5.0}}
     sums = [
         tables.Table(data, **facts).query(mean=names, by=by or None).exact_sums()
         for data in (frame, spark.createDataFrame(rows, schema))
