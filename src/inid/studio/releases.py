@@ -7,13 +7,15 @@ comes second with the same one (a double click, a reload, a second tab) gets the
     2. the ledger is charged, with the token in the label
     3. the results are written beside the job
 
-So after a crash the folder says what happened: with a record the release is whole; without one, the ledger's history
-says whether the charge stands. Neither is ever charged again.
+The first step happens once per token: from then on, whatever fails and however it fails, the token charges nothing any
+more. What became of it is read from the folder: with a record the release is whole; while its lock is held it runs;
+without either, the ledger's history says whether the charge stands.
 """
 
 import json
 import secrets
 from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,6 +31,7 @@ from inid.report import page
 from inid.studio.folder import RELEASES, Folder
 from inid.studio.form import field_name
 from inid.studio.live import LivePlan
+from inid.studio.running import is_running, running
 from inid.tables import EngineError
 
 __all__ = ["FILES", "Outcome", "Releases"]
@@ -52,7 +55,8 @@ class Outcome:
     Attributes:
         token: Its token.
         state: "done", "refused" (nothing was charged), "failed" (after the charge, which stands), "charged" (it was
-            interrupted after the charge, which stands) or "uncharged" (it was interrupted before).
+            interrupted after the charge, which stands), "uncharged" (it was interrupted before) or "running" (another
+            process is at work on it).
         text: A sentence about it; empty where it is done.
         when: When it was asked for.
         files: The names of its files.
@@ -70,7 +74,8 @@ class Outcome:
 @dataclass
 class _Entry:
     live: LivePlan
-    lock: Lock = field(default_factory=Lock)
+    lock: Lock = field(default_factory=Lock)  # held while it runs
+    place: Path | None = None  # its folder, once it has begun: from then on it is never begun again
     outcome: Outcome | None = None
 
 
@@ -90,15 +95,15 @@ class Releases:
         token = secrets.token_hex(10)
         with self._lock:
             self._entries[token] = _Entry(live)
-            waiting = [name for name, entry in self._entries.items() if entry.outcome is None]
+            waiting = [name for name, entry in self._entries.items() if entry.place is None]
             for name in waiting[:-_PREPARED]:
                 del self._entries[name]
         return token
 
     def earlier(self, live: LivePlan) -> int:
-        """How often exactly this job was released before."""
+        """How often exactly this job was released before, or may have been: only what was never charged is left out."""
         text = live.job.to_toml()
-        return sum((one / "job.toml").read_text(encoding="utf-8") == text for one in self._folders() if _whole(one))
+        return sum(_job_text(one) == text and self._read(one).state != "uncharged" for one in self._folders())
 
     def run(self, token: object) -> Outcome:
         """Charge and publish, or say what became of it when that was done before.
@@ -106,26 +111,25 @@ class Releases:
         Raises:
             ArgumentError: There is no such token.
         """
-        with self._lock:
-            entry = self._entries.get(token) if isinstance(token, str) else None
+        entry = self._entry(token)
         if entry is None:
             return self.outcome(token)
-        assert isinstance(token, str)  # noqa: S101 - it was found among texts
         with entry.lock:
             if entry.outcome is None:
-                entry.outcome = self._release(token, entry.live)
+                entry.outcome = self._once(str(token), entry)
         return entry.outcome
 
     def outcome(self, token: object) -> Outcome:
-        """What became of a release of this or an earlier process.
+        """What became of a release of this or another process; one that runs here is waited for.
 
         Raises:
             ArgumentError: There is none of this token.
         """
-        with self._lock:
-            entry = self._entries.get(token) if isinstance(token, str) else None
-        if entry is not None and entry.outcome is not None:
-            return entry.outcome
+        entry = self._entry(token)
+        if entry is not None:
+            with entry.lock:
+                if entry.outcome is not None:
+                    return entry.outcome
         found = self._stored(token)
         if found is None:
             raise ArgumentError("this release is not known here: look at the plan again and release from there.")
@@ -160,16 +164,40 @@ class Releases:
             raise ArgumentError("there is no such file.")
         return place / name
 
-    def _release(self, token: str, live: LivePlan) -> Outcome:
-        when = datetime.now(UTC)
-        place = self._place / f"{when:%Y-%m-%d-%H%M%S}-{token}"
-        shown = f"{when:%Y-%m-%d %H:%M:%S} UTC"
+    def _entry(self, token: object) -> _Entry | None:
+        with self._lock:
+            return self._entries.get(token) if isinstance(token, str) else None
+
+    def _once(self, token: str, entry: _Entry) -> Outcome:
+        """Begin a release that has not begun, and say what became of it, whatever happens after its beginning.
+
+        Raises:
+            OSError: Its folder cannot be written: nothing was charged, and it may be tried again.
+        """
+        if entry.place is not None:
+            return self._read(entry.place)
+        place = self._place / f"{datetime.now(UTC):%Y-%m-%d-%H%M%S}-{token}"
         place.mkdir(parents=True)
-        write_whole(place / "job.toml", live.job.to_toml())
+        made = None
+        try:
+            with running(place):
+                write_whole(place / "job.toml", entry.live.job.to_toml())
+                entry.place = place
+                with suppress(Exception):  # the charge may have been made: what is on the disk counts
+                    made = self._release(place, token, entry.live)
+        except BaseException:
+            if entry.place is None:
+                _remove(place)
+            raise
+        if made is not None and made.state == "refused":
+            _remove(place)
+        return made or self._read(place)
+
+    def _release(self, place: Path, token: str, live: LivePlan) -> Outcome:
         try:
             released = release_job(_labelled(live, token).planned, named=field_name)
         except Exception as error:  # noqa: BLE001 - whatever it was, whether it was charged must be known
-            return self._failed(place, token, shown, live, error)
+            return self._failed(place, token, live, error)
         texts = {
             "result.csv": lambda: as_csv(released.estimates),
             "report.html": lambda: page(released.report()),
@@ -181,34 +209,39 @@ class Releases:
         for name, text in texts.items():
             try:
                 write_whole(place / name, text())
-            except (OSError, InidError) as error:  # the numbers are shown all the same
+            except Exception as error:  # noqa: BLE001 - the numbers are paid for: they are shown all the same
                 unwritten.append(f"{name} could not be written: {sentence_of(error)}")
-        return Outcome(token, "done", " ".join(unwritten), shown, _files(place), released)
+        if unwritten:
+            unwritten.append("The charge stands: keep the numbers that are shown here.")
+        return Outcome(token, "done", " ".join(unwritten), _when(place), _files(place), released)
 
-    def _failed(self, place: Path, token: str, when: str, live: LivePlan, error: Exception) -> Outcome:
+    def _failed(self, place: Path, token: str, live: LivePlan, error: Exception) -> Outcome:
         sentence = sentence_of(error)
         try:
             charge = _charge(live.planned.job, token)
-        except InidError:
+        except Exception:  # noqa: BLE001 - it is not known then, and that is what is said
             charge = "Whether the ledger was charged cannot be read now; if it was, the charge"
         if charge is None and isinstance(error, InidError):
-            (place / "job.toml").unlink()
-            place.rmdir()
-            return Outcome(token, "refused", sentence, when)
+            return Outcome(token, "refused", sentence, _when(place))
         if charge is not None and not isinstance(error, EngineError):
             sentence += f" {charge} stands: it is made before the table is read."
-        write_whole(place / _FAILURE, sentence + "\n")
-        return Outcome(token, "failed", sentence, when, _files(place))
+        with suppress(Exception):  # without the file the ledger says it
+            write_whole(place / _FAILURE, sentence + "\n")
+        return Outcome(token, "failed", sentence, _when(place), _files(place))
 
     def _read(self, place: Path) -> Outcome:
-        token, when, files = _token(place), _when(place), _files(place)
+        token, when = _token(place), _when(place)
+        if is_running(place):  # first: what is not there yet may come
+            text = "It is running in another process: look again in a moment."
+            return Outcome(token, "running", text, when)
+        files = _files(place)
         if _whole(place):
             return Outcome(token, "done", "", when, files)
         if (place / _FAILURE).is_file():
             return Outcome(token, "failed", (place / _FAILURE).read_text(encoding="utf-8").strip(), when, files)
         try:
             charge = self._charge_of(place, token)
-        except InidError as error:
+        except Exception as error:  # noqa: BLE001 - it is not known then, and that is what is said
             text = f"It was interrupted, and its ledger cannot be read: take it as charged. {sentence_of(error)}"
             return Outcome(token, "charged", text, when, files)
         if charge is None:
@@ -279,6 +312,20 @@ def _whole(place: Path) -> bool:
 
 def _files(place: Path) -> tuple[str, ...]:
     return tuple(name for name in FILES if (place / name).is_file())
+
+
+def _job_text(place: Path) -> str:
+    try:
+        return (place / "job.toml").read_text(encoding="utf-8")
+    except (OSError, ValueError):  # it was removed just now, or is not ours
+        return ""
+
+
+def _remove(place: Path) -> None:
+    """Take away the folder of a release that charged nothing; one that cannot be removed says the same."""
+    with suppress(OSError):
+        (place / "job.toml").unlink(missing_ok=True)
+        place.rmdir()
 
 
 def _token(place: Path) -> str:

@@ -138,7 +138,11 @@ class Studio:
                 before = self.releases.published(outcome.token)
             except InidError as error:
                 outcome = replace(outcome, text=f"Its numbers are not shown: {sentence_of(error)}")
-        shown = views.release_part(outcome, before, self.truth)
+        try:
+            shown = views.release_part(outcome, before, self.truth)
+        except Exception as error:  # noqa: BLE001 - it is paid for: that is said, and its files are there
+            text = f"Its numbers cannot be shown: {sentence_of(error)} The charge stands; look into its files."
+            shown = views.release_part(replace(outcome, text=text, released=None))
         return {"state": outcome.state, "token": outcome.token, "html": shown}
 
     def all_releases(self, _: Any) -> dict[str, Any]:

@@ -23,6 +23,7 @@ __all__ = [
     "read_cells",
 ]
 
+_LEAST, _MOST = 1e-60, 1e60  # what a row adds: squared, and times every row, it stays far inside of what floats hold
 Cells = Mapping[Marginal | str, Mapping[tuple[Key, ...] | Key, float]]
 
 
@@ -57,7 +58,8 @@ def read_cells(question: MarginalsQuestion, cells: object, column: str | None) -
     """What each cell of each table counts, tables by their attributes in ascending order.
 
     Raises:
-        ArgumentError: A table is not inside one that was asked, or a key is not in its domain.
+        ArgumentError: A table is not inside one that was asked, a key is not in its domain, or what a cell counts is so
+            large or so small that the answer would leave the floats.
     """
     if not isinstance(cells, Mapping) or not cells:
         raise ArgumentError(f"cells must be a dictionary by table, got {shown(cells)}: {{('sex',): {{'F': 1}}}}.")
@@ -67,7 +69,7 @@ def read_cells(question: MarginalsQuestion, cells: object, column: str | None) -
         statistic = asked_statistic(question, names, "count" if column is None else "sum", column or "")
         attributes = question.numbers(statistic.table)
         ascending = tuple(sorted(attributes))
-        wanted[ascending] = wanted.get(ascending, 0.0) + _weights(question, names, attributes, counts)
+        wanted[ascending] = wanted.get(ascending, 0.0) + _weights(question, names, counts, column)
     return wanted
 
 
@@ -119,19 +121,30 @@ def combination_from(record: Mapping[str, Any]) -> tuple[Cells, str | None]:
     return cells, record["sum"]
 
 
-def _weights(question: MarginalsQuestion, names: Marginal, attributes: tuple[int, ...], counts: object) -> Floats:
+def _weights(question: MarginalsQuestion, names: Marginal, counts: object, column: str | None) -> Floats:
     """What each cell of a table counts, with its attributes in ascending order."""
     if not isinstance(counts, Mapping):
         raise ArgumentError(f"the cells of {names} must be a dictionary by keys, got {shown(counts)}.")
-    levels = [question.domains.levels(column) for column in names]
+    levels = [question.domains.levels(name) for name in names]
     found = np.zeros(tuple(map(len, levels)))
+    largest = 1.0 if column is None else max(map(abs, question.bounds[column]))
     for keys, weight in counts.items():
         cell = keys if isinstance(keys, tuple) else (keys,)
         places = [_place(key, level) for key, level in zip(cell, levels, strict=False)]
         if len(cell) != len(names) or None in places:
             raise ArgumentError(f"the table {names} has no cell {shown(keys)}: give one key per column.")
-        found[tuple(places)] += real(f"the count of {cell}", weight, cure="pass a number")
+        found[tuple(places)] += _weight(f"the count of {cell}", weight, largest)
+    attributes = question.numbers(names)
     return np.transpose(found, np.argsort(attributes)) if attributes else found
+
+
+def _weight(what: str, weight: object, largest: float) -> float:
+    """What a cell counts, where a row of the cell adds at most `largest`."""
+    number = real(what, weight, cure="pass a number")
+    if number and largest and not _LEAST <= abs(number) * largest <= _MOST:
+        times = "" if largest == 1 else f", times the largest value {largest:g},"
+        raise ArgumentError(f"{what}{times} must be 0 or from {_LEAST:g} to {_MOST:g} in size, got {number:g}.")
+    return number
 
 
 def _place(key: Key, level: list[Key]) -> int | None:
