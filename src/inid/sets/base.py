@@ -234,7 +234,7 @@ class Sensitivity(SetRecord, ABC):
         if not (least >= 0 and most < math.inf):  # written for what is wanted, so that NaN fails
             at = int(np.argmin((scales >= 0) & (scales < math.inf)))
             raise GuaranteeError(f"scales[{at}] must be a finite number of at least 0, got {float(scales[at])!r}.")
-        if self.least_reach > 0 and least > 0:
+        if self._least_reach > 0 and least > 0:
             return self._supremum(exponent, scales, cells)
         moved = cells.spread(self.reach) > 0
         if not (scales[moved] > 0).all():
@@ -264,11 +264,8 @@ class Sensitivity(SetRecord, ABC):
         return int(np.count_nonzero(self.reach)) if self.counts is None else int(self.counts[self.reach > 0].sum())
 
     @cached_property
-    def least_reach(self) -> float:
-        """How far somebody can move the coordinate that moves least; 0 where nobody can.
-
-        :meta private:
-        """
+    def _least_reach(self) -> float:
+        """How far somebody can move the coordinate that moves least; 0 where nobody can."""
         return float(self.reach.min())
 
     @abstractmethod

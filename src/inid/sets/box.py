@@ -82,7 +82,7 @@ class Box(Sensitivity):
 
     def _supremum(self, exponent: Exponent, scales: Floats, cells: Cells) -> Fraction:
         reach, counts = cells.spread(self.reach), cells.counts
-        if not self.least_reach > 0:  # what nobody moves spends nothing
+        if not self._least_reach > 0:  # what nobody moves spends nothing
             moved = reach > 0
             reach, scales, counts = reach[moved], scales[moved], None if counts is None else counts[moved]
         return caps.supremum(exponent, reach, scales, counts, self.l1, self.l2)
