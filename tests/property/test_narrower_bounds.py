@@ -61,6 +61,8 @@ def test_every_pair_of_corner_rows_stays_within_the_planned_set(relation, means,
     assert (units.size <= 1).all()
     sensitivity = planned(relation).noise.sensitivity
     low, high = units.centre - units.unit, units.centre + units.unit
+    room = 1e-12 * (UPPER - LOWER)
+    assert ((low >= LOWER - room) & (high <= UPPER + room)).all()
     corners = [np.array(one) for one in product(*zip(low, high, strict=True))]
     corners += [np.array(WILD[at : at + 3]) for at in range(7)] + [np.full(3, np.nan)]  # the last is the middle
     added = [released(row, public, units, relation) for row in corners]
@@ -143,6 +145,35 @@ def test_noise_of_the_planned_scale_reaches_every_number_released(relation, budg
     np.testing.assert_array_equal(np.concatenate([moments, *counted, look]), model.plan_.scales)
     assert model.release_.values.size == model.plan_.dimension == 9 + (relation == "add_remove") + 6
     assert model.plan_.mechanism == ("laplace" if budget.kind == "PureDP" else "gaussian")
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("budget", [BUDGET, inid.PureDP(1.0)], ids=lambda b: b.kind)
+def test_narrower_bounds_follow_from_what_was_released_alone(relation, budget):
+    """Broken twins: bounds from the exact sums, or from the exact number of rows where it is secret."""
+    X = np.random.default_rng(2).normal(size=(5000, 2)) * 0.05 + 0.3
+    model = learn.PrivateRidge(budget=budget, bounds_X=(0, 1), bounds_y=(0, 2), neighbours=relation)
+    values = model.fit(X, X.sum(axis=1)).release_.values
+    secret = relation == "add_remove"
+    rows = max(values[9], 1.0) if secret else 5000.0
+    spread = model.plan_.scales * (np.sqrt(2) if budget.kind == "PureDP" else 1.0)
+    known, lower, upper = None if secret else 5000, np.zeros(3), np.array([1.0, 1.0, 2.0])
+    public = Units.of(lower, upper, known, centre=True, scale=True)
+    units = narrowed(public, values[-6:] / rows, spread[-6:] / rows, rows / np.median(spread[:6]), known)
+    low, high = np.maximum(units.centre - units.unit, lower), np.minimum(units.centre + units.unit, upper)
+    np.testing.assert_allclose(model.bounds_X_, (low[:2], high[:2]), rtol=1e-13)
+    assert (high - low < upper).all()
+
+
+def test_noise_in_the_look_makes_room_and_a_mean_beyond_the_bounds_is_their_end():
+    public = Units.of(np.array([0.0]), np.array([100.0]), 1000, centre=True, scale=True)
+    still = narrowed(public, np.array([0.2, 0.05]), np.zeros(2), 1.0, 1000)
+    noisy = narrowed(public, np.array([0.2, 0.05]), np.array([0.0, 0.03]), 1.0, 1000)
+    np.testing.assert_allclose(noisy.unit, 2 * still.unit)
+    beyond, end = (narrowed(public, np.array([mean, 1.0]), np.full(2, 1e-4), 1.0, 1000) for mean in (3.0, 1.0))
+    assert beyond.centre == end.centre > 90
+    constant = narrowed(public, np.array([0.2, 0.04]), np.zeros(2), 1.0, 1000)
+    np.testing.assert_allclose(constant.unit, 50 * 2.0**-10)
 
 
 def test_bounds_with_no_float_between_them_stay_as_they_are():
