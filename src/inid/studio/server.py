@@ -26,6 +26,7 @@ from inid.errors import ArgumentError, InidError
 from inid.jobs import read_budget
 from inid.jobs.failures import sentence_of
 from inid.jobs.ledgers import make_ledger
+from inid.jobs.values import probability
 from inid.report.style import STYLE
 from inid.studio import views
 from inid.studio.folder import Folder
@@ -112,8 +113,10 @@ class Studio:
         total = read_budget({key: values.get(key) for key in ("epsilon", "delta", "mu", "rho")}, field_name)
         if total is None:
             raise ArgumentError("a total is missing: state Epsilon, with or without Delta, for all releases together.")
-        settings = {key: values[key] for key in ("unit", "currency") if values.get(key)}
-        make_ledger(self.folder.ledger(name), "default", total, **settings).close()  # type: ignore[arg-type]
+        settings: dict[str, Any] = {key: values[key] for key in ("unit", "currency") if values.get(key)}
+        reserve = probability("Of delta, kept for finding keys", values.get("reserve"), "1e-7")
+        settings |= {} if reserve is None else {"reserve": float(reserve)}
+        make_ledger(self.folder.ledger(name), "default", total, **settings).close()
         return {"name": name}
 
     def prepare(self, body: Any) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import pytest
 import inid
 from command_line import run, sqlite_charges
 from inid.jobs import released_job
+from inid.jobs.ledgers import stored_settings
 from inid.studio import releases
 from inid.studio.releases import FILES
 from inid.tables import EngineError
@@ -193,6 +194,10 @@ def test_a_ledger_is_made_once(home):
         "a total is missing" in page.ask("ledger", status=422, ledger="new.db", epsilon="", delta="", unit="")["error"]
     )
     page.ask("ledger", status=422, ledger="../new.db", epsilon="1", delta="", unit="")
+    answer = page.ask("ledger", status=422, ledger="new.db", epsilon="1", delta="1e-6", unit="", reserve="some")
+    assert "kept for finding keys does not fit, got 'some'" in answer["error"]
+    page.ask("ledger", ledger="found.db", epsilon="1", delta="1e-6", unit="", reserve="1e-7")
+    assert float(stored_settings("found.db", "default").terms.reserve) == 1e-7
     with inid.Ledger.open("budget.db") as ledger:
         assert ledger.total == inid.ApproxDP(epsilon=3, delta=1e-6)
 

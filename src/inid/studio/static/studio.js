@@ -184,7 +184,7 @@ async function listReleases() {
 
 async function makeLedger() {
   say("ledger-error", "");
-  const values = { ledger: find("ledger-file").value, epsilon: find("ledger-epsilon").value, delta: find("ledger-delta").value, unit: find("ledger-unit").value };
+  const values = { ledger: find("ledger-file").value, epsilon: find("ledger-epsilon").value, delta: find("ledger-delta").value, unit: find("ledger-unit").value, reserve: find("ledger-reserve").value };
   try {
     const answer = await ask("ledger", values);
     await chooseFiles();
