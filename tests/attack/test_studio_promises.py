@@ -10,7 +10,7 @@ import pytest
 
 import inid
 from command_line import sqlite_charges
-from inid.jobs import ReleasedJob
+from inid.jobs import Job, ReleasedJob
 from inid.studio import releases, views
 from inid.studio.running import is_running, running
 from studio_client import FORM, open_page, write_people
@@ -207,3 +207,22 @@ def test_a_combination_of_sums_counts_what_a_row_adds(page):
     assert result.combine({"sex": {"F": 1e9}}, sum="income").std < float("inf")
     with pytest.raises(inid.ArgumentError, match=r"times the largest value 1e\+50"):
         result.combine({"sex": {"F": 1e11}}, sum="income")
+
+
+@pytest.mark.parametrize("other", ['prefs={"theme":"dark"}', "x", "@a=1", 'session=abc"def', ""])
+def test_cookies_of_other_programs_on_this_address_do_not_close_the_page(page, other):
+    ((name, word),) = page.client.cookies.items()
+    page.client.cookies.clear()
+    for sent, status in ((f"{other}; {name}={word}", 200), (f"{name}={word};{other}", 200), (f"{other}; {name}=", 403)):
+        assert page.client.get("/", headers={"cookie": sent}).status_code == status
+
+
+@pytest.mark.parametrize("body", ["[" * 200_000, "{", '{"turn": "x"}', "[]"])
+def test_a_malformed_request_is_told_so(page, body):
+    answer = page.client.post("/api/details", content=body, headers=page.headers)
+    assert answer.status_code == 422
+
+
+def test_a_table_is_no_option_of_the_written_command():
+    job = Job.from_dict({"table": "--out=x.csv", "count": True, "epsilon": 1})
+    assert job.to_command().startswith("inid release ./--out=x.csv ")

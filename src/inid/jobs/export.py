@@ -45,7 +45,10 @@ def job_as_command(job: Job) -> str:
     """
     content = job.to_dict()
     command = "plan" if isinstance(job.question, StatedQuestion) else "release"
-    words = ["inid", command, *([content.pop("table")] if "table" in content else [])]
+    words = ["inid", command]
+    if "table" in content:
+        table = content.pop("table")
+        words.append(f"./{table}" if table.startswith("-") else table)  # a dash would make it an option
     for key, value in content.items():
         flag = f"--{key.replace('_', '-')}"
         if value is True:

@@ -21,7 +21,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from inid.arguments import Floats
+from inid.arguments import Floats, integer
 from inid.errors import ArgumentError, InidError
 from inid.jobs import read_budget
 from inid.jobs.failures import sentence_of
@@ -98,7 +98,7 @@ class Studio:
 
     def details(self, body: Any) -> dict[str, Any]:
         """What takes a moment longer; given up when the same tab asks again."""
-        tab, turn = _tab(body), int(body.get("turn", 0))
+        tab, turn = _tab(body), integer("turn", body.get("turn", 0), least=0, cure="count the requests of a tab")
         self._turns[tab] = turn
         form = body.get("form")
         live = self.planner.plan(form)
@@ -204,7 +204,10 @@ def _answering(work: Callable[[Any], dict[str, Any]]) -> Callable[[Request], Any
 
     async def answered(request: Request) -> Response:
         try:
-            body = json.loads(await request.body() or b"{}")
+            try:
+                body = json.loads(await request.body() or b"{}")
+            except (ValueError, RecursionError):
+                raise ArgumentError("a request is JSON, and not a deep one.") from None
             if not isinstance(body, dict):
                 raise ArgumentError("a request is a set of named values.")
             return JSONResponse(await run_in_threadpool(work, body))
