@@ -164,3 +164,21 @@ def test_names_that_differ_in_case_alone_are_refused_by_duckdb_and_not_by_others
         tables.Table(tmp_path / "people.csv", bounds=BOUNDS)
     query = tables.Table(pd.DataFrame(columns), bounds={"X": (0, 10)}).query(sum=["X"])
     assert np.array_equal(query.exact_sums() * query.units, [2, -3])
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_the_file_that_was_checked_is_read(tmp_path, monkeypatch, ending):
+    """A leading ~ is no home, and a folder that is changed to later has no say."""
+    (elsewhere := tmp_path / "home").mkdir()
+    monkeypatch.setenv("HOME", str(elsewhere))
+    for folder, rows in ((tmp_path / "~", 3), (elsewhere, 50), (elsewhere / "~", 70)):
+        folder.mkdir(exist_ok=True)
+        frame = pd.DataFrame({"a": range(rows)})
+        getattr(frame, f"to_{ending}")(folder / f"x.{ending}", index=False)
+    monkeypatch.chdir(tmp_path)
+    for name in (f"~/x.{ending}", f"~/*.{ending}"):
+        query = inid.tables.Table(name).query(count=True)
+        with monkeypatch.context() as moved:
+            moved.chdir(elsewhere)
+            made = query.release(query.plan(inid.PureDP(20.0)))
+        assert abs(made.rows[0].estimate - 3) < 5

@@ -90,17 +90,18 @@ class CsvFiles:
 
 
 def found_files(path: str) -> list[str]:
-    """The files of a path: that very file where it exists, else those that match the pattern.
+    """The absolute paths of a path's files: that very file where it exists, else those that match the pattern.
 
     Raises:
         ArgumentError: There is none.
     """
     if "://" in path:
         return [path]
+    # Absolute from here on: readers would take a leading ~ for a home, and a later change of folder must not matter.
     if Path(path).is_file():
-        return [path]
+        return [str(Path(path).absolute())]
     every = glob(path, recursive=True)  # noqa: PTH207 - patterns may stand in folders too
-    matching = sorted(name for name in every if Path(name).is_file())
+    matching = sorted(str(Path(name).absolute()) for name in every if Path(name).is_file())
     if not matching:
         raise ArgumentError(f"there is no file {path!r}: pass the path of a CSV or Parquet file.")
     return matching
