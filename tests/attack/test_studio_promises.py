@@ -1,9 +1,11 @@
 """Attacks on the page's promises: one charge per token whatever fails, and no release called what it is not."""
 
 import itertools
+import sqlite3
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -226,3 +228,14 @@ def test_a_malformed_request_is_told_so(page, body):
 def test_a_table_is_no_option_of_the_written_command():
     job = Job.from_dict({"table": "--out=x.csv", "count": True, "epsilon": 1})
     assert job.to_command().startswith("inid release ./--out=x.csv ")
+
+
+def test_the_database_of_another_program_is_no_ledger(page):
+    file = page.studio.folder.root / "mail.db"
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("CREATE TABLE letters (body TEXT)")
+        connection.commit()
+    before = file.read_bytes()
+    refused = page.ask("ledger", status=422, ledger="mail.db", epsilon="1", delta="")
+    assert "mail.db is a database of another program" in refused["error"]
+    assert file.read_bytes() == before

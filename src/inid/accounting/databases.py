@@ -89,6 +89,8 @@ class DatabaseStore:
             if stored is not None:
                 return stored
             if not sa.inspect(connection).has_table(_SCHEMA.name):
+                if self.address.path is not None and sa.inspect(connection).get_table_names():
+                    raise ArgumentError(f"{self.where} is a database of another program: name a new file.")
                 _make_tables(connection)
             head = first_head(settings)
             connection.execute(_LEDGERS.insert().values(name=self.name, **_fields(head)))
