@@ -239,3 +239,8 @@ def test_the_database_of_another_program_is_no_ledger(page):
     refused = page.ask("ledger", status=422, ledger="mail.db", epsilon="1", delta="")
     assert "mail.db is a database of another program" in refused["error"]
     assert file.read_bytes() == before
+
+
+def test_a_body_that_no_form_fills_is_too_long(page):
+    answer = page.client.post("/api/plan", content=b" " * (5 * 2**20), headers=page.headers)
+    assert (answer.status_code, "too long" in answer.text) == (413, True)

@@ -17,7 +17,7 @@ from typing import Any
 import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
@@ -211,6 +211,8 @@ def _answering(work: Callable[[Any], dict[str, Any]]) -> Callable[[Request], Any
             if not isinstance(body, dict):
                 raise ArgumentError("a request is a set of named values.")
             return JSONResponse(await run_in_threadpool(work, body))
+        except ClientDisconnect:  # cut off by the guard, or nobody is there to read this
+            return JSONResponse({"error": "the request is too long for a form of the page."}, 413)
         except (InidError, OSError) as error:
             return JSONResponse({"error": page_words(sentence_of(error))}, 422)
         except Exception as error:  # its text may quote data
