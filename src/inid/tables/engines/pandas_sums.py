@@ -58,17 +58,26 @@ def grouped_sums(
     step = max(min(_GROUPED_ROWS, *(_EXACT // _largest(term) for term in terms.values())), 1)
     names = dict.fromkeys(name for term in terms.values() for name in _columns(term))
     columns = {name: frame[name].to_numpy() for name in names}
+    whole = {term.name: term for term in terms.values() if isinstance(term, OnGrid)}
     for start in range(0, len(codes), step):
         place = codes[start : start + step]
         block = {name: column[start : start + step] for name, column in columns.items()}
         counts = np.bincount(place, minlength=cells)
-        # A sum is NaN where a value is (or infinities of both signs are): sooner found than by a look at each value.
-        gaps = {name for name, values in block.items() if np.isnan(np.add.reduce(values))}
+        # Sums are made as if nothing were missing; they are NaN where something is.
+        sums = {name: _added(place, _weights(block, term, ()), counts) for name, term in whole.items()}
+        gaps = {name for name, added in sums.items() if np.isnan(added).any()}
+        gaps |= {name for name, values in block.items() if name not in sums and np.isnan(np.add.reduce(values))}
         for at, term in enumerate(terms.values()):
-            weights = _weights(block, term, gaps)
-            added = counts if weights is None else np.bincount(place, weights=weights, minlength=cells)
+            if isinstance(term, OnGrid) and term is whole[term.name] and term.name not in gaps:
+                added = sums[term.name]
+            else:
+                added = _added(place, _weights(block, term, gaps), counts)
             found[at] += added.astype(np.int64)
     return found
+
+
+def _added(place: NDArray[np.int64], weights: NDArray[np.float64] | None, counts: NDArray[np.int64]) -> NDArray[Any]:
+    return counts if weights is None else np.bincount(place, weights=weights, minlength=counts.size)
 
 
 def _columns(term: Term) -> list[str]:
