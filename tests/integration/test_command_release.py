@@ -21,6 +21,7 @@ def test_the_main_job_in_one_line_writes_result_report_and_ledger(folder):
     assert first.exit_code == 0
     assert "did not exist" in first.stderr
     assert "ApproxDP(epsilon=1.0, delta=1e-06)" in first.stderr
+    assert "in place of" not in first.stdout
     rows = list(csv.DictReader((folder / "result.csv").read_text(encoding="utf-8").splitlines()))
     assert list(rows[0]) == COLUMNS
     assert [(r["statistic"], r["column"], r["sex"]) for r in rows] == [
@@ -38,6 +39,9 @@ def test_the_main_job_in_one_line_writes_result_report_and_ledger(folder):
     assert second.stdout == ""
     assert (folder / "result.csv").read_bytes() == before
     assert sqlite_charges("budget.db") == 1
+    anew = run(line.replace("budget.db", "another.db").replace("report.html", "new.html"))
+    assert "The estimates went to result.csv, in place of an earlier file." in anew.stdout
+    assert "The report went to new.html." in anew.stdout
 
 
 def test_one_odd_row_of_a_csv_file_changes_nothing_else_and_is_not_quoted(folder):

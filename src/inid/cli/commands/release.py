@@ -44,6 +44,7 @@ def run_job(console: Console, job: Job, title: str | None = None) -> ReleasedJob
     if console.quiet and not console.json and outputs.out is None and outputs.record is None:
         raise ArgumentError("a quiet release would be paid for and lost: pass --out or --record, or leave out --quiet.")
     _check_files(job)
+    replaced = {path for path in (outputs.out, outputs.record, outputs.report) if path is not None and path.exists()}
     with console.working("Planning"):
         planned = plan_job(job, flag_name)
     try:
@@ -51,7 +52,7 @@ def run_job(console: Console, job: Job, title: str | None = None) -> ReleasedJob
             released = release_job(planned, title=title, note=console.note, named=flag_name)
     except BudgetError as error:
         raise CommandError(str(error), ExitCode.REFUSED) from None
-    _deliver(console, released)
+    _deliver(console, released, replaced)
     return released
 
 
@@ -71,7 +72,7 @@ def _check_files(job: Job) -> None:
             check_writable(name, path)
 
 
-def _deliver(console: Console, released: ReleasedJob) -> None:
+def _deliver(console: Console, released: ReleasedJob, replaced: set[Path]) -> None:
     """Write and print what was released. The numbers are paid for: whatever fails, they get out.
 
     Raises:
@@ -107,7 +108,7 @@ def _deliver(console: Console, released: ReleasedJob) -> None:
     print_gain(console, released.planned.summary)
     for what, path, _ in files:
         if path is not None:
-            console.line(f"The {what} went to {path}.")
+            console.line(f"The {what} went to {path}{', in place of an earlier file' if path in replaced else ''}.")
     if outputs.record is not None:
         console.line(f"Digest of the record, to publish with it: {released.record['digest']}")
 
