@@ -6,7 +6,7 @@ import pytest
 
 import inid
 from needs import needs
-from studio_browser import Server, Tab, planned, tab_to, written_job
+from studio_browser import Server, Tab, fill_question, planned, tab_to, written_job
 from studio_client import write_people
 
 
@@ -95,3 +95,26 @@ def test_tidy_and_combined_counts_of_tables(browser, server):
         page.fill("#combine", "gap = count(sex='X')")
         page.wait_for_selector("#error:visible")
         assert "Combined cells" in page.inner_text("#error")
+
+
+def test_another_kind_of_question_shows_no_figures_of_the_last_and_says_why_nothing_is_released(browser, server):
+    with Tab(browser, server) as tab:
+        page = tab.page
+        fill_question(page, "income", "0", "200000")
+        assert page.is_visible("#results")
+        assert page.is_hidden("#release-reason")
+        page.check('input[name="ask"][value="order"]')
+        assert page.is_hidden("#results")
+        page.wait_for_selector("body[data-state=waiting]")
+        assert page.inner_text("#release-reason") == page.inner_text("#status") == "Nothing is asked yet."
+        page.fill('[aria-label="Quantiles of income"]', "0.25, 0.5, 0.75")
+        page.wait_for_selector("#error:visible")
+        for width in (1100, 1440):
+            page.set_viewport_size({"width": width, "height": 900})
+            for label in ("Quantiles of income", "Largest value of income"):
+                page.fill(f'[aria-label="{label}"]', "0.25, 0.5, 0.75" if "Quant" in label else "2000000")
+                field = page.locator(f'[aria-label="{label}"]')
+                assert field.evaluate("field => field.scrollWidth <= field.clientWidth")
+        page.check('input[name="ask"][value="statistics"]')
+        assert "mean(income)" in planned(page)
+        assert page.locator('[aria-label="Upper limit of income"]').evaluate("f => f.scrollWidth <= f.clientWidth")

@@ -42,19 +42,21 @@ def _accuracy(planned: PlannedJob) -> list[str]:
     if not ratios:
         return []
     beyond = sum(ratio > 1 for ratio in ratios)
+    wanted = planned.job.noise.tolerance is not None or planned.job.noise.weights is not None
+    limit = "their tolerance" if wanted else "the usual tolerance (none is stated)"
     if beyond:
         noun = "number is" if len(ratios) == 1 else "numbers are"
         return [
             (
-                f"{beyond} of {len(ratios)} {noun} expected beyond their tolerance: raise the promise, ask for less, "
+                f"{beyond} of {len(ratios)} {noun} expected beyond {limit}: raise the promise, ask for less, "
                 "or tolerate more."
             )
         ]
     if max(ratios) < 1 / _GENEROUS:
         return [
             (
-                f"Every number is expected at least {math.floor(1 / max(ratios))} times closer than its tolerance: a "
-                "smaller promise would do."
+                f"All numbers are expected at least {math.floor(1 / max(ratios))} times closer than {limit}: a smaller "
+                "promise would do."
             )
         ]
     return []

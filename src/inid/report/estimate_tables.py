@@ -14,6 +14,7 @@ _MOST_ROWS = 300  # rows shown of one table; the rest is in the files
 _MOST_ACROSS = 8  # columns of a cross table
 _COUNTED = ("count", "count_distinct", "histogram")
 _BARS = (*_COUNTED, "cdf", "cumulative")
+_WIDE = ("mean", "variance", "std", "covariance", "cdf", "quantile")  # of several noisy numbers: the range errs wide
 _NAMES = {
     "count": "Number of rows",
     "count_distinct": "Number of people",
@@ -38,10 +39,11 @@ def estimates_section(blocks: Sequence[EstimateBlock], level: float, too_noisy: 
         too_noisy: The share of the estimate beyond which a range is marked as too wide; None where none is.
     """
     every = [row for block in blocks for row in block.estimates]
+    least = "at least " if any(block.statistic in _WIDE for block in blocks) else ""
     note = (
         f'<p class="note">Each number comes with a range that holds the exact value of the (clipped) table with '
-        f"probability {100 * level:.4g} %. The range covers the noise that was added for privacy, not the sampling "
-        "error of the data.</p>"
+        f"probability {least}{100 * level:.4g} %. The range covers the noise that was added for privacy, not the "
+        "sampling error of the data.</p>"
     )
     if any(row.estimate is not None and row.lower is None for row in every):
         note += (

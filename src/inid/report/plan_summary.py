@@ -57,6 +57,7 @@ class PlanSummary:
         rows: The rows assumed, for a table.
         guessed: Whether these rows are nominal, because no guess was stated.
         advice: What would make the errors smaller, from public facts alone.
+        opponent: What stands under "spr": an equal split, or the plain way where there is nothing to split.
     """
 
     noise: NoisePlan
@@ -66,6 +67,7 @@ class PlanSummary:
     rows: int | None = None
     guessed: bool = False
     advice: tuple[str, ...] = ()
+    opponent: str = "an equal split"
 
     @cached_property
     def comparison(self) -> Comparison:
@@ -86,7 +88,8 @@ class PlanSummary:
         iid, spr = (plain_ratio(self.gains[name]) for name in BASELINES)
         # A footnote: i.i.d. noise ignores that columns have different units, so that any method beats it by far.
         beside = "" if iid == spr else f" (i.i.d. noise: {iid} times)"
-        return f"An equal split would have {spr} times the expected {self.error_name}{unit}{beside}."
+        opponent = self.opponent[0].upper() + self.opponent[1:]
+        return f"{opponent} would have {spr} times the expected {self.error_name}{unit}{beside}."
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe dictionary; `inid plan`, `compare` and `release` print these keys under --json."""

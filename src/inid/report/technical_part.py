@@ -13,7 +13,7 @@ __all__ = ["definition_list", "noise_of_each_number", "technical_part", "ways_to
 
 _MOST = 300  # lines drawn of a plan; the rest is in the record
 _ALLOCATIONS = {"optimal": "optimal", "iid": "i.i.d.", "spr": "equal split"}
-_KINDS = {"plan": "this plan", "spr": "equal split"}
+_SAME = 0.01  # of a ratio: bars and the plan's gain that differ by more count different things
 
 
 def technical_part(inputs: ReportInputs) -> str:
@@ -44,8 +44,14 @@ def ways_to_keep_the_promise(plan: PlanSummary) -> str:
             f"<tr><td>{'<b>' if mine else ''}{escape(name)}{'</b>' if mine else ''}</td>"
             f'<td class="n">{escape(plain_ratio(row.ratio))}×</td><td class="picture wider">{picture}</td></tr>'
         )
+    gain, note = plan.gains["spr"], ""
+    if all(abs(row.ratio - gain) > _SAME * gain for row in rows if row.allocation == "spr"):
+        note = (
+            '<p class="note">Here every way puts its noise on the numbers that this plan releases. The gain over '
+            f"{escape(plan.opponent)} counts the answers that are made of them.</p>\n"
+        )
     return (
-        f"<h3>Expected {plan.error_name} of every way to keep the promise, this plan = 1</h3>\n"
+        f"<h3>Expected {plan.error_name} of every way to keep the promise, this plan = 1</h3>\n{note}"
         f'<div class="wide"><table><tbody>{body}</tbody><tfoot><tr><td></td><td></td>'
         f'<td class="picture wider">{ticks(axis, "×")}</td></tr></tfoot></table></div>'
     )
@@ -57,20 +63,21 @@ def noise_of_each_number(plan: PlanSummary) -> str:
     tolerant = all(line.tolerance is not None for line in lines)
     marks = [_relative(line, tolerant) for line in lines]
     axis = axis_over([1.0, *(value for row in marks for value in row.values())], log=True)
-    against = "its tolerance" if tolerant else "an equal split"
+    against = "its tolerance" if tolerant else plan.opponent
+    names = {"plan": "this plan", "spr": plan.opponent.removeprefix("an ")}
     body = ""
     for line, row in zip(lines, marks, strict=True):
         # The plan's own dot is drawn last, on top.
-        shown = [(kind, row[kind], f"{_KINDS[kind]} {row[kind]:.3g}") for kind in ("spr", "plan")]
+        shown = [(kind, row[kind], f"{names[kind]} {row[kind]:.3g}") for kind in ("spr", "plan")]
         body += (
             f'<tr><td class="name">{escape(line.label)}</td><td class="n spare">{line.share:.1%}</td>'
             f'<td class="n">{escape(plain_number(line.deviation, 4))}</td>'
             f'<td class="picture">{dots(axis, shown, 1.0, line.label)}</td></tr>'
         )
-    legend = "".join(f'<span><i class="{kind}"></i>{escape(name)}</span>' for kind, name in _KINDS.items())
+    legend = "".join(f'<span><i class="{kind}"></i>{escape(name)}</span>' for kind, name in names.items())
     more = "" if len(plan.lines) <= _MOST else f'<p class="note">And {len(plan.lines) - _MOST} more.</p>'
     return (
-        f"<h3>Noise of each number, relative to {against} (dashed line)</h3>\n"
+        f"<h3>Std of the noise of each number, relative to {against} (dashed line)</h3>\n"
         f'<div class="legend">{legend}</div>\n<div class="wide"><table><thead><tr><th>number</th>'
         '<th class="n spare">share</th><th class="n">std of noise</th><th class="picture"></th></tr></thead>'
         f'<tbody>{body}</tbody><tfoot><tr><td></td><td class="spare"></td><td></td>'

@@ -15,7 +15,7 @@ from inid.jobs import KEYS
 from inid.jobs.flag_syntax import cell_list, key_list, range_list
 from inid.studio.folder import is_text
 
-__all__ = ["LABELS", "field_name", "form_of", "job_values", "page_words"]
+__all__ = ["LABELS", "asked_in_words", "field_name", "form_of", "job_values", "page_words"]
 
 # By column a text with commas, or one entry per line where entries hold commas.
 _LISTS: Mapping[str, Callable[[str, list[str]], list[Any]]] = {
@@ -82,8 +82,21 @@ def field_name(key: str) -> str:
     return LABELS.get(key, key)
 
 
-_LIMITS = re.compile(r"add Limits (?P<name>.+?)=LOWER:UPPER")
-_VALUES = re.compile(r"or all its values in their order, Public values .+?=0:115")
+_ORDER = "fill in its lower and its upper limit, or list all its values in their order under Public values of columns"
+# The library's cures, each for the page's fields; the more special one first.
+_CURES = (
+    (re.compile(r"add Limits .+?=LOWER:UPPER"), "fill in its lower and its upper limit"),
+    (
+        re.compile(r"or all its values in their order, Public values .+?=0:115"),
+        "or list all its values in their order under Public values of columns",
+    ),
+    (re.compile(r"state Table\(bounds=\{.+?\}\), or Table\(domains=\{.+?\}\)"), _ORDER),
+    (re.compile(r"state Table\(domains=\.\.\.\) or by=\{\.\.\.\}"), "list them under Public values of columns"),
+    (re.compile(r"state Table\(domains=\{.+?\}\)"), "list its values under Public values of columns"),
+    (re.compile(r"inid\.PureDP\(.+?\) \(--epsilon (.+?), without --delta\)"), r"epsilon alone (pure), \1"),
+    (re.compile(r"inid\.GaussianDP\(.+?\) \(--mu (.+?)\)"), r"mu (Gaussian DP), \1"),
+    (re.compile(r"ledger\.part\(.+?\) \(--part (.+?)\)"), r"a part of the ledger, \1"),
+)
 
 
 def page_words(sentence: str) -> str:
@@ -92,8 +105,47 @@ def page_words(sentence: str) -> str:
     >>> page_words("mean needs public limits for 'age': add Limits age=LOWER:UPPER, from what is known.")
     "mean needs public limits for 'age': fill in its lower and its upper limit, from what is known."
     """
-    shorter = _LIMITS.sub("fill in its lower and its upper limit", sentence)
-    return _VALUES.sub("or list all its values in their order under Public values of columns", shorter)
+    for pattern, words in _CURES:
+        sentence = pattern.sub(words, sentence)
+    return sentence
+
+
+_ASKED = (
+    "count",
+    "count_distinct",
+    "mean",
+    "sum",
+    "std",
+    "variance",
+    "covariance",
+    "histogram",
+    "quantile",
+    "cdf",
+    "cumulative",
+    "marginals",
+    "discover",
+    "choose",
+)
+
+
+def asked_in_words(values: Mapping[str, Any]) -> str:
+    """What a job asks, in a few words, from the plain values of its file.
+
+    >>> asked_in_words({"table": "a.csv", "count": True, "mean": ["age", "income"], "by": {"sex": ["F", "M"]}})
+    'count, mean of age and income, by sex: a.csv'
+    >>> asked_in_words({"table": "a.csv", "marginals": [["sex", "age"], ["age"]]})
+    'tables of counts of sex * age and age: a.csv'
+    """
+    words = []
+    for key in (key for key in _ASKED if values.get(key)):
+        value, name = values[key], field_name(key).lower()
+        listed = [value] if isinstance(value, (str, int)) else list(value)
+        entries = [" * ".join(map(str, one)) if isinstance(one, (list, tuple)) else str(one) for one in listed]
+        words.append(name if value is True else f"{name} of {' and '.join(entries)}")
+    groups = values.get("by")
+    if isinstance(groups, Mapping) and groups:
+        words.append(f"by {' and '.join(groups)}")
+    return f"{', '.join(words)}: {values.get('table', '')}"
 
 
 def job_values(form: object) -> dict[str, Any]:
@@ -113,10 +165,31 @@ def job_values(form: object) -> dict[str, Any]:
     if not all(map(is_text, _texts(form))):
         raise ArgumentError("a field holds a character that no file can hold: type it again.")
     read = {key: _value(key, value) for key, value in form.items()}
+    _check_numbers(read)
     for name, ends in read["bounds"].items() if isinstance(read.get("bounds"), dict) else ():
         if isinstance(ends, list) and len(ends) == 2 and "" in ends:
             raise ArgumentError(f"the {'lower' if ends[0] == '' else 'upper'} limit of {name} is missing: fill it in.")
     return {key: value for key, value in read.items() if value not in (None, "", {}, [], False)}
+
+
+_COUNTS = ("rows", "max_rows", "table_max_rows", "max_keys")
+_NUMBERS = ("epsilon", "delta", "mu", "rho", *_COUNTS, "bounds", "tolerance", "sensitivity")
+_THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d*)?")
+
+
+def _check_numbers(read: Mapping[str, Any]) -> None:
+    """Refuse "1,000", which is a thousand to some and 1 to others: a promise must not be guessed.
+
+    Raises:
+        ArgumentError: A number is written so.
+    """
+    for key in _NUMBERS:
+        value = read.get(key)
+        entries = _texts(list(value.values()) if isinstance(value, Mapping) else value)
+        wrong = next(filter(_THOUSANDS.fullmatch, entries), None)
+        if wrong is not None:
+            plain = wrong.replace(",", "")
+            raise ArgumentError(f"{field_name(key)} does not fit, got {wrong!r}: write {plain}, without commas.")
 
 
 def _texts(value: Any) -> Iterator[str]:

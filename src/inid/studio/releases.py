@@ -29,7 +29,7 @@ from inid.jobs.result_files import as_csv, write_whole
 from inid.jobs.stored_record import PublishedBefore, read_published
 from inid.report import page
 from inid.studio.folder import RELEASES, Folder
-from inid.studio.form import field_name
+from inid.studio.form import asked_in_words, field_name, page_words
 from inid.studio.live import LivePlan
 from inid.studio.running import is_running, running
 from inid.tables import EngineError
@@ -61,6 +61,7 @@ class Outcome:
         when: When it was asked for.
         files: The names of its files.
         released: The release, where this process made it.
+        question: What was asked, in a few words; only in a list of releases.
     """
 
     token: str
@@ -69,6 +70,7 @@ class Outcome:
     when: str
     files: tuple[str, ...] = ()
     released: ReleasedJob | None = None
+    question: str = ""
 
 
 @dataclass
@@ -151,7 +153,7 @@ class Releases:
             running = {name for name, entry in self._entries.items() if entry.lock.locked()}
             known = {name: entry.outcome for name, entry in self._entries.items() if entry.outcome is not None}
         found = [one for one in self._folders() if _token(one) not in running]
-        return [known.get(_token(one)) or self._read(one) for one in found]
+        return [replace(known.get(_token(one)) or self._read(one), question=_asked(one)) for one in found]
 
     def file(self, token: str, name: str) -> Path:
         """A file of a release.
@@ -216,7 +218,7 @@ class Releases:
         return Outcome(token, "done", " ".join(unwritten), _when(place), _files(place), released)
 
     def _failed(self, place: Path, token: str, live: LivePlan, error: Exception) -> Outcome:
-        sentence = sentence_of(error)
+        sentence = page_words(sentence_of(error))
         try:
             charge = _charge(live.planned.job, token)
         except Exception:  # noqa: BLE001 - it is not known then, and that is what is said
@@ -318,6 +320,13 @@ def _job_text(place: Path) -> str:
     try:
         return (place / "job.toml").read_text(encoding="utf-8")
     except (OSError, ValueError):  # it was removed just now, or is not ours
+        return ""
+
+
+def _asked(place: Path) -> str:
+    try:
+        return asked_in_words(read_toml(place / "job.toml"))
+    except (InidError, OSError, TypeError):  # it was removed just now, or is not ours
         return ""
 
 

@@ -93,8 +93,9 @@ class Studio:
         """The plan of a form: the figures of `inid plan --json`, except those that take longer, and how they look."""
         self._turns.pop(_tab(body), None)  # its details are no longer wanted, and would compete with this
         live = self.planner.plan(body.get("form"))
-        affordable = live.ledger is None or live.ledger.refusal is None
-        return {"figures": live.planned.summary.figures(), "affordable": affordable, "html": views.plan_parts(live)}
+        refusal = None if live.ledger is None else live.ledger.refusal
+        shown = {"figures": live.planned.summary.figures(), "html": views.plan_parts(live)}
+        return shown | {"affordable": refusal is None, "refusal": refusal or ""}
 
     def details(self, body: Any) -> dict[str, Any]:
         """What takes a moment longer; given up when the same tab asks again."""

@@ -18,7 +18,7 @@ from inid.report.technical_part import noise_of_each_number, ways_to_keep_the_pr
 from inid.studio.charts import budget_bar, error_curve, profile
 from inid.studio.live import Column, Curve, LivePlan, typical_error
 from inid.studio.releases import Outcome
-from inid.tables import ChoicePlan, ChoiceResult, DiscoveryPlan, OrderedPlan, TablePlan
+from inid.tables import ChoicePlan, ChoiceResult, DiscoveryPlan, MarginalsPlan, TablePlan
 from inid.tables.report_inputs import choice_facts, protected_unit
 
 __all__ = [
@@ -70,10 +70,13 @@ def columns_parts(columns: Sequence[Column]) -> dict[str, str]:
 def plan_parts(live: LivePlan) -> dict[str, str]:
     """What is shown of a plan at once."""
     summary, stated = live.planned.summary, live.planned.query is None
-    lines = [line for line in summary.lines if line.tolerance]
+    noise = live.planned.job.noise
+    wanted = noise.tolerance is not None or noise.weights is not None  # else a tolerance is only the usual one
+    lines = [line for line in summary.lines if line.tolerance and wanted]
     facts = []
     if not isinstance(live.planned.plan, (ChoicePlan, DiscoveryPlan)):  # which have no other way to compare with
-        facts.append((f"{plain_ratio(summary.gains['spr'])}×", f"the error that {_opponent(live)} would have"))
+        gain = plain_ratio(summary.gains["spr"])
+        facts.append((f"{gain}×", f"as much {_error_name(live)} with {summary.opponent}"))
     if lines:
         near = sum(line.deviation <= (line.tolerance or 0.0) for line in lines)
         facts.append((f"{near} of {len(lines)}", "numbers expected within their tolerance"))
@@ -87,11 +90,10 @@ def plan_parts(live: LivePlan) -> dict[str, str]:
     }
 
 
-def _opponent(live: LivePlan) -> str:
-    """What the plan is compared with."""
-    if isinstance(live.planned.plan, OrderedPlan):
-        return "noise on the count of each value"
-    return "an equal split of the promise"
+def _error_name(live: LivePlan) -> str:
+    """The error that the plan makes small."""
+    made, name = live.planned.plan, live.planned.summary.error_name
+    return f"{name} in the worst table" if isinstance(made, MarginalsPlan) and made.objective == "max" else name
 
 
 def _gain(live: LivePlan) -> dict[str, Any]:
@@ -115,7 +117,7 @@ def details_part(live: LivePlan, curve: Curve | None) -> dict[str, str]:
             drawn=Markup(drawn),  # noqa: S704 - made of numbers
             key=curve.key,
             unit=unit,
-            other=_opponent(live).removesuffix(" of the promise").removeprefix("an "),
+            other=summary.opponent.removeprefix("an "),
         )
     texts = {"TOML file": job.to_toml(), "Shell command": _command(job), "Python script": job.to_python()}
     return {

@@ -57,6 +57,11 @@ def inputs(name="age", *, ledger=True, private=True, budget=None, tolerance=(1.0
     )
 
 
+def test_ranges_of_several_noisy_numbers_hold_at_least_as_often_as_stated():
+    assert "with probability at least 95 %" in page(inputs())
+    assert "with probability 95 %" in page(inputs(blocks=[block("count", "")]))
+
+
 def test_the_page_is_well_formed_and_holds_everything():
     given_inputs = inputs()
     found = outline(page(given_inputs))

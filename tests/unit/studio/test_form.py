@@ -146,3 +146,37 @@ def test_what_no_file_can_hold_is_refused_before_anything_is_written(tmp_path, w
             {"error": "a field holds a character that no file can hold: type it again."},
         )
     assert not (tmp_path / "inid-releases").exists()
+
+
+@pytest.mark.parametrize("stated", [{"rows": "1,000"}, {"epsilon": "1,000.5"}, {"bounds": {"age": ["0", "200,000"]}}])
+def test_a_comma_for_thousands_is_refused_and_not_guessed(stated):
+    with pytest.raises(ArgumentError, match=r"write (1000|1000\.5|200000), without commas"):
+        job_values(FORM | stated)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"marginals": [["sex"]], "domains": {"age": "0:9"}},
+        {"quantile": {"age": "0.5"}},
+        {"cdf": {"age": []}, "by": {"sex": "F, M"}},
+    ],
+)
+def test_cures_name_the_fields_of_the_page(tmp_path, form):
+    write_people(tmp_path)
+    page = open_page(tmp_path)
+    error = page.ask("plan", status=422, form={"table": "people.csv", "epsilon": "1"} | form)["error"]
+    assert "Table(" not in error
+    assert "under Public values of columns" in error
+
+
+def test_what_still_fits_is_said_in_the_words_of_the_page(tmp_path, monkeypatch):
+    write_people(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    page = open_page(tmp_path)
+    page.ask("ledger", ledger="b", epsilon="1", delta="1e-6", unit="")
+    answer = page.ask("plan", form=FORM | {"ledger": "b.db", "epsilon": "9"})
+    assert not answer["affordable"]
+    assert "epsilon alone (pure), " in answer["refusal"]
+    for word in ("inid.", "--", "ledger.part"):
+        assert word not in answer["refusal"]

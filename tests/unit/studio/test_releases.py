@@ -55,7 +55,10 @@ def test_a_release_is_charged_written_and_verified(home):
         assert HIDDEN not in sent.text
     assert page.client.get(f"/download/{answer['token']}/../../people.csv").status_code in (403, 404)
     assert page.client.get(f"/download/{answer['token']}/people.csv").status_code == 404
-    assert "released" in page.ask("releases")["html"]
+    listed = page.ask("releases")["html"]
+    assert "released" in listed
+    assert "mean of age and income, by sex: people.csv" in listed
+    assert "after it" in answer["html"]
 
 
 def test_the_written_job_does_the_same_by_the_command(home):

@@ -104,6 +104,31 @@ def test_only_a_demonstration_knows_the_truth(tmp_path):
         assert ('<td class="n">18</td>' in html) == (truth is not None)
 
 
+def test_a_tolerance_that_nobody_stated_is_not_counted(tmp_path):
+    write_people(tmp_path)
+    page = open_page(tmp_path)
+    assert "within their tolerance" in page.ask("plan", form=FORM)["html"]["facts"]
+    silent = {key: value for key, value in FORM.items() if key != "tolerance"}
+    assert "within their tolerance" not in page.ask("plan", form=silent)["html"]["facts"]
+    live = page.studio.planner.plan(silent | {"epsilon": "0.01"})
+    assert any("the usual tolerance (none is stated)" in line for line in advice(live.planned, live.ledger))
+
+
+def test_figures_that_count_different_things_say_so(tmp_path):
+    write_people(tmp_path)
+    page = open_page(tmp_path)
+    ordered = {"table": "people.csv", "quantile": {"age": "0.5"}, "bounds": {"age": ["0", "100"]}, "epsilon": "1"}
+    for form, opponent, differs in (
+        (FORM, "an equal split", False),
+        (ordered, "noise on the count of each value", True),
+    ):
+        shown, later = page.ask("plan", form=form)["html"], page.ask("details", form=form, tab="a", turn=1)["html"]
+        assert f"as much squared error with {opponent}" in shown["facts"]
+        assert opponent.removeprefix("an ") in outline(shown["chart"]).text
+        assert opponent.removeprefix("an ") in outline(later["curve"]).text
+        assert ("counts the answers that are made of them" in later["ways"]) == differs
+
+
 def test_what_the_command_line_states_fills_the_form(tmp_path, monkeypatch):
     write_people(tmp_path)
     monkeypatch.chdir(tmp_path)

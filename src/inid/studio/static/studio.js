@@ -66,6 +66,7 @@ let answered = 0;
 let planning = false;
 let later = 0;
 let changedAt = 0;
+let planFailed = false;
 
 function changed() {
   changedAt = performance.now();
@@ -84,7 +85,11 @@ async function plan() {
     const started = changedAt;
     const values = collect();
     const answer = isAsked(values) ? await planOnce(values) : null;
-    if (find("ask-release")) find("ask-release").disabled = !answer?.affordable;
+    if (!isAsked(values)) clearPlan("Nothing is asked yet.");
+    if (find("ask-release")) {
+      find("ask-release").disabled = !answer?.affordable;
+      say("release-reason", answer ? answer.refusal : find("error").textContent || find("status").textContent);
+    }
     if (answer) {
       await new Promise((done) => requestAnimationFrame(done));
       performance.measure("plan", { start: started, end: performance.now() });
@@ -95,6 +100,15 @@ async function plan() {
   planning = false;
 }
 
+// The figures of another question are not this one's.
+function clearPlan(status) {
+  find("results").hidden = true;
+  find("ledger-part").replaceChildren();
+  if (planFailed) say("error", ""); // what is wrong with the files stays
+  planFailed = false;
+  say("status", status);
+}
+
 async function planOnce(values) {
   try {
     if (unfinished(false)) throw new Error(unfinished(false));
@@ -103,10 +117,12 @@ async function planOnce(values) {
     find("results").hidden = false;
     say("error", "");
     say("status", "");
+    planFailed = false;
     find("plan").classList.remove("stale");
     return answer;
   } catch (error) {
     say("error", error.message);
+    planFailed = true;
     say("status", "");
     find("plan").classList.add("stale");
     return null;
@@ -212,7 +228,8 @@ async function chooseFiles() {
 
 form.addEventListener("submit", (event) => event.preventDefault());
 form.addEventListener("input", (event) => {
-  const { id } = event.target;
+  const { id, name } = event.target;
+  if (name === "ask") clearPlan("");
   if (id === "size") find(find("promise").value.split(" ")[0]).value = String(Number((10 ** (event.target.value / 100)).toPrecision(3)));
   if (id === "filter") filterColumns();
   else if (id === "table") loadColumns().then(changed);

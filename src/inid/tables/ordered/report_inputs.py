@@ -26,7 +26,8 @@ def summarize_ordered_plan(made: OrderedPlan) -> PlanSummary:
         )
         for table in made.tables
     )
-    return PlanSummary(made.noise, lines, {"iid": made.gain(), "spr": made.gain()}, None)
+    gains = {"iid": made.gain(), "spr": made.gain()}
+    return PlanSummary(made.noise, lines, gains, None, opponent="noise on the count of each value")
 
 
 def ordered_report_inputs(result: OrderedResult, page: PageFacts) -> ReportInputs:
