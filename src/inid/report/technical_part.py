@@ -57,13 +57,18 @@ def ways_to_keep_the_promise(plan: PlanSummary) -> str:
     )
 
 
-def noise_of_each_number(plan: PlanSummary) -> str:
-    """The noise of each number, against its tolerance where one was stated, else against an equal split."""
+def noise_of_each_number(plan: PlanSummary, tolerance: str = "its tolerance") -> str:
+    """The noise of each number, against its tolerance where it has one, else against an equal split.
+
+    Args:
+        plan: The plan.
+        tolerance: What the tolerances are called.
+    """
     lines = plan.lines[:_MOST]
     tolerant = all(line.tolerance is not None for line in lines)
     marks = [_relative(line, tolerant) for line in lines]
     axis = axis_over([1.0, *(value for row in marks for value in row.values())], log=True)
-    against = "its tolerance" if tolerant else plan.opponent
+    against = tolerance if tolerant else plan.opponent
     names = {"plan": "this plan", "spr": plan.opponent.removeprefix("an ")}
     body = ""
     for line, row in zip(lines, marks, strict=True):

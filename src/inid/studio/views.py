@@ -83,7 +83,7 @@ def plan_parts(live: LivePlan) -> dict[str, str]:
     facts.append((str(summary.noise.mechanism).capitalize(), f"noise, on {summary.noise.dimension:,} numbers"))
     return {
         "facts": _rendered("facts.html", facts=facts, remark=summary.remark, **_gain(live)),
-        "chart": noise_of_each_number(summary),
+        "chart": noise_of_each_number(summary, "its tolerance" if wanted else "the usual tolerance, as none is stated"),
         "profile": profile(summary) if stated else "",
         "ledger": _ledger(live),
         "promise": _promise(live),

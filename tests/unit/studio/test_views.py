@@ -109,7 +109,9 @@ def test_a_tolerance_that_nobody_stated_is_not_counted(tmp_path):
     page = open_page(tmp_path)
     assert "within their tolerance" in page.ask("plan", form=FORM)["html"]["facts"]
     silent = {key: value for key, value in FORM.items() if key != "tolerance"}
-    assert "within their tolerance" not in page.ask("plan", form=silent)["html"]["facts"]
+    shown = page.ask("plan", form=silent)["html"]
+    assert "within their tolerance" not in shown["facts"]
+    assert "relative to the usual tolerance, as none is stated" in shown["chart"]
     live = page.studio.planner.plan(silent | {"epsilon": "0.01"})
     assert any("the usual tolerance (none is stated)" in line for line in advice(live.planned, live.ledger))
 
