@@ -7,7 +7,7 @@ PEERS := .venv-peers
 BENCH ?=
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 PYTEST_ARGS ?=
-WORKERS ?= auto
+WORKERS ?= $(shell expr $$(nproc 2>/dev/null || echo 2) + 1)
 FAST ?=
 PAPER ?=
 

@@ -89,7 +89,7 @@ def test_a_collation_of_spark_makes_nobody_another():
     from pyspark.sql import SparkSession
 
     options = {"spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    builder = SparkSession.builder.master("local[1]").config("spark.log.level", "OFF")
+    builder = SparkSession.builder.master("local[2,4]").config("spark.log.level", "OFF")
     for name, value in options.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()

@@ -24,7 +24,7 @@ def _frame(engine):
     needs("java")
     from pyspark.sql import SparkSession
 
-    made = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+    made = SparkSession.builder.master("local[2,4]").config("spark.ui.enabled", "false").getOrCreate()
     return made.createDataFrame(list(zip(*COLUMNS.values(), strict=True)), "age double, sex string, income bigint")
 
 

@@ -34,7 +34,9 @@ def scale_step(scale):
 
 
 @both
-@pytest.mark.parametrize("layout", [EIGHT_BITS, FOUR_BITS], ids=["eight", "four"])
+@pytest.mark.parametrize(
+    "layout", [pytest.param(EIGHT_BITS, id="eight"), pytest.param(FOUR_BITS, id="four", marks=pytest.mark.slow)]
+)
 def test_short_words_make_every_rare_path_common_and_keep_the_law(mechanism, layout, monkeypatch):
     settled = []
     original = exact.round_sum

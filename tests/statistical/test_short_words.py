@@ -69,6 +69,7 @@ def test_eight_bit_words_ten_million_draws(mechanism, compiled, visits):
     assert visits["extend"] > 5000
 
 
+@pytest.mark.slow
 @both
 def test_four_bit_words(mechanism, compiled, visits):
     check(mechanism, FOUR_BITS, 200_000, 202, compiled)
