@@ -31,8 +31,8 @@ $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
 demo: $(VENV)/.demo  ## Release thirty means and tables of a medical table, and leave reports in out/.
 	$(BIN)/inid demo --out out
 
-# Tests of one file share a worker, so that a server or a Spark session is started once. There is a worker per core, so
-# each computes with one thread: several threads per worker wait for each other and take twice the time.
+# Tests of one file share a worker, so that a server or a Spark session is started once. There is one worker more than
+# cores, since tests wait for servers; each computes with one thread, since several wait for each other.
 THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 PYTEST := $(THREADS) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 

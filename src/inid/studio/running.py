@@ -16,14 +16,14 @@ _FILE = ".running"
 if sys.platform == "win32":
     import msvcrt
 
-    def _hold(handle: int) -> None:
-        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+    def _hold(handle: int, *, wait: bool) -> None:
+        msvcrt.locking(handle, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
 
 else:
     import fcntl
 
-    def _hold(handle: int) -> None:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    def _hold(handle: int, *, wait: bool) -> None:
+        fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 @contextmanager
@@ -36,7 +36,7 @@ def running(place: Path) -> Iterator[None]:
     handle = os.open(place / _FILE, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         with suppress(OSError):  # some file systems have no locks: others then see a release without results
-            _hold(handle)
+            _hold(handle, wait=True)  # somebody who looks holds it for a moment
         yield
     finally:
         os.close(handle)
@@ -59,7 +59,7 @@ def is_running(place: Path) -> bool:
     except OSError:
         return False
     try:
-        _hold(handle)
+        _hold(handle, wait=False)
     except OSError:
         return True
     finally:

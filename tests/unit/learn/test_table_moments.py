@@ -11,7 +11,6 @@ from inid.learn.second_moments import exact_moments
 from inid.learn.table_moments import table_moments
 from inid.learn.table_rows import TableRows
 from inid.tables import Person, Table
-from needs import needs
 
 BOUNDS = {"a": (0.0, 10.0), "b": (-1.0, 1.0), "c": (5.0, 6.5)}
 LOWER, UPPER = np.array(list(BOUNDS.values())).T
@@ -58,25 +57,6 @@ def test_moments_of_a_table_with_a_huge_budget_are_those_of_the_array(relation):
         assert model.plan_ == array.plan_
         assert model.feature_names_in_.tolist() == list(BOUNDS)
         assert len(ledger.history()) == 1
-
-
-def test_spark_sums_what_the_array_sums():
-    needs("java")
-    sql = pytest.importorskip("pyspark.sql", reason="PySpark is missing: run pip install 'inid[spark]'")
-
-    running = sql.SparkSession.getActiveSession()  # another test's, which is not ours to stop
-    builder = sql.SparkSession.builder.master("local[2,4]").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
-    session = running or builder.config("spark.sql.shuffle.partitions", "1").getOrCreate()
-    try:
-        rows = [tuple(float(value) for value in row) for row in X]
-        frame = session.createDataFrame(rows, schema="a double, b double, c double")
-        units = Units.of(LOWER, UPPER, len(X), centre=True, scale=True)
-        found = table_moments(rows_of(frame), units, mean=True, count=False)
-    finally:
-        if running is None:
-            session.stop()
-    np.testing.assert_array_equal(found, exact_moments(X, units, mean=True))
 
 
 def test_facts_that_moments_do_not_know_are_refused():
