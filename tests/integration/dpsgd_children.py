@@ -22,7 +22,7 @@ def data() -> TensorDataset:
     return TensorDataset(torch.randn(SIZE, WIDTH, generator=torch.Generator().manual_seed(3), dtype=torch.float64))
 
 
-def train(model: nn.Module, batch_size: int, factor: float, steps: int, **options: object) -> dpsgd.PrivateTraining:
+def train(model: nn.Module, batch_size: int, factor: float, until: int, **options: object) -> dpsgd.PrivateTraining:
     """Take steps with gradients times a factor."""
     training = dpsgd.make_private(
         module=model,
@@ -31,7 +31,7 @@ def train(model: nn.Module, batch_size: int, factor: float, steps: int, **option
         **{"noise_multiplier": 1.0, "max_grad_norm": [0.7, 0.2], "loss_reduction": "sum", "clipping": "per_layer"}
         | options,
     )
-    while training.accountant.steps < steps:
+    while training.accountant.steps < until:
         for (x,) in training.data_loader:
             training.optimizer.zero_grad()
             (factor * model(x).square()).sum().backward()
@@ -70,6 +70,8 @@ def main(folder: Path, rank: int, world: int) -> None:
     with unsafe_no_noise():
         found["silent"] = snapshot(train(network(), SIZE // world, 1.0, 1))
         found["parts"] = snapshot(train(network(), SIZE // world, 1.0, 1, max_physical_batch_size=2 + rank))
+        secret = {"neighbours": "add_remove", "sample_rate": 1.0, "steps": 1}  # examples are dealt out at random
+        found["dealt"] = snapshot(train(network(), SIZE // world, 1.0, 1, **secret))
     found["noise"] = snapshot(train(network(), SIZE // world, 0.0, 1))
     found["secret"] = snapshot(train(network(), 2, 1.0, 6, thresholds="adaptive"))
     found["exact"] = snapshot(train(network(), 2, 1.0, 3, noise="exact"))

@@ -22,7 +22,7 @@ def ranks(folder):
     return trained_together(dpsgd_children, folder, timeout=120)
 
 
-@pytest.mark.parametrize("case", ["silent", "parts", "noise", "secret", "exact", "seeded", "paid"])
+@pytest.mark.parametrize("case", ["silent", "parts", "dealt", "noise", "secret", "exact", "seeded", "paid"])
 def test_the_processes_end_with_equal_parameters(ranks, case):
     one, two = (rank[case] for rank in ranks)
     for key in ("gradients", "parameters"):
@@ -31,11 +31,13 @@ def test_the_processes_end_with_equal_parameters(ranks, case):
     assert one["steps"] == two["steps"]
 
 
-@pytest.mark.parametrize("case", ["silent", "parts"])
+@pytest.mark.parametrize("case", ["silent", "parts", "dealt"])
 def test_the_clipped_sums_are_those_of_one_process(ranks, case):
     torch.manual_seed(0)
     with unsafe_no_noise():
-        models = {name: dpsgd_children.network() for name in ("silent", "parts")}  # in the order of the first process
+        models = {
+            name: dpsgd_children.network() for name in ("silent", "parts", "dealt")
+        }  # in the order of the first process
         model = models[case]
         alone = dpsgd_children.snapshot(dpsgd_children.train(model, dpsgd_children.SIZE, 1.0, 1))
     assert ranks[0][case]["rate"] == alone["rate"] == 1.0

@@ -23,6 +23,7 @@ from inid.dpsgd.step_noise import Allocation, Recipe, Source
 from inid.dpsgd.validation import check_module
 from inid.dpsgd.wrapped_forward import is_private
 from inid.errors import ArgumentError
+from inid.noise import current_source
 
 __all__ = ["PrivateTraining", "make_private"]
 
@@ -182,6 +183,7 @@ def make_private(
             "alone: leave pad_batches out."
         )
     relation = _relation(neighbours, ledger, sample_rate, steps)
+    deals = relation == "add_remove" and processes.world > 1
     loader = PoissonLoader(
         data_loader,
         max_physical_batch_size=max_physical_batch_size,
@@ -194,6 +196,7 @@ def make_private(
         neighbours=relation,
         rank=processes.rank,
         world=processes.world,
+        key=processes.on_first(lambda: current_source().bits(128)) if deals else None,
     )
     accountant = Accountant() if accountant is None else accountant
     length = _length(epochs, steps, loader)

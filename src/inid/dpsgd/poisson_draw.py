@@ -38,7 +38,12 @@ public bound on the number of examples, and positions beyond them are empty: the
 place, and are padding there. One example more fills an empty position, and the claim holds as it stands. (All positions
 are alike, so it does not matter which one.)
 
-Several processes draw each from their own positions. An example belongs to one of them, and the claim is about its.
+**Several processes** draw each from their own positions. An example belongs to one of them, and the claim is about its.
+Where the number of examples is public, the dataset's order says whose they are. Where it is secret, one example less
+would move all behind it to other processes, and who fits beside whom would change: in order, a set of examples that is
+never drawn whole, because it is more than its process has places, could be. So positions are dealt out at random, in
+secret (`dealt`). The examples are then a uniform injection into all positions, and one example less leaves the others,
+as with places, a uniform injection: given whose they are, the claim holds as it stands.
 """
 
 import math
@@ -50,7 +55,7 @@ from numpy.typing import NDArray
 from inid.errors import GuaranteeError
 from inid.noise import current_source
 
-__all__ = ["StepPlaces", "bernoulli", "scattered"]
+__all__ = ["StepPlaces", "bernoulli", "dealt", "scattered"]
 
 # A draw fits with probability 4/5 at least (Cantelli's inequality for two standard deviations), so that this many in a
 # row do not fit with probability 2^-2000: the source of randomness would be broken.
@@ -154,3 +159,26 @@ def scattered(count: int, places: int) -> NDArray[np.int64]:
         order = np.argsort(words)
         if bool((np.diff(words[order]) > 0).all()):  # equal words would leave their order to the sorting
             return order[:count]
+
+
+def dealt(examples: int, positions: int, *, rank: int, world: int, key: int | None) -> NDArray[np.int64]:
+    """The examples of one process, one per position, and -1 for the positions that are empty.
+
+    Args:
+        examples: How many examples there are.
+        positions: How many positions each process has.
+        rank: The process.
+        world: How many processes there are.
+        key: A secret number, the same in all processes, by which the positions are dealt out at random; None deals
+            them out in order.
+
+    >>> dealt(5, 3, rank=0, world=2, key=None), dealt(5, 3, rank=1, world=2, key=None)
+    (array([0, 2, 4]), array([ 1,  3, -1]))
+    >>> sorted(np.concatenate([dealt(5, 3, rank=rank, world=2, key=7) for rank in (0, 1)]).tolist())
+    [-1, 0, 1, 2, 3, 4]
+    """
+    everyone = np.full(positions * world, -1, dtype=np.int64)
+    everyone[:examples] = np.arange(examples)
+    if key is not None:
+        everyone = np.random.Generator(np.random.Philox(key=key)).permutation(everyone)
+    return everyone[rank::world]

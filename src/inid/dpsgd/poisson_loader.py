@@ -36,7 +36,7 @@ from inid.arguments import shown
 from inid.dpsgd.collate_checks import check_collate
 from inid.dpsgd.collating import Placing
 from inid.dpsgd.drawn_batch import Drawn
-from inid.dpsgd.poisson_draw import StepPlaces, bernoulli
+from inid.dpsgd.poisson_draw import StepPlaces, bernoulli, dealt
 from inid.errors import ArgumentError, GuaranteeError
 from inid.sets import Neighbours
 
@@ -61,14 +61,14 @@ class _Part:
     first: bool
     last: bool
 
-    def examples(self, fallback: int, views: int) -> list[int]:
-        """The examples in the dataset's order, each as often as it has views; the fallback if there are none.
+    def examples(self, views: int) -> list[int]:
+        """The examples in the dataset's order, each as often as it has views; the dataset's first if there are none.
 
         Not in the order of their places: a collate function that sorts would then give the first place to the longest,
         and one example more could move others.
         """
         found = np.sort(self.held[self.held >= 0])
-        return np.repeat(found if found.size else [fallback], views).tolist()
+        return np.repeat(found if found.size else [0], views).tolist()
 
     def rows(self, views: int) -> NDArray[np.int64]:
         """For each row of the physical batch, which of `examples` it is: that of the first drawn row, for padding."""
@@ -116,6 +116,7 @@ class PoissonLoader:
         neighbours: Neighbours = "zero_out",
         rank: int = 0,
         world: int = 1,
+        key: int | None = None,
     ) -> None:
         batch_size = _checked_size(loader)
         self.dataset = cast("Any", loader.dataset)
@@ -139,15 +140,20 @@ class PoissonLoader:
                 f"max_physical_batch_size must be a multiple of augmentations={augmentations}, got "
                 f"{max_physical_batch_size}: pass how many rows fit into memory, all views of an example among them."
             )
+        if neighbours == "add_remove" and world > 1 and key is None:
+            raise ArgumentError(
+                "a secret number of examples is dealt out to several processes at random: pass the same secret key= in "
+                "all of them, a random number of 128 bits."
+            )
         positions = size if neighbours == "zero_out" else self._bound(size)
-        self._own = np.arange(rank, size, world)
         self._places = StepPlaces.fitted(
             -(-positions // world),
             self.sample_rate,
             None if max_physical_batch_size is None else max_physical_batch_size // augmentations,
         )
-        empty = self._places.positions + 1 - self._own.size
-        self._held = np.append(self._own, np.full(empty, -1))  # the example of each position; none at position -1
+        held = dealt(size, self._places.positions, rank=rank, world=world, key=key)
+        self._own = held[held >= 0]
+        self._held = np.append(held, -1)  # the example of each position; none at position -1
         self._examples = self._places.mean / (1.0 if neighbours == "zero_out" else _ROOM)
         self.physical_batch_size = augmentations * self._places.size
         self.physical_batches = self._places.batches
@@ -205,11 +211,10 @@ class PoissonLoader:
 
     def _batches(self) -> Iterator[tuple[_Part, Any]]:
         loader, views = self._loader, self.drawn.views
-        fallback = int(self._held[0])
         # A subclass of TensorDataset may make other examples of its tensors.
         if type(self.dataset) is TensorDataset and loader.collate_fn is default_collate and not loader.num_workers:
             for part in self._parts():
-                chosen = torch.tensor(part.examples(fallback, views))[torch.from_numpy(part.rows(views))]
+                chosen = torch.tensor(part.examples(views))[torch.from_numpy(part.rows(views))]
                 chosen = chosen.pin_memory() if self.dataset.tensors[0].is_cuda else chosen  # the host need not wait
                 yield part, [tensor[chosen.to(tensor.device, non_blocking=True)] for tensor in self.dataset.tensors]
             return
@@ -219,7 +224,7 @@ class PoissonLoader:
         asked: deque[_Part] = deque()
         batches = DataLoader(
             self.dataset,
-            batch_sampler=_Lists(self._parts(), asked, self.steps, lambda part: part.examples(fallback, views)),
+            batch_sampler=_Lists(self._parts(), asked, self.steps, lambda part: part.examples(views)),
             num_workers=loader.num_workers,
             collate_fn=loader.collate_fn,
             pin_memory=loader.pin_memory and not self._padded,  # padded batches are pinned with their padding
