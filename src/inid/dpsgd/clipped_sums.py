@@ -235,11 +235,15 @@ def _below(bound: float) -> float:
 
 def _measured(pieces: Pieces, norm: int) -> tuple[Pieces, Tensor]:
     """The rows without numbers that are not finite, and their norms in float64 (infinite where one overflows)."""
-    norms = None if pieces[0][1].is_cuda else _norms(pieces, norm)
-    # To look whether all is well would make a GPU wait; there, sweeping is cheaper than asking.
-    if norms is None or not math.isfinite(float(norms.sum())):
+    if pieces[0][1].is_cuda:  # to look whether all is well would make it wait: sweeping is cheaper than asking
         pieces = [(place, own.finite()) for place, own in pieces]
-        norms = _norms(pieces, norm)
+        return pieces, _norms(pieces, norm)
+    norms = _norms(pieces, norm)
+    if not math.isfinite(float(norms.sum())):
+        pieces = [(place, own.finite()) for place, own in pieces]
+        # Swept rows may lie in memory in another way, and have other last digits, which decide who is counted as
+        # within the threshold: whose norm was finite keeps it, so that no example changes that of others.
+        norms = torch.where(norms.isfinite(), norms, _norms(pieces, norm))
     return pieces, norms
 
 

@@ -256,7 +256,8 @@ class Spread(_Unrounded):
     def powers(self, order: int) -> Tensor:
         """Per example the sum of |entry|**order, in float64."""
         out = torch.zeros(self.count, dtype=torch.float64, device=self.values.device)
-        return raised(out.index_add_(0, self.examples, _powers(self.values, order)), self.lines.numel())
+        # By the height, which is public: how many lines there are in the batch is up to all its examples.
+        return raised(out.index_add_(0, self.examples, _powers(self.values, order)), self.height)
 
     def combined(self, factors: Tensor) -> Tensor:
         """The sum of factors[i] * row i, flat."""

@@ -1,0 +1,125 @@
+"""No example changes the norms of others, not by a digit: where all are on the edge, a digit moves all counts.
+
+Adaptive thresholds release how many examples are within them, with noise for one example. Norms of others did change:
+an example that is not a number made all rows be copied to another layout, which sums in another order; and the tokens
+of an example were among those for which the norms of all were rounded up.
+"""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+from inid import dpsgd
+from inid.dpsgd import clipped_sums, gradient_rows, poisson_draw
+from inid.dpsgd.gradient_rows import Dense, Outer, raised
+
+NUMBER, WIDTH = 40, 64
+LAST = NUMBER - 1
+
+
+def expanded(value):
+    """One number per example, repeated for all outputs without being written down, as a sum over outputs gives it."""
+    return torch.full((NUMBER, 1), value).expand(NUMBER, WIDTH)
+
+
+def on_an_edge():
+    """A number whose rows measure differently as they lie and written down; the smaller of both norms."""
+    draw = torch.Generator().manual_seed(0)
+    while True:
+        value = float(torch.rand((), generator=draw) + 0.5)
+        norms = {float(Dense(rows).powers(2).sqrt()[0]) for rows in (expanded(value), expanded(value).contiguous())}
+        if len(norms) == 2:
+            return value, min(norms)
+
+
+def counted(model, tensors, loss, limits, drawn, monkeypatch):
+    """How many examples are within their threshold, group by group."""
+    monkeypatch.setattr(poisson_draw, "bernoulli", lambda *_: drawn)
+    training = dpsgd.make_private(
+        module=model,
+        optimizer=torch.optim.SGD(model.parameters(), lr=0.0),
+        data_loader=DataLoader(TensorDataset(*tensors), batch_size=NUMBER // 2),
+        noise_multiplier=1.0,
+        loss_reduction="sum",
+        clipping="per_layer",
+        groups=[[name] for name, _ in model.named_parameters()],
+        max_grad_norm=limits,
+        thresholds="adaptive",
+        max_physical_batch_size=NUMBER,
+    )
+    loss(training.module, *next(iter(training.data_loader))).backward()
+    return training.optimizer._sums.inside.numpy()
+
+
+def moved(made, tensors, loss, limits, monkeypatch):
+    """By how much the last example moves the counts."""
+    everyone = np.ones(NUMBER, dtype=bool)
+    both = [
+        counted(made(), tensors, loss, limits, drawn, monkeypatch)
+        for drawn in (everyone, everyone & (np.arange(NUMBER) < LAST))
+    ]
+    return np.abs(both[0] - both[1]).max()
+
+
+def not_a_number(monkeypatch):
+    value, limit = on_an_edge()
+    weights = torch.full((NUMBER,), value)
+    weights[LAST] = torch.nan
+    tensors = (torch.ones(NUMBER, 3), weights)
+    return moved(lambda: nn.Linear(3, WIDTH), tensors, _by_weight, [1.0, limit], monkeypatch)
+
+
+def _by_weight(model, x, weights):
+    return (model(x).sum(1) * weights).sum()
+
+
+def tokens_of_its_own(monkeypatch):
+    """Others repeat one token, the last example has four: the threshold is the norm of others without it."""
+    x = torch.zeros(NUMBER, 4, dtype=torch.int64)
+    x[LAST] = torch.arange(4)
+    own = gradient_rows.Spread.gathered(x.clone().fill_(0), torch.ones(NUMBER, 4, WIDTH), 8, None)
+    limit = float(own.powers(2).sqrt()[0])
+    return moved(lambda: nn.Embedding(8, WIDTH), (x,), lambda model, x: model(x).sum(), [limit], monkeypatch)
+
+
+ATTACKS = {"not a number": not_a_number, "tokens": tokens_of_its_own}
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_one_example_moves_the_counts_by_one(name, monkeypatch):
+    assert ATTACKS[name](monkeypatch) <= 1
+
+
+def test_twins_move_all_counts(monkeypatch):
+    def swept(pieces, norm):
+        norms = clipped_sums._norms(pieces, norm)
+        if not bool(norms.isfinite().all()):
+            norms = clipped_sums._norms([(place, own.finite()) for place, own in pieces], norm)
+        return [(place, own.finite()) for place, own in pieces], norms
+
+    def by_all_lines(self, order):
+        out = torch.zeros(self.count, dtype=torch.float64)
+        return raised(out.index_add_(0, self.examples, gradient_rows._powers(self.values, order)), self.lines.numel())
+
+    monkeypatch.setattr(clipped_sums, "_measured", swept)
+    monkeypatch.setattr(gradient_rows.Spread, "powers", by_all_lines)
+    for attack in ATTACKS.values():
+        assert attack(monkeypatch) >= LAST - 1
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64, torch.bfloat16])
+def test_one_example_that_is_not_finite_leaves_the_norms_of_others_to_the_bit(kind, order):
+    draw = torch.Generator().manual_seed(1)
+    ones = torch.ones(NUMBER, 3, dtype=kind)
+    for lay in (lambda t: t[:, :1].expand(-1, 100), lambda t: t[:, ::2], lambda t: t[:, 3:], lambda t: t.T.clone().T):
+        values = torch.randn(NUMBER, 200, generator=draw, dtype=torch.float64).to(kind)
+        for made in (Dense, lambda rows: Outer(rows, ones), lambda rows: Outer(ones, rows)):
+            place, found = torch.zeros(1), []
+            for odd in (0.0, torch.nan, torch.inf):
+                values[LAST] = odd
+                found.append(clipped_sums._measured([(place, made(lay(values)))], order)[1][:LAST])
+            assert torch.equal(found[0], found[1])
+            assert torch.equal(found[0], found[2])
