@@ -63,6 +63,7 @@ def quantile(scales: Floats, level: float) -> float:
 
 
 @lru_cache(maxsize=256)  # tables of the same shape have the same law
+@np.errstate(under="ignore")  # the law of many noises vanishes far out
 def _quantile(scales: tuple[float, ...], numbers: tuple[int, ...], level: float) -> float:
     sizes, times = np.array(scales), np.array(numbers)
     spread = math.sqrt(2 * float((np.square(sizes) * times).sum()))

@@ -9,13 +9,18 @@ the noise is Gaussian.
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 import numpy as np
 
-from inid.tables.marginals.basis import Floats, analyse, synthesise
+from inid.tables.marginals.basis import Floats, contrasts
 from inid.tables.marginals.workload import Workload
 
-__all__ = ["block_estimates", "consistent", "precisions"]
+__all__ = ["LeastSquares", "precisions"]
+
+_Places = tuple[
+    slice | int, ...
+]  # where a block stands in a table: its residuals along its own axes, sums along others
 
 
 def precisions(workload: Workload, tau: Floats) -> Floats:
@@ -29,41 +34,60 @@ def precisions(workload: Workload, tau: Floats) -> Floats:
     return np.asarray(np.bincount(workload.block_of, parts, minlength=len(workload.blocks)), dtype=np.float64)
 
 
-def block_estimates(workload: Workload, tables: Mapping[int, Floats], tau: Floats) -> dict[int, Floats]:
-    """The least-squares estimate of the residuals of every block.
+class LeastSquares:
+    """The estimates that noisy tables give together.
 
     Args:
-        workload: What was asked, all in one channel.
-        tables: The noisy tables by their number in the workload, axes in the order of their attributes.
+        workload: What was asked.
         tau: The standard deviation of the noise in the cells of each table.
     """
-    sums: dict[int, Floats] = {}
-    exact = precisions(workload, tau)
-    for table, block, outside in _pairs(workload):
-        values, axes = tables[table], _axes(workload, table, block)
-        others = tuple(at for at in range(values.ndim) if at not in axes)
-        part = analyse(values.sum(axis=others)) * (1 / (tau[table] ** 2 * outside * exact[block]))
-        sums[block] = sums[block] + part if block in sums else part
-    return sums
+
+    def __init__(self, workload: Workload, tau: Floats) -> None:
+        weights = 1 / (np.square(tau)[workload.table_of] * workload.outside)
+        weights /= precisions(workload, tau)[workload.block_of]
+        columns = (workload.table_of.tolist(), workload.block_of.tolist(), weights.tolist())
+        self._inside: dict[int, list[tuple[int, _Places, float]]] = {}
+        for table, block, weight in zip(*columns, strict=True):
+            own = set(workload.attributes(block))
+            places = tuple(slice(1, None) if i in own else 0 for i in workload.tables[table, 1:].tolist() if i >= 0)
+            self._inside.setdefault(table, []).append((block, places, weight))
+
+    def blocks(self, tables: Mapping[int, Floats]) -> dict[int, Floats]:
+        """The estimate of the residuals of every block.
+
+        Args:
+            tables: The noisy tables by their number in the workload, axes in the order of their attributes.
+        """
+        found: dict[int, Floats] = {}
+        for table, inside in self._inside.items():
+            whole = _along_all_axes(tables[table], 0)
+            for block, places, weight in inside:
+                part = whole[places] * weight
+                found[block] = found[block] + part if block in found else part
+        return found
+
+    def tables(self, tables: Mapping[int, Floats]) -> dict[int, Floats]:
+        """The asked tables: unbiased like the ones given, and in agreement with each other."""
+        blocks, found = self.blocks(tables), {}
+        for table, inside in self._inside.items():
+            whole = np.empty(tables[table].shape)
+            for block, places, _ in inside:
+                whole[places] = blocks[block]
+            found[table] = _along_all_axes(whole, 1)
+        return found
 
 
-def consistent(workload: Workload, tables: Mapping[int, Floats], tau: Floats) -> dict[int, Floats]:
-    """The asked tables after least squares: unbiased like the ones given, and in agreement with each other.
-
-    The arguments are those of `block_estimates`.
-    """
-    blocks = block_estimates(workload, tables, tau)
-    found = {number: np.zeros(values.shape) for number, values in tables.items()}
-    for table, block, _ in _pairs(workload):
-        found[table] += synthesise(blocks[block], found[table].shape, _axes(workload, table, block))
-    return found
+def _along_all_axes(table: Floats, way: int) -> Floats:
+    """From cells to sums and residuals along every axis, or back: blocks are parts of the result."""
+    for axis, size in enumerate(table.shape):
+        table = np.moveaxis(np.tensordot(_sums_and_contrasts(size)[way], table, axes=(1, axis)), 0, axis)
+    return np.asarray(table)
 
 
-def _pairs(workload: Workload) -> list[tuple[int, int, float]]:
-    """Each table, each block inside it, and the product of the sizes outside the block."""
-    return list(zip(workload.table_of.tolist(), workload.block_of.tolist(), workload.outside.tolist(), strict=True))
-
-
-def _axes(workload: Workload, table: int, block: int) -> tuple[int, ...]:
-    whole = [int(i) for i in workload.tables[table, 1:] if i >= 0]
-    return tuple(whole.index(i) for i in workload.attributes(block))
+@lru_cache(maxsize=512)
+def _sums_and_contrasts(size: int) -> tuple[Floats, Floats]:
+    """The matrix of the sum and the contrasts of an attribute, and its inverse (M1)."""
+    matrix, squares, _ = contrasts(size)
+    there = np.concatenate([np.ones((1, size)), matrix])
+    back = there.T / np.append(size, squares)
+    return there, np.asarray(back)

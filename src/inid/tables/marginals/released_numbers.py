@@ -9,7 +9,7 @@ from inid.planning import NoisePlan
 from inid.tables.marginals.answers import Answers
 from inid.tables.marginals.basis import Floats, Whole, analyse_whole
 from inid.tables.marginals.exact_tables import ExactTable
-from inid.tables.marginals.least_squares import block_estimates, precisions
+from inid.tables.marginals.least_squares import LeastSquares, precisions
 from inid.tables.marginals.question import MarginalsQuestion
 from inid.tables.marginals.table_statistics import OFFSET_UNIT
 
@@ -87,7 +87,7 @@ def answers_of(question: MarginalsQuestion, values: Floats, noise: NoisePlan) ->
     for at, attributes in enumerate(work.tables[:, 1:].tolist()):
         shape = tuple(work.sizes[i] for i in attributes if i >= 0)
         noisy[at] = values[ends[at] : ends[at + 1]].reshape(shape)
-    estimates, exact = block_estimates(work, noisy, tau), precisions(work, tau)
+    estimates, exact = LeastSquares(work, tau).blocks(noisy), precisions(work, tau)
     every = question.every_block
     parts, scales = [], []
     for own in every.order.alike:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -16,7 +16,8 @@ from inid.tables.marginals.combinations import Cells, Combination, asked_statist
 from inid.tables.marginals.plan import MarginalsPlan
 from inid.tables.marginals.question import MarginalsQuestion
 from inid.tables.marginals.table_answers import TableAnswers
-from inid.tables.marginals.tidy import rounded, tidied
+from inid.tables.marginals.tidy import tidied
+from inid.tables.marginals.whole_tables import whole_tables
 from inid.tables.marginals.workload import workload_of
 from inid.tables.presentation import Labels, labelled, noisy_rows, read_labels
 from inid.tables.published import NOT_PRIVATE, PageFacts, Published
@@ -66,7 +67,8 @@ class MarginalsResult(Published):
             sum: The sum of this column instead of the counts.
             tidy: Non-negative counts with one total, that agree with each other. What is tidied is biased, since noise
                 below zero is cut off, so that there is an estimate alone: no interval and no std.
-            integers: Whole numbers, with `tidy`.
+            integers: Whole numbers, with `tidy`. They agree where no asked table is over more than two columns, or all
+                are inside one; where wider tables overlap in a ring, some sums differ by a few people.
 
         Raises:
             ArgumentError: The table is not inside one that was asked.
@@ -236,21 +238,25 @@ class MarginalsResult(Published):
         return self.source.answer(keys | {name: values.reshape(-1).tolist() for name, values in numbers.items()})
 
     @cached_property
-    def _tidied(self) -> tuple[dict[int, Floats], int]:
+    def _tidied(self) -> tuple[dict[tuple[int, ...], Floats], int]:
+        """The tables that are inside no other one, tidied, by their attributes in ascending order; and their total."""
         answers, numbers = self._tables.answers, [*map(self.question.numbers, self.question.tables)]
         tables = {at: answers.table(tuple(sorted(attributes))) for at, attributes in enumerate(numbers)}
         tau = np.array([answers.deviation(attributes) for attributes in numbers])
         total = max(float(answers.table(())), 0.0)
         counts = workload_of(self.question.workload.sizes, numbers)
-        return tidied(counts, tables, np.maximum(tau, 1e-300), total), round(total)
+        made = tidied(counts, tables, np.maximum(tau, 1e-300), total)
+        places = {tuple(sorted(attributes)): at for at, attributes in enumerate(numbers)}
+        counts_alone = replace(self.question, means={}, sums={})
+        outermost = map(self.question.numbers, counts_alone.maximal)  # in the order of the attributes
+        return {table: made[places[table]] for table in outermost}, round(total)
+
+    @cached_property
+    def _whole(self) -> dict[tuple[int, ...], Floats]:
+        return whole_tables(*self._tidied)
 
     def _tidy_table(self, attributes: tuple[int, ...], *, integers: bool) -> Floats:
-        tables, total = self._tidied
-        wanted = set(attributes)
-        at, numbers = min(
-            ((at, sorted(self.question.numbers(table))) for at, table in enumerate(self.question.tables)),
-            key=lambda pair: (not wanted <= set(pair[1]), len(pair[1])),
-        )
-        others = tuple(axis for axis, attribute in enumerate(numbers) if attribute not in wanted)
-        found = (rounded(tables[at], total) if integers else tables[at]).sum(axis=others)
+        tables = self._whole if integers else self._tidied[0]
+        holder = next(table for table in tables if set(attributes) <= set(table))
+        found = tables[holder].sum(axis=tuple(axis for axis, i in enumerate(holder) if i not in attributes))
         return np.transpose(found, [sorted(attributes).index(i) for i in attributes]) if attributes else found

@@ -1,4 +1,4 @@
-"""Tables that look like tables: no negative counts, one total, and (nearly) in agreement; whole numbers on request.
+"""Tables that look like tables: no negative counts, one total, in agreement with each other.
 
 What is tidied is biased, since noise below zero is cut off and noise above is not: it has no intervals.
 """
@@ -8,19 +8,25 @@ from collections.abc import Mapping
 import numpy as np
 
 from inid.tables.marginals.basis import Floats
-from inid.tables.marginals.least_squares import consistent
+from inid.tables.marginals.least_squares import LeastSquares
 from inid.tables.marginals.workload import Workload
 
-__all__ = ["onto_simplex", "rounded", "tidied"]
+__all__ = ["onto_simplex", "tidied"]
 
-_ROUNDS = 10
+_ROUNDS = 200
+_EVEN = 2.0**-10  # the part of even tables that is mixed in at last, where the rounds end by themselves
 
 
 def tidied(workload: Workload, tables: Mapping[int, Floats], tau: Floats, total: float) -> dict[int, Floats]:
-    """Non-negative tables with one total, near the given ones.
+    """Non-negative tables with one total that agree with each other, near the given ones.
 
-    Ten rounds of projecting each table to the non-negative ones with this total and making them agree by least squares,
-    then one last projection. The total is fixed first: left free, the projections would inflate it.
+    Two sets have to be met: the tables that agree (least squares is the projection onto them), and the non-negative
+    tables with this total. Projecting onto one after the other nears their meeting slowly (hundreds of people apart
+    after ten rounds on 165 tables of Adult); the rule of Douglas and Rachford, x <- x + A(2 P(x) - x) - P(x), ends
+    after some dozens of rounds. A(...) then agrees and is non-negative but for a rest. Even tables (every cell the
+    same) agree and are positive, so that mixing in as much of them as lifts the lowest cell to 0 leaves no rest; that
+    this is little is what ends the rounds. The total is fixed first, and no step changes it: left free, it would be
+    inflated.
 
     Args:
         workload: What was asked, all in one channel.
@@ -29,10 +35,29 @@ def tidied(workload: Workload, tables: Mapping[int, Floats], tau: Floats, total:
         total: The number that every table must add up to; below 0 counts as 0.
     """
     most = max(float(total), 0.0)
-    found = dict(tables)
+    if most == 0:
+        return {number: np.zeros(values.shape) for number, values in tables.items()}
+    together = LeastSquares(workload, tau)
+    point = {number: values + (most - values.sum()) / values.size for number, values in tables.items()}
+    best, least = point, np.inf
     for _ in range(_ROUNDS):
-        found = consistent(workload, {number: onto_simplex(values, most) for number, values in found.items()}, tau)
-    return {number: onto_simplex(values, most) for number, values in found.items()}
+        near = {number: onto_simplex(values, most) for number, values in point.items()}
+        agreed = together.tables({number: 2 * near[number] - values for number, values in point.items()})
+        rest = max(_even_part(values, most) for values in agreed.values())
+        if rest < least:
+            best, least = agreed, rest
+        if least <= _EVEN:
+            break
+        point = {number: values + agreed[number] - near[number] for number, values in point.items()}
+    return {
+        number: np.maximum((1 - least) * values + least * most / values.size, 0.0) for number, values in best.items()
+    }
+
+
+def _even_part(values: Floats, total: float) -> float:
+    """How much of the even table lifts the lowest cell to 0."""
+    below, even = max(-float(values.min()), 0.0), total / values.size
+    return below / (below + even)
 
 
 def onto_simplex(values: Floats, total: float) -> Floats:
@@ -46,16 +71,3 @@ def onto_simplex(values: Floats, total: float) -> Floats:
     kept = np.flatnonzero(flat - excess > 0)
     threshold = excess[kept[-1]] if kept.size else excess[0]
     return np.asarray(np.maximum(values - threshold, 0.0))
-
-
-def rounded(values: Floats, total: int) -> Floats:
-    """Whole numbers with that sum, each within 1 of the value: the largest remainders are rounded up.
-
-    >>> rounded(np.array([1.4, 0.3, 1.3]), 3)
-    array([2., 0., 1.])
-    """
-    whole = np.floor(values)
-    missing = int(total - whole.sum())
-    order = np.argsort(-(values - whole), axis=None, kind="stable")[: max(missing, 0)]
-    whole.reshape(-1)[order] += 1
-    return whole
