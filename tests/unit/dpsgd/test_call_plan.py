@@ -1,7 +1,8 @@
-"""A trial of a model holds no more of its runs than it has to."""
+"""A trial of a model holds no more of its runs than it has to, and tells rounding from mixing."""
 
 import weakref
 
+import pytest
 import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
@@ -10,6 +11,48 @@ from inid import dpsgd
 from inid.dpsgd import per_example_gradients
 from inid.dpsgd.trial_trace import Trace
 from inid.dpsgd.units import Unit
+from inid.errors import GuaranteeError
+
+
+def train(net):
+    made = dpsgd.make_private(
+        module=net,
+        optimizer=torch.optim.SGD(net.parameters(), lr=0.1),
+        data_loader=DataLoader(TensorDataset(torch.randn(8, 2)), batch_size=4),
+        noise_multiplier=1.0,
+    )
+    for (x,) in made.data_loader:
+        made.optimizer.zero_grad()
+        made.module(x).square().mean().backward()
+        made.optimizer.step()
+
+
+class Steep(nn.Module):
+    """Doubles 16 times over what its first layer rounds differently for other numbers of examples; may mix them."""
+
+    def __init__(self, mixing):
+        super().__init__()
+        self.first, self.last, self.mixing = nn.Linear(2, 3), nn.Linear(3, 1), mixing
+
+    def forward(self, x):
+        h = self.first(x)
+        h = (h * (1 + len(x) * torch.finfo(h.dtype).eps) + self.mixing * h.mean(0)).sigmoid()
+        for _ in range(16):
+            h = 4 * h * (1 - h)
+        return self.last(h)
+
+
+def test_rounding_that_a_steep_network_enlarges_is_not_taken_for_mixing():
+    net = Steep(0.0)
+    kinds = {each.data_ptr(): each.dtype for each in net.parameters()}
+    train(net)
+    assert {each.data_ptr(): each.dtype for each in net.parameters()} == kinds
+
+
+@pytest.mark.parametrize("mixing", [0.5, 1e-6])
+def test_mixing_in_a_steep_network_is_refused(mixing):
+    with pytest.raises(GuaranteeError, match="three examples"):
+        train(Steep(mixing))
 
 
 def test_single_runs_are_let_go_one_by_one(monkeypatch):
@@ -23,17 +66,7 @@ def test_single_runs_are_let_go_one_by_one(monkeypatch):
             alive.add(self)
 
     monkeypatch.setattr(per_example_gradients, "Trace", Watched)
-    net = nn.Sequential(nn.Linear(2, 3), nn.LayerNorm(3))
-    made = dpsgd.make_private(
-        module=net,
-        optimizer=torch.optim.SGD(net.parameters(), lr=0.1),
-        data_loader=DataLoader(TensorDataset(torch.randn(8, 2)), batch_size=4),
-        noise_multiplier=1.0,
-    )
-    for (x,) in made.data_loader:
-        made.optimizer.zero_grad()
-        made.module(x).square().mean().backward()
-        made.optimizer.step()
+    train(nn.Sequential(nn.Linear(2, 3), nn.LayerNorm(3)))
     assert len(most) >= 8
     assert max(most) == 2
     assert not alive
