@@ -188,9 +188,11 @@ def train(options: argparse.Namespace) -> dict[str, object]:
     schedule = _schedule(options, private.optimizer, per_epoch)
     done = _resume(options.checkpoint, model, private.optimizer, schedule, average)
     backward = _backward(private, options)
+    filters = [layer.weight for layer in model.modules() if isinstance(layer, nn.Conv2d)] if options.centre else []
+    _centre(filters)
     began, began_at = time.perf_counter(), done
     for epoch in range(done, options.epochs):
-        loss = _epoch(private, backward, schedule, options)
+        loss = _epoch(private, backward, schedule, filters, options)
         _keep(options.checkpoint, model, private.optimizer, schedule, epoch + 1, average)
         if not options.quiet:
             right = accuracy(average.module() if average else model, test)
@@ -210,8 +212,19 @@ def train(options: argparse.Namespace) -> dict[str, object]:
     }
 
 
+@torch.no_grad()
+def _centre(filters: list[torch.Tensor]) -> None:
+    """Take from every filter its mean; whatever is done to parameters between steps costs no privacy."""
+    for each in filters:
+        each.sub_(each.mean((1, 2, 3), keepdim=True))
+
+
 def _epoch(
-    private: dpsgd.PrivateTraining, backward: Callable[..., torch.Tensor], schedule: object, options: argparse.Namespace
+    private: dpsgd.PrivateTraining,
+    backward: Callable[..., torch.Tensor],
+    schedule: object,
+    filters: list[torch.Tensor],
+    options: argparse.Namespace,
 ) -> float:
     total, count, drawn = torch.zeros((), device=options.device), 0, private.data_loader.drawn
     for stored, y in private.data_loader:
@@ -221,6 +234,7 @@ def _epoch(
         private.optimizer.step()
         if drawn.complete:
             schedule.step()
+            _centre(filters)
         total += torch.where(drawn.mask.to(x.device), losses, 0).sum()  # without padding
         count += drawn.examples * drawn.views
     return float(total) / max(count, 1)
@@ -325,6 +339,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     add("--noise-multiplier", type=float, default=None, help="instead of --epsilon")
     add("--lr", type=float, default=1.0, help="the learning rate")
     add("--momentum", type=float, default=0.9, help="of stochastic gradient descent")
+    add("--centre", action="store_true", help="keep the mean of every filter at 0")
     add("--schedule", choices=("constant", "cosine"), default="constant", help="of the learning rate")
     add("--max-grad-norm", type=float, default=1.0, help="the norm of an image's whole gradient")
     add("--total", type=float, default=None, help="a threshold for the whole gradient, before the layers' own")
