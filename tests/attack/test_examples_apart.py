@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pytest
 import torch
 from torch import nn
+from torch.distributions import Dirichlet, Gamma
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
@@ -162,7 +163,7 @@ def test_calls_that_change_are_looked_at_again():
 
 def test_a_layer_with_other_rows_than_found_out_is_refused():
     model = Model(lambda m, x: m.last(m.first(x if len(x) <= 3 else torch.cat([x, x])))[: len(x)])
-    with pytest.raises(GuaranteeError, match="order that changes"):
+    with pytest.raises(GuaranteeError, match="in a full batch"):
         train_once(private(model, X))
 
 
@@ -171,6 +172,11 @@ def test_what_is_random_by_example_is_no_mixing():
         lambda m, x: m.last(functional.dropout(m.first(x), 0.5, training=True)),
         lambda m, x: m.last(m.first(x) + torch.randn_like(x)),
         lambda m, x: m.last(m.first(x) * torch.rand(len(x), 1, 1, dtype=x.dtype)),
+        lambda m, x: m.last(m.first(x) * torch.empty_like(x).random_(0, 2)),
+        lambda m, x: m.last(Gamma(m.first(x).exp(), 1.0).rsample()),
+        lambda m, x: m.last(Dirichlet(m.first(x).exp()).rsample()),
+        lambda m, x: m.last(torch.native_dropout(m.first(x), 0.5, True)[0]),
+        lambda m, x: m.last(m.first(x) * torch.binomial(torch.ones_like(x), torch.full_like(x, 0.5))),
         lambda m, x: m.last(m.attention(m.first(x), x, x)[0]),
         lambda m, x: m.last(m.gru(x)[0]),
     ):
@@ -188,6 +194,19 @@ def test_gumbel_noise_by_example_is_no_mixing_and_hides_none(hard):
         model = Model(lambda m, x, d=dim: m.last(functional.gumbel_softmax(m.first(x), 0.7, hard, dim=d)))
         with wanted:
             train_once(private(model, X))
+
+
+def test_places_of_fractional_pooling_are_no_mixing_and_hide_none():
+    images = torch.randn(6, 2, 9, 9, dtype=torch.float64)
+    for mixed, wanted in ((0.0, nullcontext()), (1.0, pytest.raises(GuaranteeError, match="three examples"))):
+        model = Model(
+            lambda m, x, part=mixed: m.out(m.pool(m.into(x + part * x.mean(0))).flatten(1)),
+            into=nn.Conv2d(2, 3, 3),
+            pool=nn.FractionalMaxPool2d(2, output_ratio=0.51),
+            out=nn.Linear(27, 2),
+        )
+        with wanted:
+            train_once(private(model, images))
 
 
 def test_looking_spends_no_randomness_and_changes_nothing():

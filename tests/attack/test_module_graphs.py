@@ -8,6 +8,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 from torch.nn.utils import parametrizations
+from torch.nn.utils.rnn import pack_padded_sequence
 from torch.utils.checkpoint import checkpoint
 
 from inid.dpsgd import fused_layers
@@ -100,6 +101,29 @@ def merged(x):
     return x.reshape(-1, 1, E)
 
 
+class Packed(nn.Module):
+    """Sequences of several lengths, packed: positions before examples."""
+
+    def __init__(self):
+        super().__init__()
+        self.gru = nn.GRU(E, E, batch_first=True)
+
+    def forward(self, x):
+        lengths = 1 + tokens(x)[:, 0] % T
+        return self.gru(pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False))[1][0]
+
+
+class Bag(nn.Module):
+    """Bags in one line, told apart by where they begin."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.EmbeddingBag(5, E)
+
+    def forward(self, x):
+        return self.table(tokens(x).flatten(), torch.arange(0, len(x) * T, T))
+
+
 PLACES = torch.tensor([0, 0, 1])
 SAME = {
     "siamese": (lambda m, x: m.a(x).tanh() * m.a(x.flip(1)), lambda: {"a": lin()}),
@@ -146,6 +170,12 @@ SAME = {
         lambda m, x: m.r(x)[0],
         lambda: {"r": nn.LSTM(E, E, 2, batch_first=True, bidirectional=True)},
     ),
+    "states beside a sequence": (
+        lambda m, x: m.r(x, (m.a(x[:, 0]).expand(2, -1, -1), x.new_zeros(2, len(x), E)))[0],
+        lambda: {"r": nn.LSTM(E, E, 2, batch_first=True), "a": lin()},
+    ),
+    "packed in a module": (lambda m, x: m.a(m.p(x)), lambda: {"p": Packed(), "a": lin()}),
+    "a bag with beginnings in a module": (lambda m, x: m.a(m.e(x)), lambda: {"e": Bag(), "a": lin()}),
     "transposed convolution": (lambda m, x: m.c(x), lambda: {"c": nn.ConvTranspose1d(T, 2, 2)}),
 }
 

@@ -13,6 +13,7 @@ by a good part of themselves. What flows back is compared too.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from torch import Tensor
@@ -23,9 +24,9 @@ from inid.dpsgd.trial_trace import Trace
 from inid.dpsgd.units import Unit
 from inid.errors import GuaranteeError
 
-__all__ = ["Call", "CallPlan", "SameForAllError", "found_out"]
+__all__ = ["APART", "Call", "CallPlan", "OtherwiseDividedError", "SameForAllError", "found_out"]
 
-_APART = "keep the examples in the first dimension of every layer, and do not mix, repeat or reorder them"
+APART = "keep the examples in the first dimension of every layer, and do not mix, repeat or reorder them"
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,13 +35,15 @@ class Call:
 
     Attributes:
         unit: The layer.
-        entries: For every leaf of the arguments how many entries of its first dimension an example has; 0 for what is
-            the same for all examples or is not a tensor.
+        entries: For every leaf of the arguments how many entries of one dimension an example has; 0 for what is the
+            same for all examples or is not a tensor.
+        along: Which dimension that is: the first, unless the layer is run example by example.
         joined: For every leaf of the output the dimension along which examples lie; None where it is not a tensor.
     """
 
     unit: Unit
     entries: tuple[int, ...]
+    along: tuple[int, ...]
     joined: tuple[int | None, ...]
 
     def fits(self, unit: Unit, leaves: list[Any], examples: int) -> bool:
@@ -49,10 +52,15 @@ class Call:
             unit is self.unit
             and len(leaves) == len(self.entries)
             and all(
-                not own or (isinstance(leaf, Tensor) and leaf.ndim > 0 and leaf.shape[0] == own * examples)
-                for own, leaf in zip(self.entries, leaves, strict=True)
+                not own or (isinstance(leaf, Tensor) and leaf.ndim > at and leaf.shape[at] == own * examples)
+                for own, at, leaf in zip(self.entries, self.along, leaves, strict=True)
             )
         )
+
+    @property
+    def split(self) -> list[int | None]:
+        """For every leaf of the arguments the dimension along which examples lie; None for what all of them share."""
+        return [at if own else None for own, at in zip(self.entries, self.along, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +80,7 @@ def found_out(run: Callable[..., Trace], batches: list[tuple[tuple[Any, ...], di
     """The plan of a model's calls.
 
     Args:
-        run: Runs the model on arguments, arguments by name, and a set of layers whose input is to be repeated.
+        run: Runs the model on arguments and arguments by name; last comes what makes a trace for a number of examples.
         batches: Three examples together, then each alone.
 
     Raises:
@@ -97,10 +105,11 @@ def _compared(
     run: Callable[..., Trace], batches: list[tuple[tuple[Any, ...], dict[str, Any]]], shared: frozenset[Unit]
 ) -> tuple[CallPlan, tuple[list[Any], float]]:
     """The plan that the joint run and the single runs agree on; the output of the first of these, and its rounding."""
-    comparison = _Comparison(run(*batches[0], shared))
+    begin = partial(Trace, shared=shared)
+    comparison = _Comparison(run(*batches[0], begin))
     first = None
     for at, batch in enumerate(batches[1:]):
-        alone = run(*batch, shared)
+        alone = run(*batch, begin)
         comparison.meet(at, alone)
         first = first or (alone.output, alone.rounding)
         del alone  # one at a time: of a large model there is no room for more
@@ -113,7 +122,8 @@ class _Comparison:
 
     def __init__(self, together: Trace) -> None:
         self._together, self._allowed, self._alike = together, together.rounding**0.5, True
-        self._arguments = [self._leaves(leaves, 1) for _, leaves, _, _ in together.calls]
+        # Layers with a formula have the examples in front; others may have them anywhere (the state of an LSTM).
+        self._arguments = [self._leaves(leaves, 1 if unit.formula else None) for unit, leaves, _, _ in together.calls]
         self._outputs = [self._leaves(leaves) for _, _, leaves, _ in together.calls]
         self._output = self._leaves(together.output)
         self._flows = [[Flow(each) for each in gradients] for gradients in together.gradients]
@@ -148,14 +158,14 @@ class _Comparison:
         calls: list[Call] = []
         repeated, later = set[Unit](), set[Unit]()
         for at, (unit, _, output, derived) in enumerate(self._together.calls):
-            entries = _entries(unit, self._arguments[at])
+            entries, along = _divided(unit, self._arguments[at])
             joined: tuple[int | None, ...] = (None,) * len(output)
             if not any(entries):
                 # What comes from another such layer will differ by example once that layer's input is repeated.
                 (later if derived else repeated).add(unit)
             elif unit.formula is None:
                 joined = tuple(_joined(unit, output, self._outputs[at]))
-            calls.append(Call(unit, entries, joined))
+            calls.append(Call(unit, entries, along, joined))
         apart = {call.unit for call in calls if any(call.entries)}
         for unit in repeated | (later if not repeated else set()):
             if unit in apart or unit in later or unit.formula is None or not takes_positions(unit.layer):
@@ -168,7 +178,7 @@ class _Comparison:
                 raise GuaranteeError(
                     f"the gradients that flow back to layer {call.unit.name!r} ({type(call.unit.layer).__name__}) for "
                     "three examples are not those for each of them side by side (a hook that changes gradients?): "
-                    f"{_APART}."
+                    f"{APART}."
                 )
         return CallPlan(tuple(calls), frozenset(repeated) | self._together.shared)
 
@@ -190,19 +200,28 @@ class SameForAllError(GuaranteeError):
         self.unit = unit
 
 
-def _entries(unit: Unit, leaves: list[Beside | None]) -> tuple[int, ...]:
-    found = []
+class OtherwiseDividedError(GuaranteeError):
+    """A layer is called with an input in which examples do not lie side by side."""
+
+    def __init__(self, unit: Unit) -> None:
+        super().__init__(
+            f"layer {unit.name!r} ({type(unit.layer).__name__}) does not see three examples as it sees each of them "
+            f"alone: {APART}. Where its input has to be divided otherwise (packed sequences, experts), put the layer, "
+            "with the code that divides and joins, into a module of its own: that is run example by example."
+        )
+        self.unit = unit
+
+
+def _divided(unit: Unit, leaves: list[Beside | None]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """How many entries an example has in each leaf of the arguments, and along which dimension."""
+    entries, along = [], []
     for leaf in leaves:
-        if leaf is None or leaf.same:
-            found.append(0)
-        elif leaf.dimension is not None and leaf.shape is not None:
-            found.append(leaf.shape[0])
-        else:
-            raise GuaranteeError(
-                f"layer {unit.name!r} ({type(unit.layer).__name__}) does not see three examples as it sees each of "
-                f"them alone: {_APART}."
-            )
-    return tuple(found)
+        at = None if leaf is None or leaf.same else leaf.dimension
+        if leaf is not None and at is None and not leaf.same:
+            raise OtherwiseDividedError(unit)
+        entries.append(0 if leaf is None or at is None or leaf.shape is None else leaf.shape[at])
+        along.append(at or 0)
+    return tuple(entries), tuple(along)
 
 
 def _joined(unit: Unit, output: list[Any], leaves: list[Beside | None]) -> Iterator[int | None]:
@@ -214,7 +233,7 @@ def _joined(unit: Unit, output: list[Any], leaves: list[Beside | None]) -> Itera
         if dimension is None and not (whole.ndim and whole.shape[0] == 1 and whole.shape == leaf.shape):
             raise GuaranteeError(
                 f"the output of layer {unit.name!r} ({type(unit.layer).__name__}) for three examples is not that for "
-                f"each of them side by side: {_APART}."
+                f"each of them side by side: {APART}."
             )
         yield dimension or 0
 
@@ -232,5 +251,5 @@ def _check_output(output: list[Any], leaves: list[Beside | None]) -> None:
         if not leaf.same and leaf.dimension is None:
             raise GuaranteeError(
                 "the output of the private module for three examples is not that for each of them side by side: "
-                f"{_APART}."
+                f"{APART}."
             )

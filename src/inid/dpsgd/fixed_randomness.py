@@ -1,7 +1,7 @@
 """Runs of a model in which nothing random depends on the number of examples."""
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -88,18 +88,22 @@ class Fixed(TorchFunctionMode):
                 kwargs["dropout_p"] = 0.0
         elif name in _RECURRENT:
             args = [0.0 if isinstance(arg, float) else arg for arg in args]
-        elif name in {"rrelu", "rrelu_"}:
-            return functional.leaky_relu(args[0], 0.25)
-        elif name == "gumbel_softmax":
-            return _without_gumbel_noise(*args, **kwargs)
-        elif name == "randperm":
-            return torch.arange(args[0]).flip(0)
+        elif name in _FRACTIONAL:
+            kwargs["_random_samples"] = _middle(args[0] if args else kwargs["input"], _FRACTIONAL[name])
+        elif name in _INSTEAD:
+            return _INSTEAD[name](*args, **kwargs)
         made = func(*args, **kwargs)
         if name in _RANDOM and isinstance(made, Tensor) and made.ndim:
             self.met = True
             with torch.no_grad():
                 return made.fill_(_LOW.get(name, 1) if self.low else 1)
         return made
+
+
+def _middle(pooled: Tensor, dimensions: int) -> Tensor:
+    """What `functional.fractional_max_pool2d` and `3d` draw, where no mode sees it: here one number for all."""
+    examples = pooled.shape[0] if pooled.ndim == dimensions + 2 else 1
+    return pooled.new_full((examples, pooled.shape[-dimensions - 1], dimensions), 0.5)
 
 
 def _without_gumbel_noise(
@@ -117,6 +121,17 @@ def _without_gumbel_noise(
     return chosen - soft.detach() + soft
 
 
+# Random functions in whose place another gives what they do on average, or, for those that draw inside, at one draw:
+# gradients flow through it as they do through a draw.
+_INSTEAD: dict[str, Callable[..., Any]] = {
+    "rrelu": lambda values, *_, **__: functional.leaky_relu(values, 0.25),
+    "rrelu_": lambda values, *_, **__: functional.leaky_relu(values, 0.25),
+    "gumbel_softmax": _without_gumbel_noise,
+    "randperm": lambda size, *_, **__: torch.arange(size).flip(0),
+    "native_dropout": lambda values, *_, **__: (values, torch.ones_like(values, dtype=torch.bool)),
+    "_standard_gamma": lambda shape, *_, **__: +shape,
+    "_sample_dirichlet": lambda weights, *_, **__: weights / weights.sum(-1, keepdim=True),
+}
 _DROPOUT = {
     f"{kind}{end}"
     for kind in ("dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout")
@@ -125,6 +140,8 @@ _DROPOUT = {
 _DROPOUT |= {"dropout1d", "dropout2d", "dropout3d"}
 _ATTENTION = {"scaled_dot_product_attention": 4, "multi_head_attention_forward": 10}
 _RECURRENT = {"lstm", "gru", "rnn_tanh", "rnn_relu"}
+_FRACTIONAL = {f"fractional_max_pool{n}d{end}": n for n in (2, 3) for end in ("", "_with_indices")}
 _RANDOM = {"rand", "randn", "randint", "rand_like", "randn_like", "randint_like", "bernoulli", "bernoulli_", "normal"}
+_RANDOM |= {"random_", "binomial"}
 _RANDOM |= {"normal_", "uniform_", "exponential_", "poisson", "multinomial", "cauchy_", "log_normal_", "geometric_"}
-_LOW = {"rand": 2.0**-20, "rand_like": 2.0**-20, "uniform_": 2.0**-20, "randint": 0, "randint_like": 0}
+_LOW = {"rand": 2.0**-20, "rand_like": 2.0**-20, "uniform_": 2.0**-20, "randint": 0, "randint_like": 0, "random_": 0}

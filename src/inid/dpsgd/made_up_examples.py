@@ -22,6 +22,9 @@ class MadeUp:
         rows: How many rows its batch has.
         module: The model, whose smallest embedding says which numbers are valid in all of them.
         given: The user's own three examples, to be used instead; or None.
+
+    Attributes:
+        rows: How many rows its batch has.
     """
 
     def __init__(
@@ -29,7 +32,7 @@ class MadeUp:
     ) -> None:
         self._leaves, self._form = pytree.tree_flatten((args, kwargs))
         self._split = [isinstance(leaf, Tensor) and leaf.ndim > 0 and leaf.shape[0] == rows for leaf in self._leaves]
-        self._module, self._given = module, given
+        self._module, self._given, self.rows = module, given, rows
 
     @property
     def names_kinds(self) -> bool:
@@ -63,6 +66,17 @@ class MadeUp:
             )
             for which in rows
         ]
+
+    def among_many(self, three: tuple[tuple[Any, ...], dict[str, Any]]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Three examples behind copies of the last of them: as many rows as the batch at hand has."""
+        leaves = pytree.tree_leaves(three)
+        copies = self.rows - EXAMPLES
+        joined = [
+            torch.cat([leaf[-1:].expand(copies, *leaf.shape[1:]), leaf]) if own else leaf
+            for leaf, own in zip(leaves, self._split, strict=True)
+        ]
+        made: tuple[tuple[Any, ...], dict[str, Any]] = pytree.tree_unflatten(joined, self._form)
+        return made
 
     def _whole(self, most: int | None, *, alike: bool) -> list[Any]:
         if self._given is not None:

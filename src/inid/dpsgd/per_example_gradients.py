@@ -20,7 +20,7 @@ from torch.nn import functional
 from torch.nn.utils import skip_init
 from torch.utils import _pytree as pytree
 
-from inid.dpsgd.call_plan import Call, CallPlan, SameForAllError
+from inid.dpsgd.call_plan import Call, CallPlan, OtherwiseDividedError, SameForAllError
 from inid.dpsgd.clipped_sums import Rule, Sums
 from inid.dpsgd.drawn_batch import Drawn
 from inid.dpsgd.forward_pass import CallsChanged, ForwardPass
@@ -233,7 +233,7 @@ class PerExampleGradients:
                     kwargs,
                     examples=turn.examples,
                     views=turn.views,
-                    split=[bool(own) for own in call.entries],
+                    split=call.split,
                     joined=call.joined,
                     collect=partial(self._collect_leaf, unit, turn, again),
                 )
@@ -246,8 +246,8 @@ class PerExampleGradients:
         output.register_hook(partial(self._collect_rows, unit, turn, again, kept))
         return output
 
-    def _widen(self, error: SameForAllError) -> None:
-        """Take the parent of a layer with the same input for all examples as one layer, run example by example."""
+    def _widen(self, error: SameForAllError | OtherwiseDividedError) -> None:
+        """Take the parent of a layer whose input is not divided by example as one layer, run example by example."""
         parent = parent_unit(self._module, error.unit, self._widened)
         if parent is None:
             raise error
@@ -257,10 +257,10 @@ class PerExampleGradients:
         self._wrapped.append(WrappedForward(parent.layer, partial(self._run_layer, parent)))
 
     def _traced(
-        self, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], shared: frozenset[Unit]
+        self, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], begin: Callable[[int], Trace]
     ) -> Trace:
         for _ in range(2):
-            trace = self._trace = Trace(rows_in(args, kwargs), shared)
+            trace = self._trace = begin(rows_in(args, kwargs))
             try:
                 before = {id(each) for each in kept_tensors(self._module)}
                 with self._functional_calls():

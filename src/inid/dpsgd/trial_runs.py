@@ -3,16 +3,19 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.graph import saved_tensors_hooks
 from torch.utils import _pytree as pytree
 
-from inid.dpsgd.call_plan import CallPlan, SameForAllError, found_out
+from inid.dpsgd.among_many import AmongMany
+from inid.dpsgd.call_plan import CallPlan, OtherwiseDividedError, SameForAllError, found_out
 from inid.dpsgd.fixed_randomness import no_randomness, seeded
-from inid.dpsgd.made_up_examples import MadeUp
+from inid.dpsgd.made_up_examples import EXAMPLES, MadeUp
 from inid.dpsgd.trial_trace import Trace
 from inid.dpsgd.wrapped_forward import WRITTEN, tensors_of
 from inid.errors import GuaranteeError
@@ -29,7 +32,7 @@ class Trial:
     """A model, and how it is tried.
 
     Attributes:
-        run: Runs the model on arguments, arguments by name, and a set of layers whose input is to be repeated.
+        run: Runs the model on arguments and arguments by name; last comes what makes a trace for a number of examples.
         made_up: The examples.
         module: The model.
         device: Where it is trained.
@@ -42,7 +45,7 @@ class Trial:
     module: nn.Module
     device: torch.device
     sharded: bool
-    widen: Callable[[SameForAllError], None]
+    widen: Callable[[SameForAllError | OtherwiseDividedError], None]
 
     def plan(self, alone: Callable[[], object]) -> CallPlan:
         """The plan of the model's calls.
@@ -82,7 +85,7 @@ class Trial:
                     batches = attempts[0]
                     plan = self._agreed(run, batches)
                     break
-                except SameForAllError as error:
+                except (SameForAllError, OtherwiseDividedError) as error:
                     self.widen(error)
                 except GuaranteeError:
                     raise
@@ -99,6 +102,7 @@ class Trial:
             for _ in range(_CHANCES if dice.thrown else 0):
                 dice.seed = next(_SEEDS)
                 self._look_again(run, batches)
+            self._look_among_many(run, batches[0], plan)
             # What is written once, in the first run, follows from made-up examples alone: tables filled in late.
             after = _values(self.module, sharded=self.sharded)
             if _written(before, after):
@@ -147,6 +151,40 @@ class Trial:
                 raise
         except Exception:  # noqa: BLE001 - the model's own, in a case that it may never meet
             return
+
+    def _look_among_many(self, run: Callable[..., Trace], batch: Any, plan: CallPlan) -> None:
+        """Look whether three examples are the same among as many as there are; in float64 where rounding may differ."""
+        if self.made_up.rows <= EXAMPLES:
+            return
+        try:
+            self._compare_among_many(run, batch, plan)
+        except GuaranteeError as error:
+            with _in_float64(self.module):
+                if not self._compare_among_many(run, pytree.tree_map_only(Tensor, _finer, batch), plan):
+                    raise error from None
+
+    def _compare_among_many(self, run: Callable[..., Trace], batch: Any, plan: CallPlan) -> bool:
+        """Whether it could be seen; what fails in the model's own code says nothing.
+
+        Raises:
+            GuaranteeError: Others change what three examples are.
+        """
+        try:
+            three = run(*batch, partial(Trace, shared=plan.shared))
+            with saved_tensors_hooks(lambda _: None, _not_kept):
+                run(
+                    *self.made_up.among_many(batch),
+                    partial(AmongMany, shared=plan.shared, plan=plan, three=three),
+                )
+        except GuaranteeError:
+            raise
+        except Exception:  # noqa: BLE001 - the batch at hand will meet it too
+            return False
+        return True
+
+
+def _not_kept(_: object) -> Tensor:
+    raise RuntimeError("nothing is kept of a run that is not to be differentiated")
 
 
 @contextmanager

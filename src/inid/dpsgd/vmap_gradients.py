@@ -33,7 +33,7 @@ def run_with_own_parameters(
     *,
     examples: int,
     views: int,
-    split: Sequence[bool],
+    split: Sequence[int | None],
     joined: Sequence[int | None],
     collect: Callable[[str, Tensor], None],
 ) -> Any:
@@ -47,8 +47,8 @@ def run_with_own_parameters(
         kwargs: The same by name.
         examples: How many examples there are.
         views: How many views there are of each example, one after another.
-        split: For every leaf of the arguments, whether it is divided among the examples by its first dimension, each
-            getting an equal block of it; the others are the same for all.
+        split: For every leaf of the arguments, the dimension by which it is divided among the examples, each getting
+            an equal block of it; or None for what is the same for all.
         joined: For every leaf of the output, the dimension along which the examples' blocks lie; or None where it is
             not a tensor.
         collect: Called in the backward with a name and a leaf whose `grad` has one row per example.
@@ -57,7 +57,7 @@ def run_with_own_parameters(
     for name, leaf in leaves.items():
         leaf.register_post_accumulate_grad_hook(partial(collect, name))  # type: ignore[no-untyped-call]
     values, form = pytree.tree_flatten((args, kwargs))
-    apart = [v.unflatten(0, (examples, -1)) if own else v for v, own in zip(values, split, strict=True)]
+    apart = [v if at is None else v.unflatten(at, (examples, -1)) for v, at in zip(values, split, strict=True)]
     bare, shapes = _Bare(layer, forward), []
 
     def one(own: dict[str, Tensor], *alone: Any) -> tuple[Any, ...]:
@@ -74,8 +74,7 @@ def run_with_own_parameters(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about ways in which torch is slower than it could be
         try:
-            in_dims = (0, *[0 if own else None for own in split])
-            made = vmap(one, in_dims=in_dims, out_dims=tuple(joined), randomness="different")(leaves, *apart)  # type: ignore[arg-type]
+            made = vmap(one, in_dims=(0, *split), out_dims=tuple(joined), randomness="different")(leaves, *apart)  # type: ignore[arg-type]
             together = [v if d is None else v.flatten(d, d + 1) for v, d in zip(made, joined, strict=True)]
         except (RuntimeError, ValueError, NotImplementedError):
             # Not every layer can be vectorised (recurrent ones cannot): a loop always can.
@@ -88,5 +87,5 @@ def run_with_own_parameters(
     return pytree.tree_unflatten(together, shapes[-1])
 
 
-def _block(values: list[Any], split: Sequence[bool], at: int) -> list[Any]:
-    return [value[at] if own else value for value, own in zip(values, split, strict=True)]
+def _block(values: list[Any], split: Sequence[int | None], at: int) -> list[Any]:
+    return [value if along is None else value.select(along, at) for value, along in zip(values, split, strict=True)]

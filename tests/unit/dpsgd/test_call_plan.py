@@ -8,7 +8,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from inid import dpsgd
-from inid.dpsgd import per_example_gradients
+from inid.dpsgd import call_plan
 from inid.dpsgd.trial_trace import Trace
 from inid.dpsgd.units import Unit
 from inid.errors import GuaranteeError
@@ -60,12 +60,12 @@ def test_single_runs_are_let_go_one_by_one(monkeypatch):
     alive, most = weakref.WeakSet(), []
 
     class Watched(Trace):
-        def __init__(self, *args):
-            super().__init__(*args)
+        def __init__(self, examples, shared):
+            super().__init__(examples, shared)
             most.append(1 + len(alive))
             alive.add(self)
 
-    monkeypatch.setattr(per_example_gradients, "Trace", Watched)
+    monkeypatch.setattr(call_plan, "Trace", Watched)
     train(nn.Sequential(nn.Linear(2, 3), nn.LayerNorm(3)))
     assert len(most) >= 8
     assert max(most) == 2
