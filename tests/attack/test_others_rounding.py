@@ -69,3 +69,23 @@ def test_terms_are_at_most_256_thresholds_long_in_every_form(kind):
             norms = squares.sqrt() + rows.allowances()
             assert bool((whole <= 256 * norms * (1 + 1e-12)).all())
             assert float(norms[1]) <= float(whole[1]) * 1.05
+
+
+def tied_under_autocast():
+    """A table in float32 whose one line cancels, tied to a layer in bfloat16 that hardly matters."""
+    height = torch.tensor([[[2.0**30, 0.0], [-(2.0**30), 0.0]]])
+    table = Lookups(torch.zeros(1, 2, dtype=torch.int64), height, 2)
+    small = torch.ones(1, 1, 2, dtype=torch.bfloat16)
+    return put_together(table, Positions(small, small)), table.measured.whole
+
+
+def test_a_table_tied_to_a_layer_of_another_type_is_as_short():
+    """What its terms leave in the sums of others while they are there: at most 256 thresholds, not a million."""
+    rows, whole = tied_under_autocast()
+    assert float(whole) <= 256 * float(rows.powers(2).sqrt() + rows.allowances())
+
+
+def test_twin_that_goes_by_the_coarser_type(monkeypatch):
+    monkeypatch.setattr(fused_positions, "_kept_short", lambda square, *_: square)
+    rows, whole = tied_under_autocast()
+    assert float(whole) > 1e5 * float(rows.powers(2).sqrt() + rows.allowances())

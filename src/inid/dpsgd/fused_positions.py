@@ -202,11 +202,12 @@ class Tied(_Bounded):
             (table.square, table.whole, second, layer.whole),
         )
         # The two sums are rounded apart, and added: one more rounding of what is at most S long.
-        unit = max(UNIT[each.gradients.dtype] for each in (self.table, self.layer))
+        units = [UNIT[each.gradients.dtype] for each in (self.table, self.layer)]
         apart = table.rounding * table.whole + layer.rounding * layer.whole
         both = table.whole + layer.whole
-        tied = _kept_short(tied, both, unit)
-        return Measured(tied, apart * (1 + 2.0**-20) + both * min(unit, UNIT[torch.float32]), 0.0, 1.0)
+        # Under autocast the table is float32 beside a layer in bfloat16: the finer unit is what `apart` has of both.
+        tied = _kept_short(tied, both, min(units))
+        return Measured(tied, apart * (1 + 2.0**-20) + both * min(max(units), UNIT[torch.float32]), 0.0, 1.0)
 
     def combined(self, factors: Tensor) -> Tensor:
         """The sum of factors[i] * row i, flat."""
