@@ -8,7 +8,7 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from inid import dpsgd
 from inid.dpsgd import poisson_draw
-from inid.errors import GuaranteeError
+from inid.errors import ArgumentError, GuaranteeError
 
 NUMBER = 12
 X = torch.randn(NUMBER, 5, generator=torch.Generator().manual_seed(0))
@@ -50,6 +50,48 @@ def test_examples_that_a_collate_function_sorts_count_once(left_out, monkeypatch
     every = np.ones(NUMBER, dtype=bool)
     moved = clipped_sum(every, monkeypatch) - clipped_sum(np.arange(NUMBER) != left_out, monkeypatch)
     assert moved.norm() <= 1.0
+
+
+class Ragged(Dataset):
+    """Sequences of two numbers; the second sequence may be longer."""
+
+    def __init__(self, length):
+        self.rows = [torch.full((length if at == 1 else 2,), float(at)) for at in range(NUMBER)]
+
+    def __len__(self):
+        return NUMBER
+
+    def __getitem__(self, at):
+        return torch.zeros(1), self.rows[at]
+
+
+def strung_together(samples):
+    return torch.stack([first for first, _ in samples]), torch.cat([row for _, row in samples])
+
+
+def pairwise(samples):
+    return torch.stack([x for x, _ in samples]), torch.zeros(len(samples), len(samples))
+
+
+def boundaries(samples):
+    return torch.stack([x for x, _ in samples]), torch.arange(len(samples) + 1)
+
+
+@pytest.mark.parametrize("collate", [strung_together, pairwise, boundaries])
+def test_rows_that_cannot_be_told_apart_are_refused(collate):
+    """One sequence of another length moved the rows of all behind it, each into the next one's."""
+    loader = dpsgd.PoissonLoader(DataLoader(Ragged(9), batch_size=NUMBER, collate_fn=collate))
+    with pytest.raises(ArgumentError, match="cannot be told apart"):
+        next(iter(loader))
+
+
+def test_sequences_of_one_length_strung_together_are_told_apart():
+    loader = dpsgd.PoissonLoader(DataLoader(Ragged(2), batch_size=NUMBER, collate_fn=strung_together))
+    _, rows = next(iter(loader))
+    assert sorted(rows.view(-1, 2)[:, 0].tolist()) == list(range(NUMBER))
+    # The broken twin: of sequences that differ in length, twos are others' from the second on.
+    _, flat = strung_together(list(Ragged(9)))
+    assert flat[: 2 * NUMBER].view(-1, 2)[:, 0].tolist().count(1.0) >= 4
 
 
 def read_ahead(loader):

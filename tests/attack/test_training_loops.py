@@ -9,6 +9,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from inid import dpsgd
 from inid.dpsgd import poisson_draw
 from inid.errors import GuaranteeError
+from inid.testing import unsafe_seed
 
 X = torch.randn(60, 5, generator=torch.Generator().manual_seed(0))
 
@@ -116,7 +117,8 @@ ORDERS = {
 def test_rows_in_another_order_are_refused(name, options, monkeypatch):
     """As loops do for packed sequences: copies of the first row counted in place of examples."""
     training = made(monkeypatch, [5], **options)
-    (x,) = next(iter(training.data_loader))
+    with unsafe_seed(0):  # places that are their own mirror image hide that rows were flipped: one in twenty
+        (x,) = next(iter(training.data_loader))
     training.module.weight.data = training.module.weight.data[:, : ORDERS[name](x).shape[1]].clone()
     with pytest.raises(GuaranteeError, match="another order"):
         training.module(ORDERS[name](x))

@@ -235,7 +235,8 @@ class PoissonLoader:
         )
         for batch in batches:
             part = asked.popleft()
-            yield part, self._placing(batch, part.rows(views)) if self._padded else batch
+            rows, examples = part.rows(views), len(part.examples(views))
+            yield part, self._placing(batch, rows, examples) if self._padded else batch
 
     def _parts(self) -> Iterator[_Part]:
         """The physical batches of all steps."""
