@@ -61,20 +61,27 @@ class Spark(SqlEngine):
         self._places = dict(zip(names, places, strict=True))
 
     def typed_columns(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
-        parts = [self._typed(column, role).alias(new) for new, (column, role) in wanted.items()]
-        return optional("narwhals").from_native(self._frame.select(*parts))
+        return optional("narwhals").from_native(self._frame.selectExpr(*self._typed(wanted)))
 
-    def _typed(self, column: str, role: Role) -> Any:
-        functions = optional("pyspark.sql.functions", "spark")
-        value = functions.col(self._places[column])
+    def counted_rows(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
+        if self.view:
+            return super().counted_rows(wanted)
+        return optional("narwhals").from_native(self._frame.selectExpr(*self._typed(wanted), "1L AS one"))
+
+    def _typed(self, wanted: Mapping[str, tuple[str, Role]]) -> list[str]:
+        """Columns as SQL text: put together in Python each step would be a call of the JVM."""
+        return [f"{self._sql(column, role)} AS {new}" for new, (column, role) in wanted.items()]
+
+    def _sql(self, column: str, role: Role) -> str:
+        value = self._places[column]
         if role in ("day", "year"):
-            date = value.cast("date")
-            return (functions.unix_date(date) if role == "day" else functions.year(date)).cast("double")
+            number = f"{'unix_date' if role == 'day' else 'year'}(CAST({value} AS DATE))"
+            return f"CAST({number} AS DOUBLE)"
         if role in ("person", "order") and is_text(self.schema[column]):
             role = "str"
         # Texts may have a collation, which a cast to plain text takes off.
-        kind = {"number": "double", "str": "string", "int": "bigint"}.get(role)
-        return value if kind is None else value.cast(kind)
+        kind = {"number": "DOUBLE", "str": "STRING", "int": "BIGINT"}.get(role)
+        return value if kind is None else f"CAST({value} AS {kind})"
 
     def truncated(self, expression: Any) -> Any:
         return expression.cast(optional("narwhals").Int64)  # cuts fractions off
