@@ -7,7 +7,8 @@ PEERS := .venv-peers
 BENCH ?=
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 PYTEST_ARGS ?=
-WORKERS ?= $(shell expr $$(nproc 2>/dev/null || echo 2) + 1)
+CORES := $(shell nproc 2>/dev/null || echo 2)
+WORKERS ?= $(shell expr $(CORES) + 1)
 FAST ?=
 PAPER ?=
 
@@ -32,13 +33,15 @@ demo: $(VENV)/.demo  ## Release thirty means and tables of a medical table, and 
 	$(BIN)/inid demo --out out
 
 # Tests of one file share a worker, so that a server or a Spark session is started once. There is one worker more than
-# cores, since tests wait for servers; each computes with one thread, since several wait for each other.
-THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
-PYTEST := $(THREADS) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+# cores, since tests wait for servers; each computes with one thread, since several wait for each other. Bytecode is
+# kept, since every worker, and every process that a test starts, would otherwise compile the same files again.
+THREADS := env -u PYTHONDONTWRITEBYTECODE OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+PYTEST = $(THREADS) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 test: $(VENV)/.test  ## Run the tests that this machine can run; prints how many were skipped and why.
 	$(PYTEST) -m "not slow" $(PYTEST_ARGS)
 
+quick: WORKERS = $(CORES)  # nothing there waits for a server
 quick: $(VENV)/.test  ## Run the unit tests and the examples of the docstrings: minutes.
 	$(PYTEST) -m "not slow" tests/unit src $(PYTEST_ARGS)
 

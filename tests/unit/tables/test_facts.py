@@ -1,8 +1,5 @@
 """What public facts can show to be wrong is refused before any work, in words that name the cure."""
 
-import subprocess
-import sys
-
 import pandas as pd
 import polars as pl
 import pytest
@@ -127,16 +124,3 @@ def test_other_things_are_not_tables(data):
 def test_a_plan_refuses(arguments, words):
     with pytest.raises(inid.ArgumentError, match=words):
         make().query(mean=["age"]).plan(inid.PureDP(1.0), **arguments)
-
-
-def test_the_import_is_light_and_a_missing_extra_is_named():
-    code = "import sys; from inid import tables; print(' '.join(sys.modules))"
-    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
-    assert not {"pandas", "polars", "pyspark", "duckdb", "narwhals", "pyarrow"} & set(done.stdout.split())
-    code = (
-        "import sys; sys.modules['narwhals'] = None; import pandas, inid; from inid import tables\n"
-        "try:\n    tables.Table(pandas.DataFrame({'a': [1]}), bounds={})\n"
-        "except inid.MissingExtraError as error:\n    print(error)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "inid[tables]" in done.stdout
