@@ -58,9 +58,26 @@ def test_all_pairs_and_what_does_not_go_together(people):
     pairs = command("plan", people, *ASKED, "--marginals", "2", "--other", "drop", "--mu", "1")
     assert pairs.exit_code == 0, pairs.output
     assert "count by sex, race" in pairs.output
+    assert "tables inside these, which no tolerance covers: 1 column: std at most" in pairs.output
+    lines = [line.split() for line in pairs.output.splitlines()]
+    assert ["number", "cells", "tolerance"] in [words[:3] for words in lines]
+    assert ["count", "by", "sex,", "race", "4"] in [words[:5] for words in lines]
     for wrong in (("--histogram", "sex=F,M"), ("--order", "1"), ("--weights", "sex=1"), ("--by", "sex=F,M")):
         assert command("plan", people, *ASKED, *TABLES, "--mu", "1", *wrong).exit_code == 2, wrong
     assert command("plan", people, "--count", "--objective", "max", "--mu", "1").exit_code == 2
+
+
+def test_of_very_many_tables_the_plan_shows_the_worst(tmp_path):
+    path = tmp_path / "bits.csv"
+    path.write_text(",".join(f"c{at}" for at in range(12)) + "\n" + ",".join("0" * 12) + "\n", encoding="utf-8")
+    domains = [word for at in range(12) for word in ("--domains", f"c{at}=0,1")]
+    asked = (*domains, "--marginals", "2", "--objective", "sum", "--tolerance", "c0*c11=0.1")
+    made = command("plan", path, *asked, "--mu", "1")
+    assert made.exit_code == 0, made.output
+    assert "the worst 20 of 66 tables; std of noise" in made.output
+    assert sum(line.startswith("count by") for line in made.output.splitlines()) == 20
+    worst = next(line for line in made.output.splitlines() if line.startswith("count by"))
+    assert worst.startswith("count by c0, c11 ")
 
 
 def test_a_job_is_the_same_as_file_command_and_script(people):

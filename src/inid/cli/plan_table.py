@@ -1,6 +1,6 @@
 """A plan as tables in a terminal."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from inid.cli.console import Console
 from inid.report import PlanLine, PlanSummary
@@ -9,6 +9,7 @@ from inid.report.number_text import plain_number, plain_ratio
 __all__ = ["print_comparison", "print_gain", "print_plan"]
 
 _MOST_LINES = 60
+_WORST = 20
 
 
 def print_plan(console: Console, plan: PlanSummary) -> None:
@@ -23,6 +24,7 @@ def print_plan(console: Console, plan: PlanSummary) -> None:
         console.line(f"errors for {plan.rows:,} rows in all{guess}")
     console.line()
     named: list[tuple[str, Callable[[PlanLine], float | None]]] = [
+        ("cells", lambda line: line.cells),
         ("sensitivity", lambda line: line.sensitivity),
         ("scale", lambda line: line.scale),
         ("tolerance", lambda line: line.tolerance),
@@ -31,12 +33,31 @@ def print_plan(console: Console, plan: PlanSummary) -> None:
     ]
     columns = [(name, read) for name, read in named if any(read(line) is not None for line in plan.lines)]
     rows = [["number" if plan.rows is None else "statistic", *(name for name, _ in columns), "share"]]
-    for line in plan.lines[:_MOST_LINES]:
+    for line in _shown_lines(plan):
         cells = [_cell(read(line)) for _, read in columns]
         rows.append([line.label, *cells, f"{line.share:.2%}"])
     console.table(rows, left=1)
     if len(plan.lines) > _MOST_LINES:
-        console.line(f"... and {len(plan.lines) - _MOST_LINES} more")
+        console.line(_left_out(plan))
+    for sentence in plan.inside:
+        console.line(sentence)
+
+
+def _shown_lines(plan: PlanSummary) -> Sequence[PlanLine]:
+    """All lines; where there are too many, the tables whose noise is largest beside their tolerance, or the first."""
+    if len(plan.lines) <= _MOST_LINES:
+        return plan.lines
+    if plan.lines[0].cells is None:
+        return plan.lines[:_MOST_LINES]
+    return sorted(plan.lines, key=lambda line: -line.deviation / (line.tolerance or 1.0))[:_WORST]
+
+
+def _left_out(plan: PlanSummary) -> str:
+    if plan.lines[0].cells is None:
+        return f"... and {len(plan.lines) - _MOST_LINES} more"
+    stds = [line.deviation for line in plan.lines]
+    ends = f"{plain_number(min(stds))} to {plain_number(max(stds))}"
+    return f"... the worst {_WORST} of {len(stds)} tables; std of noise {ends}"
 
 
 def print_gain(console: Console, plan: PlanSummary) -> None:

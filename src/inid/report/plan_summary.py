@@ -30,6 +30,7 @@ class PlanLine:
         baselines: The standard deviation under "iid" and "spr".
         sensitivity: How far one person moves it, for a stated number.
         scale: The scale of its noise, for a stated number.
+        cells: How many cells it has, for a table.
     """
 
     label: str
@@ -39,6 +40,7 @@ class PlanLine:
     baselines: dict[str, float]
     sensitivity: float | None = None
     scale: float | None = None
+    cells: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe dictionary."""
@@ -58,6 +60,7 @@ class PlanSummary:
         guessed: Whether these rows are nominal, because no guess was stated.
         advice: What would make the errors smaller, from public facts alone.
         opponent: What stands under "spr": an equal split, or the plain way where there is nothing to split.
+        inside: How noisy the tables inside the asked ones are, in sentences.
     """
 
     noise: NoisePlan
@@ -68,6 +71,7 @@ class PlanSummary:
     guessed: bool = False
     advice: tuple[str, ...] = ()
     opponent: str = "an equal split"
+    inside: tuple[str, ...] = ()
 
     @cached_property
     def comparison(self) -> Comparison:
@@ -114,6 +118,7 @@ class PlanSummary:
             "gains": self.gains,
             "remark": self.remark,
             "rows": self.rows,
+            "inside": list(self.inside),
         }
 
 

@@ -16,7 +16,7 @@ from inid.releasing import Release
 from inid.selecting import Selection, plan_selection, select
 from inid.tables.counting_question import CountingQuestion
 from inid.tables.facts import Key, read_keys
-from inid.tables.plan_of_query import PlanOfQuery
+from inid.tables.plan_of_query import PlanOfQuestion
 from inid.tables.published import PageFacts, Published
 from inid.tables.query import Query
 from inid.tables.releasable import Releasable
@@ -102,7 +102,7 @@ class ChoiceQuestion(CountingQuestion):
 
 
 @dataclass(frozen=True, eq=False)
-class ChoicePlan(PlanOfQuery):
+class ChoicePlan(PlanOfQuestion):
     """The noise of a choice: that of one number, however many groups there are."""
 
     noise: NoisePlan
@@ -116,6 +116,11 @@ class ChoicePlan(PlanOfQuery):
         from inid.tables.report_inputs import summarize_choice_plan
 
         return summarize_choice_plan(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-safe dictionary: the noise plan's own record, and how far from the largest the choice may be."""
+        found = {"groups": len(self.question.groups), "counting": self.question.counting, "shortfall": self.shortfall()}
+        return {"noise": self.noise.to_dict(), **found, **self.question.view.to_dict()}
 
     def __str__(self) -> str:
         counted, number = self.question.counting, len(self.question.groups)
@@ -228,7 +233,7 @@ def choice_query(
     people = choice("counting", counting, ("rows", "people")) == "people"
     query = table.query(count=not people, count_distinct=people, by=by)
     if not isinstance(query, Query) or len(query.cells) < 2:
-        raise ArgumentError("by must make at least two groups to choose from: list the public keys of a column.")
+        raise ArgumentError("choose needs at least two groups to choose from: list the public keys of a column.")
     keys = {column: tuple(listed) for column, listed in query.by.items()}
     question = ChoiceQuestion(
         by=keys,

@@ -2,8 +2,9 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
+from inid.errors import GuaranteeError
 from inid.planning import Certificate, NoisePlan
 from inid.promises import Budget
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
     from inid.report import PlanSummary
 
-__all__ = ["PlanOfQuery", "fill_advice"]
+__all__ = ["PlanOfQuery", "PlanOfQuestion", "fill_advice"]
 
 _WORTH = 1.05  # advice that makes errors less than 5 % smaller is not worth a line
 _NAMED = 4
@@ -80,3 +81,33 @@ class PlanOfQuery(ABC):
     @abstractmethod
     def _summary(self) -> "PlanSummary":
         """The plan line by line."""
+
+
+class _Covered(Protocol):
+    def is_covered_by(self, noise: NoisePlan) -> bool:
+        """Whether the set of a plan holds whatever one person can change in the numbers that are released."""
+        ...
+
+
+class PlanOfQuestion(PlanOfQuery):
+    """A plan that keeps its question, so that it proves both: the noise, and the set that the noise is for.
+
+    Attributes:
+        question: What is asked.
+    """
+
+    question: _Covered
+
+    def verify(self) -> Certificate:
+        """Re-derive the guarantee: the noise keeps the promise, and the plan's set holds what a person can change.
+
+        Raises:
+            GuaranteeError: The scales break the promise, or somebody can leave the plan's set.
+        """
+        if not self.question.is_covered_by(self.noise):
+            raise GuaranteeError("the set of the plan does not hold what one person can change in these answers.")
+        return self.noise.verify()
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-safe dictionary: the noise plan's own record, and what it means for the answers."""

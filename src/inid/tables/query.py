@@ -284,7 +284,7 @@ def _bounded_columns(table: Table, asked: Mapping[str, Sequence[str]]) -> dict[s
     """The columns of each statistic, all of which need public bounds."""
     read = {name: read_columns(name, columns, "a list of columns") for name, columns in asked.items()}
     for name, columns in read.items():
-        table.source.require(name, columns)
+        table.source.require_numbers(name, columns)
         for column in columns:
             if column not in table.bounds:
                 raise ArgumentError(

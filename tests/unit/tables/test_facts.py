@@ -54,6 +54,8 @@ def test_a_table_refuses(facts, words):
         ({"mean": ["age", "age"]}, r"mean\[1\] must be a column's name not used before"),
         ({"mean": ["height"]}, "'height', which the table lacks"),
         ({"mean": ["user"]}, "needs public bounds for 'user'"),
+        ({"mean": ["sex"]}, "mean names 'sex', which holds String, not numbers"),
+        ({"mean": ["AGE"]}, r"which the table lacks: did you mean 'age'\?"),
         ({"count": True, "by": {"sex": []}}, "list of public keys"),
         ({"count": True, "by": {"sex": ["F", "F"]}}, "not used before"),
         ({"count": True, "by": {"sex": ["F", 1]}}, "first one's kind"),

@@ -1,16 +1,15 @@
 """Spending one promise on the counts of keys that nobody listed."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from inid.errors import GuaranteeError
 from inid.mechanisms import MechanismName
 from inid.numbers.decimals import decimal_up
 from inid.numbers.safe_search import decimal_fraction
-from inid.planning import Certificate, NoisePlan, plan
+from inid.planning import NoisePlan, plan
 from inid.promises import ApproxDP, Budget, PureDP
 from inid.tables.discovery.question import DiscoveryQuestion
-from inid.tables.plan_of_query import PlanOfQuery
+from inid.tables.plan_of_query import PlanOfQuestion
 
 if TYPE_CHECKING:
     from inid.report import PlanSummary
@@ -19,7 +18,7 @@ __all__ = ["DiscoveryPlan", "plan_discovery", "whole_promise"]
 
 
 @dataclass(frozen=True, eq=False)
-class DiscoveryPlan(PlanOfQuery):
+class DiscoveryPlan(PlanOfQuestion):
     """The noise of each count, and the threshold. Made by `DiscoveryQuery.plan`.
 
     Attributes:
@@ -50,20 +49,15 @@ class DiscoveryPlan(PlanOfQuery):
         """The promise of noise and threshold together; None where the noise's is not an epsilon with a delta."""
         return whole_promise(self.budget, self.delta)
 
-    def verify(self) -> Certificate:
-        """Re-derive the guarantee: the noise keeps its promise, for what one person can change in all counts.
-
-        Raises:
-            GuaranteeError: The scales break the promise, or the set is another one.
-        """
-        if not self.question.is_covered_by(self.noise):
-            raise GuaranteeError("the set of the plan does not hold what one person can change in these counts.")
-        return self.noise.verify()
-
     def _summary(self) -> "PlanSummary":
         from inid.tables.discovery.report_inputs import summarize_discovery_plan
 
         return summarize_discovery_plan(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-safe dictionary: the noise plan's own record, the threshold and its delta."""
+        found = {"threshold": self.threshold, "delta": self.delta, "std": self.std}
+        return {"noise": self.noise.to_dict(), **found, **self.question.view.to_dict()}
 
     def __str__(self) -> str:
         asked, person = self.question.asked, self.question.contribution

@@ -161,7 +161,7 @@ def _table(name: str, table: object, domains: Domains, cure: str) -> Marginal:
         if not (isinstance(column, str) and column not in table[:at]):
             raise ArgumentError(f"{name} must name different columns, got {shown(table)}: {cure}.")
         if column not in domains.keys:
-            raise ArgumentError(
-                f"{name} names {column!r}, which has no public domain: state Table(domains={{{column!r}: [...]}})."
-            )
+            alike = [known for known in domains.keys if known.casefold() == column.casefold()]
+            way = f"did you mean {alike[0]!r}?" if alike else f"state Table(domains={{{column!r}: [...]}})."
+            raise ArgumentError(f"{name} names {column!r}, which has no public domain: {way}")
     return tuple(table)

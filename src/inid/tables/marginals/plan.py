@@ -10,7 +10,7 @@ import numpy as np
 
 from inid.arguments import choice
 from inid.errors import GuaranteeError
-from inid.planning import Certificate, NoisePlan, plan
+from inid.planning import NoisePlan, plan
 from inid.planning.text import aligned
 from inid.promises import Budget, PureDP
 from inid.tables.marginals.allocation import Allocation, least_maximum, least_sum
@@ -20,7 +20,7 @@ from inid.tables.marginals.least_squares import precisions
 from inid.tables.marginals.question import NOMINAL_ROWS, MarginalsQuestion
 from inid.tables.marginals.table_statistics import OFFSETS, TableStatistic
 from inid.tables.marginals.tolerances import read_tolerances
-from inid.tables.plan_of_query import PlanOfQuery, fill_advice
+from inid.tables.plan_of_query import PlanOfQuestion, fill_advice
 
 if TYPE_CHECKING:
     from inid.report import PlanSummary
@@ -83,7 +83,7 @@ class TableNumbers:
 
 
 @dataclass(frozen=True, eq=False)
-class MarginalsPlan(PlanOfQuery):
+class MarginalsPlan(PlanOfQuestion):
     """The noise of many statistics by tables, and the error to expect in each. Made by `MarginalsQuery.plan`.
 
     Attributes:
@@ -116,16 +116,6 @@ class MarginalsPlan(PlanOfQuery):
 
         return summarize_marginals_plan(self)
 
-    def verify(self) -> Certificate:
-        """Re-derive the guarantee: the noise keeps the promise, and the plan's set holds what a person can change.
-
-        Raises:
-            GuaranteeError: The scales break the promise, or somebody can leave the plan's set.
-        """
-        if not self.question.is_covered_by(self.noise):
-            raise GuaranteeError("the set of the plan does not hold what one person can change in these tables.")
-        return self.noise.verify()
-
     @cached_property
     def inside(self) -> dict[str, dict[int, float]]:
         """Of each statistic, by the number of columns, the largest std by a table that is only inside an asked one."""
@@ -138,6 +128,16 @@ class MarginalsPlan(PlanOfQuery):
                 own = found.setdefault(entry.name, {})
                 own[len(entry.table)] = max(own.get(len(entry.table), 0.0), std)
         return found
+
+    @property
+    def inside_text(self) -> tuple[str, ...]:
+        """The same in sentences, one per statistic."""
+        found = []
+        for name, own in self.inside.items():
+            words = [f"{_columns(n)}: std at most {std:.4g}" for n, std in sorted(own.items(), reverse=True)]
+            which = "tables inside these" if name == "count" else f"{name} by tables inside these"
+            found.append(f"{which}, which no tolerance covers: {'; '.join(words)}")
+        return tuple(found)
 
     @cached_property
     def advice(self) -> tuple[str, ...]:
@@ -195,10 +195,8 @@ class MarginalsPlan(PlanOfQuery):
             lines.append(
                 f"... the worst {_WORST} of {len(self.tables)} tables; expected std {min(stds):.4g} to {max(stds):.4g}"
             )
-        for name, own in self.inside.items():
-            words = [f"{_columns(n)}: std at most {std:.4g}" for n, std in sorted(own.items(), reverse=True)]
-            which = "tables inside these" if name == "count" else f"{name} by tables inside these"
-            lines += ["", f"{which}, which no tolerance covers: {'; '.join(words)}"]
+        for sentence in self.inside_text:
+            lines += ["", sentence]
         what = "residuals" if self.mechanism == "gaussian" else "cells"
         measure = "largest squared error" if self.objective == "max" else "squared error"
         return "\n".join(

@@ -33,13 +33,15 @@ def summarize_marginals_plan(made: MarginalsPlan) -> PlanSummary:
             deviation=table.std,
             tolerance=table.tolerance,
             baselines={"iid": table.spr, "spr": table.spr},
+            cells=table.cells,
         )
         for table in made.tables
     )
     question = made.question
     rows = (question.rows or NOMINAL_ROWS) if question.means else None
     gains = {"iid": made.gain(), "spr": made.gain()}
-    return PlanSummary(made.noise, lines, gains, None, rows, question.rows is None, made.advice)
+    guessed = question.rows is None
+    return PlanSummary(made.noise, lines, gains, None, rows, guessed, made.advice, inside=made.inside_text)
 
 
 def marginals_report_inputs(result: MarginalsResult, page: PageFacts) -> ReportInputs:

@@ -2,19 +2,19 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from inid.arguments import real, shown
-from inid.errors import ArgumentError, GuaranteeError
+from inid.errors import ArgumentError
 from inid.mechanisms import MechanismName
-from inid.planning import Certificate, NoisePlan, plan
+from inid.planning import NoisePlan, plan
 from inid.planning.text import aligned
 from inid.promises import Budget, PureDP
 from inid.tables.ordered.question import OrderedQuestion
-from inid.tables.plan_of_query import PlanOfQuery
+from inid.tables.plan_of_query import PlanOfQuestion
 
 if TYPE_CHECKING:
     from inid.report import PlanSummary
@@ -44,7 +44,7 @@ class OrderedTablePlan:
 
 
 @dataclass(frozen=True, eq=False)
-class OrderedPlan(PlanOfQuery):
+class OrderedPlan(PlanOfQuestion):
     """The noise of ordered columns, and the error to expect in each. Made by `OrderedQuery.plan`.
 
     Attributes:
@@ -62,20 +62,19 @@ class OrderedPlan(PlanOfQuery):
 
         return summarize_ordered_plan(self)
 
-    def verify(self) -> Certificate:
-        """Re-derive the guarantee: the noise keeps the promise, and the plan's set holds what a person can change.
-
-        Raises:
-            GuaranteeError: The scales break the promise, or the set is another one.
-        """
-        if not self.question.is_covered_by(self.noise):
-            raise GuaranteeError("the set of the plan does not hold what one person can change in these tables.")
-        return self.noise.verify()
-
     def gain(self) -> float:
         """How many times larger the mean squared error would be if the counts of the levels were released instead."""
         ours, other = (sum((getattr(t, n) / t.tolerance) ** 2 for t in self.tables) for n in ("std", "counts"))
         return other / ours if ours > 0 else 1.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-safe dictionary: the noise plan's own record and one entry per ordered column and grouping."""
+        return {
+            "noise": self.noise.to_dict(),
+            "gain": {"counts": self.gain()},
+            "tables": [asdict(table) for table in self.tables],
+            **self.question.view.to_dict(),
+        }
 
     def __str__(self) -> str:
         rows = [["table", "levels", "released", "tolerance", "std of a running count", "from plain counts"]]

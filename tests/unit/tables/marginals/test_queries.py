@@ -189,6 +189,7 @@ def test_a_record_proves_itself_and_changes_are_found(frame, budget):
         ({"domains": {"sex": ["F", "(other)"]}}, {"marginals": 1}, "name of the cell"),
         ({"domains": DOMAINS}, {"marginals": [("sex", "age"), ("age", "sex")]}, "twice"),
         ({"domains": DOMAINS}, {"marginals": 5}, "4 have a domain"),
+        ({"domains": DOMAINS}, {"marginals": [("Sex",)]}, "did you mean 'sex'"),
         ({"domains": DOMAINS}, {"marginals": [()]}, "total alone"),
         ({"domains": DOMAINS}, {"marginals": ["sex"]}, "tuple of columns"),
         ({"domains": DOMAINS}, {"marginals": 1, "histogram": {"age": [0, 1]}}, "query of their own"),
