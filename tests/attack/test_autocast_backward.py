@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from attack.test_clipped_sums import added, assert_within, limits_of
-from inid.dpsgd import fused_layers, per_example_gradients
+from inid.dpsgd import fused_layers, gathered_rows
 from inid.dpsgd.clipped_sums import Rule, Sums
 from inid.dpsgd.fused_positions import Positions
 from training import private
@@ -62,14 +62,14 @@ def test_twin_whose_sums_are_under_autocast_exceeds():
 def test_the_layers_are_fused(monkeypatch):
     """What the first test is about would not be seen in rows that are written down."""
     monkeypatch.setattr(fused_layers, "_FEW", 0)
-    fused, forms = per_example_gradients.fused_rows, []
+    fused, forms = gathered_rows.fused_rows, []
 
     def watched(*args, **kwargs):
         rows = fused(*args, **kwargs)
         forms.extend(type(each) for each in (rows or {}).values())
         return rows
 
-    monkeypatch.setattr(per_example_gradients, "fused_rows", watched)
+    monkeypatch.setattr(gathered_rows, "fused_rows", watched)
     x, loss = cancelling(0)
     for make, options in WAYS.values():
         forms.clear()

@@ -11,9 +11,10 @@ layers that round differently for one and for three rows stay far below the tole
 by a good part of themselves. What flows back is compared too.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from torch import Tensor
@@ -74,6 +75,11 @@ class CallPlan:
 
     calls: tuple[Call, ...]
     shared: frozenset[Unit]
+
+    @cached_property
+    def once(self) -> frozenset[Unit]:
+        """The layers that are called once."""
+        return frozenset(unit for unit, calls in Counter(call.unit for call in self.calls).items() if calls == 1)
 
 
 def found_out(run: Callable[..., Trace], batches: list[tuple[tuple[Any, ...], dict[str, Any]]]) -> CallPlan:

@@ -59,6 +59,11 @@ class Rule:
     quanta: Sequence[float] | None = None
     counts: bool = False
 
+    @property
+    def by_length(self) -> bool:
+        """Whether l2 norms alone decide, and sums are in floating point: then rows need not be written down."""
+        return self.norm == 2 and self.bounds is None and self.quanta is None
+
 
 class Sums:
     """The clipped sums of one step so far.
@@ -115,16 +120,29 @@ class Sums:
                 exact = None if rule.quanta is None else rule.quanta[at]
                 place.add_(_held(own, scale, rule.bounds[at], exact, place.dtype, self.padding))
             return
+        self.add_groups([at], rows, scale, rule)
+
+    def add_groups(self, groups: Sequence[int], rows: GroupRows, scale: float, rule: Rule) -> None:
+        """Clip the rows of several groups that have one threshold, those of the first group first, and add them.
+
+        Args:
+            groups: The groups; more than one where `rows` are those of `stacked_layers.Apart`.
+            rows: What `add_group` takes, for each of them in turn.
+            scale: What the rows are multiplied by.
+            rule: By norms, not entry by entry.
+        """
+        at, several = groups[0], len(groups)
         pieces = self._pieces(at, rows)
         limit = rule.thresholds[at] * (1 - rule.margin)
+        padding = self.padding if several == 1 or self.padding is None else self.padding.repeat(several)
         if rule.norm == 2 and rule.quanta is None and gpu_clipping.serves(pieces):
             pieces = gpu_clipping.swept(pieces)
-            norms, shares = gpu_clipping.shares(pieces, limit / scale, _LONGEST, self.padding)
+            norms, shares = gpu_clipping.shares(pieces, limit / scale, _LONGEST, padding)
         else:
             pieces, norms = _measured(pieces, rule.norm)
-            shares = self._of_examples(_shares(norms, limit / scale))
+            shares = _of_examples(_shares(norms, limit / scale), padding)
         if rule.counts:
-            self._norms.append((at, norms))
+            self._norms += zip(groups, norms.view(several, -1), strict=True)
         _add(pieces, shares, limit, None if rule.quanta is None else rule.quanta[at])
 
     def add_all(self, groups: dict[int, GroupRows], scale: float, rule: Rule) -> None:
@@ -139,7 +157,7 @@ class Sums:
         whole = rule.total * (1 - rule.margin)
         parts = torch.stack([norms for _, norms in measured.values()])
         length = raised(torch.linalg.vector_norm(parts, ord=rule.norm, dim=0), len(parts))
-        first = self._of_examples(_shares(length, whole / scale).mul_(whole))
+        first = _of_examples(_shares(length, whole / scale).mul_(whole), self.padding)
         for at, (pieces, norms) in measured.items():
             # Infinitely long parts of an example are left out: infinity times zero is not a number.
             left = (first * norms).nan_to_num_(nan=0.0)
@@ -159,9 +177,10 @@ class Sums:
             self.inside.index_add_(0, torch.tensor(groups, device=norms.device), within.sum(1, dtype=torch.float64))
             self._norms.clear()
 
-    def _of_examples(self, shares: Tensor) -> Tensor:
-        """The shares with 0 for padding; rows are finite by now, so that 0 times a row is 0."""
-        return shares if self.padding is None else shares.masked_fill_(self.padding, 0.0)
+    def place(self, at: int, which: int) -> Tensor:
+        """Where the sum of one parameter of a group lies."""
+        first = self._starts[at] + sum(self._sizes[at][:which])
+        return self._place(first, first + self._sizes[at][which])
 
     def _pieces(self, at: int, rows: GroupRows) -> Pieces:
         """Where each parameter's rows go; short rows that lie side by side become one, to launch less."""
@@ -182,6 +201,11 @@ class Sums:
         if found is None:
             found = self._places[first, last] = self.flat[first:last]
         return found
+
+
+def _of_examples(shares: Tensor, padding: Tensor | None) -> Tensor:
+    """The shares with 0 for padding; rows are finite by now, so that 0 times a row is 0."""
+    return shares if padding is None else shares.masked_fill_(padding, 0.0)
 
 
 def _short(own: Rows, size: int) -> bool:

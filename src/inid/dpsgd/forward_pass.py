@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from inid.dpsgd.call_plan import CallPlan
 from inid.dpsgd.clipped_sums import GroupRows
+from inid.dpsgd.stacked_layers import Waiting
 
 __all__ = ["CallsChanged", "ForwardPass"]
 
@@ -19,6 +20,7 @@ class ForwardPass:
         calls: How many of the plan's calls have been made.
         waiting: For every group, how many gradients are still to come.
         gathered: For every group, the rows that have come.
+        stacked: What flowed to layers that wait for others like them.
         done: The groups that have been clipped and added.
         begun: Whether a gradient has come.
         ended: Whether the backward is over.
@@ -30,6 +32,7 @@ class ForwardPass:
     calls: int = 0
     waiting: dict[int, int] = field(default_factory=dict)
     gathered: dict[int, GroupRows] = field(default_factory=dict)
+    stacked: Waiting = field(default_factory=Waiting)
     done: set[int] = field(default_factory=set)
     begun: bool = False
     ended: bool = False

@@ -24,7 +24,7 @@ _KINDS = (torch.bfloat16, torch.float32, torch.float64)  # float16 would overflo
 
 
 def fused_rows(
-    layer: nn.Module, inputs: Tensor, gradients: Tensor, *, kept: bool, tied: bool
+    layer: nn.Module, inputs: Tensor, gradients: Tensor, *, kept: bool, tied: bool, layers: int = 1
 ) -> dict[str, Rows] | None:
     """The gradients of a layer's parameters without rows, or None where rows are to be written down.
 
@@ -34,6 +34,7 @@ def fused_rows(
         gradients: What flows back to its output.
         kept: Whether the gradients stay until others are known (global clipping).
         tied: Whether the weight has other uses.
+        layers: How many layers like this one the examples are of (see `stacked_layers`); one layer's decide.
     """
     if gradients.dtype not in _KINDS:
         return None
@@ -41,7 +42,7 @@ def fused_rows(
         return _table(layer, inputs, gradients) if gradients.is_cuda or tied else None
     if isinstance(layer, nn.Linear) and inputs.ndim > 2:
         back = gradients.flatten(1, -2)
-        if not _pays(back, inputs.shape[-1], kept=kept):
+        if not _pays(back, inputs.shape[-1], layers, kept=kept):
             return None
         made: dict[str, Rows] = {"weight": Positions(back, inputs.flatten(1, -2))}
         return made if layer.bias is None else {**made, "bias": _added(back, 1)}
@@ -49,7 +50,7 @@ def fused_rows(
         back = gradients.flatten(2)
         # The windows that each position met would have to be laid out first: rows are cheaper even where they stay
         # until the norm is known (ResNet-20 on an H200: a step took several times as long without rows).
-        if not _pays(back.mT, layer.weight[0].numel(), kept=False):
+        if not _pays(back.mT, layer.weight[0].numel(), layers, kept=False):
             return None
         made = {"weight": Positions(back.mT, inputs, lambda met: _windows(layer, met))}
         return made if layer.bias is None else {**made, "bias": _added(back, 2)}
@@ -66,8 +67,8 @@ def stored(inputs: Tensor, output: Tensor) -> Tensor:
     return inputs.to(output.dtype) if narrower else inputs
 
 
-def _pays(gradients: Tensor, met: int, *, kept: bool) -> bool:
-    count, positions, made = gradients.shape
+def _pays(gradients: Tensor, met: int, layers: int, *, kept: bool) -> bool:
+    count, positions, made = gradients.shape[0] // layers, *gradients.shape[1:]
     # Rows that stay until the norm of all layers is known add up; those of one layer are dropped at once.
     most = positions * (met + made) // (4 if kept else 1)
     return count * met * made > _FEW and (met * made > most or count * met * made > _MANY)

@@ -6,7 +6,7 @@ that uses of one weight can be put together before.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from torch import Tensor
 
 from inid.dpsgd.fused_norms import direct_bound, gram_bound, products, table_bound, tied_bound
 from inid.dpsgd.fused_rounding import UNIT, accumulated, argument_rounding, rounded_product
-from inid.dpsgd.fused_sums import add_product, table_sum, weighted_product
+from inid.dpsgd.fused_sums import add_products, table_sum, weighted_product
 from inid.dpsgd.gradient_rows import Bounds, Dense, Rows, Summed
 
 __all__ = ["Lookups", "Positions", "Tied", "put_together"]
@@ -112,8 +112,15 @@ class Positions(_Bounded):
 
     def add_to(self, place: Tensor, factors: Tensor, limit: float) -> None:
         """Add the sum of limit * factors[i] * row i."""
-        if not add_product(place, self.inputs, self.gradients, factors, limit):
-            super().add_to(place, factors, limit)
+        self.add_apart([place], factors, limit)
+
+    def add_apart(self, places: Sequence[Tensor], factors: Tensor, limit: float) -> None:
+        """Add the sums of as many equal stretches of rows as there are places, each to its own."""
+        inputs = self.inputs
+        if not add_products(places, inputs, self.gradients, factors, limit):
+            parts = (each.chunk(len(places)) for each in (inputs, self.gradients, factors))
+            for place, met, back, own in zip(places, *parts, strict=True):
+                place.add_(weighted_product(met, back, own).to(own.dtype), alpha=limit)
 
     def finite(self) -> "Positions":
         """Itself: an example with a number that is not finite has an infinite norm, and adds nothing."""

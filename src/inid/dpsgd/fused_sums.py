@@ -5,13 +5,15 @@ replaced, not multiplied, since infinity times zero is not a number. The factor 
 product with a gradient is rounded once, to the gradient's type (see `fused_norms`).
 """
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
 from inid.dpsgd import fused_kernels
 from inid.dpsgd.fused_norms import products
 
-__all__ = ["add_product", "folded", "table_sum", "weighted_product"]
+__all__ = ["add_products", "folded", "table_sum", "weighted_product"]
 
 
 def folded(vectors: Tensor, factors: Tensor, *, scaled: bool) -> Tensor:
@@ -46,17 +48,19 @@ def weighted_product(inputs: Tensor, gradients: Tensor, factors: Tensor) -> Tens
     return products(left.mT, right).flatten()
 
 
-def add_product(place: Tensor, inputs: Tensor, gradients: Tensor, factors: Tensor, limit: float) -> bool:
+def add_products(places: Sequence[Tensor], inputs: Tensor, gradients: Tensor, factors: Tensor, limit: float) -> bool:
     """Add `limit` times what `weighted_product` gives to a place, in one call where a GPU can; says whether it did.
 
-    The product adds to what stands there after its own sum, so that roundings are those of the two steps apart.
+    With several places, as many equal stretches of examples have their sums added, each to its own place. A product
+    adds to what stands there after its own sum, so that roundings are those of the two steps apart.
     """
-    kinds = {inputs.dtype, gradients.dtype}
-    if not fused_kernels.foldable(gradients) or kinds != {torch.bfloat16} or place.dtype != torch.float32:
+    known = inputs.dtype == gradients.dtype == torch.bfloat16 and places[0].dtype == torch.float32
+    if not known or not fused_kernels.foldable(gradients):
         return False
     left, right = fused_kernels.folded_pair(gradients, inputs, factors.float())
-    whole = place.view(left.shape[1], right.shape[1])
-    torch.addmm(whole, left.mT, right, out_dtype=torch.float32, beta=1, alpha=limit, out=whole)
+    for place, back, met in zip(places, left.chunk(len(places)), right.chunk(len(places)), strict=True):
+        whole = place.view(left.shape[1], right.shape[1])
+        torch.addmm(whole, back.mT, met, out_dtype=torch.float32, beta=1, alpha=limit, out=whole)
     return True
 
 

@@ -5,6 +5,7 @@ from torch import Tensor
 
 from inid.dpsgd import row_kernels
 from inid.dpsgd.gradient_rows import Dense, Rows
+from inid.dpsgd.stacked_layers import Apart, Together
 
 __all__ = ["serves", "shares", "swept"]
 
@@ -16,14 +17,20 @@ def serves(pieces: list[tuple[Tensor, Rows]]) -> bool:
     return all(
         place.dtype == torch.float32
         and own.is_cuda
-        and (not isinstance(own, Dense) or row_kernels.usable(own.rows, own.rows.shape[0]))
+        and ((written := _written(own)) is None or row_kernels.usable(written.rows, written.rows.shape[0]))
         for place, own in pieces
     )
 
 
+def _written(own: Rows) -> Dense | None:
+    """The rows that are written down, also those of several layers."""
+    inside = own.rows if isinstance(own, (Apart, Together)) else own
+    return inside if isinstance(inside, Dense) else None
+
+
 def swept(pieces: list[tuple[Tensor, Rows]]) -> list[tuple[Tensor, Rows]]:
     """Rows without what is not finite; the kernels that read written rows leave it out themselves."""
-    return [(place, own if isinstance(own, Dense) else own.finite()) for place, own in pieces]
+    return [(place, own if _written(own) is not None else own.finite()) for place, own in pieces]
 
 
 def shares(

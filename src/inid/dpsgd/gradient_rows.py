@@ -8,6 +8,7 @@ slip under its threshold, so none is used here. (Forms that do use them, with al
 """
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
@@ -63,10 +64,6 @@ class Rows(Protocol):
 
     def add_to(self, place: Tensor, factors: Tensor, limit: float) -> None:
         """Add the sum of limit * factors[i] * row i to what stands at a place."""
-        ...
-
-    def combined(self, factors: Tensor) -> Tensor:
-        """The sum of factors[i] * row i, flat."""
         ...
 
     def finite(self) -> "Rows":
@@ -140,7 +137,7 @@ class Dense(_Unrounded):
         """Powers of order 2, without what is not finite."""
         if self.squares is None and row_kernels.usable(self.rows, self.rows.shape[0]):
             return Bounds(row_kernels.square_sums(self.rows))
-        return super().bounds()
+        return Bounds(self.squares[:, None]) if self.squares is not None else super().bounds()
 
     def add_to(self, place: Tensor, factors: Tensor, limit: float) -> None:
         """Add the sum of limit * factors[i] * row i."""
@@ -148,6 +145,15 @@ class Dense(_Unrounded):
             row_kernels.add_weighted_sum(place, self.rows, factors, limit)
         else:
             super().add_to(place, factors, limit)
+
+    def add_apart(self, places: Sequence[Tensor], factors: Tensor, limit: float) -> None:
+        """Add the sums of as many equal stretches of rows as there are places, each to its own."""
+        if self.stored is None and factors.dtype == torch.float32 and row_kernels.usable(self.rows, len(self.rows)):
+            made = row_kernels.stretch_sums(self.rows, factors, len(places))
+        else:
+            parts = zip(factors.chunk(len(places)), self.rows.chunk(len(places)), strict=True)
+            made = torch.stack([self.arranged(_weighted(own, rows)) for own, rows in parts])
+        torch._foreach_add_(list(places), list(made.unbind()), alpha=limit)  # as torch's own optimizers do
 
     def combined(self, factors: Tensor) -> Tensor:
         """The sum of factors[i] * row i, flat."""

@@ -19,6 +19,8 @@ __all__ = ["Formula", "apart", "formula_of", "linear_rows", "linear_weight", "ro
 Formula = Callable[[nn.Module, Tensor, Tensor], dict[str, Rows]]
 Sizes = tuple[int, ...]
 
+_WIDEST = 2**13  # what a program of a layer normalisation holds at a time
+
 
 def formula_of(layer: nn.Module) -> Formula | None:
     """The formula of a layer, or None where torch.func has to do the work.
@@ -178,6 +180,9 @@ def _entry_norm(normalised: Tensor, gradients: Tensor, size: int) -> dict[str, R
 
 def _layer_norm(layer: nn.Module, inputs: Tensor, gradients: Tensor) -> dict[str, Rows]:
     assert isinstance(layer, nn.LayerNorm)  # noqa: S101 - as above
+    if layer.weight.numel() <= _WIDEST and row_kernels.usable(gradients, len(gradients)):
+        weight, bias = row_kernels.layer_norm_rows(inputs, gradients, layer.weight.numel(), layer.eps)
+        return {"weight": Dense(weight), "bias": Dense(bias)}
     normalised = functional.layer_norm(inputs, layer.normalized_shape, eps=layer.eps)
     return _entry_norm(normalised, gradients, layer.weight.numel())
 

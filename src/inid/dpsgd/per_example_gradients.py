@@ -24,10 +24,10 @@ from inid.dpsgd.call_plan import Call, CallPlan, OtherwiseDividedError, SameForA
 from inid.dpsgd.clipped_sums import Rule, Sums
 from inid.dpsgd.drawn_batch import Drawn
 from inid.dpsgd.forward_pass import CallsChanged, ForwardPass
-from inid.dpsgd.fused_layers import fused_rows, loss_of, stored
-from inid.dpsgd.fused_positions import put_together
-from inid.dpsgd.gradient_rows import Dense, Rows
-from inid.dpsgd.layers import Formula, apart, linear_weight, rows_of
+from inid.dpsgd.fused_layers import stored
+from inid.dpsgd.gathered_rows import GatheredRows, Places
+from inid.dpsgd.gradient_rows import Dense
+from inid.dpsgd.layers import apart, linear_weight
 from inid.dpsgd.loop_checks import watched
 from inid.dpsgd.made_up_examples import MadeUp
 from inid.dpsgd.model_outputs import kept_tensors, output_leaves
@@ -60,8 +60,6 @@ _RUN_AGAIN = (
     "use_reentrant=False to torch.utils.checkpoint."
 )
 
-Places = dict[nn.Parameter, tuple[int, int]]  # the group of a parameter, and where in the group it stands
-
 
 class PerExampleGradients:
     """Adds the clipped rows of a model's layers to `sums` in every backward.
@@ -70,7 +68,6 @@ class PerExampleGradients:
         rule: How rows are clipped; may be replaced between steps.
         sums: The clipped sums since they were last cleared.
         sharded: Whether the model's parameters are spread over processes.
-        lost: By layer, what allowances for rounding typically cost of a clipped gradient (see `fused_layers`).
     """
 
     def __init__(
@@ -84,9 +81,9 @@ class PerExampleGradients:
         drawn: Drawn,
         example: object = None,
     ) -> None:
-        self.rule, self.sums = rule, sums
+        self.sums = sums
+        self._gathered = GatheredRows(places, rule, sums, mean=mean)
         self._places, self._mean, self._drawn, self._example = places, mean, drawn, example
-        self._lengths = Counter(at for at, _ in places.values())
         self._names = {p: name for name, p in module.named_parameters()}
         self.sharded = any(map(is_sharded, places))
         self._kind = next(iter(places)).dtype
@@ -99,14 +96,27 @@ class PerExampleGradients:
         self._forward: ForwardPass | None = None  # under way
         self._latest: ForwardPass | None = None
         self._trace: Trace | None = None  # a run on made-up examples is under way
-        self._known: dict[Unit, tuple[bool, bool]] = {}  # see _circumstances
-        self.lost: dict[Unit, float] = {}
         self._inside = False  # a layer that is run example by example is under way
         self._recording = False  # a forward and backward are being recorded, not run
         units = units_of(module)
-        self._uses = Counter(parameter for unit in units for parameter in unit.parameters.values())
+        self._gathered.uses.update(parameter for unit in units for parameter in unit.parameters.values())
+        self._gathered.stacking = not self.sharded
         self._wrapped = [WrappedForward(unit.layer, partial(self._run_layer, unit)) for unit in units]
         self._wrapped.append(WrappedForward(module, self._run_module))  # around its own layer, where the model is one
+
+    @property
+    def rule(self) -> Rule:
+        """How rows are clipped."""
+        return self._gathered.rule
+
+    @rule.setter
+    def rule(self, rule: Rule) -> None:
+        self._gathered.rule = rule
+
+    @property
+    def lost(self) -> dict[Unit, float]:
+        """By layer, what allowances for rounding typically cost of a clipped gradient."""
+        return self._gathered.lost
 
     def remove(self) -> None:
         """Take the wrappers off the model again."""
@@ -115,11 +125,11 @@ class PerExampleGradients:
 
     def record(self, work: Callable[[], Any]) -> int:
         """Call what records a forward and backward without running them; admits nothing, and gives their rows."""
-        self._latest, self._recording = None, True
+        self._latest, self._recording, self._gathered.stacking = None, True, False
         try:
             work()
         finally:
-            self._recording = False
+            self._recording, self._gathered.stacking = False, not self.sharded
         if (turn := cast("ForwardPass | None", self._latest)) is None or not turn.ended:
             raise GuaranteeError("no backward over the private module was recorded: let loss() call the module.")
         return turn.rows
@@ -252,8 +262,8 @@ class PerExampleGradients:
         if parent is None:
             raise error
         self._widened.add(parent.layer)
-        self._uses.update(parent.parameters.values())
-        self._known.clear()
+        self._gathered.uses.update(parent.parameters.values())
+        self._gathered.forget()
         self._wrapped.append(WrappedForward(parent.layer, partial(self._run_layer, parent)))
 
     def _traced(
@@ -308,7 +318,8 @@ class PerExampleGradients:
             name = f"{self._names[parameter]} in functional.linear"
             layer = skip_init(nn.Linear, 1, 1, bias=False)  # type: ignore[no-untyped-call] # stands for its kind
             self._tied[parameter] = Unit(name, layer, linear_weight, {"weight": parameter})
-            self._known.clear()
+            self._gathered.tied = self._tied
+            self._gathered.forget()
         return self._run_layer(self._tied[parameter], lambda x: functional.linear(x, weight, bias), (inputs,), {})
 
     def _collect_rows(self, unit: Unit, turn: ForwardPass, again: bool, kept: Tensor, gradients: Tensor) -> None:
@@ -319,38 +330,14 @@ class PerExampleGradients:
             if inputs.dtype != gradients.dtype and inputs.is_floating_point():
                 inputs = inputs.to(gradients.dtype)
             inputs, gradients = apart(unit.layer, turn.examples, inputs, gradients.detach())
-            rows = self._fused(unit, inputs, gradients) if len(inputs) == turn.examples else None
-            if rows is None:
-                rows = rows_of(unit.layer, cast("Formula", unit.formula), inputs, gradients, turn.examples)
-            for name, parameter in unit.parameters.items():
-                self._collect(turn, parameter, rows[name])
-
-    def _fused(self, unit: Unit, inputs: Tensor, gradients: Tensor) -> dict[str, Rows] | None:
-        """The layer's gradients without rows, where the rule is served by such sums."""
-        rule = self.rule
-        if rule.norm != 2 or rule.bounds is not None or rule.quanta is not None:
-            return None
-        alone, tied = self._circumstances(unit)
-        made = fused_rows(unit.layer, inputs, gradients, kept=rule.total is not None or not alone, tied=tied)
-        if made is not None and "weight" in unit.parameters and unit not in self.lost:
-            self.lost[unit] = loss_of(made["weight"], unit.parameters["weight"].shape)
-        return made
-
-    def _circumstances(self, unit: Unit) -> tuple[bool, bool]:
-        """Whether a layer's parameters are a group of their own, and whether one of them has other uses."""
-        if (found := self._known.get(unit)) is None:
-            groups = {self._places[parameter][0] for parameter in unit.parameters.values()}
-            alone = len(groups) == 1 and self._lengths[next(iter(groups))] == len(unit.parameters)
-            tied = any(self._uses[p] > 1 or p in (self._tied or ()) for p in unit.parameters.values())
-            found = self._known[unit] = alone, tied
-        return found
+            self._gathered.take(turn, unit, inputs, gradients)
 
     def _collect_leaf(self, unit: Unit, turn: ForwardPass, again: bool, name: str, leaf: Tensor) -> None:
         self._enter(turn, again=again)
         gradients = cast("Tensor", leaf.grad)
         leaf.grad = None
         with undisturbed(gradients.device.type):  # products of float32 stay so
-            self._collect(turn, unit.parameters[name], Dense(gradients.detach().flatten(1)))
+            self._gathered.add(turn, unit.parameters[name], Dense(gradients.detach().flatten(1)))
 
     def _enter(self, turn: ForwardPass, *, again: bool) -> None:
         """Check, at the first gradient of a backward, that it is the one backward of the latest forward."""
@@ -374,26 +361,7 @@ class PerExampleGradients:
                 self.sums.begin(self._drawn.admit(turn.rows, begun=self.sums.begun))
             torch.autograd.Variable._execution_engine.queue_callback(partial(self._finish, turn))  # noqa: SLF001 - what torch's own data parallel does
 
-    def _collect(self, turn: ForwardPass, parameter: nn.Parameter, rows: Rows) -> None:
-        at, place = self._places[parameter]
-        if at in turn.done:
-            raise GuaranteeError("a gradient came after its group had been clipped: call backward after the forward.")
-        group = turn.gathered.setdefault(at, [None] * self._lengths[at])
-        before = group[place]
-        # A parameter that is used twice has one gradient per example, the sum, and is clipped once.
-        group[place] = rows if before is None else put_together(before, rows)
-        turn.waiting[at] -= 1
-        if turn.waiting[at] == 0 and self.rule.total is None:
-            turn.done.add(at)
-            self.sums.add_group(at, turn.gathered.pop(at), turn.scale(mean=self._mean), self.rule)
-
     def _finish(self, turn: ForwardPass) -> None:
         turn.ended = True
         with undisturbed(self.sums.flat.device.type):
-            if self.rule.total is not None:
-                self.sums.add_all(turn.gathered, turn.scale(mean=self._mean), self.rule)
-            else:
-                for at, group in turn.gathered.items():  # some of their layers took no part in the loss
-                    self.sums.add_group(at, group, turn.scale(mean=self._mean), self.rule)
-            self.sums.count(turn.scale(mean=self._mean), self.rule)
-        turn.gathered.clear()
+            self._gathered.finish(turn)

@@ -11,6 +11,7 @@ from torch import Tensor
 from inid.dpsgd.row_triton import (
     convolution_kernel,
     group_norm_kernel,
+    layer_norm_kernel,
     share_kernel,
     square_kernel,
     sum_kernel,
@@ -22,8 +23,10 @@ __all__ = [
     "convolution_rows",
     "group_norm_rows",
     "held_sum",
+    "layer_norm_rows",
     "norms_and_shares",
     "square_sums",
+    "stretch_sums",
     "usable",
     "weighted_sum",
 ]
@@ -109,12 +112,47 @@ def group_norm_rows(inputs: Tensor, gradients: Tensor, groups: int, eps: float) 
     return weight, bias
 
 
+def layer_norm_rows(inputs: Tensor, gradients: Tensor, size: int, eps: float) -> tuple[Tensor, Tensor]:
+    """Rows of the weight and the bias of a layer normalisation, in float32.
+
+    Args:
+        inputs: What it saw, (examples, ..., the trailing dimensions that are normalised).
+        gradients: What flows back, of the same shape.
+        size: How many entries are normalised together.
+        eps: The layer's own.
+    """
+    inputs, gradients = inputs.contiguous(), gradients.contiguous()
+    count, positions = len(inputs), inputs[0].numel() // size
+    tile = _power_of_two(size)
+    row_tile = min(_power_of_two(positions), max(1, _ENTRIES // tile))
+    shares = max(1, min(-(-positions // row_tile), _FILLED // count))
+    out = torch.empty(2, count, shares, size, dtype=torch.float32, device=inputs.device)
+    layer_norm_kernel[(shares, count)](
+        inputs, gradients, out[0], out[1], positions, size, -(-positions // shares), eps, ROW_TILE=row_tile, TILE=tile
+    )
+    weight, bias = out[:, :, 0] if shares == 1 else out.sum(2)
+    return weight, bias
+
+
 def weighted_sum(rows: Tensor, factors: Tensor) -> Tensor:
     """The sum of factors[i] * row i, in float32: no product rounds its arguments first, whatever torch is set to.
 
     Numbers that are not finite count as 0.
     """
     return _sum(rows, factors.float().contiguous(), 1.0, 0.0, held=False)
+
+
+def stretch_sums(rows: Tensor, factors: Tensor, stretches: int) -> Tensor:
+    """What `weighted_sum` gives, for each of some stretches of rows of the same length; shape (stretches, size)."""
+    rows = rows.contiguous()
+    count, size = rows.shape
+    share = count // stretches
+    tile, row_tile = _sum_tiles(share, size)
+    out = torch.empty(stretches, size, dtype=torch.float32, device=rows.device)
+    sum_kernel[(-(-size // tile), stretches)](
+        rows, factors, out, count, size, share, 1.0, 0.0, HELD=False, ADDED=False, ROW_TILE=row_tile, TILE=tile
+    )
+    return out
 
 
 def held_sum(rows: Tensor, scale: float, bound: float) -> Tensor:

@@ -9,10 +9,18 @@ try:
 except ImportError:
     triton = None
 
-__all__ = ["convolution_kernel", "group_norm_kernel", "share_kernel", "square_kernel", "sum_kernel"]
+__all__ = [
+    "convolution_kernel",
+    "group_norm_kernel",
+    "layer_norm_kernel",
+    "share_kernel",
+    "square_kernel",
+    "sum_kernel",
+]
 
 convolution_kernel: Any = None
 group_norm_kernel: Any = None
+layer_norm_kernel: Any = None
 sum_kernel: Any = None
 square_kernel: Any = None
 share_kernel: Any = None
@@ -156,3 +164,30 @@ if triton is not None:
                 alone += back
             tl.store(weight + first + channel, tl.sum(by_input, 0) * scale)
             tl.store(bias + first + channel, tl.sum(alone, 0))
+
+    @triton.jit
+    def layer_norm_kernel(
+        x, g, weight, bias, positions, size, share, eps, ROW_TILE: tl.constexpr, TILE: tl.constexpr
+    ):  # fmt: skip
+        """One program: one example, a share of its positions."""
+        example = tl.program_id(1).to(tl.int64)
+        first = tl.program_id(0) * share
+        last = tl.minimum(first + share, positions)
+        column = tl.arange(0, TILE)
+        x += example * positions * size
+        g += example * positions * size
+        by_input = tl.zeros((ROW_TILE, TILE), dtype=tl.float32)
+        alone = tl.zeros((ROW_TILE, TILE), dtype=tl.float32)
+        for start in range(first, last, ROW_TILE):
+            t = start + tl.arange(0, ROW_TILE)
+            known = (t[:, None] < last) & (column[None, :] < size)
+            place = t[:, None].to(tl.int64) * size + column[None, :]
+            met = tl.load(x + place, mask=known, other=0.0).to(tl.float32)
+            met = tl.where(known, met - (tl.sum(met, 1) / size)[:, None], 0.0)
+            scale = 1.0 / tl.sqrt(tl.sum(met * met, 1) / size + eps)
+            back = tl.load(g + place, mask=known, other=0.0).to(tl.float32)
+            by_input += back * met * scale[:, None]
+            alone += back
+        place = (example * tl.num_programs(0) + tl.program_id(0)) * size + column
+        tl.store(weight + place, tl.sum(by_input, 0), mask=column < size)
+        tl.store(bias + place, tl.sum(alone, 0), mask=column < size)

@@ -6,7 +6,7 @@ from torch import nn
 from torch.nn import functional
 
 from attack.test_clipped_sums import added, assert_within, limits_of
-from inid.dpsgd import fused_layers, fused_norms, per_example_gradients
+from inid.dpsgd import fused_layers, fused_norms, gathered_rows
 from inid.dpsgd.fused_layers import fused_rows, typical_loss
 from inid.dpsgd.fused_positions import Lookups, Positions, Tied
 from training import assert_close, groups_of, private, slow_sums, squares, sums
@@ -49,7 +49,7 @@ def seen(monkeypatch):
     """All rows that may be fused are, however few; what forms they took."""
     monkeypatch.setattr(fused_layers, "_FEW", 0)
     forms = []
-    fused, together = per_example_gradients.fused_rows, per_example_gradients.put_together
+    fused, together = gathered_rows.fused_rows, gathered_rows.put_together
 
     def watched(*args, **kwargs):
         rows = fused(*args, **kwargs)
@@ -61,8 +61,8 @@ def seen(monkeypatch):
         forms.append(type(rows))
         return rows
 
-    monkeypatch.setattr(per_example_gradients, "fused_rows", watched)
-    monkeypatch.setattr(per_example_gradients, "put_together", joined)
+    monkeypatch.setattr(gathered_rows, "fused_rows", watched)
+    monkeypatch.setattr(gathered_rows, "put_together", joined)
     return forms
 
 

@@ -6,7 +6,7 @@ import torch
 from inid.dpsgd import fused_kernels
 from inid.dpsgd.fused_norms import absolute_sum, direct_bound, gram_bound
 from inid.dpsgd.fused_rounding import chunked
-from inid.dpsgd.fused_sums import add_product, folded, weighted_product
+from inid.dpsgd.fused_sums import add_products, folded, weighted_product
 from needs import needs
 
 
@@ -103,7 +103,7 @@ def test_sums_are_added_to_what_stands_there(shape):
     factors = torch.rand(shape[0], device="cuda") / 1000
     factors[0] = 0.0
     place = torch.ones(shape[2] * shape[3], device="cuda")
-    assert add_product(place, a, g, factors, 0.5)
+    assert add_products([place], a, g, factors, 0.5)
     wanted = 1 + 0.5 * weighted_product(a, g, factors)
     assert bool(place.isfinite().all())
     assert float((place - wanted).abs().max()) <= 1e-5 * float((wanted - 1).abs().max()) + 2.0**-22
