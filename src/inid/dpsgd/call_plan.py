@@ -49,14 +49,12 @@ class Call:
 
     def fits(self, unit: Unit, leaves: list[Any], examples: int) -> bool:
         """Whether a call is like this one, for another number of examples."""
-        return (
-            unit is self.unit
-            and len(leaves) == len(self.entries)
-            and all(
-                not own or (isinstance(leaf, Tensor) and leaf.ndim > at and leaf.shape[at] == own * examples)
-                for own, at, leaf in zip(self.entries, self.along, leaves, strict=True)
-            )
-        )
+        if unit is not self.unit or len(leaves) != len(self.entries):
+            return False
+        for own, at, leaf in zip(self.entries, self.along, leaves, strict=True):  # in every call: no generator
+            if own and not (isinstance(leaf, Tensor) and leaf.ndim > at and leaf.shape[at] == own * examples):
+                return False
+        return True
 
     @property
     def split(self) -> list[int | None]:

@@ -6,6 +6,7 @@ l2 clipping with floating-point noise: exact noise, l1 norms and entry-wise clip
 """
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -16,10 +17,11 @@ from inid.dpsgd.fused_positions import Lookups, Positions
 from inid.dpsgd.fused_rounding import UNIT, accumulated, argument_rounding, chunked, rounded_product
 from inid.dpsgd.gradient_rows import Dense, Rows
 
-__all__ = ["fused_rows", "loss_of", "stored", "typical_loss"]
+__all__ = ["fused_rows", "loss_of", "narrowed", "stored", "typical_loss"]
 
 _FEW = 2**22  # entries of all rows together that are always written down
 _MANY = 2**27  # and that never are, since they would be the most that a step holds
+_NARROWED = (nn.Linear, nn.Conv1d, nn.Conv2d)  # layers whose inputs autocast makes narrower
 _KINDS = (torch.bfloat16, torch.float32, torch.float64)  # float16 would overflow where a factor is large
 
 
@@ -55,6 +57,20 @@ def fused_rows(
         made = {"weight": Positions(back.mT, inputs, lambda met: _windows(layer, met))}
         return made if layer.bias is None else {**made, "bias": _added(back, 2)}
     return None
+
+
+def narrowed(layer: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments of a layer with the input as autocast will make it, so that it is made and kept once.
+
+    >>> with torch.autocast("cpu", dtype=torch.bfloat16):
+    ...     narrowed(nn.Linear(2, 2), (torch.ones(2),))[0].dtype
+    torch.bfloat16
+    """
+    if type(layer) in _NARROWED and len(args) == 1 and args[0].dtype == torch.float32:
+        kind = args[0].device.type
+        if torch.is_autocast_enabled(kind):
+            return (args[0].to(torch.get_autocast_dtype(kind)),)
+    return args
 
 
 def stored(inputs: Tensor, output: Tensor) -> Tensor:

@@ -38,6 +38,7 @@ class GatheredRows:
         self._places, self._mean = places, mean
         self._lengths = Counter(at for at, _ in places.values())
         self._known: dict[Unit, tuple[bool, bool]] = {}
+        self._groups: dict[Unit, list[int]] = {}
         self.lost: dict[Unit, float] = {}
         self.uses: Counter[nn.Parameter] = Counter()
         self.tied: Collection[nn.Parameter] = ()
@@ -46,6 +47,13 @@ class GatheredRows:
     def forget(self) -> None:
         """Look anew at which parameters are used where."""
         self._known.clear()
+
+    def expect(self, turn: ForwardPass, unit: Unit) -> None:
+        """Note that a gradient will come for each parameter of a layer that is called."""
+        if (groups := self._groups.get(unit)) is None:
+            groups = self._groups[unit] = [self._places[parameter][0] for parameter in unit.parameters.values()]
+        for at in groups:
+            turn.waiting[at] = turn.waiting.get(at, 0) + 1
 
     def take(self, turn: ForwardPass, unit: Unit, inputs: Tensor, gradients: Tensor) -> None:
         """Take what a layer with a formula met and what flows back to it, examples first; it may wait for others."""

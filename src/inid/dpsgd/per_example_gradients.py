@@ -24,7 +24,7 @@ from inid.dpsgd.call_plan import Call, CallPlan, OtherwiseDividedError, SameForA
 from inid.dpsgd.clipped_sums import Rule, Sums
 from inid.dpsgd.drawn_batch import Drawn
 from inid.dpsgd.forward_pass import CallsChanged, ForwardPass
-from inid.dpsgd.fused_layers import stored
+from inid.dpsgd.fused_layers import narrowed, stored
 from inid.dpsgd.gathered_rows import GatheredRows, Places
 from inid.dpsgd.gradient_rows import Dense
 from inid.dpsgd.layers import apart, linear_weight
@@ -39,12 +39,13 @@ from inid.dpsgd.vmap_gradients import run_with_own_parameters
 from inid.dpsgd.wrapped_forward import (
     WRITTEN,
     FunctionalLinear,
+    Kept,
     WrappedForward,
     check_parameters,
     first_tensor,
     frozen,
-    keep,
     leaves_of,
+    parts_of,
     repeated,
     rows_in,
     settings,
@@ -136,7 +137,7 @@ class PerExampleGradients:
 
     def begin_replay(self, rows: int) -> None:
         """Make the checks of a forward and of its backward, before a recorded one runs on what the loader gave."""
-        check_parameters(self._module, self._places, self._names, self._kind)
+        check_parameters(parts_of(self._module), self._places, self._names, self._kind)
         self._latest = None
         self._drawn.see(rows)
         self.sums.begin(self._drawn.admit(rows, begun=self.sums.begun))
@@ -144,10 +145,11 @@ class PerExampleGradients:
     def _run_module(self, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not torch.is_grad_enabled() or self._trace is not None or self._forward is not None:
             return forward(*args, **kwargs)
-        check_parameters(self._module, self._places, self._names, self._kind)
+        parts = parts_of(self._module)
+        check_parameters(parts, self._places, self._names, self._kind)
         rows = rows_in(args, kwargs)
         made_up = MadeUp(args, kwargs, rows, self._module, self._example)
-        if not self.sharded and (now := settings(self._module)) != self._settings:
+        if not self.sharded and (now := settings(parts)) != self._settings:
             self._settings, self._runs = now, Counter()
         signature = made_up.signature(training=self._module.training)
         self._runs[signature] += 1
@@ -173,7 +175,7 @@ class PerExampleGradients:
     def _run_pass(
         self, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], turn: ForwardPass
     ) -> Any:
-        before = versions(self._module, sharded=self.sharded)
+        before = versions(parts_of(self._module), sharded=self.sharded)
         self._drawn.see(turn.rows)
         self._forward = self._latest = turn
         try:
@@ -183,7 +185,7 @@ class PerExampleGradients:
             self._forward = None
         if turn.calls != len(turn.plan.calls):
             raise CallsChanged
-        if versions(self._module, sharded=self.sharded) != before:
+        if versions(parts_of(self._module), sharded=self.sharded) != before:
             raise GuaranteeError(WRITTEN)
         return watched(output, first_tensor(args, kwargs), self._drawn, mean=self._mean)
 
@@ -203,9 +205,7 @@ class PerExampleGradients:
             args = repeated(args, turn.rows)
         call = self._planned_call(turn, unit, args, kwargs, again=again)
         if not again:
-            for parameter in unit.parameters.values():
-                at = self._places[parameter][0]
-                turn.waiting[at] = turn.waiting.get(at, 0) + 1
+            self._gathered.expect(turn, unit)
         return self._run_planned(turn, call, forward, args, kwargs, again=again)
 
     def _planned_call(
@@ -251,8 +251,9 @@ class PerExampleGradients:
                 return pytree.tree_map_only(Tensor, torch.clone, made) if self.sharded else made
             finally:
                 self._inside = False
+        args = narrowed(unit.layer, args)
         output = frozen(unit, forward, args, kwargs)
-        kept = keep(stored(cast("Tensor", first_tensor(args, kwargs)), output))
+        kept = Kept(stored(cast("Tensor", first_tensor(args, kwargs)), output))
         output.register_hook(partial(self._collect_rows, unit, turn, again, kept))
         return output
 
@@ -322,9 +323,9 @@ class PerExampleGradients:
             self._gathered.forget()
         return self._run_layer(self._tied[parameter], lambda x: functional.linear(x, weight, bias), (inputs,), {})
 
-    def _collect_rows(self, unit: Unit, turn: ForwardPass, again: bool, kept: Tensor, gradients: Tensor) -> None:
+    def _collect_rows(self, unit: Unit, turn: ForwardPass, again: bool, kept: Kept, gradients: Tensor) -> None:
         self._enter(turn, again=again)
-        (inputs,) = cast("Any", kept.grad_fn).saved_tensors
+        inputs = kept.read()
         with undisturbed(gradients.device.type):
             # Under autocast a layer may have met its input in another precision than it was given in.
             if inputs.dtype != gradients.dtype and inputs.is_floating_point():

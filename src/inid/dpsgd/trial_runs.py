@@ -17,7 +17,7 @@ from inid.dpsgd.call_plan import CallPlan, OtherwiseDividedError, SameForAllErro
 from inid.dpsgd.fixed_randomness import no_randomness, seeded
 from inid.dpsgd.made_up_examples import EXAMPLES, MadeUp
 from inid.dpsgd.trial_trace import Trace
-from inid.dpsgd.wrapped_forward import WRITTEN, tensors_of
+from inid.dpsgd.wrapped_forward import WRITTEN, parts_of, tensors_of
 from inid.errors import GuaranteeError
 
 __all__ = ["Trial"]
@@ -252,7 +252,7 @@ def _written(before: dict[int, tuple[float, float]], after: dict[int, tuple[floa
 def _values(module: nn.Module, *, sharded: bool) -> dict[int, tuple[float, float]]:
     """Sums over each buffer and parameter, which show what was written to it by whatever way."""
     found = {}
-    for tensor in tensors_of(module, sharded=sharded):
+    for tensor in tensors_of(parts_of(module), sharded=sharded):
         if not tensor.is_complex() and tensor.layout == torch.strided:
             pieces = [each.double().nan_to_num() for each in torch.split(tensor.detach().flatten(), _PIECE)]
             found[id(tensor)] = (

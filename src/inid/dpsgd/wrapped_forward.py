@@ -1,7 +1,7 @@
 """How private training comes between a model and its layers: wrapped forwards, frozen parameters, kept inputs."""
 
 import functools
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import Any, cast
 
@@ -19,12 +19,12 @@ from inid.errors import GuaranteeError
 __all__ = [
     "WRITTEN",
     "FunctionalLinear",
+    "Kept",
     "WrappedForward",
     "check_parameters",
     "first_tensor",
     "frozen",
     "is_private",
-    "keep",
     "leaves_of",
     "parts_of",
     "repeated",
@@ -88,13 +88,13 @@ def parts_of(module: nn.Module) -> list[nn.Module]:
     return list(found.values())
 
 
-def tensors_of(module: nn.Module, *, sharded: bool = False) -> list[Tensor]:
-    """The buffers and parameters of a model that a forward should leave as they are."""
+def tensors_of(parts: Iterable[nn.Module], *, sharded: bool = False) -> list[Tensor]:
+    """The buffers and parameters of a model's parts that a forward should leave as they are."""
     # The buffers of spectral normalisation follow the weights alone. Parameters that are sharded are put together anew
     # for every forward, so that nothing written to them stays.
     return [
         tensor
-        for layer in parts_of(module)
+        for layer in parts
         if type(layer).__name__ != "_SpectralNorm"
         for held in (layer._buffers, layer._parameters)  # noqa: SLF001 - the quickest way, in every forward
         for tensor in held.values()
@@ -102,16 +102,16 @@ def tensors_of(module: nn.Module, *, sharded: bool = False) -> list[Tensor]:
     ]
 
 
-def versions(module: nn.Module, *, sharded: bool = False) -> list[tuple[int, int]]:
-    """Which buffers and parameters a model has, and how often each was written to; no value has to be read for it."""
+def versions(parts: Iterable[nn.Module], *, sharded: bool = False) -> list[tuple[int, int]]:
+    """Which buffers and parameters a model's parts have, and how often each was written to; no value has to be read."""
     # The version is the only way to see that a tensor was changed in place.
-    return [(id(tensor), tensor._version) for tensor in tensors_of(module, sharded=sharded)]  # noqa: SLF001
+    return [(id(tensor), tensor._version) for tensor in tensors_of(parts, sharded=sharded)]  # noqa: SLF001
 
 
-def settings(module: nn.Module) -> list[Any]:
+def settings(parts: Iterable[nn.Module]) -> list[Any]:
     """What may change how a model computes, besides its input: modes and plain attributes, how many hooks there are."""
     found: list[Any] = []
-    for part in parts_of(module):
+    for part in parts:
         found += [value for value in vars(part).values() if value.__class__ in _PLAIN]
         hooks = (part._forward_hooks, part._forward_pre_hooks, part._backward_hooks, part._backward_pre_hooks)  # noqa: SLF001
         found.append(sum(map(len, hooks)))
@@ -119,14 +119,18 @@ def settings(module: nn.Module) -> list[Any]:
 
 
 def check_parameters(
-    module: nn.Module, trained: Collection[nn.Parameter], names: Mapping[nn.Parameter, str], kind: torch.dtype
+    parts: Iterable[nn.Module],
+    trained: Collection[nn.Parameter],
+    names: Mapping[nn.Parameter, str],
+    kind: torch.dtype,
 ) -> None:
     """Refuse parameters that were frozen, cast, unfrozen, added or put in another's place since `make_private`."""
-    for parameter in {parameter for part in parts_of(module) for parameter in part._parameters.values()}:  # noqa: SLF001
+    known = set(map(id, trained))
+    for parameter in [parameter for part in parts for parameter in part._parameters.values()]:  # noqa: SLF001 - the quickest way
         if (
             parameter is not None
+            and id(parameter) not in known
             and parameter.requires_grad
-            and parameter not in trained
             and not is_sharded(next(iter(trained)))
         ):
             raise GuaranteeError(
@@ -184,7 +188,7 @@ def leaves_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
     >>> leaves_of((1, [2, 3]), {"x": 4})
     [1, 2, 3, 4]
     """
-    if not kwargs and all(isinstance(arg, Tensor) for arg in args):
+    if not kwargs and (isinstance(args[0], Tensor) if len(args) == 1 else all(isinstance(arg, Tensor) for arg in args)):
         return list(args)
     return pytree.tree_leaves((args, kwargs))
 
@@ -242,12 +246,40 @@ class _Start(torch.autograd.Function):
         return gradients[0], None
 
 
-def keep(tensor: Tensor) -> Tensor:
-    """What has a tensor in `grad_fn.saved_tensors`, where activation checkpointing can recompute it.
+class Kept:
+    """A tensor that a backward will read, as the layers of torch keep theirs.
 
-    Hold what is returned, not its `grad_fn`: some versions of torch free what a node has saved with the node's output.
+    Activation checkpointing drops and recomputes what nodes of autograd have saved; so a node saves it where hooks for
+    saved tensors are at work, and otherwise it is simply held, which is a tenth of the work.
     """
-    return cast("Tensor", _Keep.apply(_ANCHOR, tensor.detach()))  # type: ignore[no-untyped-call]
+
+    __slots__ = ("_node", "_tensor", "_version")
+
+    def __init__(self, tensor: Tensor) -> None:
+        own = tensor.detach()
+        self._node: Tensor | None = None
+        self._tensor: Tensor | None = None
+        if _hooks_at_work():
+            # Held is the output, not its `grad_fn`: some versions of torch free what a node has saved with its output.
+            self._node = cast("Tensor", _Keep.apply(_ANCHOR, own))  # type: ignore[no-untyped-call]
+        else:
+            self._tensor, self._version = own, own._version  # noqa: SLF001 - the only way to see a change in place
+
+    def read(self) -> Tensor:
+        """The tensor as it was."""
+        if self._tensor is None:
+            return cast("Tensor", cast("Any", self._node).grad_fn.saved_tensors[0])
+        if self._tensor._version != self._version:  # noqa: SLF001 - as above
+            raise RuntimeError(
+                "the input of a layer, which its gradient depends on, was modified by an inplace operation after the "
+                "layer had run: change a copy."
+            )
+        return self._tensor
+
+
+def _hooks_at_work() -> bool:
+    """Whether something (activation checkpointing) decides what is saved for the backward."""
+    return torch._C._autograd._top_saved_tensors_default_hooks(False) is not None  # noqa: SLF001 - no other way
 
 
 class _Keep(torch.autograd.Function):
