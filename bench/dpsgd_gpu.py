@@ -123,6 +123,7 @@ def signal_lost(work: Callable[[], object]) -> list[float]:
     """By how much the norms that are divided by exceed the true ones, group by group, in a step."""
     from inid.dpsgd import clipped_sums, gpu_clipping
     from inid.dpsgd.fused_positions import Lookups, Positions
+    from inid.dpsgd.stacked_layers import Apart, Together
 
     on_cpu, on_gpu, found = vars(clipped_sums)["_norms"], gpu_clipping.shares, []
 
@@ -134,9 +135,14 @@ def signal_lost(work: Callable[[], object]) -> list[float]:
             return alone.dense().square().sum()
         return own.powers(2)[at]
 
+    def whole_square(own: Any, at: int, examples: int) -> Tensor:
+        if isinstance(own, Together):  # several layers under one threshold
+            return sum(true_square(own.rows, at + layer * examples) for layer in range(len(own.places)))
+        return true_square(own.rows if isinstance(own, Apart) else own, at)
+
     def note(pieces: Any, norms: Tensor) -> None:
         for at in range(min(MEASURED, len(norms))):
-            true = sum(true_square(own, at) for _, own in pieces).sqrt()
+            true = sum(whole_square(own, at, len(norms)) for _, own in pieces).sqrt()
             if float(norms[at]) > 0:
                 found.append(float(1 - true / norms[at]))
 
