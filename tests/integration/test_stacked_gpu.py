@@ -20,7 +20,7 @@ def sums_of(name, clipping, *, narrow, rows=slice(None), factor=1.0):
     model, x = built(name, torch.float32)
     training = private(model.cuda(), x[rows].cuda(), max_grad_norm=0.3, clipping=clipping)
     with torch.autocast("cuda", dtype=torch.bfloat16, enabled=narrow):
-        return training, added(training, lambda output: squares(output).float() * factor)
+        return training, added(training, lambda output: squares(output).float() * factor).cpu()
 
 
 @pytest.mark.parametrize("narrow", [True, False])

@@ -190,7 +190,7 @@ def _not_kept(_: object) -> Tensor:
 @contextmanager
 def _in_float64(module: nn.Module) -> Iterator[None]:
     """Let a model compute in float64; the tensors come back as they were, to the bit."""
-    before = [(each, each.data) for each in tensors_of(module, sharded=False) if each.is_floating_point()]
+    before = [(each, each.data) for each in tensors_of(parts_of(module), sharded=False) if each.is_floating_point()]
     try:
         for tensor, values in before:
             tensor.data = _finer(values)
