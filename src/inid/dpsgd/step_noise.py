@@ -112,7 +112,7 @@ def _standard(like: Tensor, mechanism: str) -> Tensor:
     if like.is_cuda:
         generator = torch.Generator(like.device).manual_seed(current_source().bits(63))
         if mechanism == "gaussian":
-            return torch.empty_like(like).normal_(generator=generator)
+            return _two_normals(like, generator)
         one, other = (torch.empty_like(like).exponential_(generator=generator) for _ in range(2))
         return one - other
     # torch's generator takes no more than 32 bits of a seed on a CPU, which can be guessed; NumPy's takes a real key.
@@ -125,3 +125,14 @@ def _standard(like: Tensor, mechanism: str) -> Tensor:
             like.numel(), dtype=kind
         )
     return torch.from_numpy(noise)
+
+
+def _two_normals(like: Tensor, generator: torch.Generator) -> Tensor:
+    """Standard normal noise as the sum of two draws, over the root of two.
+
+    A GPU makes a draw in float32 of 32 random bits, which ends at sqrt(2 log 2^33) = 6.76. What lies beyond, only a
+    neighbour can release, and does with probability Q(6.76 - mu) where it was drawn: at mu = 2, a rate of 0.01 and
+    1,000 steps that is a delta of 1e-5 of its own. Sums of two end at 9.56: 2e-13. (NumPy's draws end at 8.2.)
+    """
+    one, other = (torch.empty_like(like).normal_(generator=generator) for _ in range(2))
+    return one.add_(other).mul_(math.sqrt(0.5))
