@@ -304,6 +304,24 @@ def test_training_goes_on_after_an_interrupt_and_layers_stay_guarded(where):
     assert all(torch.allclose(p.grad, wanted[name], rtol=1e-12, atol=1e-14) for name, p in named)
 
 
+@pytest.mark.parametrize("clipping", ["global", "per_layer"])
+def test_a_backward_that_broke_off_is_not_begun_again(clipping):
+    """Else its sums would not be forgotten with the batch, and the next one's would be added to them."""
+    training = private(nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 2)).double(), X, clipping=clipping)
+    whole = [True]
+    training.module[1].register_full_backward_hook(lambda *_: None if whole[0] else pytest.fail("broken off"))
+    loss = training.module(first(training)).square().sum()
+    whole[0] = False
+    with pytest.raises(pytest.fail.Exception, match="broken off"):
+        loss.backward(retain_graph=True)
+    whole[0] = True
+    training.optimizer.zero_grad()
+    with pytest.raises(GuaranteeError, match="ran twice over one forward"):
+        loss.backward()
+    training.optimizer.zero_grad()
+    assert not training.optimizer._sums.flat.any()
+
+
 def test_an_error_in_a_forward_is_the_models_own_and_leaves_the_parameters_trainable():
     training = private(nn.Sequential(nn.Linear(4, 2).double()), X)
     with pytest.raises(RuntimeError, match="shapes"):

@@ -135,8 +135,9 @@ class Drawn:
             )
         if not self.fresh:
             raise GuaranteeError(
-                "backward ran twice over what the loader handed out once: call it once per batch. To spare memory pass "
-                "max_physical_batch_size, which splits a batch."
+                "backward ran twice over what the loader handed out once: call it once per batch, or throw the first "
+                "away with optimizer.zero_grad() (adversarial examples). To spare memory pass max_physical_batch_size, "
+                "which splits a batch."
             )
         self.used, self.fresh = self.batch, False
         return self.placed

@@ -22,7 +22,7 @@ class ForwardPass:
         gathered: For every group, the rows that have come.
         stacked: What flowed to layers that wait for others like them.
         done: The groups that have been clipped and added.
-        begun: Whether a gradient has come.
+        task: The backward in which gradients have come, by torch's number for it; None before.
         ended: Whether the backward is over.
     """
 
@@ -34,7 +34,7 @@ class ForwardPass:
     gathered: dict[int, GroupRows] = field(default_factory=dict)
     stacked: Waiting = field(default_factory=Waiting)
     done: set[int] = field(default_factory=set)
-    begun: bool = False
+    task: int | None = None
     ended: bool = False
 
     @property

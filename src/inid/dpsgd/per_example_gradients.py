@@ -290,7 +290,7 @@ class PerExampleGradients:
         if outside:
             raise GuaranteeError(
                 f"parameter {self._names[outside[0]]!r} is used outside the forward of its own module, where its "
-                "gradient cannot be clipped by example: call the module, or torch.nn.functional.linear(x, weight)."
+                "gradient cannot be clipped by example: call the module or functional.linear(x, weight), or freeze it."
             )
         return trace
 
@@ -344,7 +344,8 @@ class PerExampleGradients:
         """Check, at the first gradient of a backward, that it is the one backward of the latest forward."""
         if again:
             raise GuaranteeError(_RUN_AGAIN)
-        if turn.ended:
+        task = torch._C._current_graph_task_id()  # noqa: SLF001 - a backward that broke off does not end its forward
+        if turn.ended or turn.task not in {None, task}:
             raise GuaranteeError(
                 "backward ran twice over one forward, which would count every example twice: add the losses up and "
                 "call backward once."
@@ -354,8 +355,8 @@ class PerExampleGradients:
                 "backward reached an earlier forward of the private module, which would count examples twice: call "
                 "the module once per batch and backward before the next batch."
             )
-        if not turn.begun:
-            turn.begun = True
+        if turn.task is None:
+            turn.task = task
             if self._recording:
                 self.sums.mask(turn.examples)
             else:

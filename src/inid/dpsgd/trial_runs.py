@@ -170,12 +170,10 @@ class Trial:
             GuaranteeError: Others change what three examples are.
         """
         try:
+            many = self.made_up.among_many(batch)  # first of all: a model may change its input
             three = run(*batch, partial(Trace, shared=plan.shared))
             with saved_tensors_hooks(lambda _: None, _not_kept):
-                run(
-                    *self.made_up.among_many(batch),
-                    partial(AmongMany, shared=plan.shared, plan=plan, three=three),
-                )
+                run(*many, partial(AmongMany, shared=plan.shared, plan=plan, three=three))
         except GuaranteeError:
             raise
         except Exception:  # noqa: BLE001 - the batch at hand will meet it too

@@ -8,6 +8,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.instancenorm import _InstanceNorm
 from torch.nn.parallel import DataParallel, DistributedDataParallel
 from torch.nn.parameter import UninitializedParameter
+from torch.nn.utils.prune import BasePruningMethod
 
 from inid.dpsgd.sharded_parameters import split_otherwise
 from inid.errors import ArgumentError
@@ -111,9 +112,18 @@ def _problems(part: nn.Module) -> list[str]:
         found.append("runs as compiled code, in which layers cannot be reached: pass the module before torch.jit")
     if type(part).__name__ == "FullyShardedDataParallel":
         found.append("flattens the parameters of several layers into one: use torch.distributed.fsdp.fully_shard")
+    found += [
+        "makes its weight before its forward, where its gradient cannot be clipped by example: use torch.nn.utils."
+        + _MADE_BEFORE.get(type(hook).__name__, "parametrize with the mask")
+        for hook in part._forward_pre_hooks.values()  # noqa: SLF001 - no other way
+        if type(hook).__name__ in _MADE_BEFORE or isinstance(hook, BasePruningMethod)
+    ]
     if any(isinstance(p, UninitializedParameter) for p in part.parameters(recurse=False)):
         found.append("has no shape yet: run the model once on an example of your own making")
     return found
+
+
+_MADE_BEFORE = {"WeightNorm": "parametrizations.weight_norm", "SpectralNorm": "parametrizations.spectral_norm"}
 
 
 def _divisor(channels: int) -> int:

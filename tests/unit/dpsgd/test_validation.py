@@ -3,6 +3,7 @@
 import pytest
 import torch
 from torch import nn
+from torch.nn.utils import prune
 
 from inid import dpsgd
 from inid.errors import ArgumentError
@@ -27,6 +28,19 @@ def test_all_problems_are_listed_with_their_cures():
     assert "dpsgd.fix(model)" in found[0]
     with pytest.raises(ArgumentError, match=r"2 more: dpsgd\.validate"):
         private(old_fashioned(), torch.ones(4, 3, 8, 8))
+
+
+@pytest.mark.parametrize(
+    ("make", "cure"),
+    [
+        (nn.utils.weight_norm, "parametrizations.weight_norm"),
+        (nn.utils.spectral_norm, "parametrizations.spectral_norm"),
+        (lambda layer: prune.l1_unstructured(layer, "weight", 0.5), "parametrize with the mask"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*weight_norm")
+def test_weights_made_by_hooks_are_named_with_what_takes_their_place(make, cure):
+    assert [text.endswith(f"use torch.nn.utils.{cure}.") for text in dpsgd.validate(make(nn.Linear(3, 3)))] == [True]
 
 
 def test_what_can_be_fixed_is_fixed_in_a_copy():
