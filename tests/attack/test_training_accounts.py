@@ -1,5 +1,6 @@
 """What a training run has spent stays spent: checkpoints, stages, ledgers, and noise that is not secret."""
 
+import os
 import warnings
 
 import pytest
@@ -181,6 +182,21 @@ def test_going_back_to_a_checkpoint_takes_steps_of_the_same_charge():
     once_more.optimizer.load_state_dict(state)
     with pytest.raises(BudgetError, match="steps left"):
         train_once(once_more)  # the charge was for four steps, and four were taken
+
+
+def test_a_process_that_forks_off_leases_steps_of_its_own(tmp_path, monkeypatch):
+    ledger = inid.Ledger.open(tmp_path / "ledger.db", total=TOTAL, neighbours="zero_out")
+    training = made(ledger=ledger, steps=300, noise_multiplier=20.0)
+    batches, left = iter(training.data_loader), []
+    for process in (None, None, 1, 1):
+        if process is not None:
+            monkeypatch.setattr(os, "getpid", lambda: -1)
+        (x,) = next(batches)
+        training.optimizer.zero_grad()
+        training.module(x).square().sum().backward()
+        training.optimizer.step()
+        left.append(ledger.steps_left(training.optimizer.state_dict()["inid"]["ledger"]["charge"][0]))
+    assert left == [297, 297, 294, 294]
 
 
 def test_a_state_goes_with_its_ledger_and_its_noise():

@@ -1,5 +1,6 @@
 """A training run that is charged to a ledger: once, before its first step."""
 
+import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -32,6 +33,7 @@ class ChargedRun:
         self._ledger, self._run, self._label, self._processes = ledger, run, label, processes
         self._charge: tuple[int, str] | None = None  # its number in the ledger, and the digest of its line
         self._leased: Iterator[int] = iter(())
+        self._leased_by = os.getpid()
 
     def take_step(self) -> None:
         """Take one step that is paid for.
@@ -39,6 +41,8 @@ class ChargedRun:
         Raises:
             BudgetError: The run does not fit into the ledger, or all its steps have been taken.
         """
+        if self._leased_by != os.getpid():  # a fork: the lease stays with the process that took it
+            self._leased, self._leased_by = iter(()), os.getpid()
         if next(self._leased, None) is None:
             self._charge, leased = self._processes.on_first(self._paid)
             self._leased = iter(leased)

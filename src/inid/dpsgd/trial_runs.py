@@ -17,6 +17,7 @@ from inid.dpsgd.call_plan import CallPlan, OtherwiseDividedError, SameForAllErro
 from inid.dpsgd.fixed_randomness import no_randomness, seeded
 from inid.dpsgd.made_up_examples import EXAMPLES, MadeUp
 from inid.dpsgd.trial_trace import Trace
+from inid.dpsgd.validation import check_module
 from inid.dpsgd.wrapped_forward import WRITTEN, parts_of, tensors_of
 from inid.errors import GuaranteeError
 
@@ -54,8 +55,10 @@ class Trial:
             alone: Runs the model on the batch at hand.
 
         Raises:
+            ArgumentError: A part of it is refused by name, in the mode that it is in now.
             GuaranteeError: The examples do not stay apart, or the model keeps what it saw of them, or cannot be tried.
         """
+        check_module(self.module)
         try:
             return self._looked_at()
         except GuaranteeError:

@@ -93,10 +93,11 @@ def _group_norm(batch_norm: _BatchNorm) -> nn.GroupNorm:
 
 def _problems(part: nn.Module) -> list[str]:
     found = []
-    if isinstance(part, _BatchNorm):
+    if isinstance(part, _BatchNorm) and (part.training or part.running_mean is None):
         found.append(
             "normalises over the batch, so one example changes the gradients of the others: replace it by "
-            f"nn.GroupNorm({_divisor(part.num_features)}, {part.num_features}), or call dpsgd.fix(model)"
+            f"nn.GroupNorm({_divisor(part.num_features)}, {part.num_features}), or call dpsgd.fix(model); or keep the "
+            "statistics of public data by its eval(), also after train() of the model"
         )
     if isinstance(part, _InstanceNorm) and part.track_running_stats:
         found.append("keeps running statistics of the examples without noise: pass track_running_stats=False")

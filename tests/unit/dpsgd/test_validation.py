@@ -7,7 +7,7 @@ from torch.nn.utils import prune
 
 from inid import dpsgd
 from inid.errors import ArgumentError
-from training import private, train_once
+from training import assert_close, groups_of, private, slow_sums, sums, train_once
 
 
 def old_fashioned():
@@ -41,6 +41,25 @@ def test_all_problems_are_listed_with_their_cures():
 @pytest.mark.filterwarnings("ignore:.*weight_norm")
 def test_weights_made_by_hooks_are_named_with_what_takes_their_place(make, cure):
     assert [text.endswith(f"use torch.nn.utils.{cure}.") for text in dpsgd.validate(make(nn.Linear(3, 3)))] == [True]
+
+
+@pytest.mark.parametrize("trained", [True, False])
+def test_batch_normalisation_with_public_statistics_may_stay_while_it_keeps_them(trained):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(3, 6, 3), nn.BatchNorm2d(6), nn.Flatten(), nn.Linear(6 * 36, 2)).double()
+    x = torch.randn(5, 3, 8, 8, dtype=torch.float64)
+    model(3 * x + 1)  # statistics
+    model[1].eval().requires_grad_(trained)
+    groups = groups_of(model)
+    wanted = slow_sums(model, x, [0.1] * len(groups), groups=groups)
+    assert_close(sums(model, x, max_grad_norm=[0.1] * len(groups)), wanted, torch.float32)
+    training = private(model, x)
+    train_once(training)
+    kept = training.module[1].running_mean.clone()
+    training.module.train()
+    with pytest.raises(ArgumentError, match=r"by its eval\(\), also after train\(\)"):
+        train_once(training)
+    assert torch.equal(training.module[1].running_mean, kept)
 
 
 def test_what_can_be_fixed_is_fixed_in_a_copy():
