@@ -170,3 +170,16 @@ def test_a_collate_function_that_mixes_examples_is_refused(collate):
     with pytest.raises(GuaranteeError, match="mixes examples"):
         next(iter(training.data_loader))
     assert torch.equal(torch.random.get_rng_state(), before)
+
+
+def test_batches_that_workers_fetched_from_a_tests_source_are_not_private():
+    """They were drawn inside, and are handed out outside."""
+    loader = dpsgd.PoissonLoader(DataLoader(TensorDataset(X), batch_size=6, num_workers=1))
+    with unsafe_seed(0):
+        batches = iter(loader)
+        next(batches)
+    next(batches)
+    assert not loader.drawn.private
+    loader = dpsgd.PoissonLoader(DataLoader(TensorDataset(X), batch_size=6))
+    next(iter(loader))
+    assert loader.drawn.private

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from inid.errors import GuaranteeError
-from inid.noise import current_source
 
 __all__ = ["Drawn"]
 
@@ -72,7 +71,9 @@ class Drawn:
         """How many of these rows are one example; other numbers than the loader's are no views, and are refused."""
         return self.views if rows % self.views == 0 else 1
 
-    def hand_out(self, reader: object, tensors: Sequence[Tensor], placed: Tensor, *, first: bool, last: bool) -> None:
+    def hand_out(
+        self, reader: object, tensors: Sequence[Tensor], placed: Tensor, *, first: bool, last: bool, private: bool
+    ) -> None:
         """Note a physical batch that an iterator hands out."""
         if self.reader is reader:
             self.ahead = self.ahead or not self.seen
@@ -89,7 +90,7 @@ class Drawn:
             self.batch, self.private = self.batch + 1, True
         self.placed, self.complete, self.fresh, self.seen = placed, last, True, False
         self.reader, self.refused, self.tensors = reader, False, tensors if self.to_be_watched else ()
-        self.private = self.private and current_source().private
+        self.private = self.private and private
 
     def let_go(self, reader: object) -> None:
         """Note that an iterator was given up, and its latest batch with it."""

@@ -38,6 +38,7 @@ from inid.dpsgd.collating import Placing
 from inid.dpsgd.drawn_batch import Drawn
 from inid.dpsgd.poisson_draw import StepPlaces, bernoulli, dealt
 from inid.errors import ArgumentError, GuaranteeError
+from inid.noise import current_source
 from inid.sets import Neighbours
 
 __all__ = ["PoissonLoader"]
@@ -55,11 +56,13 @@ class _Part:
         held: The example at each place, or -1 for padding.
         first: Whether it is the first of its step.
         last: Whether it is the last.
+        private: Whether it was drawn from secret randomness.
     """
 
     held: NDArray[np.int64]
     first: bool
     last: bool
+    private: bool
 
     def examples(self, views: int) -> list[int]:
         """The examples in the dataset's order, each as often as it has views; the dataset's first if there are none.
@@ -153,6 +156,7 @@ class PoissonLoader:
         )
         held = dealt(size, self._places.positions, rank=rank, world=world, key=key)
         self._own = held[held >= 0]
+        self._dealt = key is None or current_source().private  # from secret randomness, where that matters
         self._held = np.append(held, -1)  # the example of each position; none at position -1
         self._examples = self._places.mean / (1.0 if neighbours == "zero_out" else _ROOM)
         self.physical_batch_size = augmentations * self._places.size
@@ -199,7 +203,9 @@ class PoissonLoader:
                         "next."
                     )
                 placed = torch.from_numpy(part.held >= 0)
-                self.drawn.hand_out(reader, _tensors(batch), placed, first=part.first, last=part.last)
+                self.drawn.hand_out(
+                    reader, _tensors(batch), placed, first=part.first, last=part.last, private=part.private
+                )
                 own = self.drawn.batch
                 self._warn_of_lengths(batch)
                 yield batch
@@ -241,6 +247,8 @@ class PoissonLoader:
     def _parts(self) -> Iterator[_Part]:
         """The physical batches of all steps."""
         for _ in range(self.steps):
+            # Asked now: with workers, batches are drawn long before they are handed out.
+            private = self._dealt and current_source().private
             if self._padded:
                 held = list(self._held[self._places.draw()])
             else:
@@ -248,7 +256,7 @@ class PoissonLoader:
                 cuts = range(self._places.size, chosen.size, self._places.size)
                 held = np.split(chosen, cuts) if chosen.size else [np.array([-1])]
             for at, each in enumerate(held):
-                yield _Part(each, at == 0, at == len(held) - 1)
+                yield _Part(each, at == 0, at == len(held) - 1, private)
 
     def _warn_of_lengths(self, batch: object) -> None:
         shapes = [tuple(leaf.shape[1:]) for leaf in _tensors(batch)]
