@@ -1,8 +1,9 @@
 """Means by groups against the engine's own clipped sums by the same groups: 20 columns, 10 groups, 3 million rows.
 
 Every line is a ratio of wall-clock times in one run, the least of several each, with the most that it may be. Spark is
-asked with 2 to 100 columns, without groups and by two tables as well, because the code that it writes for many sums at
-once outgrows what the JVM compiles. pandas works in memory, on a million rows, against its plain means by groups.
+asked with 2 to 100 columns, without groups, by two tables and with missing values as well, because the code that it
+writes for many sums at once outgrows what the JVM compiles. pandas works in memory, on a million rows, against its
+plain means by groups.
 
 All of Spark takes long. A part of it, with files that are kept from one run to the next:
 
@@ -21,7 +22,12 @@ IN_MEMORY = 10**6
 COLUMNS = 100
 LIMITS = {"duckdb": 1.5, "polars": 1.3, "pandas": 2.5, "spark": 2.5}
 SPARK = [2, 5, 10, 20, 50, 100]
-KINDS = {"one": "by 10 groups", "none": "without groups", "two": "by two tables of 10"}
+KINDS = {
+    "one": "by 10 groups",
+    "none": "without groups",
+    "two": "by two tables of 10",
+    "gaps": "by 10 groups, a tenth of the values missing",
+}
 
 # One engine per process. The two are timed in turn, so that a busy machine slows both, and the least time counts.
 WORK = """
@@ -29,7 +35,7 @@ import sys, time
 path, engine, kind, number, times = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5])
 columns, low, high = [f"c{at}" for at in range(number)], 5.0, 95.0
 keys = [f"k{at}" for at in range(10)]
-groups = {"none": [], "one": ["g"], "two": ["g", "h"]}[kind]
+groups = {"none": [], "one": ["g"], "two": ["g", "h"], "gaps": ["g"]}[kind]
 import inid
 from inid import tables
 if engine == "duckdb":
@@ -74,11 +80,12 @@ print(min(found["private"]) / min(found["plain"]))
 """
 
 
-def make(path: Path, rows: int, columns: int) -> None:
+def make(path: Path, rows: int, columns: int, *, gaps: bool) -> None:
     import duckdb
 
     keys = ", ".join(f"'k' || floor(random() * 10)::INT AS {name}" for name in ("g", "h"))
-    numbers = ", ".join(f"random() * 100 AS c{at}" for at in range(columns))
+    number = "CASE WHEN random() > 0.1 THEN random() * 100 END" if gaps else "random() * 100"
+    numbers = ", ".join(f"{number} AS c{at}" for at in range(columns))
     duckdb.connect().execute(f"COPY (SELECT {keys}, {numbers} FROM range({rows})) TO '{path}' (FORMAT parquet)")  # noqa: S608
 
 
@@ -89,11 +96,12 @@ def ratio(path: Path, engine: str, kind: str, columns: int, times: int) -> float
     return float(done[-1])
 
 
-def made(folder: Path, rows: int, columns: int) -> Path:
-    """The file of so many rows and columns in a folder, which is made where it is not there yet."""
-    path = folder / f"{rows}x{columns}.parquet"
+def made(folder: Path, rows: int, columns: int, *, gaps: bool = False) -> Path:
+    """The file of so many rows and columns in a folder; both are made where they are not there yet."""
+    path = folder / f"{rows}x{columns}{'_gaps' if gaps else ''}.parquet"
     if not path.exists():
-        make(path, rows, columns)
+        folder.mkdir(parents=True, exist_ok=True)
+        make(path, rows, columns, gaps=gaps)
     return path
 
 
@@ -108,7 +116,8 @@ def measure(folder: Path, engines: list[str], kinds: list[str], numbers: list[in
             continue
         for kind in kinds:
             for columns in numbers:
-                found = ratio(made(folder, ROWS, 20 if columns <= 20 else COLUMNS), engine, kind, columns, 3)
+                path = made(folder, ROWS, 20 if columns <= 20 else COLUMNS, gaps=kind == "gaps")
+                found = ratio(path, engine, kind, columns, 3)
                 what = f"spark, {columns} means {KINDS[kind]}, {ROWS:.0e} rows"
                 print(f"{what}: {found:.2f} times (at most {limit})", flush=True)
 

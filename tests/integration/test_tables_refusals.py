@@ -1,6 +1,7 @@
 """What names and types of columns show to be wrong is refused with the cure, on every engine, before a charge."""
 
 import duckdb
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -61,3 +62,23 @@ def test_columns_that_do_not_fit_are_refused_before_a_charge(frame, ask, words):
         with pytest.raises(ArgumentError, match=words):
             ask(frame)
         assert not ledger.history()
+
+
+TEXTS = ["string[python]", "string[pyarrow]", "category", pd.ArrowDtype(pa.string())]
+
+
+@pytest.mark.parametrize("kind", TEXTS, ids=str)
+def test_every_text_type_of_pandas_is_refused_as_numbers(kind):
+    frame = pd.DataFrame({"age": pd.Series(["31", "44"], dtype=kind)})
+    with pytest.raises(ArgumentError, match=r"'age', which holds .*not numbers: cast the column first"):
+        tables.Table(frame, bounds={"age": (0, 100)})
+
+
+def test_objects_of_pandas_are_read_one_by_one_and_texts_among_them_are_missing():
+    """Refused they would tell that one text is there: without it pandas makes a column of numbers of the rest."""
+    facts = {"bounds": {"age": (0, 100)}}
+    frames = [pd.DataFrame({"age": rows}) for rows in (["31", 44], [None, 44], [44])]
+    assert [frame["age"].dtype.kind for frame in frames] == ["O", "f", "i"]
+    sums = [tables.Table(frame, **facts).query(mean=["age"]).exact_sums().tolist() for frame in frames]
+    assert sums[0] == sums[1] == sums[2]
+    assert tables.Table(frames[0].apply(pd.to_numeric), **facts).query(mean=["age"]).exact_sums()[0] == 2

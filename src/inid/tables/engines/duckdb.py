@@ -18,6 +18,8 @@ from inid.tables.engines.csv_files import CsvFiles, escaped, found_files, read_c
 from inid.tables.engines.duckdb_cells import run_cell_sums
 from inid.tables.engines.duckdb_columns import parsed, plain
 from inid.tables.engines.duckdb_settings import ONE_AT_A_TIME, connect, without_statistics
+from inid.tables.engines.duckdb_sums import DuckDBSums
+from inid.tables.engines.grid_sums import are_plain
 from inid.tables.engines.guarded import guarded, optional
 from inid.tables.engines.roles import Role
 from inid.tables.engines.sql_engine import SqlEngine
@@ -46,15 +48,20 @@ class DuckDB(SqlEngine):
     def _sql(self, column: str, role: Role) -> str:
         return plain(column, role, self.schema[column])
 
-    def may_hold_nan(self, column: str) -> bool:
-        return False  # made null where the column is read
-
     def _holds_single_values(self, column: str) -> bool:
         # An INTERVAL drops nanoseconds and takes a month for thirty days: two people would be limited as one.
         return super()._holds_single_values(column) and self.schema[column] != optional("narwhals").Duration
 
     def truncated(self, expression: Any) -> Any:
         return expression.floor().cast(optional("narwhals").Int64)  # the cast rounds
+
+    def totals(self, frame: Any, terms: Mapping[str, Any]) -> Any:
+        return DuckDBSums(frame.to_native(), [], terms) if are_plain(terms) else super().totals(frame, terms)
+
+    def group_totals(self, frame: Any, groups: Sequence[str], terms: Mapping[str, Any]) -> Any:
+        if are_plain(terms):
+            return DuckDBSums(frame.to_native(), groups, terms)
+        return super().group_totals(frame, groups, terms)
 
     def run(self, build: Build, what: str = "run the query") -> list[tuple[Any, ...]]:
         with self._lock:
@@ -90,7 +97,7 @@ class DuckDB(SqlEngine):
             super().check(build)
 
     def rows(self, query: Any) -> list[tuple[Any, ...]]:
-        return list(query.collect().iter_rows())
+        return query.rows() if isinstance(query, DuckDBSums) else list(query.collect().iter_rows())
 
     def answer(self, columns: Mapping[str, list[Any]]) -> Any:
         return optional("pyarrow").table(dict(columns))

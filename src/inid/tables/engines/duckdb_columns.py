@@ -17,7 +17,7 @@ def plain(column: str, role: Role, kind: Any) -> str:
     name = _quoted(column)
     if role == "str" or (role in ("person", "order") and is_text(kind)):
         return f'CAST({name} AS VARCHAR) COLLATE "binary"'
-    if kind.is_float() and role in ("number", "person", "order"):
+    if kind.is_float() and role in ("person", "order"):
         return f"CASE WHEN isnan({name}) THEN NULL ELSE CAST({name} AS DOUBLE) END"
     if role == "int":  # a whole number beyond 64 bits equals no key
         return f"TRY_CAST({name} AS BIGINT)"

@@ -1,4 +1,7 @@
-"""Polars adds up the bits of floats: the same whole numbers as Python, in as few passes as the missing values allow."""
+"""Polars adds up the bits of floats, DuckDB what it counts at once: the same whole numbers as Python.
+
+Polars does it in as few passes as the missing values allow.
+"""
 
 import math
 
@@ -64,8 +67,38 @@ def test_sums_are_those_of_a_loop_in_as_few_passes(gaps, missing, keys, monkeypa
     assert len(ran) == passes
 
 
-def test_no_rows_add_up_to_nothing():
-    query = tables.Table(_frame({}).head(0), bounds=BOUNDS).query(mean=["v", "w"])
+@pytest.mark.parametrize("keys", [[], ["c", "a", "nobody"]], ids=["all", "by"])
+@pytest.mark.parametrize("missing", ["omit", {"v": 30.0, "w": 99.5}], ids=["omit", "fill"])
+@pytest.mark.parametrize("gaps", GAPS)
+def test_sums_of_duckdb_are_those_of_a_loop(gaps, missing, keys):
+    frame = _frame(GAPS[gaps][0])
+    table = tables.Table(frame.to_arrow(), bounds=BOUNDS, missing=missing)
+    query = table.query(mean=["v", "w"], by={"k": keys} if keys else None)
+    found = dict(zip(query.labels, query.exact_sums().tolist(), strict=True))
+    assert found == _looped(query, frame, missing, keys)
+
+
+# Grids of very small and very large steps, of a middle far from 0, and with bounds that no decimal number equals.
+ODD_BOUNDS = [(0.0, 1e-250), (-1e250, 1e250), (1e16, 1e16 + 64), (0.1, 0.1 + 0.2), (-3.3, 1e6 / 7), (-1e-9, 1e9)]
+
+
+@pytest.mark.parametrize("made", [lambda frame: frame, lambda frame: frame.to_arrow()], ids=["polars", "duckdb"])
+@pytest.mark.parametrize("bounds", ODD_BOUNDS)
+def test_odd_grids_hold_the_same_numbers(bounds, made):
+    low, high = bounds
+    ends = [low, high, math.nextafter(low, high), math.nextafter(high, low), 0.0, -0.0, 5e-324, math.inf, -math.inf]
+    inside = np.random.default_rng(6).random(400)
+    frame = pl.DataFrame({"x": [*ends, *(low * (1 - inside) + high * inside).tolist()]})
+    query = tables.Table(made(frame), bounds={"x": bounds}).query(mean=["x"])
+    found = dict(zip(query.labels, query.exact_sums().tolist(), strict=True))
+    grid = query.layout.values["x"]
+    assert found == {"count(x)": len(frame), "sum(x)": sum(map(grid.integer, frame["x"]))}
+
+
+@pytest.mark.parametrize("by", [None, {"k": ["a"]}], ids=["all", "by"])
+@pytest.mark.parametrize("made", [lambda frame: frame, lambda frame: frame.to_arrow()], ids=["polars", "duckdb"])
+def test_no_rows_add_up_to_nothing(made, by):
+    query = tables.Table(made(_frame({}).head(0)), bounds=BOUNDS).query(mean=["v", "w"], by=by)
     assert query.exact_sums().tolist() == [0] * len(query.labels)
 
 
