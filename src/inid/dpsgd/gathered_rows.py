@@ -95,7 +95,7 @@ class GatheredRows:
             return False
         alone, tied = self._circumstances(unit)
         single = not tied and unit in turn.plan.once and (alone or len(self._lengths) == 1)
-        settings = settings_of(unit.layer, inputs) if single and len(inputs) == turn.examples else None
+        settings = settings_of(unit.layer, inputs) if single and inputs.shape[0] == turn.examples else None
         if settings is None:
             return False
         places = [self._places[parameter] for parameter in unit.parameters.values()]

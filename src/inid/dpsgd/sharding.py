@@ -16,6 +16,7 @@ from typing import Any, Protocol, cast
 
 import torch
 from torch import Tensor, distributed, nn
+from torch._utils import _unflatten_dense_tensors  # as torch's own data parallel does
 
 from inid.dpsgd.clipped_sums import GroupRows, Rule, Sums
 from inid.dpsgd.distributed import Processes
@@ -65,8 +66,7 @@ class WholeParameters:
 
     def gradients(self, noisy: Tensor) -> list[Tensor]:
         """A flat tensor as gradients."""
-        pieces = torch.split(noisy, [parameter.numel() for parameter in self._members])
-        return [piece.view_as(parameter) for piece, parameter in zip(pieces, self._members, strict=True)]
+        return list(_unflatten_dense_tensors(noisy, self._members))  # type: ignore[no-untyped-call]
 
 
 class Shards:

@@ -81,7 +81,7 @@ class Waiting:
         """Let a layer wait; says whether it may."""
         own = inputs.nbytes + gradients.nbytes
         others = self.kinds.get(kind, ())
-        if own * _MANY > most or (len(others) + 1) * len(inputs) > _MOST_ROWS:
+        if own * _MANY > most or (len(others) + 1) * inputs.shape[0] > _MOST_ROWS:
             return False
         self.kinds.setdefault(kind, []).append((unit, inputs, gradients))
         self.size += own
