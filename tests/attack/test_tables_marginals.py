@@ -4,6 +4,7 @@ For every frame the neighbours are made, the exact released numbers computed by 
 against the plan's ellipsoid (Gaussian noise) or its limits per table (Laplace noise).
 """
 
+import re
 from fractions import Fraction
 from itertools import product
 
@@ -122,6 +123,22 @@ def test_rows_beyond_the_whole_numbers_are_refused_before_the_charge():
     table = Table(frame, domains=dict.fromkeys("abc", range(115)), other="drop", max_rows=2**40)
     with pytest.raises(inid.InidError, match="max_rows="):
         table.query(marginals=[("a", "b", "c")])
+
+
+def test_sums_that_leave_fewer_than_20_bits_are_refused_with_a_number_of_rows_that_does_not():
+    frame = pd.DataFrame({"a": [0], "b": [0], "x": [0.5]})
+
+    def query(rows):
+        table = Table(frame, domains=dict.fromkeys("ab", range(115)), other="drop", bounds={"x": (0, 1)}, max_rows=rows)
+        return table.query(sum={"x": [("a", "b")]})
+
+    with pytest.raises(inid.InidError, match="fewer than 20 bits") as refused:
+        query(2**40)
+    enough = int(re.search(r"max_rows=(\d+)", str(refused.value)).group(1))
+    grid = query(enough).question.summed["x"].grid
+    assert (grid.upper - grid.lower) / grid.step >= 2**20
+    with pytest.raises(inid.InidError, match="fewer than 20 bits"):
+        query(2 * enough)
 
 
 def test_a_set_cut_in_one_block_covers_no_question():

@@ -195,6 +195,17 @@ def test_a_task_that_fails_and_is_tried_again_charges_once(spark, tmp_path):
     assert result.rows[0].estimate == pytest.approx(19.5, abs=0.1)
 
 
+def test_a_frame_of_spark_that_answers_differently_each_time_is_refused(spark):
+    from pyspark.sql import functions
+
+    frame = spark.range(20).withColumn("x", functions.rand())
+    for random in (frame, frame.where("x > 0.5").select("id")):
+        with pytest.raises(inid.ArgumentError, match=r"at random .*localCheckpoint"):
+            tables.Table(random)
+    kept = tables.Table(frame.localCheckpoint(), bounds={"x": (0, 1)}).query(sum=["x"])
+    assert kept.exact_sums().tolist() == kept.exact_sums().tolist()
+
+
 def test_an_engine_that_fails_has_been_charged_and_quotes_no_data(spark):
     from pyspark.sql import functions
 

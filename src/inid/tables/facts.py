@@ -139,8 +139,12 @@ def read_keys(name: str, keys: object) -> tuple[Key, ...]:
     kind = next((kind for kind in (str, bool, int) if isinstance(keys[0], kind)), None)
     seen: set[Key] = set()
     for at, key in enumerate(keys):
-        if kind is None or type(key) is not kind or key in seen:
-            raise ArgumentError(f"{name}[{at}] must be a key of the first one's kind not used before: {cure}.")
+        if kind is None or type(key) is not kind:
+            like = "" if kind is None or not at else ", like the first one"
+            got = f"{shown(key)} ({type(key).__name__})"
+            raise ArgumentError(f"{name}[{at}] must be a str, int or bool of Python{like}, got {got}: {cure}.")
+        if key in seen:
+            raise ArgumentError(f"{name}[{at}] is {shown(key)} once more: list each key once.")
         if isinstance(key, str) and not is_plain(key):
             raise ArgumentError(
                 f"{name}[{at}] holds a NUL or half a character, which engines read differently: {cure}."

@@ -61,7 +61,7 @@ ACCURACY = Command(
     """
   inid accuracy --sensitivity 1,3,40 --labels age,visits,income --tolerance 10,20,500 --delta 1e-6
   inid accuracy people.csv --bounds age=0:100 --count --mean age --tolerance age=1,count=20 --rows 1000
-  inid accuracy people.csv --domains sex=F,M --domains age=0:115 --marginals sex --marginals sex,age \
+  inid accuracy people.csv --domains sex=F,M --domains age=0:115 --marginals sex --marginals sex,age \\
     --tolerance "sex=20,sex*age=5" --delta 1e-6
 """,
 )

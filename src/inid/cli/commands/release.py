@@ -177,9 +177,9 @@ RELEASE = Command(
   inid release people.csv --bounds age=0:100 --quantile age=0.25,0.5,0.75 --by sex=F,M --epsilon 1 --ledger q.db
   inid release people.csv --bounds age=0:100 --cdf age --cdf "age by sex" --domains sex=F,M \\
     --epsilon 1 --delta 1e-6 --ledger ages.db --report ages.html
-  inid release people.csv --domains sex=F,M --domains age=0:115 --bounds income=0:500000 --count --mean income \
+  inid release people.csv --domains sex=F,M --domains age=0:115 --bounds income=0:500000 --count --mean income \\
     --by sex --by sex,age --tolerance "sex=10,mean(income)=900" --epsilon 1 --delta 1e-6 --ledger groups.db
-  inid release people.csv --domains sex=F,M --domains age=0:115 --marginals sex,age --tidy --integers \
+  inid release people.csv --domains sex=F,M --domains age=0:115 --marginals sex,age --tidy --integers \\
     --combine "gap=count(sex='F') - count(sex='M')" --too-noisy 0.5 --epsilon 1 --delta 1e-6 --ledger tidy.db
   inid release people.csv --discover sex --discover-delta 1e-8 --epsilon 1 --ledger found.db
   inid release people.csv --choose sex=F,M --epsilon 0.5 --ledger largest.db

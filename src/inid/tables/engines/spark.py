@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from inid.errors import ArgumentError
 from inid.tables.engines.base import schema_of
 from inid.tables.engines.grid_sums import are_plain
 from inid.tables.engines.guarded import guarded, optional
@@ -43,6 +44,15 @@ def _apart(query: Callable[[Sequence[str]], Any], names: Sequence[str], keys: in
     return parts[0] if len(parts) == 1 else _Parts(parts, keys)
 
 
+def _answers_alike(frame: Any) -> bool:
+    """Whether Spark knows of nothing random in how a frame is computed; Spark Connect does not say.
+
+    Rows that differ from one reading to the next would lie in different cells of tables that are planned together.
+    """
+    java = getattr(frame, "_jdf", None)
+    return java is None or bool(java.queryExecution().analyzed().deterministic())
+
+
 class Spark(SqlEngine):
     """A Spark frame.
 
@@ -54,6 +64,11 @@ class Spark(SqlEngine):
 
     def __init__(self, frame: Any) -> None:
         names = guarded(lambda: list(frame.columns), "read the columns")
+        if not guarded(lambda: _answers_alike(frame), "read the plan"):
+            raise ArgumentError(
+                "the Spark frame computes something at random whenever it is read, and a query reads it more than "
+                "once: pass frame.localCheckpoint(), or write it to a file and read that."
+            )
         self._session = frame.sparkSession
         places = [f"column_{at}" for at in range(len(names))]
         self._frame = guarded(lambda: frame.toDF(*places), "read the columns")

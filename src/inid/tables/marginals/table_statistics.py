@@ -34,7 +34,8 @@ __all__ = [
 
 OFFSET_UNIT = 1 / 16  # t is a multiple of it, so that 16 (p - t) is a whole number
 OFFSETS = (0.0, 1 / 2, 5 / 8, 11 / 16, 3 / 4)
-_FEWEST_BITS = 20  # of a value on its grid
+_FEWEST_BITS = 20  # of a value on its grid: it has at least 2^20 steps from bound to bound
+_BITS_OF_THE_GRID = 2  # values are shifted to be positive, and steps are powers of two: a bit each
 
 
 @dataclass(frozen=True)
@@ -114,8 +115,8 @@ def summed_columns(
     for name in names:
         factor = max(largest_contrast(table, domains) for table in tables[name])
         largest = min(largest_unit(max_rows), LARGEST_SUM // (max_rows * factor))
-        if largest < 1 << _FEWEST_BITS:
-            enough = (LARGEST_SUM >> _FEWEST_BITS) // factor
+        if largest < 1 << (_FEWEST_BITS + _BITS_OF_THE_GRID):
+            enough = (LARGEST_SUM >> (_FEWEST_BITS + _BITS_OF_THE_GRID)) // factor
             raise ArgumentError(
                 f"sums of {name!r} by its tables would leave fewer than {_FEWEST_BITS} bits for a value: state "
                 f"Table(max_rows={max(enough, 1)}) or fewer, or ask for fewer columns."
