@@ -11,6 +11,7 @@ from torch.utils.data import ConcatDataset, DataLoader, Dataset, Subset, TensorD
 
 import inid
 from inid import dpsgd
+from inid.dpsgd import wrapped_forward
 from inid.errors import ArgumentError, GuaranteeError
 from inid.testing import unsafe_no_noise
 from training import private, squares, sums, train_once
@@ -211,7 +212,11 @@ def test_a_gradient_from_before_training():
         training.optimizer.step()
 
 
-def test_an_input_changed_after_its_layer_used_it():
+@pytest.mark.parametrize("told", [True, False])
+def test_an_input_changed_after_its_layer_used_it(told, monkeypatch):
+    if not told:  # torch below 2.8 does not say whether checkpointing is at work
+        monkeypatch.setattr(wrapped_forward, "_TOP_HOOKS", None)
+
     def change(x, layer):
         y = layer(x)
         x.mul_(2)

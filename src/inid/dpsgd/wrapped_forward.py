@@ -226,6 +226,7 @@ class FunctionalLinear(TorchFunctionMode):
 
 
 _ANCHOR = torch.empty((), requires_grad=True)
+_TOP_HOOKS = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)  # noqa: SLF001 - since torch 2.8
 
 
 def _started(tensor: Tensor) -> Tensor:
@@ -278,8 +279,8 @@ class Kept:
 
 
 def _hooks_at_work() -> bool:
-    """Whether something (activation checkpointing) decides what is saved for the backward."""
-    return torch._C._autograd._top_saved_tensors_default_hooks(False) is not None  # noqa: SLF001 - no other way
+    """Whether something (activation checkpointing) decides what is saved for the backward, or may."""
+    return _TOP_HOOKS is None or _TOP_HOOKS(False) is not None
 
 
 class _Keep(torch.autograd.Function):
