@@ -40,7 +40,7 @@ def whole_tables(tables: Mapping[Attributes, Floats], total: int) -> dict[Attrib
     True
     """
     found: dict[Attributes, Floats] = {(): np.array(float(total))}
-    for attributes in [*_overlaps(tables), *tables]:
+    for attributes in [*_overlaps(tables), *filter(None, tables)]:
         whole = next(table for table in tables if set(attributes) <= set(table))
         values = tables[whole].sum(axis=tuple(at for at, i in enumerate(whole) if i not in attributes))
         inside = [own for own in found if own != attributes and set(own) <= set(attributes)]

@@ -120,3 +120,11 @@ def test_what_is_published_agrees(budget):
         assert np.allclose(inside, sums["d"][0], atol=1e-6)
         rows = result.shown(tidy=True, integers=integers)
         assert [row.estimate for row in rows[:25]] == shown["a", "b"]["estimate"].tolist()
+
+
+def test_the_total_alone_beside_means_is_a_whole_number_too():
+    frame = pd.DataFrame({"a": [0, 1] * 50, "x": [0.5] * 100})
+    query = Table(frame, domains={"a": [0, 1]}, bounds={"x": (0, 1)}).query(count=[()], mean={"x": [("a",)]})
+    result = query.release(query.plan(inid.PureDP(1.0)))
+    total = result.marginal(tidy=True)["estimate"].tolist()
+    assert result.marginal(tidy=True, integers=True)["estimate"].tolist() == [round(total[0])]
