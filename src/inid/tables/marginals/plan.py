@@ -247,14 +247,11 @@ def planned(
 
 def with_tables_inside(question: MarginalsQuestion) -> MarginalsQuestion:
     """The same question with every table inside the asked ones: it is made of the same blocks."""
+    place = {name: at for at, name in enumerate(question.columns)}
 
     def inside(tables: tuple[Marginal, ...]) -> tuple[Marginal, ...]:
-        every = (
-            tuple(sorted(part, key=question.columns.index))
-            for table in tables
-            for number in range(len(table) + 1)
-            for part in combinations(table, number)
-        )
+        ordered = (sorted(table, key=place.__getitem__) for table in tables)
+        every = (part for table in ordered for number in range(len(table) + 1) for part in combinations(table, number))
         return tuple(dict.fromkeys(every))
 
     return replace(
