@@ -1,12 +1,12 @@
-"""Sums of Spark columns by groups: one pass over the rows where no value is missing (see `grid_sums`).
+"""Sums of Spark columns by groups, and how many values there are of each: one pass over the rows (see `grid_sums`).
 
 Spark writes Java code for a query, which the JVM compiles only up to 8,000 bytes of a method: beyond, a query takes
 many times as long. So what is written for a column is short, and many columns are added up in several queries, each of
 which reads its own columns alone.
 
 LEAST passes over null and takes NaN for larger than every number (so Spark documents both), hence a missing value adds
-what the upper bound adds: after the second pass, which counts, that comes off again. FLOOR makes integers of doubles
-without the checks of a cast; what it cuts is not negative.
+what the upper bound adds, which comes off again. FLOOR makes integers of doubles without the checks of a cast; what it
+cuts is not negative.
 
 Queries are made of SQL text, all sums of one in a single expression: each step of an expression that is put together in
 Python is a call of the JVM, and those of twenty columns take as long as a pass over a million rows.
@@ -46,35 +46,36 @@ class SparkSums:
         every = list(numbers_on_grids(self.terms).items())
         return [dict(every[at : at + _TOGETHER]) for at in range(0, len(every), _TOGETHER)]
 
+    def _others(self) -> list[list[str]]:
+        """Columns that are counted but not added up."""
+        added_up = {term.name for term in numbers_on_grids(self.terms).values()}
+        others = [name for name in number_columns(self.terms) if name not in added_up]
+        return [others[at : at + _TOGETHER] for at in range(0, len(others), _TOGETHER)]
+
     def collect_schema(self) -> Any:
         """The types of the queries, without a look at the rows."""
-        return [*(self._sums(part).schema for part in self._parts()), self._counts(number_columns(self.terms)).schema]
+        return [
+            *(self._sums(part).schema for part in self._parts()),
+            *(self._counts(part).schema for part in self._others()),
+        ]
 
     def rows(self) -> list[tuple[Any, ...]]:
         """One row per group; a group that a query does not return has no rows, which all queries see alike."""
         places: dict[tuple[Any, ...], int] = {}
         sums: dict[str, Integers] = {}
-        # Columns that are counted but not added up.
-        lacking = [name for name in number_columns(self.terms) if name not in self._added_up()]
+        values: dict[str, Integers] = {}
         rows = np.zeros(0, dtype=np.int64)
         for part in self._parts():
-            rows, lack, *found = self._found(self._sums(part), places)
-            sums |= dict(zip(part, found, strict=True))
-            if lack.any():
-                lacking += [term.name for term in part.values()]
-        values: dict[str, Integers] = {}
-        lacking = list(dict.fromkeys(lacking))
-        for at in range(0, len(lacking), _TOGETHER):
-            names = lacking[at : at + _TOGETHER]
+            rows, *found = self._found(self._sums(part), places)
+            sums |= dict(zip(part, found, strict=False))
+            values |= dict(zip((term.name for term in part.values()), found[len(part) :], strict=True))
+        for names in self._others():
             values |= dict(zip(names, self._found(self._counts(names), places), strict=True))
         for name, term in numbers_on_grids(self.terms).items():
-            missing = rows - values.get(term.name, rows)
+            missing = rows - values[term.name]
             sums[name] = sums[name] - missing * (term.grid.most + term.grid.below)
         totals = put_together(self.terms, rows, values, sums)
         return [(*key, *(int(total[at]) for total in totals)) for key, at in places.items()]
-
-    def _added_up(self) -> set[str]:
-        return {term.name for term in numbers_on_grids(self.terms).values()}
 
     def _found(self, query: Any, places: dict[tuple[Any, ...], int]) -> list[Integers]:
         """The sums of a query, one entry per group; groups are numbered as they come."""
@@ -94,18 +95,17 @@ class SparkSums:
         return (self.frame.groupBy(*self.groups) if self.groups else self.frame).agg(made)
 
     def _sums(self, part: Mapping[str, OnGrid]) -> Any:
-        """By group the number of rows, of those that lack a value, and the sum of each term."""
-        lacks = " OR ".join(map(_is_missing, dict.fromkeys(term.name for term in part.values())))
+        """By group the number of rows, the sum of each term, and how many values its column has."""
         sums = [f"sum({_place(term)})" for term in part.values()]
-        return self._by_groups(["count(1)", f"count(CASE WHEN {lacks} THEN 1 END)", *sums])
+        return self._by_groups(["count(1)", *sums, *(_count(term.name) for term in part.values())])
 
     def _counts(self, names: Sequence[str]) -> Any:
         """By group how many values each column has."""
-        return self._by_groups([f"count(CASE WHEN NOT ({_is_missing(name)}) THEN 1 END)" for name in names])
+        return self._by_groups([_count(name) for name in names])
 
 
-def _is_missing(name: str) -> str:
-    return f"{name} IS NULL OR isnan({name})"
+def _count(name: str) -> str:
+    return f"count(CASE WHEN {name} IS NOT NULL AND NOT isnan({name}) THEN 1 END)"
 
 
 def _place(term: OnGrid) -> str:
