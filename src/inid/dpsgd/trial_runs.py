@@ -59,29 +59,32 @@ class Trial:
             GuaranteeError: The examples do not stay apart, or the model keeps what it saw of them, or cannot be tried.
         """
         check_module(self.module)
-        try:
-            return self._looked_at()
-        except GuaranteeError:
-            raise
-        except Exception as error:
-            with torch.no_grad():
-                alone()  # a mistake in the model itself is better reported as such
-            raise GuaranteeError(
-                "the private module cannot be run on made-up examples, three together and each alone, to see that it "
-                "keeps examples apart: keep the examples in the first dimension of every layer, and pass example= "
-                "(three made-up or public examples, as the model is called with) where random ones are not valid."
-            ) from error
+        # In full precision; models of several types (a frozen part in bfloat16) may run under autocast alone.
+        precisions = [torch.autocast(self.device.type, enabled=False)]
+        if torch.is_autocast_enabled(self.device.type):
+            precisions.append(torch.autocast(self.device.type))
+        for precision in precisions:
+            try:
+                with precision:
+                    return self._looked_at()
+            except GuaranteeError:
+                raise
+            except Exception as error:  # noqa: BLE001 - whatever the model raises
+                failed = error
+        with torch.no_grad():
+            alone()  # a mistake in the model itself is better reported as such
+        raise GuaranteeError(
+            "the private module cannot be run on made-up examples, three together and each alone, to see that it "
+            "keeps examples apart: keep the examples in the first dimension of every layer, and pass example= "
+            "(three made-up or public examples, as the model is called with) where random ones are not valid."
+        ) from failed
 
     def _looked_at(self) -> CallPlan:
         attempts = [self.made_up.batches(), self.made_up.batches(2)]  # tokens; and what may also be a mask
         alike = self.made_up.batches(alike=True)
         dice = _Dice(self.run, [self.device] if self.device.type == "cuda" else [])
         run = dice.run
-        with (
-            no_randomness(self.module) as fixed,
-            torch.autocast(self.device.type, enabled=False),
-            _arguments_as_they_are(),
-        ):
+        with no_randomness(self.module) as fixed, _arguments_as_they_are():
             before = _values(self.module, sharded=self.sharded)
             while True:
                 try:

@@ -79,3 +79,24 @@ def test_outputs_are_noted_where_they_are_asked_for():
         trace.note(unit, [torch.ones(1, 2)], torch.ones(1, 2, dtype=torch.bfloat16))
     assert [len(output) for _, _, output, _ in trace.calls] == [0, 1]
     assert trace.rounding == torch.finfo(torch.bfloat16).eps
+
+
+class Halved(nn.Module):
+    """A frozen part in bfloat16 below a head in float32: the two meet under autocast alone."""
+
+    def __init__(self, mixing=0.0):
+        super().__init__()
+        self.base, self.head, self.mixing = nn.Linear(2, 3).bfloat16().requires_grad_(False), nn.Linear(3, 1), mixing
+
+    def forward(self, x):
+        h = self.base(x)
+        return self.head(h + self.mixing * h.mean(0))
+
+
+def test_a_model_that_runs_under_autocast_alone_is_tried_there():
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        train(Halved())
+        with pytest.raises(GuaranteeError, match="three examples"):
+            train(Halved(0.5))
+    with pytest.raises(RuntimeError, match="dtype"):
+        train(Halved())
