@@ -24,6 +24,7 @@ from inid.errors import GuaranteeError
 __all__ = ["Trial"]
 
 _PIECE = 2**24  # numbers that are added up at a time
+_COARSE = (torch.bfloat16, torch.float16)
 _CHANCES = 8  # further looks where single random numbers decide
 _SEEDS = count(1)  # another for every look
 
@@ -124,15 +125,36 @@ class Trial:
         tolerance. In float64 it stays below, and mixing shows as before, since the tolerance shrinks too.
         """
         try:
-            return found_out(run, batches)
+            plan = found_out(run, batches)
         except SameForAllError:
             raise
         except GuaranteeError as error:
             refused = error
+        else:
+            self._confirm(run, batches)
+            return plan
         if not self.sharded:
             with suppress(Exception), _in_float64(self.module):
                 return found_out(run, pytree.tree_map_only(Tensor, _finer, batches))
         raise refused
+
+    def _confirm(self, run: Callable[..., Trace], batches: list[Any]) -> None:
+        """Compare in float64 too what is partly in bfloat16, whose tolerance is half of the largest number.
+
+        What cannot run in float64 says nothing.
+
+        Raises:
+            GuaranteeError: The examples do not stay apart.
+        """
+        if self.sharded or all(each.dtype not in _COARSE for each in tensors_of(parts_of(self.module))):
+            return
+        try:
+            with _in_float64(self.module):
+                found_out(run, pytree.tree_map_only(Tensor, _finer, batches))
+        except GuaranteeError:
+            raise
+        except Exception:  # noqa: BLE001 - a model that casts by itself
+            return
 
     def _look_again(self, run: Callable[..., Trace], alike: list[Any]) -> None:
         """Look at what the first look may not have met.

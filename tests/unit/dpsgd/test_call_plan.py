@@ -100,3 +100,18 @@ def test_a_model_that_runs_under_autocast_alone_is_tried_there():
             train(Halved(0.5))
     with pytest.raises(RuntimeError, match="dtype"):
         train(Halved())
+
+
+class Cast(Halved):
+    """A frozen part in bfloat16 below a head that gets float32."""
+
+    def forward(self, x):
+        h = self.base(x.to(self.base.weight.dtype)).to(self.head.weight.dtype)
+        return self.head(h + self.mixing * h.mean(0))
+
+
+def test_mixing_beside_bfloat16_is_seen_in_float64():
+    """What bfloat16 may round differently is as much as mixing gives."""
+    train(Cast())
+    with pytest.raises(GuaranteeError, match="three examples"):
+        train(Cast(0.5))
