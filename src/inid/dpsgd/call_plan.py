@@ -6,9 +6,9 @@ run on three made-up examples together and one by one. At every layer the joint 
 one after another. That refuses transposed batches, positions before examples in one dimension, batch means, flips and
 softmax over the batch; it accepts several entries per example, as in (examples * positions, width).
 
-What agrees within rounding (see `agreement`) on three examples at random is taken to keep examples apart in general:
-layers that round differently for one and for three rows stay far below the tolerance, and mixing examples moves entries
-by a good part of themselves. What flows back is compared too.
+What agrees within rounding (see `trial_agreement`) on three examples at random is taken to keep examples apart in
+general: layers that round differently for one and for three rows stay far below the tolerance, and mixing examples
+moves entries by a good part of themselves. What flows back is compared too.
 """
 
 from collections import Counter
@@ -19,8 +19,8 @@ from typing import Any
 
 from torch import Tensor
 
-from inid.dpsgd.agreement import Agreement, Beside, Flow, is_real
 from inid.dpsgd.layers import takes_positions
+from inid.dpsgd.trial_agreement import Agreement, Beside, Flow, is_real
 from inid.dpsgd.trial_trace import Trace
 from inid.dpsgd.units import Unit
 from inid.errors import GuaranteeError

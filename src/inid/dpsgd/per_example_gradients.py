@@ -29,9 +29,9 @@ from inid.dpsgd.gathered_rows import GatheredRows, Places
 from inid.dpsgd.gradient_rows import Dense
 from inid.dpsgd.layers import apart, linear_weight
 from inid.dpsgd.loop_checks import watched
-from inid.dpsgd.made_up_examples import MadeUp
 from inid.dpsgd.model_outputs import kept_tensors, output_leaves
 from inid.dpsgd.sharded_parameters import is_sharded
+from inid.dpsgd.trial_examples import MadeUp
 from inid.dpsgd.trial_runs import Trial
 from inid.dpsgd.trial_trace import Trace
 from inid.dpsgd.units import Unit, parent_unit, units_of

@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 from torch.utils import _pytree as pytree
 
-from inid.dpsgd.among_many import AmongMany
 from inid.dpsgd.call_plan import CallPlan, OtherwiseDividedError, SameForAllError, found_out
 from inid.dpsgd.fixed_randomness import no_randomness, seeded
-from inid.dpsgd.made_up_examples import EXAMPLES, MadeUp
+from inid.dpsgd.trial_examples import EXAMPLES, MadeUp
+from inid.dpsgd.trial_full_batch import AmongMany
 from inid.dpsgd.trial_trace import Trace
 from inid.dpsgd.validation import check_module
 from inid.dpsgd.wrapped_forward import WRITTEN, parts_of, tensors_of

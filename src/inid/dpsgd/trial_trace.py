@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
-from inid.dpsgd.agreement import is_real, squared_norm
 from inid.dpsgd.fused_rounding import argument_rounding
 from inid.dpsgd.model_outputs import as_real
+from inid.dpsgd.trial_agreement import is_real, squared_norm
 from inid.dpsgd.units import Unit
 
 __all__ = ["Trace"]

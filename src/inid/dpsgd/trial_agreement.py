@@ -12,8 +12,8 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from inid.dpsgd.made_up_examples import EXAMPLES
 from inid.dpsgd.model_outputs import as_real
+from inid.dpsgd.trial_examples import EXAMPLES
 
 __all__ = ["Agreement", "Beside", "Flow", "is_real", "squared_norm"]
 

@@ -12,10 +12,10 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from inid.dpsgd.agreement import Agreement
 from inid.dpsgd.call_plan import APART, CallPlan
-from inid.dpsgd.made_up_examples import EXAMPLES
 from inid.dpsgd.model_outputs import as_real
+from inid.dpsgd.trial_agreement import Agreement
+from inid.dpsgd.trial_examples import EXAMPLES
 from inid.dpsgd.trial_trace import Trace
 from inid.dpsgd.units import Unit
 from inid.errors import GuaranteeError

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from inid.dpsgd import agreement
-from inid.dpsgd.agreement import Agreement, Beside, Flow
+from inid.dpsgd.trial_agreement import Agreement, Beside, Flow
 
 INF, NAN = float("inf"), float("nan")
 
