@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from inid.dpsgd import agreement
+from inid.dpsgd import trial_agreement
 from inid.dpsgd.trial_agreement import Agreement, Beside, Flow
 
 INF, NAN = float("inf"), float("nan")
@@ -28,7 +28,7 @@ INF, NAN = float("inf"), float("nan")
     ],
 )
 def test_equal_within_rounding(one, other, same, piece, monkeypatch):
-    monkeypatch.setattr(agreement, "_PIECE", piece)
+    monkeypatch.setattr(trial_agreement, "_PIECE", piece)
     assert Agreement(1e-4).met(torch.tensor(one), torch.tensor(other)).holds is same
     assert Agreement(1e-4).met(torch.tensor(other), torch.tensor(one)).holds is same
     parts = Agreement(1e-4)
