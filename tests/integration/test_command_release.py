@@ -72,7 +72,7 @@ def test_json_is_pure_and_complete(folder):
     assert set(document) == {
         "command", "time", "label", "private", "level", "question", "results", "values", "ledger",
         "ledger_created", "digest",
-        "plan", "certificate", "lines", "comparison", "gains", "remark", "rows",
+        "plan", "certificate", "lines", "inside", "comparison", "gains", "remark", "rows",
     }  # fmt: skip
     assert document["private"] is True
     assert document["ledger"] is None
