@@ -129,18 +129,21 @@ def test_closed_forms_have_the_least_error(mechanism):
     claim()
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(problems(boxes(4, ("l1",), zeros=False)))
 def test_gaussian_noise_on_a_box_with_an_l1_cap_is_as_near_to_the_optimum_as_it_says(problem):
     assert check(problem, "gaussian")[0] < 1.02
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(problems(groups(3, 2, totals=(True,))))
 def test_gaussian_noise_on_groups_with_a_total_is_as_near_to_the_optimum_as_it_says(problem):
     assert check(problem, "gaussian")[0] < 1.02
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(problems(boxes(4, ("both",), zeros=False)))
 def test_laplace_noise_on_a_box_with_both_caps_is_as_near_to_the_optimum_as_it_says(problem):
