@@ -1,5 +1,6 @@
 """Property tests draw the same examples in every run, and no test leaves settings of a library behind for the next."""
 
+import os
 import sys
 
 import mpmath
@@ -15,6 +16,9 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("repeatable")
+
+# Workers of Spark would otherwise take whatever python3 is on the PATH. The first test that starts a session decides.
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
 
 @pytest.fixture(autouse=True)

@@ -1,7 +1,6 @@
 """The same query gives the same integers, bit for bit, on every engine, and the answer comes back in kind."""
 
 import math
-import sys
 
 import numpy as np
 import pyarrow as pa
@@ -57,11 +56,9 @@ def spark():
     }
     for name, value in options.items():
         builder = builder.config(name, value)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYSPARK_PYTHON", sys.executable)  # workers would otherwise take whatever python3 is on the PATH
-        session = builder.getOrCreate()
-        yield session
-        session.stop()
+    session = builder.getOrCreate()
+    yield session
+    session.stop()
 
 
 @pytest.fixture(scope="module")
