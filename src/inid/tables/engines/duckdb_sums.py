@@ -4,31 +4,18 @@ What a missing value adds is null, which DuckDB neither adds up nor counts; so b
 column. What stands for missing values is added afterwards (see `grid_sums`).
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from inid.tables.engines.grid_sums import number_columns, numbers_on_grids, put_together
+from inid.tables.engines.grid_sums import GridSums, number_columns, numbers_on_grids, put_together
 from inid.tables.engines.terms import OnGrid
 
 __all__ = ["DuckDBSums"]
 
 
-@dataclass(frozen=True)
-class DuckDBSums:
-    """The sums of plain terms, by groups or over all rows, after the keys of the groups.
-
-    Attributes:
-        relation: The rows.
-        groups: The columns of keys.
-        terms: What is added up; "one" is the number of rows.
-    """
-
-    relation: Any
-    groups: Sequence[str]
-    terms: Mapping[str, Any]
+class DuckDBSums(GridSums):
+    """The sums of plain terms on DuckDB; its frame is a relation."""
 
     def collect_schema(self) -> Any:
         """The types of the query, without a look at the rows."""
@@ -56,7 +43,7 @@ class DuckDBSums:
         counts = [f"count({value})" for value in self._counted().values()]
         sums = [f"sum({_place(term)})" for term in numbers_on_grids(self.terms).values()]
         groups = ", ".join(self.groups)
-        return self.relation.aggregate(", ".join([*self.groups, "count(*)", *counts, *sums]), groups)
+        return self.frame.aggregate(", ".join([*self.groups, "count(*)", *counts, *sums]), groups)
 
 
 def _place(term: OnGrid) -> str:

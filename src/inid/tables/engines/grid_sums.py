@@ -5,16 +5,33 @@ takes Polars about as long as to add them up; so there a first pass adds up and 
 where none does, each column has as many values as there are rows. Only where one does, a second pass counts.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from inid.tables.engines.terms import OnGrid, Present, Term
 
-__all__ = ["Integers", "are_plain", "number_columns", "numbers_on_grids", "put_together"]
+__all__ = ["GridSums", "Integers", "are_plain", "number_columns", "numbers_on_grids", "put_together"]
 
 Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class GridSums:
+    """The sums of plain terms, by groups or over all rows, after the keys of the groups.
+
+    Attributes:
+        frame: The rows, as the engine has them.
+        groups: The columns of keys.
+        terms: What is added up; "one" is the number of rows.
+    """
+
+    frame: Any
+    groups: Sequence[str]
+    terms: Mapping[str, Any]
 
 
 def are_plain(terms: Mapping[str, object]) -> bool:

@@ -12,13 +12,12 @@ checks. Integers of 64 bits add up modulo 2^64; the bits of 2^52 come off afterw
 
 import inspect
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from inid.tables.engines.grid_sums import are_plain, number_columns, numbers_on_grids, put_together
+from inid.tables.engines.grid_sums import GridSums, are_plain, number_columns, numbers_on_grids, put_together
 from inid.tables.engines.guarded import optional
 from inid.tables.engines.terms import OnGrid
 
@@ -28,19 +27,8 @@ _START = 2.0**52
 _START_BITS = np.float64(_START).view(np.int64)
 
 
-@dataclass(frozen=True)
-class PolarsSums:
-    """The sums of terms, by groups or over all rows, after the keys of the groups.
-
-    Attributes:
-        frame: The rows: a lazy frame.
-        groups: The columns of keys.
-        terms: What is added up; "one" is the number of rows.
-    """
-
-    frame: Any
-    groups: Sequence[str]
-    terms: Mapping[str, Any]
+class PolarsSums(GridSums):
+    """The sums of plain terms on Polars; its frame is lazy."""
 
     @staticmethod
     def possible(terms: Mapping[str, Any]) -> bool:

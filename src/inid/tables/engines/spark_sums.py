@@ -13,12 +13,11 @@ Python is a call of the JVM, and those of twenty columns take as long as a pass 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from inid.tables.engines.grid_sums import Integers, number_columns, numbers_on_grids, put_together
+from inid.tables.engines.grid_sums import GridSums, Integers, number_columns, numbers_on_grids, put_together
 from inid.tables.engines.guarded import optional
 from inid.tables.engines.terms import OnGrid
 
@@ -28,19 +27,8 @@ _TOGETHER = 20  # sums in one query
 _SUMS = "sums"  # the column of a query that holds all of them
 
 
-@dataclass(frozen=True)
-class SparkSums:
-    """The sums of plain terms, by groups or over all rows, after the keys of the groups.
-
-    Attributes:
-        frame: The rows.
-        groups: The columns of keys.
-        terms: What is added up; "one" is the number of rows.
-    """
-
-    frame: Any
-    groups: Sequence[str]
-    terms: Mapping[str, Any]
+class SparkSums(GridSums):
+    """The sums of plain terms on Spark."""
 
     def _parts(self) -> list[dict[str, OnGrid]]:
         every = list(numbers_on_grids(self.terms).items())
