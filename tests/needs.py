@@ -59,7 +59,11 @@ def _gpu():
 
 
 _FINDERS = {
-    "data": (_data, "the datasets are missing: set INID_DATA to the folder that holds them"),
+    "data": (
+        _data,
+        "the datasets are missing: set INID_DATA to a folder with adult, california_housing, electricity and nhanes1 "
+        "as .csv.gz (CONTRIBUTING.md says where they come from)",
+    ),
     "java": (lambda: _program("java"), "Java is missing: install a Java 17 runtime and put java on the PATH"),
     "postgres": (_postgres, "PostgreSQL is missing: install the postgresql server package"),
     "chromium": (
