@@ -61,8 +61,7 @@ def _gpu():
 _FINDERS = {
     "data": (
         _data,
-        "the datasets are missing: set INID_DATA to a folder with adult, california_housing, electricity and nhanes1 "
-        "as .csv.gz (CONTRIBUTING.md says where they come from)",
+        "the datasets are missing: set INID_DATA to a folder that holds them (CONTRIBUTING.md: which, and where from)",
     ),
     "java": (lambda: _program("java"), "Java is missing: install a Java 17 runtime and put java on the PATH"),
     "postgres": (_postgres, "PostgreSQL is missing: install the postgresql server package"),
