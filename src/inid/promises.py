@@ -14,9 +14,9 @@ from inid.arguments import decimal_float, integer, shown
 from inid.curves.renyi import LARGEST_ORDER, renyi_laplace
 from inid.errors import ArgumentError, BudgetError, RangeError, RecordError
 from inid.mechanisms import MechanismName, gaussian, laplace
-from inid.numbers.decimals import decimal_up, sqrt_down
-from inid.numbers.rational_sums import float_down, root_up
-from inid.numbers.safe_search import decimal_fraction, last_float
+from inid.numbers.decimals import decimal_fraction, decimal_up, sqrt_down
+from inid.numbers.safe_search import last_float
+from inid.numbers.sums import float_down, root_up
 
 __all__ = [
     "ZCDP",

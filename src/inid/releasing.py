@@ -17,7 +17,7 @@ from inid.accounting.short_texts import read_word
 from inid.arguments import Floats, real, shown
 from inid.errors import ArgumentError
 from inid.noise import RandomSource, add_noise, current_source, effective_scales, grid
-from inid.noise.grids import check_scales
+from inid.noise.grid_noise import check_scales
 from inid.planning import AccuracyPlan, Certificate, NoisePlan
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from numpy.typing import ArrayLike
 
 from inid.arguments import integer, real, shown
 from inid.errors import ArgumentError
-from inid.noise.grids import limits
+from inid.noise.grid_noise import limits
 from inid.noise.noisy_argmax import noisy_argmax
 from inid.planning import Certificate, NoisePlan, plan
 from inid.promises import Budget

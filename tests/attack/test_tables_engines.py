@@ -15,7 +15,7 @@ import inid
 from inid import tables
 from inid.tables.engines import duckdb_settings as sql
 from inid.tables.engines.guarded import guarded
-from inid.tables.items import count_item
+from inid.tables.statistics import count_item
 from inid.tables.sums import _arranged
 from table_sums import BOUNDS, enumerated, sums
 

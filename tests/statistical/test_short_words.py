@@ -8,7 +8,7 @@ import pytest
 
 from inid.noise import exact_draws as exact
 from inid.noise import vector_draws as vectors
-from inid.noise.adding import noisy
+from inid.noise.grid_noise import noisy
 from inid.noise.law_tables import Layout, law
 from inid.testing import chi_square, grid_pmf
 from inid.testing.sources import SeededSource

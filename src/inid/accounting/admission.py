@@ -10,8 +10,7 @@ from inid.accounting.rules import accepts
 from inid.accounting.settings import Settings
 from inid.accounting.summary import left_of, spending, times
 from inid.errors import BudgetError
-from inid.numbers.decimals import decimal_down
-from inid.numbers.safe_search import decimal_fraction
+from inid.numbers.decimals import decimal_down, decimal_fraction
 from inid.promises import ApproxDP, Budget, PureDP
 
 __all__ = ["admitted", "priced"]

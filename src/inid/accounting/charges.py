@@ -21,7 +21,7 @@ from inid.accounting.costs import costs, leaves, loss_costs, sampled
 from inid.arguments import choice, integer, shown
 from inid.curves import Composed, Loss, PrivacyLoss, Subsampled
 from inid.errors import ArgumentError, BudgetError, GuaranteeError, RecordError
-from inid.numbers.safe_search import decimal_fraction
+from inid.numbers.decimals import decimal_fraction
 from inid.planning import NoisePlan
 from inid.promises import Budget
 from inid.sets import Neighbours

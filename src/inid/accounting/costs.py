@@ -32,8 +32,8 @@ from inid.curves import Composed, Loss, PrivacyLoss, Subsampled, renyi
 from inid.curves.renyi import renyi_subsampled_gaussian
 from inid.errors import ArgumentError, RecordError
 from inid.mechanisms.laplace import laplace_mu_squared
+from inid.numbers.decimals import decimal_fraction
 from inid.numbers.enclosures import enclose, exp, log
-from inid.numbers.safe_search import decimal_fraction
 from inid.planning import NoisePlan
 from inid.promises import ZCDP, GaussianDP, PureDP, RenyiDP
 

@@ -23,7 +23,7 @@ from inid.accounting.stores import MemoryStore, Store, open_store
 from inid.accounting.summary import left_of, percent, spending, summary
 from inid.arguments import integer, real
 from inid.errors import BudgetError, GuaranteeError
-from inid.numbers.safe_search import decimal_fraction
+from inid.numbers.decimals import decimal_fraction
 from inid.planning import NoisePlan
 from inid.promises import Budget
 from inid.sets import Neighbours

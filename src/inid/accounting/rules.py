@@ -28,9 +28,8 @@ from inid.accounting.amounts import Amounts, Currency, read
 from inid.arguments import choice, decimal_float, integer, shown
 from inid.errors import ArgumentError, RecordError
 from inid.mechanisms import gaussian
-from inid.numbers.decimals import decimal_down
+from inid.numbers.decimals import decimal_down, decimal_fraction
 from inid.numbers.enclosures import enclose, exp
-from inid.numbers.safe_search import decimal_fraction
 from inid.promises import ZCDP, ApproxDP, Budget, GaussianDP, PureDP, RenyiDP
 
 __all__ = ["Rule", "Terms", "accepts", "make_terms", "read_reserve", "terms_from_dict"]

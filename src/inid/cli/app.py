@@ -17,7 +17,7 @@ from inid.cli.commands.studio import STUDIO
 from inid.cli.commands.verify import VERIFY
 from inid.cli.console import one_line
 from inid.cli.exit_codes import ExitCode, outcome
-from inid.cli.parsing import read_values
+from inid.cli.options import read_values
 
 __all__ = ["COMMANDS", "LEDGER_COMMANDS", "app"]
 

@@ -13,7 +13,7 @@ from inid.accounting.settings import Settings
 from inid.accounting.stores import open_store
 from inid.accounting.summary import percent
 from inid.errors import ArgumentError, BudgetError
-from inid.numbers.safe_search import decimal_fraction
+from inid.numbers.decimals import decimal_fraction
 from inid.planning import NoisePlan
 from inid.promises import Budget
 

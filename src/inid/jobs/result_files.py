@@ -1,17 +1,62 @@
-"""Results as files: the estimates as CSV, and writing them whole or not at all."""
+"""Results as files: whether they can be written, the estimates as CSV, and writing them whole or not at all.
+
+What can be written is checked before the charge, so that what was paid for is not lost.
+"""
 
 import os
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from inid.errors import ArgumentError, InidError
 from inid.report import Estimate
 
-__all__ = ["as_csv", "write_whole"]
+__all__ = ["UnwritableError", "as_csv", "check_apart", "check_writable", "write_whole"]
 
 _NUMBERS = ("estimate", "lower", "upper", "scale")
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
 _QUOTED = (",", '"', "\r", "\n")
+
+
+class UnwritableError(InidError, OSError):
+    """A file cannot be written; nothing was charged yet."""
+
+
+def check_writable(option: str, path: Path) -> None:
+    """Make sure that a file can be written there, by writing one beside it.
+
+    Raises:
+        ArgumentError: It names something else than a file.
+        UnwritableError: It cannot.
+    """
+    if path.exists() and not path.is_file():
+        kind = "a folder" if path.is_dir() else "not a plain file"
+        raise ArgumentError(f"{option} must name a file, and {path} is {kind}.")
+    folder = path.resolve().parent
+    if not folder.is_dir():
+        raise UnwritableError(f"{option}: the folder {folder} does not exist: make it first.")
+    try:
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=f".{path.name}."):
+            pass
+        if path.exists() and not os.access(path, os.W_OK):
+            raise PermissionError(13, "Permission denied", str(path))
+    except OSError as error:
+        raise UnwritableError(f"{option}: {path} cannot be written: {error.strerror}.") from None
+
+
+def check_apart(named: dict[str, Path | None]) -> None:
+    """Make sure that no two options name the same file, since the later one would overwrite the earlier.
+
+    Raises:
+        ArgumentError: Two do.
+    """
+    seen: dict[Path, str] = {}
+    for option, path in named.items():
+        if path is None:
+            continue
+        other = seen.setdefault(path.resolve(), option)
+        if other != option:
+            raise ArgumentError(f"{other} and {option} name the same file {path}: name two.")
 
 
 def as_csv(estimates: Sequence[Estimate], *, flagged: bool = False) -> str:

@@ -3,8 +3,7 @@
 from fractions import Fraction
 
 from inid.errors import ArgumentError
-from inid.numbers.decimals import decimal_down, decimal_root_down
-from inid.numbers.safe_search import decimal_fraction
+from inid.numbers.decimals import decimal_down, decimal_fraction, decimal_root_down
 from inid.promises import ZCDP, ApproxDP, Budget, GaussianDP, PureDP, RenyiDP
 
 __all__ = ["countable", "equal_parts", "split_budget"]

@@ -42,7 +42,7 @@ from inid.learn.smoothness import mean_squares
 from inid.mechanisms import MechanismChoice, MechanismName
 from inid.noise import RandomSource, add_noise
 from inid.noise.compiled_draws import available
-from inid.noise.grids import check_scales
+from inid.noise.grid_noise import check_scales
 from inid.noise.law_tables import law
 from inid.noise.prepared_noise import PreparedNoise
 from inid.planning import NoisePlan, plan

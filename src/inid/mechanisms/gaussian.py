@@ -14,8 +14,9 @@ from functools import lru_cache
 from scipy.special import erfcx, ndtri
 
 from inid.errors import RangeError
+from inid.numbers.decimals import decimal_fraction
 from inid.numbers.enclosures import FAR, density, mills_ratio
-from inid.numbers.safe_search import bisect, decimal_fraction, last_float
+from inid.numbers.safe_search import bisect, last_float
 
 __all__ = ["epsilon_of", "meets", "mu_of", "profile", "profile_bounds"]
 

@@ -11,9 +11,10 @@ from functools import lru_cache
 
 from scipy.special import log_ndtr, ndtri_exp
 
+from inid.numbers.decimals import decimal_fraction
 from inid.numbers.enclosures import enclose, exp, tail_bounds
-from inid.numbers.rational_sums import float_down
-from inid.numbers.safe_search import decimal_fraction, last_float
+from inid.numbers.safe_search import last_float
+from inid.numbers.sums import float_down
 
 __all__ = [
     "epsilon_in_approx",

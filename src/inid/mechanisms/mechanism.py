@@ -17,8 +17,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from inid.arguments import Floats, choice
-from inid.numbers.logarithms import log2_sum
-from inid.numbers.rational_sums import Counts
+from inid.numbers.sums import Counts, log2_sum
 
 __all__ = [
     "GAUSSIAN", "LAPLACE", "Exponent", "Mechanism", "MechanismChoice", "MechanismName", "log2_least_error",

@@ -14,8 +14,7 @@ Start reading at `add_noise`.
     noisy_argmax     which of many noisy scores is the largest, decided exactly
 """
 
-from inid.noise.adding import add_noise
-from inid.noise.grids import effective_scales, grid, limits
+from inid.noise.grid_noise import add_noise, effective_scales, grid, limits
 from inid.noise.source import RandomSource, current_source
 
 __all__ = ["RandomSource", "add_noise", "current_source", "effective_scales", "grid", "limits"]

@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inid.errors import GuaranteeError
-from inid.noise import grids as gridding
-from inid.noise.adding import WIDE, noisy
 from inid.noise.exact_draws import Draw, round_sum
+from inid.noise.grid_noise import WIDE, grid, limits, noisy
 from inid.noise.law_tables import Law
 from inid.noise.source import RandomSource, Single, forget_after_fork
 from inid.noise.vector_draws import FARTHEST_STEP, first_entries, first_places, margin, rest_numbers, uniform
@@ -68,7 +67,7 @@ class PreparedNoise(Single):
         self._scales, self._table, self._source = scales, table, source
         # Without noise, and for scales that are 0 or near the end of the floats, nothing is drawn ahead.
         self._ahead = not source.silent and bool(scales.min() > 0 and scales.max() <= WIDE)
-        self._steps: list[float] = gridding.grid(scales, bits=table.layout.grid_bits).tolist()
+        self._steps: list[float] = grid(scales, bits=table.layout.grid_bits).tolist()
         self._sure = 0.5 - margin(table)
         self._used, self._count = 0, rounds * scales.size
         self._ready: list[_Ready] = []
@@ -127,7 +126,7 @@ class PreparedNoise(Single):
         if number is None:
             left = int(table.first[first_entries(np.array([word], np.uint64), table)[0]])
             number = Draw(1, left, uniform(word, table, self._source), layout.cell_bits)
-        limit = float(gridding.limits(scales, bits=layout.grid_bits)[0])
+        limit = float(limits(scales, bits=layout.grid_bits)[0])
         return round_sum(value, float(scales[0]), number, layout.grid_bits, limit)
 
     def _forget(self) -> None:

@@ -1,13 +1,21 @@
-"""Floats that stand for the decimals they print as, rounded to a stated side of a rational or of its root."""
+"""The decimal that a float prints as, and floats whose decimals lie on a stated side of a rational or of its root."""
 
 import math
 from fractions import Fraction
 
 from inid.errors import RangeError
-from inid.numbers.rational_sums import float_down
-from inid.numbers.safe_search import decimal_fraction
+from inid.numbers.sums import float_down
 
-__all__ = ["decimal_down", "decimal_root_down", "decimal_up", "sqrt_down"]
+__all__ = ["decimal_down", "decimal_fraction", "decimal_root_down", "decimal_up", "sqrt_down"]
+
+
+def decimal_fraction(number: float) -> Fraction:
+    """The decimal that a float prints as, exactly: the number that a user wrote.
+
+    >>> decimal_fraction(0.1)
+    Fraction(1, 10)
+    """
+    return Fraction(repr(float(number)))
 
 
 def sqrt_down(value: Fraction) -> float:

@@ -1,19 +1,9 @@
-"""Searches that end on the safe side of a root, and the decimal that a user wrote."""
+"""Searches that end on the safe side of a root."""
 
 import math
 from collections.abc import Callable
-from fractions import Fraction
 
-__all__ = ["bisect", "decimal_fraction", "last_float"]
-
-
-def decimal_fraction(number: float) -> Fraction:
-    """The decimal that a float prints as, exactly: the number that a user wrote.
-
-    >>> decimal_fraction(0.1)
-    Fraction(1, 10)
-    """
-    return Fraction(repr(float(number)))
+__all__ = ["bisect", "last_float"]
 
 
 def bisect(holds: Callable[[float], bool], low: float, high: float) -> float:

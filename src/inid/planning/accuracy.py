@@ -14,9 +14,9 @@ from inid.errors import ArgumentError, GuaranteeError, RangeError
 from inid.mechanisms import GAUSSIAN, LAPLACE, Mechanism
 from inid.mechanisms.gaussian import epsilon_of
 from inid.mechanisms.laplace import least_epsilon
-from inid.noise.grids import GRID_BITS
+from inid.noise.grid_noise import GRID_BITS
 from inid.numbers.decimals import decimal_up
-from inid.numbers.rational_sums import root_up
+from inid.numbers.sums import root_up
 from inid.planning.curve import epsilon_of_delta
 from inid.planning.noise_plan import NoisePlan
 from inid.promises import ApproxDP, Budget, PureDP

@@ -15,7 +15,7 @@ import numpy as np
 from inid.arguments import Floats
 from inid.errors import GuaranteeError, RangeError
 from inid.mechanisms import GAUSSIAN, LAPLACE, Exponent, Mechanism
-from inid.numbers.rational_sums import RATIONAL_TERMS
+from inid.numbers.sums import RATIONAL_TERMS
 from inid.planning.certificate import Certificate, certify
 from inid.planning.curve import shrink_factor
 from inid.planning.domination import MOST_RATIOS, mu_squared_estimate

@@ -8,8 +8,8 @@ from typing import Any
 from inid.arguments import Floats
 from inid.errors import GuaranteeError
 from inid.mechanisms import LAPLACE, Mechanism, MechanismName
-from inid.numbers.rational_sums import arithmetic_used, float_up
-from inid.numbers.safe_search import decimal_fraction
+from inid.numbers.decimals import decimal_fraction
+from inid.numbers.sums import arithmetic_used, float_up
 from inid.planning.curve import laplace_delta
 from inid.planning.domination import MOST_RATIOS, dominated, mu_squared_above, mu_squared_estimate
 from inid.planning.renyi_calibration import laplace_divergence

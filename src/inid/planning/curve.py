@@ -21,8 +21,8 @@ from inid.errors import ArgumentError, RangeError
 from inid.mechanisms import GAUSSIAN, LAPLACE, Mechanism
 from inid.mechanisms.gaussian import epsilon_of, profile_bounds
 from inid.mechanisms.laplace import least_epsilon
-from inid.numbers.rational_sums import Counts, float_down, float_up, root_up
-from inid.numbers.safe_search import decimal_fraction
+from inid.numbers.decimals import decimal_fraction
+from inid.numbers.sums import Counts, float_down, float_up, root_up
 from inid.sets import Cells, Ratios, Sensitivity
 
 __all__ = [

@@ -26,7 +26,7 @@ from inid.errors import ArgumentError
 from inid.mechanisms.gaussian import profile
 from inid.mechanisms.laplace import laplace_mu_squared
 from inid.numbers.enclosures import density, enclose, exp, mills_ratio, tail_bounds
-from inid.numbers.rational_sums import Counts
+from inid.numbers.sums import Counts
 from inid.sets import Ratios
 
 __all__ = ["MOST_RATIOS", "dominated", "mu_squared_above", "mu_squared_estimate"]

@@ -20,7 +20,7 @@ from inid.arguments import Floats
 from inid.curves import Loss, delta_estimate
 from inid.errors import ArgumentError, RangeError
 from inid.mechanisms import LAPLACE, optimal_shape
-from inid.numbers.logarithms import log2
+from inid.numbers.sums import log2
 from inid.planning.calibration import calibrated
 from inid.planning.curve import binned, laplace_delta_estimate
 from inid.planning.lower_bounds import most_by_signs

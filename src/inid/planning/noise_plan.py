@@ -15,7 +15,7 @@ from inid.arguments import Floats, choice, shown
 from inid.curves import Loss, each_level
 from inid.errors import ArgumentError, RangeError, RecordError
 from inid.mechanisms import GAUSSIAN, Mechanism, MechanismName, log2_least_error
-from inid.numbers.logarithms import log2, log2_sum
+from inid.numbers.sums import log2, log2_sum
 from inid.planning import curve, text
 from inid.planning.certificate import Certificate, certify
 from inid.planning.lower_bounds import most_epsilon

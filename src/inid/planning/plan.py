@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from inid.arguments import Floats, choice, shown
 from inid.errors import ArgumentError, RangeError
 from inid.mechanisms import GAUSSIAN, LAPLACE, Mechanism, MechanismChoice, MechanismName, log2_least_error
-from inid.numbers.logarithms import log2
+from inid.numbers.sums import log2
 from inid.planning.calibration import calibrated, follows_curve, proved
 from inid.planning.laplace_search import is_too_little, searched_shapes
 from inid.planning.lower_bounds import most_by_signs, most_epsilon

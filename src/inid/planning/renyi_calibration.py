@@ -9,7 +9,7 @@ import math
 from inid.arguments import Floats
 from inid.curves import Loss, renyi
 from inid.errors import ArgumentError
-from inid.numbers.safe_search import decimal_fraction
+from inid.numbers.decimals import decimal_fraction
 from inid.promises import RenyiDP
 from inid.sets import Cells, Sensitivity
 

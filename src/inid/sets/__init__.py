@@ -8,10 +8,9 @@ layers is a set of 10^3 rows.
 """
 
 from inid.sets.base import Allocation, Sensitivity
-from inid.sets.cells import Cells
 from inid.sets.disparity import disparity, gini, majorizes, mse_reduction
 from inid.sets.envelopes import Ratios
-from inid.sets.reading import Neighbours, read_order
+from inid.sets.record import Cells, Neighbours, read_order
 
 __all__ = [
     "Allocation",

@@ -26,11 +26,9 @@ from inid import arguments
 from inid.arguments import Floats, shown
 from inid.errors import ArgumentError, GuaranteeError, RecordError
 from inid.mechanisms import Exponent, Mechanism, MechanismName
-from inid.numbers.logarithms import log2
-from inid.sets.cells import Cells
+from inid.numbers.sums import log2
 from inid.sets.envelopes import Ratios
-from inid.sets.reading import Neighbours, read_order
-from inid.sets.record import FIELDS, SetRecord
+from inid.sets.record import FIELDS, Cells, Neighbours, SetRecord, read_order
 
 __all__ = ["Allocation", "Sensitivity"]
 

@@ -10,11 +10,10 @@ import numpy as np
 from inid import arguments
 from inid.arguments import Floats
 from inid.mechanisms import Exponent, optimal_shape
-from inid.numbers.logarithms import log2
+from inid.numbers.sums import log2
 from inid.sets import caps, envelopes
 from inid.sets.base import Sensitivity
-from inid.sets.cells import Cells
-from inid.sets.reading import read_cap, read_counts, read_neighbours
+from inid.sets.record import Cells, read_cap, read_counts, read_neighbours
 
 __all__ = ["Box"]
 

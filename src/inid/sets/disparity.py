@@ -10,8 +10,7 @@ from inid import arguments
 from inid.arguments import Floats, choice
 from inid.errors import ArgumentError
 from inid.mechanisms import Mechanism, MechanismName
-from inid.numbers.logarithms import log2, log2_sum
-from inid.numbers.rational_sums import Counts
+from inid.numbers.sums import Counts, log2, log2_sum
 from inid.sets.base import Sensitivity
 
 __all__ = ["disparity", "gini", "majorizes", "mse_reduction"]

@@ -12,7 +12,7 @@ instead of 1e-6.
 import numpy as np
 
 from inid.arguments import Floats
-from inid.numbers.rational_sums import Counts
+from inid.numbers.sums import Counts
 
 __all__ = ["UP", "Ratios", "box_ratios", "norm_ratios"]
 

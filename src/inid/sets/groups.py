@@ -11,13 +11,10 @@ from inid import arguments
 from inid.arguments import Floats, integer
 from inid.errors import ArgumentError
 from inid.mechanisms import Exponent, optimal_shape
-from inid.numbers.logarithms import group_sums, log2
-from inid.numbers.rational_sums import RATIONAL_TERMS, Counts, float_down, quotient_sum, sqrt_up
+from inid.numbers.sums import RATIONAL_TERMS, Counts, float_down, group_sums, log2, quotient_sum, sqrt_up
 from inid.sets import caps, envelopes
 from inid.sets.base import Sensitivity
-from inid.sets.cells import Cells
-from inid.sets.reading import read_bound, read_cap, read_counts, read_neighbours, read_norm
-from inid.sets.record import listed
+from inid.sets.record import Cells, listed, read_bound, read_cap, read_counts, read_neighbours, read_norm
 
 __all__ = ["Ball", "Groups", "group_scales"]
 

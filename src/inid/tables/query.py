@@ -1,9 +1,9 @@
-"""A query: what is asked of a table, the sums it takes, and the release of them."""
+"""A query of a table: which kind it is, what it asks, the sums it takes, and the release of them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,7 +13,11 @@ from inid.mechanisms import MechanismChoice
 from inid.promises import Budget
 from inid.releasing import Release
 from inid.sets import Allocation, Sensitivity, read_order
+from inid.tables.discovery.query import DiscoveryQuery, read_discovery
+from inid.tables.discovery.request import Discovered
 from inid.tables.facts import Bins, Categories, Key, read_cells, read_columns, read_keys
+from inid.tables.marginals.query import MarginalsQuery, read_marginals
+from inid.tables.ordered.query import OrderedQuery, read_ordered
 from inid.tables.plan import TableAccuracy, TablePlan, expected_errors, make_plan, plan_accuracy, with_advice
 from inid.tables.question import Question
 from inid.tables.releasable import VectorQuery
@@ -26,9 +30,10 @@ from inid.tables.table import Table
 if TYPE_CHECKING:
     from inid.accounting import Ledger
 
-__all__ = ["NOMINAL_ROWS", "Query", "read_query"]
+__all__ = ["NOMINAL_ROWS", "Query", "read_asked", "read_query"]
 
 _MOST_ADVISED = 200  # sums: a second plan of more of them would take its time
+_OTHERS = ("variance", "std", "covariance")
 NOMINAL_ROWS = 1000  # assumed when the user states no guess
 
 
@@ -309,3 +314,47 @@ def _is_category(value: object, listed: Categories) -> bool:
     """Whether a fill value is one of the categories: Python takes True for 1, which engines do not."""
     same = isinstance(value, (str, bool)) == isinstance(listed.values[0], (str, bool))
     return same and value in listed.values
+
+
+def read_asked(
+    table: Table, asked: Mapping[str, Any], ordered: Mapping[str, Any], by: Any
+) -> Query | MarginalsQuery | OrderedQuery | DiscoveryQuery:
+    """Check what is asked against the table's facts.
+
+    Args:
+        table: The table.
+        asked: The arguments of `Table.query` but those of ordered columns.
+        ordered: "cdf", "quantile" and "cumulative".
+        by: The keys of each column that groups.
+
+    Raises:
+        ArgumentError: Something is malformed, or several kinds of queries are asked for at once.
+    """
+    count, distinct, histogram, marginals = (
+        asked[name] for name in ("count", "count_distinct", "histogram", "marginals")
+    )
+    numbers, others = ({name: asked[name] for name in names} for names in (("sum", "mean"), _OTHERS))
+    if isinstance(by, Mapping) and any(isinstance(keys, Discovered) for keys in by.values()):
+        more = any((*numbers.values(), *others.values(), histogram, marginals, *ordered.values()))
+        return read_discovery(table, by, count=count, count_distinct=distinct, others=more)
+    if any(ordered.values()):
+        if any((*numbers.values(), *others.values(), histogram, count, distinct, marginals)):
+            raise ArgumentError(
+                "distribution functions, quantiles and running totals are a query of their own: ask for other "
+                "statistics in another one."
+            )
+        return read_ordered(table, ordered["cdf"], ordered["quantile"], ordered["cumulative"], by)
+    tabled = [name for name, columns in numbers.items() if isinstance(columns, Mapping)]
+    if marginals is not None or isinstance(count, (list, tuple)) or tabled:
+        plain = [name for name, columns in numbers.items() if name not in tabled and columns]
+        if plain or any(map(len, others.values())) or histogram or by or distinct:
+            raise ArgumentError(
+                "statistics by several groupings are a query of their own, of count, mean and sum: ask for other "
+                "statistics in another one, and give mean and sum by column, mean={'income': [('sex',)]}."
+            )
+        counts: list[tuple[str, object]] = [] if marginals is None else [("marginals", marginals)]
+        if count is not False:
+            counts.append(("count", [()] if count is True else count))
+        return read_marginals(table, counts, *(numbers[name] if name in tabled else {} for name in ("mean", "sum")))
+    columns = {name: listed or () for name, listed in (numbers | others).items()}
+    return read_query(table, count, columns, histogram or {}, by, count_distinct=distinct)

@@ -17,7 +17,6 @@ from inid.errors import ArgumentError, InidError, RecordError
 from inid.planning import NoisePlan
 from inid.releasing import Release
 from inid.sets import Neighbours, Sensitivity
-from inid.tables.estimates import estimate
 from inid.tables.facts import (
     Bins,
     Bounds,
@@ -30,7 +29,7 @@ from inid.tables.facts import (
     read_keys,
     read_missing,
 )
-from inid.tables.result import Row
+from inid.tables.result import Row, estimate
 from inid.tables.sensitivity import candidate_sets, joint_sets
 from inid.tables.statistics import Layout, lay_out
 from inid.tables.view import View

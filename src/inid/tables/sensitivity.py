@@ -39,8 +39,7 @@ from inid.arguments import Floats
 from inid.fixed_point import conversion_slack
 from inid.sets import Neighbours, Sensitivity
 from inid.sets.moments import replaced_products
-from inid.tables.items import Item
-from inid.tables.statistics import Layout
+from inid.tables.statistics import Item, Layout
 
 __all__ = ["candidate_sets", "joint_sets", "largest_sum", "narrowest"]
 

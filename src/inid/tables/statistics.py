@@ -1,22 +1,135 @@
-"""What users ask for, in terms of the sums that are released, and how an error in a sum moves each answer."""
+"""What users ask for, in terms of the sums that are released, and how an error in a sum moves each answer.
+
+Each sum adds up an integer per row, of a public range, over the rows that count. Everything a query reports is made of
+five kinds of them: how many rows, how many people, centred values, centred products of two values, and the cells of a
+histogram. A row that misses a value it is needed for adds nothing to that sum.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product as all_pairs
 from typing import Literal
 
 from inid.arguments import real, shown
 from inid.errors import ArgumentError
 from inid.fixed_point import Grid, largest_unit
 from inid.tables.facts import Bins, Categories
-from inid.tables.items import Item, count_item, histogram_item, people_item, product_item, sum_item
 
-__all__ = ["Layout", "Statistic", "lay_out", "read_tolerances", "rounding", "slopes"]
+__all__ = [
+    "Item",
+    "Layout",
+    "Statistic",
+    "count_item",
+    "histogram_item",
+    "lay_out",
+    "people_item",
+    "product_item",
+    "read_tolerances",
+    "rounding",
+    "slopes",
+    "sum_item",
+]
 
 Kind = Literal["count", "count_distinct", "sum", "mean", "variance", "std", "covariance", "histogram"]
 
 _COUNTED = ("count", "count_distinct", "histogram")
 _SHARE = 0.01  # a statistic without a stated tolerance is wanted to one per cent of its public range
+
+
+@dataclass(frozen=True)
+class Item:
+    """One released sum, or for a histogram one sum per cell of it.
+
+    Attributes:
+        kind: What each row adds.
+        columns: The columns it is made of.
+        present: The columns that must not be missing for a row to add anything.
+        least: The smallest integer that a row which counts can add.
+        most: The largest.
+        step: What one unit is worth in the user's units.
+        shift: What is taken off each product, so that squares too are centred.
+        cells: The cells of a histogram.
+    """
+
+    kind: Literal["count", "people", "sum", "product", "histogram"]
+    columns: tuple[str, ...]
+    present: tuple[str, ...]
+    least: int
+    most: int
+    step: float
+    shift: int = 0
+    cells: Bins | Categories | None = None
+
+    @property
+    def label(self) -> str:
+        """A name that tells it apart from the other items of a query."""
+        if self.kind == "count":
+            return f"count({','.join(self.present)})" if self.present else "count"
+        if self.kind == "people":
+            return "count_distinct"
+        own = set(self.present) <= set(self.columns)
+        return f"{self.kind}({','.join(self.columns)}{'' if own else ' | ' + ','.join(self.present)})"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """One name per sum: the cells of a histogram, else one empty name."""
+        return ("",) if self.cells is None else self.cells.names
+
+    @property
+    def always(self) -> bool:
+        """Whether every row of the table adds to this one sum."""
+        return not self.present and self.kind not in ("histogram", "people")
+
+    @property
+    def size(self) -> int:
+        """The largest change that adding one row makes: max(|least|, |most|)."""
+        return max(abs(self.least), abs(self.most))
+
+    @property
+    def width(self) -> int:
+        """The largest change that replacing one row makes, where a row may also add nothing."""
+        return max(self.most, 0) - min(self.least, 0)
+
+
+def count_item(present: tuple[str, ...]) -> Item:
+    """How many rows have a value in all of these columns."""
+    return Item("count", (), present, 1, 1, 1.0)
+
+
+def people_item() -> Item:
+    """How many people have a row: of a person's rows in a cell, the first adds 1 and the others 0."""
+    return Item("people", (), (), 0, 1, 1.0)
+
+
+def sum_item(column: str, grid: Grid, present: tuple[str, ...]) -> Item:
+    """The sum of a column's distances from the middle of its bounds."""
+    return Item("sum", (column,), present, grid.least, grid.most, grid.step)
+
+
+def product_item(first: str, second: str, grids: tuple[Grid, Grid], present: tuple[str, ...]) -> Item:
+    """The sum of products of two columns' distances from their middles; a square is centred once more.
+
+    A square lies in [0, s]; less s/2 it moves a sum half as far, and s/2 times the count is known anyway.
+    """
+    one, two = grids
+    corners = [a * b for a, b in all_pairs((one.least, one.most), (two.least, two.most))]
+    low, high = (0, max(corners)) if first == second else (min(corners), max(corners))
+    shift = (low + high) // 2
+    columns, step = (first, second), one.step * two.step
+    if not 0 < step < float("inf"):
+        raise ArgumentError(f"bounds of {first!r} and {second!r} have no common grid: change the columns' units.")
+    return Item("product", columns, present, low - shift, high - shift, step, shift)
+
+
+def histogram_item(column: str, cells: Bins | Categories, present: tuple[str, ...]) -> Item:
+    """How many rows lie in each public cell; rows in none are not counted.
+
+    Bins need their number to be present, like the number's count and sum. Categories need nothing: a missing word is
+    one more value that lies in no cell. That differs where a column is read both ways: the text "refused" is a category
+    that moves between cells, and no number.
+    """
+    return Item("histogram", (column,), present, 1, 1, 1.0, cells=cells)
 
 
 @dataclass(frozen=True)

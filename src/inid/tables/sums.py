@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from inid.fixed_point import Grid
 from inid.tables.engines import Build, Engine, EngineError, OnGrid, Present, Product, Role, optional
 from inid.tables.facts import Bins, Categories, Key, Person
-from inid.tables.items import Item
-from inid.tables.statistics import Layout
+from inid.tables.statistics import Item, Layout
 
 __all__ = ["Integers", "QueryNames", "SumTerms", "Sums", "cell_names", "first_rows"]
 

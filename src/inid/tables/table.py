@@ -381,7 +381,7 @@ class Table:
         >>> t.query(histogram={"age": [0, 50, 100]}, by={"sex": ["F", "M"]}).labels[:2]
         ('histogram(age)[sex=F, age=[0, 50)]', 'histogram(age)[sex=F, age=[50, 100]]')
         """
-        from inid.tables.asking import read_asked
+        from inid.tables.query import read_asked
 
         asked: dict[str, object] = {
             "count": count,

@@ -6,8 +6,7 @@ import pytest
 
 from inid.cli.app import COMMANDS, LEDGER_COMMANDS
 from inid.cli.commands.plan import PLAN
-from inid.cli.options import STATED
-from inid.cli.parsing import job_from, read_values
+from inid.cli.options import STATED, job_from, read_values
 from inid.errors import ArgumentError
 from inid.jobs import KEYS
 

@@ -5,7 +5,7 @@ import tomllib
 import pytest
 
 from inid.cli.app import COMMANDS
-from inid.cli.parsing import job_from, read_values
+from inid.cli.options import job_from, read_values
 from inid.errors import ArgumentError
 from inid.jobs import Job, plan_job
 from inid.jobs.combinations import read_combination

@@ -8,7 +8,7 @@ import pytest
 
 import inid
 from inid.cli.app import COMMANDS
-from inid.cli.parsing import job_from, read_values
+from inid.cli.options import job_from, read_values
 from inid.errors import ArgumentError
 from inid.jobs import Job, plan_job, read_budget, read_toml, release_job
 from inid.report import page

@@ -1,4 +1,4 @@
-"""The CSV file keeps every digit and holds no formula; files are written whole or not at all."""
+"""What cannot be written is known beforehand; the CSV keeps every digit and holds no formula; files are whole."""
 
 import csv
 import io
@@ -7,7 +7,9 @@ import stat
 
 import pytest
 
-from inid.jobs.result_files import as_csv, write_whole
+from inid.cli.exit_codes import ExitCode, outcome
+from inid.errors import ArgumentError
+from inid.jobs.result_files import UnwritableError, as_csv, check_apart, check_writable, write_whole
 from inid.report import Estimate
 
 
@@ -49,3 +51,41 @@ def test_a_result_is_as_readable_as_any_other_file(tmp_path):
     modes = {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("plain", "result.csv")}
     assert len(modes) == 1
     assert (tmp_path / "result.csv").read_bytes() == "é\n".encode()
+
+
+def test_checking_changes_nothing(tmp_path):
+    path = tmp_path / "result.csv"
+    check_writable("--out", path)
+    assert list(tmp_path.iterdir()) == []
+    path.write_text("old", encoding="utf-8")
+    check_writable("--out", path)
+    assert path.read_text(encoding="utf-8") == "old"
+
+
+def test_what_cannot_be_written_is_refused(tmp_path):
+    with pytest.raises(ArgumentError, match="folder") as caught:
+        check_writable("--out", tmp_path)
+    assert outcome(caught.value)[1] == ExitCode.USAGE
+    with pytest.raises(UnwritableError, match="does not exist") as unwritable:
+        check_writable("--out", tmp_path / "absent" / "result.csv")
+    assert outcome(unwritable.value)[1] == ExitCode.FILES
+
+
+def test_a_link_stays_a_link_and_a_pipe_is_no_file(tmp_path):
+    target, link, pipe = tmp_path / "target", tmp_path / "link", tmp_path / "pipe"
+    link.symlink_to(target)
+    check_writable("--out", link)
+    write_whole(link, "text")
+    assert link.is_symlink()
+    assert target.read_text(encoding="utf-8") == "text"
+    os.mkfifo(pipe)
+    with pytest.raises(ArgumentError, match="not a plain file"):
+        check_writable("--out", pipe)
+
+
+def test_one_file_is_not_meant_twice(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    here = tmp_path / "a"
+    with pytest.raises(ArgumentError, match="--out and --report"):
+        check_apart({"--out": here, "--record": None, "--report": here.relative_to(tmp_path)})
+    check_apart({"--out": here, "--report": tmp_path / "b"})

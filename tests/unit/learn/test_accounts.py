@@ -16,7 +16,7 @@ from inid import learn
 from inid.learn import coordinate_descent
 from inid.learn.base import RepeatedSpendingWarning
 from inid.learn.budget_parts import split_budget
-from inid.numbers.safe_search import decimal_fraction
+from inid.numbers.decimals import decimal_fraction
 from inid.testing import unsafe_no_noise, unsafe_seed
 
 BUDGET = inid.ApproxDP(epsilon=1.0, delta=1e-6)

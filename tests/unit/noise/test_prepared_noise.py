@@ -12,7 +12,7 @@ from inid.errors import GuaranteeError
 from inid.noise import RandomSource, grid, limits
 from inid.noise import exact_draws as exact
 from inid.noise import prepared_noise as prepared
-from inid.noise.adding import noisy
+from inid.noise.grid_noise import noisy
 from inid.noise.law_tables import Law, Layout, law
 from inid.noise.prepared_noise import PreparedNoise
 from inid.testing.sources import SeededSource

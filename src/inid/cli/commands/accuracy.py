@@ -2,8 +2,7 @@
 
 from inid.cli.commands.base import Command, Values
 from inid.cli.console import Console
-from inid.cli.options import COMMON, STATED, Option, flag_name
-from inid.cli.parsing import job_from
+from inid.cli.options import COMMON, STATED, Option, flag_name, job_from
 from inid.jobs import TableQuestion, accuracy_of_job
 from inid.jobs import values as check
 from inid.report.number_text import plain_number

@@ -5,9 +5,8 @@ from pathlib import Path
 from inid.arguments import Floats
 from inid.cli.commands.base import Command, Values
 from inid.cli.commands.release import run_job
-from inid.cli.console import Console
+from inid.cli.console import Console, print_gain
 from inid.cli.options import COMMON, PROMISE, Option, flag_name
-from inid.cli.plan_table import print_gain
 from inid.jobs import ReleasedJob, read_budget
 from inid.jobs import values as check
 from inid.jobs.demonstration import (

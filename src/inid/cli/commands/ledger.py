@@ -4,13 +4,13 @@ from pathlib import Path
 
 from inid.cli.commands.base import Command, Values
 from inid.cli.console import Console
-from inid.cli.files import check_writable
 from inid.cli.options import COMMON, LEDGER_NAME, PROMISE, Option, argument, flag_name
 from inid.errors import ArgumentError
 from inid.jobs import read_budget
 from inid.jobs import values as check
 from inid.jobs.ledgers import is_file, make_ledger, open_existing
 from inid.jobs.planned_job import missing_promise
+from inid.jobs.result_files import check_writable
 from inid.report import LedgerState
 
 __all__ = ["CREATE", "HISTORY", "SHOW"]

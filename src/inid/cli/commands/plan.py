@@ -3,15 +3,12 @@
 import json
 
 from inid.cli.commands.base import Command, Values
-from inid.cli.console import Console
-from inid.cli.files import check_apart, check_writable
-from inid.cli.options import COMMON, LEDGER_NAME, NOISE, PART, PROMISE, STATED, Option, flag_name
-from inid.cli.parsing import job_from
-from inid.cli.plan_table import print_comparison, print_gain, print_plan
+from inid.cli.console import Console, print_comparison, print_gain, print_plan
+from inid.cli.options import COMMON, LEDGER_NAME, NOISE, PART, PROMISE, STATED, Option, flag_name, job_from
 from inid.jobs import PlannedJob, plan_job
 from inid.jobs import values as check
 from inid.jobs.advice import plan_advice
-from inid.jobs.result_files import write_whole
+from inid.jobs.result_files import check_apart, check_writable, write_whole
 from inid.report import ReportInputs, page
 
 __all__ = ["COMPARE", "PLAN"]

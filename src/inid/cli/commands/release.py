@@ -8,17 +8,13 @@ from typing import TypeVar
 import typer
 
 from inid.cli.commands.base import Command, Values
-from inid.cli.console import Console
-from inid.cli.estimate_table import print_estimates
+from inid.cli.console import Console, print_estimates, print_gain
 from inid.cli.exit_codes import CommandError, ExitCode, outcome
-from inid.cli.files import check_apart, check_writable
-from inid.cli.options import COMMON, LEDGER_NAME, NOISE, PART, PROMISE, TABLE, Option, flag_name
-from inid.cli.parsing import job_from
-from inid.cli.plan_table import print_gain
+from inid.cli.options import COMMON, LEDGER_NAME, NOISE, PART, PROMISE, TABLE, Option, flag_name, job_from
 from inid.errors import ArgumentError, BudgetError
 from inid.jobs import Job, ReleasedJob, TableQuestion, plan_job, release_job
 from inid.jobs.ledgers import is_file
-from inid.jobs.result_files import write_whole
+from inid.jobs.result_files import check_apart, check_writable, write_whole
 from inid.report import page
 
 __all__ = ["RELEASE", "run_job"]
@@ -60,7 +56,7 @@ def _check_files(job: Job) -> None:
     """Make sure that every file can be written, and that none is meant twice or is the table itself.
 
     Raises:
-        CommandError: One cannot, or two are the same; nothing was charged yet.
+        InidError: One cannot, or two are the same; nothing was charged yet.
     """
     address, outputs = job.ledger.ledger, job.outputs
     named: dict[str, Path | None] = {"--out": outputs.out, "--report": outputs.report, "--record": outputs.record}

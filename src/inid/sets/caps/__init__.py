@@ -8,8 +8,7 @@ import numpy as np
 
 from inid.arguments import Floats
 from inid.mechanisms import Exponent
-from inid.numbers.logarithms import log2, log2_sum
-from inid.numbers.rational_sums import Counts
+from inid.numbers.sums import Counts, log2, log2_sum
 from inid.sets.caps.envelope import ratios
 from inid.sets.caps.knapsack import hull_profile
 from inid.sets.caps.profile import one_cap_profile, two_cap_profile, waterfill

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from inid.arguments import Floats
-from inid.numbers.rational_sums import Counts
+from inid.numbers.sums import Counts
 from inid.sets.caps.multipliers import modulus_multipliers
 from inid.sets.envelopes import UP, Ratios, box_ratios
 

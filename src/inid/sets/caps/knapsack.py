@@ -13,8 +13,7 @@ from functools import partial
 import numpy as np
 
 from inid.arguments import Floats
-from inid.numbers.logarithms import log2
-from inid.numbers.rational_sums import Counts
+from inid.numbers.sums import Counts, log2
 from inid.sets.caps.profile import one_cap_profile
 
 __all__ = ["ENUMERATED", "best_vertex", "hull_profile"]

@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 
 from inid.arguments import Floats
-from inid.numbers.rational_sums import Counts
+from inid.numbers.sums import Counts
 
 __all__ = ["modulus_multipliers", "square_multipliers"]
 

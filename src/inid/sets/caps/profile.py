@@ -6,8 +6,7 @@ import numpy as np
 
 from inid.arguments import Floats
 from inid.mechanisms import LAPLACE, Exponent, log2_least_error
-from inid.numbers.logarithms import log2_sum
-from inid.numbers.rational_sums import Counts
+from inid.numbers.sums import Counts, log2_sum
 
 __all__ = ["one_cap_profile", "two_cap_profile", "waterfill"]
 

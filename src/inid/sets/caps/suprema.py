@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from inid.arguments import Floats
 from inid.mechanisms import Exponent
-from inid.numbers.rational_sums import Counts, quotient_sum, sqrt_up
+from inid.numbers.sums import Counts, quotient_sum, sqrt_up
 from inid.sets.caps.knapsack import ENUMERATED, best_vertex
 from inid.sets.caps.multipliers import modulus_multipliers, square_multipliers
 

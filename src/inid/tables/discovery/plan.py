@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from inid.mechanisms import MechanismName
-from inid.numbers.decimals import decimal_up
-from inid.numbers.safe_search import decimal_fraction
+from inid.numbers.decimals import decimal_fraction, decimal_up
 from inid.planning import NoisePlan, plan
 from inid.promises import ApproxDP, Budget, PureDP
 from inid.tables.discovery.question import DiscoveryQuestion

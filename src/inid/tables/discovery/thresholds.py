@@ -47,8 +47,8 @@ from functools import lru_cache
 
 from inid.mechanisms import MechanismName
 from inid.noise import grid
+from inid.numbers.decimals import decimal_fraction
 from inid.numbers.enclosures import enclose, exp, tail_bounds
-from inid.numbers.safe_search import decimal_fraction
 from inid.sets import Neighbours
 
 __all__ = ["Contribution", "exposure", "threshold"]

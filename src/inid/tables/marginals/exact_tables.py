@@ -9,10 +9,10 @@ import numpy as np
 
 from inid.tables.engines import CellTable, Engine, EngineError, optional, unknown
 from inid.tables.facts import Key, Person
-from inid.tables.items import Item
 from inid.tables.marginals.basis import Whole
 from inid.tables.marginals.domains import Domains, Marginal
 from inid.tables.marginals.table_statistics import SummedColumn, sums_layout
+from inid.tables.statistics import Item
 from inid.tables.sums import QueryNames, SumTerms, first_rows
 
 __all__ = ["ExactTable", "ExactTables"]

@@ -15,11 +15,10 @@ from inid.arguments import shown
 from inid.errors import ArgumentError
 from inid.fixed_point import LARGEST_SUM, Grid, conversion_slack, largest_unit
 from inid.tables.facts import Bounds
-from inid.tables.items import count_item, sum_item
 from inid.tables.marginals.basis import contrasts
 from inid.tables.marginals.domains import Domains, Marginal, read_tables
 from inid.tables.marginals.workload import Contribution, of_missing, of_number
-from inid.tables.statistics import Layout
+from inid.tables.statistics import Layout, count_item, sum_item
 
 __all__ = [
     "OFFSETS",

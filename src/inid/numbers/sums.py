@@ -1,10 +1,14 @@
-"""Sums of quotients of floats, exactly or rounded: the arithmetic in which a plan's guarantee is re-derived.
+"""Sums of many terms: of quotients, exactly or rounded to one side; of powers of any size, as base-2 logarithms.
 
-Every float is a dyadic rational, so a sum such as sum_i (lambda_i / sigma_i)^2 over the very floats in use has an
-exact rational value. Up to `RATIONAL_TERMS` terms that value is computed as it is. Beyond, where rationals would grow
-without bound, every term is rounded up to a float (IEEE 754 operations are correctly rounded, so a fixed factor above 1
-makes an upper bound); of each rounded term 38 bits, relative to the largest, are summed as integers and the rest as
-floats with a bound on their rounding. The result is never below the truth and at most 2^-49 (relative) above it.
+The former are the arithmetic in which a plan's guarantee is re-derived. Every float is a dyadic rational, so a sum such
+as sum_i (lambda_i / sigma_i)^2 over the very floats in use has an exact rational value. Up to `RATIONAL_TERMS` terms
+that value is computed as it is. Beyond, where rationals would grow without bound, every term is rounded up to a float
+(IEEE 754 operations are correctly rounded, so a fixed factor above 1 makes an upper bound); of each rounded term 38
+bits, relative to the largest, are summed as integers and the rest as floats with a bound on their rounding. The result
+is never below the truth and at most 2^-49 (relative) above it.
+
+The latter find shapes of noise. Sensitivities and weights may lie anywhere in the range of the floats; as logarithms
+their powers and products neither overflow nor vanish. Zero is -inf.
 """
 
 import math
@@ -22,10 +26,14 @@ __all__ = [
     "arithmetic_used",
     "float_down",
     "float_up",
+    "group_sums",
+    "log2",
+    "log2_sum",
     "quotient_sum",
     "root_up",
     "sqrt_up",
 ]
+
 
 Counts = NDArray[np.int64]
 
@@ -194,3 +202,30 @@ def _times_power(values: Floats, exponent: int) -> None:
         values *= 2.0**exponent
     else:
         np.ldexp(values, exponent, out=values)
+
+
+def log2(values: Floats | float) -> Floats:
+    """Base-2 logarithms, with -inf for zero and no warning."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log2(values), dtype=np.float64)
+
+
+@np.errstate(under="ignore")
+def log2_sum(logs: Floats, counts: Counts | None = None) -> float:
+    """log2 of sum_i counts_i 2^logs_i without overflow; -inf for an empty sum.
+
+    >>> log2_sum(np.array([2000.0, 2000.0]))
+    2001.0
+    """
+    top = float(logs.max(initial=-math.inf))
+    if top == -math.inf:
+        return top
+    terms = np.exp2(logs - top)
+    return top + math.log2(float(terms.sum() if counts is None else terms @ counts))
+
+
+def group_sums(logs: Floats, counts: Counts, groups: Counts, number: int) -> Floats:
+    """log2 of the sums over each group, cells of one group being consecutive."""
+    starts = np.searchsorted(groups, np.arange(number))
+    tops = np.maximum.reduceat(logs, starts)
+    return tops + np.log2(np.add.reduceat(np.exp2(logs - tops[groups]) * counts, starts))
