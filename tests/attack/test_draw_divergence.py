@@ -4,10 +4,13 @@ The step releases who else was drawn, where they stand, and, with noise, whether
 divergences between the neighbours must not exceed those of Poisson sampling alone, at any factor, either way.
 """
 
+import subprocess
+import sys
 from collections import Counter
 from fractions import Fraction
 from itertools import combinations
 
+import numpy as np
 import pytest
 from scipy import stats
 from torch.utils.data import DataLoader
@@ -16,6 +19,7 @@ from draw_laws import RATE, placed, redrawn, with_surplus_dropped
 from inid.dpsgd.poisson_draw import dealt
 from inid.dpsgd.poisson_loader import PoissonLoader
 from inid.errors import ArgumentError
+from inid.noise.source import SharedSource
 
 FACTORS = [Fraction(9, 10), 1, Fraction(11, 10), Fraction(3, 2), 2, Fraction(5, 2), 3]
 TRUTH = Fraction(3, 4)  # how often the noisy bit is right
@@ -130,8 +134,42 @@ def test_positions_are_dealt_out_uniformly_and_each_once():
     assert stats.chisquare(list(splits.values())).pvalue > 1e-6
 
 
-def test_a_secret_number_of_examples_is_not_dealt_out_in_order():
+def test_twin_dealt_by_words_of_their_own_two_processes_hold_one_example():
+    """Who is held twice moves the sum by twice his threshold."""
+    doubled = 0
+    for key in range(100):
+        held = [example for rank in (0, 1) for example in dealt(5, 3, rank=rank, world=2, key=2 * key + rank)]
+        doubled += max(Counter(each for each in held if each >= 0).values()) > 1
+    assert doubled > 80
+
+
+def test_positions_are_dealt_by_the_source_of_noise_alone(monkeypatch):
+    """One word for each position is drawn from it, and these decide alone."""
+    asked = []
+
+    def counted(source, out):
+        asked.append((type(source), out.size))
+        return filled(source, out)
+
+    filled = SharedSource.fill
+    monkeypatch.setattr(SharedSource, "fill", counted)
+    dealt(5, 3, rank=0, world=2, key=9)
+    assert asked == [(SharedSource, 6)]
+    reversed_words = np.arange(6, dtype=np.uint64)[::-1]
+    monkeypatch.setattr(SharedSource, "fill", lambda _, out: np.copyto(out, reversed_words) or out)
+    assert [dealt(5, 3, rank=rank, world=2, key=9).tolist() for rank in (0, 1)] == [[-1, 3, 1], [4, 2, 0]]
+
+
+def test_processes_deal_equally_and_another_key_deals_otherwise():
+    script = "from inid.dpsgd.poisson_draw import dealt; print(*dealt(900, 500, rank=1, world=2, key=2**127 + 5))"
+    other = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    mine, others = (dealt(900, 500, rank=1, world=2, key=2**127 + at).tolist() for at in (5, 6))
+    assert [int(each) for each in other.split()] == mine != others
+
+
+@pytest.mark.parametrize("key", [None, 3, 2**64 - 1])
+def test_a_secret_number_of_examples_is_dealt_out_by_a_key_that_nobody_guesses(key):
     options = {"neighbours": "add_remove", "sample_rate": 0.5, "steps": 1, "rank": 0, "world": 2}
     with pytest.raises(ArgumentError, match="dealt out"):
-        PoissonLoader(DataLoader(list(range(5)), batch_size=2), **options)
-    assert PoissonLoader(DataLoader(list(range(5)), batch_size=2), key=3, **options).physical_batches == 1
+        PoissonLoader(DataLoader(list(range(5)), batch_size=2), key=key, **options)
+    assert PoissonLoader(DataLoader(list(range(5)), batch_size=2), key=2**127, **options).physical_batches == 1

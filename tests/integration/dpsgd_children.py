@@ -12,6 +12,7 @@ from inid import ApproxDP, InidError, Ledger, dpsgd
 from inid.testing import unsafe_no_noise, unsafe_seed
 
 SIZE, WIDTH = 12, 300
+RELATIONS = ("zero_out", "add_remove")
 
 
 def network() -> nn.Module:
@@ -39,10 +40,10 @@ def train(model: nn.Module, batch_size: int, factor: float, until: int, **option
     return training
 
 
-def refusal(**options: object) -> str:
+def refusal(batch_size: int = 2, **options: object) -> str:
     """What is said when the processes do not agree on an option."""
     try:
-        train(network(), 2, 1.0, 1, **options)
+        train(network(), batch_size, 1.0, 1, **options)
     except InidError as error:
         return str(error)
     return ""
@@ -83,6 +84,11 @@ def main(folder: Path, rank: int, world: int) -> None:
     with Ledger.open(folder / "budget.db") as ledger:
         found["paid"] = snapshot(train(network(), 2, 1.0, 6, epochs=2, ledger=ledger))
     found["refused"] = [refusal(max_grad_norm=[0.7, 0.2 + rank]), refusal(noise_multiplier=1.0 + rank)]
+    # Dealt out among other numbers of positions, or in order by one of them, an example could be held by both.
+    found["refused"] += [
+        refusal(SIZE * (1 + rank), **secret),
+        refusal(SIZE, **secret | {"neighbours": RELATIONS[rank]}),
+    ]
     torch.save(found, folder / f"rank{rank}.pt")
     distributed.destroy_process_group()
 

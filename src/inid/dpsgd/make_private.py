@@ -183,7 +183,8 @@ def make_private(
             "alone: leave pad_batches out."
         )
     relation = _relation(neighbours, ledger, sample_rate, steps)
-    deals = relation == "add_remove" and processes.world > 1
+    # Asked for by all processes, whatever relation each was given: that they differ is found out below.
+    key = processes.on_first(lambda: current_source().bits(128)) if processes.world > 1 else None
     loader = PoissonLoader(
         data_loader,
         max_physical_batch_size=max_physical_batch_size,
@@ -196,7 +197,7 @@ def make_private(
         neighbours=relation,
         rank=processes.rank,
         world=processes.world,
-        key=processes.on_first(lambda: current_source().bits(128)) if deals else None,
+        key=key if relation == "add_remove" else None,
     )
     accountant = Accountant() if accountant is None else accountant
     length = _length(epochs, steps, loader)
@@ -213,7 +214,8 @@ def make_private(
         )
     indices = getattr(data_loader.dataset, "indices", None)
     seen = None if indices is None else hashlib.sha256(repr([int(at) for at in indices]).encode()).hexdigest()
-    sampled = (len(loader.dataset), loader.sample_rate, seen)
+    # Examples are dealt out by these: processes that differ in one of them could both hold an example.
+    sampled = (len(loader.dataset), loader.sample_rate, seen, relation, loader.expected_batch_size)
     processes.agree(
         (
             sampled,

@@ -43,7 +43,9 @@ Where the number of examples is public, the dataset's order says whose they are.
 would move all behind it to other processes, and who fits beside whom would change: in order, a set of examples that is
 never drawn whole, because it is more than its process has places, could be. So positions are dealt out at random, in
 secret (`dealt`). The examples are then a uniform injection into all positions, and one example less leaves the others,
-as with places, a uniform injection: given whose they are, the claim holds as it stands.
+as with places, a uniform injection: given whose they are, the claim holds as it stands. All processes deal by the same
+words, which follow from a secret of the first: with words of their own, two of them could hold one example, which would
+then count twice.
 """
 
 import math
@@ -53,7 +55,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inid.errors import GuaranteeError
-from inid.noise import current_source
+from inid.noise import RandomSource, current_source
+from inid.noise.source import SharedSource
 
 __all__ = ["StepPlaces", "bernoulli", "dealt", "scattered"]
 
@@ -146,16 +149,21 @@ def bernoulli(size: int, rate: float) -> NDArray[np.bool_]:
     return np.asarray(current_source().words(size) < np.uint64(limit))
 
 
-def scattered(count: int, places: int) -> NDArray[np.int64]:
+def scattered(count: int, places: int, source: RandomSource | None = None) -> NDArray[np.int64]:
     """So many different places, uniformly at random: the first entries of a random order of all of them.
 
     With the same random words, one more keeps the places of those before it.
+
+    Args:
+        count: How many.
+        places: How many there are.
+        source: Where the words come from, instead of the current source.
 
     >>> sorted(scattered(3, 3).tolist())
     [0, 1, 2]
     """
     while True:
-        words = current_source().words(places)
+        words = (source or current_source()).words(places)
         order = np.argsort(words)
         if bool((np.diff(words[order]) > 0).all()):  # equal words would leave their order to the sorting
             return order[:count]
@@ -178,7 +186,8 @@ def dealt(examples: int, positions: int, *, rank: int, world: int, key: int | No
     [-1, 0, 1, 2, 3, 4]
     """
     everyone = np.full(positions * world, -1, dtype=np.int64)
-    everyone[:examples] = np.arange(examples)
-    if key is not None:
-        everyone = np.random.Generator(np.random.Philox(key=key)).permutation(everyone)
+    if key is None:
+        everyone[:examples] = np.arange(examples)
+    else:
+        everyone[scattered(examples, everyone.size, SharedSource(key))] = np.arange(examples)
     return everyone[rank::world]

@@ -46,6 +46,7 @@ __all__ = ["PoissonLoader"]
 
 # With a secret number of examples, how many more there may be than batch_size / sample_rate, which is public.
 _ROOM = 1.1
+_GUESSED = 2**64  # a random key of 128 bits is not below, but with a probability of 2^-64
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,10 +144,10 @@ class PoissonLoader:
                 f"max_physical_batch_size must be a multiple of augmentations={augmentations}, got "
                 f"{max_physical_batch_size}: pass how many rows fit into memory, all views of an example among them."
             )
-        if neighbours == "add_remove" and world > 1 and key is None:
+        if neighbours == "add_remove" and world > 1 and (key is None or key < _GUESSED):
             raise ArgumentError(
                 "a secret number of examples is dealt out to several processes at random: pass the same secret key= in "
-                "all of them, a random number of 128 bits."
+                "all of them, a random number of 128 bits that nobody can guess, such as secrets.randbits(128)."
             )
         positions = size if neighbours == "zero_out" else self._bound(size)
         self._places = StepPlaces.fitted(

@@ -1,11 +1,13 @@
 """The only source of randomness: a cryptographic keystream, keyed by the operating system.
 
 A source is AES-256 in counter mode. Its key never leaves it, is replaced after a fixed volume and after a fork, and the
-object refuses to be copied, so that no two readers ever see the same words.
+object refuses to be copied, so that no two readers ever see the same words: unless they are to, and hold a secret for
+it (`SharedSource`).
 """
 
 import contextlib
 import contextvars
+import hashlib
 import os
 import threading
 import weakref
@@ -16,7 +18,18 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 from numpy.typing import NDArray
 
-__all__ = ["Forgetful", "RandomSource", "Single", "current_source", "forget_after_fork", "source_in_use"]
+from inid.errors import GuaranteeError
+
+__all__ = [
+    "Forgetful",
+    "RandomSource",
+    "SharedSource",
+    "Single",
+    "current_source",
+    "forget_after_fork",
+    "keyed_stream",
+    "source_in_use",
+]
 
 Words = NDArray[np.uint64]
 
@@ -119,6 +132,39 @@ class RandomSource(Single):
         # Another thread may have held the lock at the moment of the fork; in the child nobody would ever release it.
         self._lock = threading.Lock()
         self._forget()
+
+
+class SharedSource(RandomSource):
+    """The words of `RandomSource` under keys that follow from a secret: the same wherever the secret is the same.
+
+    For what several processes must draw alike. A secret serves one source in each of them, and in the process that made
+    it: a forked child, which would draw what its parent draws, gets no word at all.
+
+    Args:
+        secret: A random number of 128 bits or more, drawn from a source of this module in one of the processes.
+
+    >>> secret = current_source().bits(256)
+    >>> bool((SharedSource(secret).words(4) == SharedSource(secret).words(4)).all())
+    True
+    """
+
+    def __init__(self, secret: int) -> None:
+        super().__init__()
+        self._secret, self._keys, self._made_in = secret, 0, os.getpid()
+
+    def _new_stream(self) -> CipherContext:
+        if self._made_in != os.getpid():
+            raise GuaranteeError(
+                "a source that several processes share was asked for words in a forked child, where they would repeat: "
+                "draw from it in the process that made it."
+            )
+        self._keys += 1
+        return keyed_stream(f"inid.noise secret {self._secret:x} key {self._keys}")
+
+
+def keyed_stream(name: str) -> CipherContext:
+    """The keystream under a key that follows from a name, as secret as the name is."""
+    return Cipher(algorithms.AES(hashlib.sha256(name.encode()).digest()), modes.CTR(bytes(16))).encryptor()
 
 
 class Forgetful(Protocol):

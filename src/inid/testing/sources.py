@@ -1,13 +1,12 @@
 """Sources of randomness that repeat, for tests only: what is released with them is not private."""
 
 import contextlib
-import hashlib
 from collections.abc import Iterator
 
-from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
+from cryptography.hazmat.primitives.ciphers import CipherContext
 
 from inid import arguments
-from inid.noise.source import RandomSource, source_in_use
+from inid.noise.source import RandomSource, keyed_stream, source_in_use
 
 __all__ = ["SeededSource", "unsafe_no_noise", "unsafe_seed"]
 
@@ -30,8 +29,7 @@ class SeededSource(RandomSource):
     def _new_stream(self) -> CipherContext:
         name = f"inid.testing seed {self._seed} key {self._keys}"
         self._keys += 1
-        key = hashlib.sha256(name.encode()).digest()
-        return Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
+        return keyed_stream(name)
 
 
 @contextlib.contextmanager

@@ -12,9 +12,10 @@ import threading
 import numpy as np
 import pytest
 
+from inid.errors import GuaranteeError
 from inid.noise import RandomSource, add_noise, current_source
 from inid.noise import source as source_module
-from inid.noise.source import source_in_use
+from inid.noise.source import SharedSource, source_in_use
 from inid.testing import unsafe_no_noise, unsafe_seed
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
@@ -127,6 +128,60 @@ def test_a_lock_held_during_the_fork_does_not_stop_the_child():
             source.words(1)
             os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
+
+
+def test_a_shared_source_repeats_by_its_secret_alone(monkeypatch):
+    monkeypatch.setattr(source_module, "_BYTES_PER_KEY", 1 << 17)
+    one, two, other = (SharedSource(secret).words(3 << 14) for secret in (7, 7, 8))
+    assert np.array_equal(one, two)
+    assert np.unique(np.concatenate([one, other])).size == 6 << 14  # nor does any of its keys serve twice
+    assert SharedSource(7).private
+
+
+@pytest.mark.parametrize("attempt", [copy.copy, copy.deepcopy, pickle.dumps], ids=["copy", "deepcopy", "pickle"])
+def test_a_shared_source_is_not_copied_either(attempt):
+    with pytest.raises(TypeError, match="noise would repeat"):
+        attempt(SharedSource(7))
+
+
+def _words_in_children(source):
+    """What two forked children read of a source."""
+    read = []
+    for _ in range(2):
+        reader, writer = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                os.write(writer, source.words(4).tobytes())
+            except GuaranteeError:
+                os.write(writer, b"refused")
+            os._exit(0)
+        os.waitpid(child, 0)
+        read.append(os.read(reader, 64))
+    return read
+
+
+class _GoesOnAfterAFork(SharedSource):
+    """The broken twin: a child takes the next key of its parent."""
+
+    def _new_stream(self):
+        self._made_in = os.getpid()
+        return super()._new_stream()
+
+
+@needs_fork
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("hook", [True, False], ids=["hook", "process-id-only"])
+def test_a_shared_source_gives_forked_children_nothing(hook, monkeypatch):
+    if not hook:
+        monkeypatch.setattr(RandomSource, "_after_fork", lambda _: None)
+    for drawn in (0, 3):
+        source, twin = SharedSource(7), _GoesOnAfterAFork(7)
+        source.words(drawn), twin.words(drawn)
+        assert _words_in_children(source) == [b"refused"] * 2
+        repeated = _words_in_children(twin)
+        assert repeated[0] == repeated[1] != b"refused"
+        assert source.words(4).size == 4
 
 
 def test_spawned_children_do_not_repeat_noise():
