@@ -81,11 +81,14 @@ def modulus_multipliers(
         low, high = 0.0, math.sqrt(float(np.square(gain) @ times))
         for _ in range(2 * _STEPS):
             tau = (low + high) / 2
+            narrowest = tau in (low, high)  # from the next step on nothing would change
             d = np.minimum(gain / tau, length) if tau > 0 else length
             if float(np.square(d) @ times) > 1.0:
                 low = tau
             else:
                 high = tau
+            if narrowest:
+                break
         d = np.minimum(gain / high, length) if high > 0 else np.where(gain > 0, length, 0.0)
         return high, float(d @ times)
 
