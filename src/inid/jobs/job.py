@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from inid.accounting.addresses import read_address
 from inid.arguments import shown
@@ -16,11 +16,11 @@ from inid.errors import ArgumentError
 from inid.jobs import values as check
 from inid.jobs.combinations import read_combination
 from inid.jobs.questions import Naming, StatedQuestion, TableQuestion, read_question
+from inid.mechanisms import MechanismChoice
 from inid.promises import ZCDP, ApproxDP, Budget, GaussianDP, PureDP
 
 __all__ = ["KEYS", "Job", "LedgerChoice", "NoiseChoice", "Outputs", "read_budget", "read_toml"]
 
-_MECHANISMS = ("auto", "gaussian", "laplace")
 _ALLOCATIONS = ("optimal", "iid", "spr")
 PROMISE_KEYS = ("epsilon", "delta", "mu", "rho")
 
@@ -49,7 +49,7 @@ class NoiseChoice:
     def read(cls, values: Mapping[str, Any], named: Naming) -> "NoiseChoice":
         """Check every value."""
         return cls(
-            mechanism=check.choice_or_none(named("mechanism"), values.get("mechanism"), _MECHANISMS),
+            mechanism=check.choice_or_none(named("mechanism"), values.get("mechanism"), get_args(MechanismChoice)),
             allocation=check.choice_or_none(named("allocation"), values.get("allocation"), _ALLOCATIONS),
             tolerance=check.numbers_by_name(named("tolerance"), values.get("tolerance")),
             weights=check.numbers_by_name(named("weights"), values.get("weights")),

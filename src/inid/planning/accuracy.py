@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,28 +23,47 @@ from inid.planning.noise_plan import NoisePlan
 from inid.promises import ApproxDP, Budget, PureDP
 from inid.sets import Cells, Sensitivity
 
-__all__ = ["AccuracyPlan", "plan_for_accuracy"]
+__all__ = ["AccuracyPlan", "CheapestPlan", "plan_for_accuracy"]
 
 _HALF_STEP = 2.0 ** -(GRID_BITS + 1)  # of a scale: the grid of a release is at most 2^-GRID_BITS of it
 
 
+class _Plan(Protocol):
+    @property
+    def mechanism(self) -> str:
+        """The kind of noise."""
+        ...
+
+    @property
+    def budget(self) -> Budget:
+        """The promise."""
+        ...
+
+
+PlanT = TypeVar("PlanT", bound=_Plan)
+
+
 @dataclass(frozen=True)
-class AccuracyPlan:
+class CheapestPlan(Generic[PlanT]):
     """The cheapest plan that reaches a wanted accuracy, what else would, and why this one.
 
     Attributes:
         plan: The cheapest; its budget is what the accuracy costs.
-        alternatives: Every plan that reaches the accuracy, the cheapest first.
+        alternatives: Every plan that was found to reach the accuracy, the cheapest first.
         reason: One sentence.
     """
 
-    plan: NoisePlan
-    alternatives: tuple[NoisePlan, ...]
+    plan: PlanT
+    alternatives: tuple[PlanT, ...]
     reason: str
 
     def __str__(self) -> str:
         costs = "\n".join(f"  {p.mechanism:<8}  {p.budget}" for p in self.alternatives)
         return f"{self.reason}\n{costs}"
+
+
+class AccuracyPlan(CheapestPlan[NoisePlan]):
+    """The cheapest plan with which every coordinate is within its tolerance. Made by `plan_for_accuracy`."""
 
 
 def plan_for_accuracy(

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from inid.arguments import choice, shown
-from inid.errors import ArgumentError, InidError, RecordError
+from inid.arguments import choice
+from inid.errors import ArgumentError, RecordError
 from inid.planning import NoisePlan
 from inid.promises import Budget
 from inid.releasing import Release
@@ -17,9 +17,10 @@ from inid.selecting import Selection, plan_selection, select
 from inid.tables.counting_question import CountingQuestion
 from inid.tables.facts import Key, read_keys
 from inid.tables.plan_of_query import PlanOfQuestion
+from inid.tables.public_facts import parsing
 from inid.tables.published import PageFacts, Published
 from inid.tables.query import Query
-from inid.tables.releasable import Releasable
+from inid.tables.releasable import Releasable, facts_of
 from inid.tables.result import Row
 from inid.tables.sums import cell_names
 from inid.tables.table import Table
@@ -92,13 +93,11 @@ class ChoiceQuestion(CountingQuestion):
         Raises:
             RecordError: The record does not parse.
         """
-        try:
+        with parsing(record):
             return cls(
                 by={column: read_keys(f"choose of {column}", keys) for column, keys in record["choose"].items()},
                 **cls.facts_from_dict(record),
             )
-        except (InidError, KeyError, TypeError, ValueError, AttributeError, OverflowError):
-            raise RecordError(f"the question in the record does not parse, got {shown(record)}.") from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,7 +196,7 @@ class ChoiceQuery(Releasable[ChoicePlan, ChoiceResult]):
         return ChoicePlan
 
     def _is_planned_by(self, plan: ChoicePlan) -> bool:
-        return plan.question.to_dict() == self.question.to_dict() and self.question.is_covered_by(plan.noise)
+        return plan.is_of(self.question)
 
     def _check_types(self) -> None:
         self._counts.check()
@@ -238,10 +237,6 @@ def choice_query(
     question = ChoiceQuestion(
         by=keys,
         people=people,
-        person=table.person,
-        neighbours=table.relation,
-        rows=table.rows,
-        max_rows=table.max_rows,
-        view=table.view,
+        **facts_of(table),
     )
     return ChoiceQuery(table, question)

@@ -10,6 +10,7 @@ import numpy as np
 from inid.errors import ArgumentError
 from inid.mechanisms import MechanismChoice
 from inid.planning import Certificate, Comparison, NoisePlan, plan, plan_for_accuracy
+from inid.planning.accuracy import CheapestPlan
 from inid.planning.text import aligned
 from inid.promises import Budget
 from inid.report.plan_summary import nothing_to_gain
@@ -23,12 +24,10 @@ if TYPE_CHECKING:
     from inid.report import PlanSummary
 
 __all__ = [
+    "Planning",
     "StatisticPlan",
     "TableAccuracy",
     "TablePlan",
-    "expected_errors",
-    "make_plan",
-    "plan_accuracy",
     "with_advice",
 ]
 
@@ -162,70 +161,100 @@ class TablePlan(PlanOfQuery):
         )
 
 
+class TableAccuracy(CheapestPlan[TablePlan]):
+    """The cheapest plan with which every statistic is within its tolerance. Made by `Query.plan_for_accuracy`."""
+
+
 @dataclass(frozen=True)
-class TableAccuracy:
-    """The cheapest plan with which every statistic is within its tolerance. Made by `Query.plan_for_accuracy`.
+class Planning:
+    """Plans of a query: the sums of its layout, the sets that bound them, and what an error of each statistic is worth.
 
     Attributes:
-        plan: The cheapest; its budget is what the accuracy costs.
-        alternatives: Every plan that was found, the cheapest first.
-        reason: One sentence.
+        layout: The statistics and the sums they are made of.
+        sets: The sets that bound the sums, shaped for weights, one per item of the layout.
+        tolerances: One for each statistic.
+        rows: The number of rows assumed.
+        cells: The number of groups.
+        stated: Whether the user stated the number of rows.
+        view: Which rows count.
     """
 
-    plan: TablePlan
-    alternatives: tuple[TablePlan, ...]
-    reason: str
+    layout: Layout
+    sets: Callable[[Sequence[float]], Sequence[Sensitivity]]
+    tolerances: list[float]
+    rows: int
+    cells: int
+    stated: bool
+    view: View
 
-    def __str__(self) -> str:
-        costs = "\n".join(f"  {p.mechanism:<8}  {p.budget}" for p in self.alternatives)
-        return f"{self.reason}\n{costs}"
+    def plan(self, budget: Budget, *, mechanism: MechanismChoice, allocation: Allocation, order: float) -> TablePlan:
+        """Weigh each sum by what its error does to the statistics, and plan with the set that gives the least error.
 
+        The objective is the expected sum over statistics of (error / tolerance)^p, to first order: with slopes J of
+        statistic s with respect to item i, the weight of item i is alpha_i^p = sum over s of (J_si / tolerance_s)^p.
+        For p = 2, and for statistics made of one sum, that is exact; the noises of a ratio are symmetric and
+        independent, so for p < 2 the sum of their E|J T|^p is at least E|sum of J T|^p.
+        """
+        weighing = self._weighing(order)
+        known = narrowest(self.sets(weighing.weights))
+        made = [_best(known, budget, mechanism, kind, weighing.weights, order) for kind in (allocation, "iid", "spr")]
+        return self._described(weighing, *made)
 
-def make_plan(
-    layout: Layout,
-    sets: Callable[[Sequence[float]], Sequence[Sensitivity]],
-    budget: Budget,
-    tolerances: list[float],
-    rows: int,
-    cells: int,
-    *,
-    stated: bool,
-    mechanism: MechanismChoice,
-    allocation: Allocation,
-    order: float,
-    view: View,
-) -> TablePlan:
-    """Weigh each sum by what its error does to the statistics, and plan with the set that gives the least error.
+    def errors(
+        self, budget: Budget, *, mechanism: MechanismChoice, allocation: Allocation, order: float
+    ) -> list[float]:
+        """The expected error of each statistic under the plan that `plan` would make, without its baselines."""
+        weighing = self._weighing(order)
+        noise = _best(narrowest(self.sets(weighing.weights)), budget, mechanism, allocation, weighing.weights, order)
+        return [_error(noise, move) for move in weighing.moves]
 
-    The objective is the expected sum over statistics of (error / tolerance)^p, to first order: with slopes J of
-    statistic s with respect to item i, the weight of item i is alpha_i^p = sum over s of (J_si / tolerance_s)^p. For
-    p = 2, and for statistics made of one sum, that is exact; the noises of a ratio are symmetric and independent, so
-    for p < 2 the sum of their E|J T|^p is at least E|sum of J T|^p.
-    """
-    weighing = _weighing(layout, tolerances, rows / cells, order)
-    known = narrowest(sets(weighing.weights))
-    noise, iid, spr = (
-        _best(known, budget, mechanism, kind, weighing.weights, order) for kind in (allocation, "iid", "spr")
-    )
-    return _described(layout, weighing, tolerances, rows, noise, iid, spr, stated=stated, view=view)
+    def for_accuracy(self, *, failure: float, delta: float | None) -> TableAccuracy:
+        """The cheapest noise with which every statistic is within its tolerance; see `Query.plan_for_accuracy`."""
+        layout, rows = self.layout, self.rows / self.cells
+        limits, most = [math.inf] * len(layout.items), 1
+        for statistic, limit in zip(layout.statistics, self.tolerances, strict=True):
+            left = limit - rounding(statistic, layout, rows)
+            if not left > 0:
+                raise ArgumentError(
+                    f"the tolerance of {statistic.label} must exceed the rounding of its values, got {limit:g}: widen "
+                    "it, or state a smaller max_rows."
+                )
+            moves = {at: slope for at, slope in slopes(statistic, layout, rows).items() if slope}
+            most = max(most, len(moves))
+            for at, slope in moves.items():
+                limits[at] = min(limits[at], left / (len(moves) * slope))
+        # A sum that moves no answer to first order may be as wrong as the others are together.
+        largest = max(limit for limit in limits if limit < math.inf)
+        limits = [limit if limit < math.inf else largest for limit in limits]
+        known = self.sets([1 / at for at in limits])
+        answers = [plan_for_accuracy(s, limits, failure=failure / most, delta=delta) for s in known]
+        best = min(answers, key=lambda answer: float(answer.plan.budget.to_dict()["epsilon"]))
+        weighing = self._weighing(2.0)
 
+        def made(noise: NoisePlan) -> TablePlan:
+            own = [noise.sensitivity]
+            baselines = (_best(own, noise.budget, "auto", kind, weighing.weights, 2.0) for kind in ("iid", "spr"))
+            return self._described(weighing, noise, *baselines)
 
-def expected_errors(
-    layout: Layout,
-    sets: Callable[[Sequence[float]], Sequence[Sensitivity]],
-    budget: Budget,
-    tolerances: list[float],
-    rows: int,
-    cells: int,
-    *,
-    mechanism: MechanismChoice,
-    allocation: Allocation,
-    order: float,
-) -> list[float]:
-    """The expected error of each statistic under the plan that `make_plan` would make, without its baselines."""
-    weighing = _weighing(layout, tolerances, rows / cells, order)
-    noise = _best(narrowest(sets(weighing.weights)), budget, mechanism, allocation, weighing.weights, order)
-    return [_error(noise, move) for move in weighing.moves]
+        return TableAccuracy(made(best.plan), tuple(made(noise) for noise in best.alternatives), best.reason)
+
+    def _weighing(self, order: float) -> "_Weighing":
+        return _weighing(self.layout, self.tolerances, self.rows / self.cells, order)
+
+    def _described(self, weighing: "_Weighing", noise: NoisePlan, iid: NoisePlan, spr: NoisePlan) -> TablePlan:
+        """What a plan of the sums means for each statistic."""
+        layout = self.layout
+        # One row per item, so the size of an item's group multiplies its share.
+        sizes = [1 if noise.cells.counts is None else int(noise.cells.counts[at]) for at in range(len(layout.items))]
+        shares = [float(share) * size for share, size in zip(noise.row_shares, sizes, strict=True)]
+        entries = []
+        told = zip(layout.statistics, weighing.moves, weighing.parts, self.tolerances, strict=True)
+        for statistic, move, part, limit in told:
+            error, equal, split = (_error(made, move) for made in (noise, iid, spr))
+            share = math.fsum(shares[at] * value / weighing.powers[at] for at, value in part.items())
+            column = ",".join(statistic.columns)
+            entries.append(StatisticPlan(statistic.kind, column, limit, error, equal, split, share))
+        return TablePlan(noise, tuple(entries), self.rows, self.stated, iid, spr, self.view)
 
 
 def with_advice(made: TablePlan, unfilled: Sequence[str], filled: Sequence[float]) -> TablePlan:
@@ -240,49 +269,6 @@ def with_advice(made: TablePlan, unfilled: Sequence[str], filled: Sequence[float
     ratios = [one.error / error for one, error in pairs if error > 0 and {*one.column.split(",")} & {*unfilled}]
     times = math.exp(math.fsum(map(math.log, ratios)) / len(ratios)) if ratios and min(ratios) > 0 else 1.0
     return replace(made, advice=(*made.advice, *fill_advice(unfilled, times)))
-
-
-def plan_accuracy(
-    layout: Layout,
-    sets: Callable[[Sequence[float]], Sequence[Sensitivity]],
-    tolerances: list[float],
-    rows: int,
-    cells: int,
-    *,
-    stated: bool,
-    failure: float,
-    delta: float | None,
-    view: View,
-) -> TableAccuracy:
-    """The cheapest noise with which every statistic is within its tolerance; see `Query.plan_for_accuracy`."""
-    limits, most = [math.inf] * len(layout.items), 1
-    for statistic, limit in zip(layout.statistics, tolerances, strict=True):
-        left = limit - rounding(statistic, layout, rows / cells)
-        if not left > 0:
-            raise ArgumentError(
-                f"the tolerance of {statistic.label} must exceed the rounding of its values, got {limit:g}: widen it, "
-                "or state a smaller max_rows."
-            )
-        moves = {at: slope for at, slope in slopes(statistic, layout, rows / cells).items() if slope}
-        most = max(most, len(moves))
-        for at, slope in moves.items():
-            limits[at] = min(limits[at], left / (len(moves) * slope))
-    # A sum that moves no answer to first order may be as wrong as the others are together.
-    largest = max(limit for limit in limits if limit < math.inf)
-    limits = [limit if limit < math.inf else largest for limit in limits]
-    answers = [
-        plan_for_accuracy(s, limits, failure=failure / most, delta=delta) for s in sets([1 / at for at in limits])
-    ]
-    best = min(answers, key=lambda answer: float(answer.plan.budget.to_dict()["epsilon"]))
-    weighing = _weighing(layout, tolerances, rows / cells, 2.0)
-
-    def made(noise: NoisePlan) -> TablePlan:
-        baselines = (
-            _best([noise.sensitivity], noise.budget, "auto", kind, weighing.weights, 2.0) for kind in ("iid", "spr")
-        )
-        return _described(layout, weighing, tolerances, rows, noise, *baselines, stated=stated, view=view)
-
-    return TableAccuracy(made(best.plan), tuple(made(noise) for noise in best.alternatives), best.reason)
 
 
 @dataclass(frozen=True)
@@ -324,31 +310,6 @@ def _best(
     """The plan with the set that gives the least error."""
     drafts = [_draft(s, budget, mechanism, kind, weights, order) for s in sets]
     return min(drafts, key=lambda draft: draft.log2_error)
-
-
-def _described(
-    layout: Layout,
-    weighing: _Weighing,
-    tolerances: list[float],
-    rows: int,
-    noise: NoisePlan,
-    iid: NoisePlan,
-    spr: NoisePlan,
-    *,
-    stated: bool,
-    view: View,
-) -> TablePlan:
-    """What a plan of the sums means for each statistic."""
-    # One row per item, so the size of an item's group multiplies its share.
-    sizes = [1 if noise.cells.counts is None else int(noise.cells.counts[at]) for at in range(len(layout.items))]
-    shares = [float(share) * size for share, size in zip(noise.row_shares, sizes, strict=True)]
-    entries = []
-    for statistic, move, part, limit in zip(layout.statistics, weighing.moves, weighing.parts, tolerances, strict=True):
-        error, equal, split = (_error(made, move) for made in (noise, iid, spr))
-        share = math.fsum(shares[at] * value / weighing.powers[at] for at, value in part.items())
-        column = ",".join(statistic.columns)
-        entries.append(StatisticPlan(statistic.kind, column, limit, error, equal, split, share))
-    return TablePlan(noise, tuple(entries), rows, stated, iid, spr, view)
 
 
 def _draft(

@@ -83,7 +83,11 @@ class PlanOfQuery(ABC):
         """The plan line by line."""
 
 
-class _Covered(Protocol):
+class _Asked(Protocol):
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-safe dictionary that says what is asked, and of what."""
+        ...
+
     def is_covered_by(self, noise: NoisePlan) -> bool:
         """Whether the set of a plan holds whatever one person can change in the numbers that are released."""
         ...
@@ -96,7 +100,11 @@ class PlanOfQuestion(PlanOfQuery):
         question: What is asked.
     """
 
-    question: _Covered
+    question: _Asked
+
+    def is_of(self, question: _Asked) -> bool:
+        """Whether the plan is of this very question, and its noise covers what one person can change in it."""
+        return self.question.to_dict() == question.to_dict() and question.is_covered_by(self.noise)
 
     def verify(self) -> Certificate:
         """Re-derive the guarantee: the noise keeps the promise, and the plan's set holds what a person can change.

@@ -18,9 +18,9 @@ from inid.tables.discovery.request import Discovered
 from inid.tables.facts import Bins, Categories, Key, read_cells, read_columns, read_keys
 from inid.tables.marginals.query import MarginalsQuery, read_marginals
 from inid.tables.ordered.query import OrderedQuery, read_ordered
-from inid.tables.plan import TableAccuracy, TablePlan, expected_errors, make_plan, plan_accuracy, with_advice
+from inid.tables.plan import Planning, TableAccuracy, TablePlan, with_advice
 from inid.tables.question import Question
-from inid.tables.releasable import VectorQuery
+from inid.tables.releasable import VectorQuery, facts_of
 from inid.tables.result import Result
 from inid.tables.sensitivity import largest_sum
 from inid.tables.statistics import Layout, read_tolerances
@@ -122,20 +122,16 @@ class Query(VectorQuery[TablePlan, Result]):
         <BLANKLINE>
         An equal split would have 1.15 times the squared error (i.i.d. noise 5.78e+06 times).
         """
-        query = self._under(ledger)
-        noise = {"mechanism": mechanism, "allocation": allocation, "order": read_order(order)}
-        if query is not self:
-            return query.plan(budget, tolerance=tolerance, weights=weights, **noise)  # type: ignore[arg-type]
-        asked = (self._tolerances(tolerance, weights), self.table.rows or NOMINAL_ROWS, len(self.cells))
-        stated, view = self.table.rows is not None, self.table.view
-        sets = self.question.all_sensitivities
-        made = make_plan(self.layout, sets, budget, *asked, stated=stated, view=view, **noise)  # type: ignore[arg-type]
-        unfilled = [column for column in self.layout.values if column not in self.question.missing]
-        if not unfilled or len(self.layout.items) > _MOST_ADVISED:
+        asked, power = self._under(ledger).question, read_order(order)
+        planning = _planning(asked, tolerance, weights)
+        made = planning.plan(budget, mechanism=mechanism, allocation=allocation, order=power)
+        unfilled = [column for column in asked.layout.values if column not in asked.missing]
+        if not unfilled or len(asked.layout.items) > _MOST_ADVISED:
             return made
-        middles = {column: self.layout.values[column].middle for column in unfilled}
-        other = replace(self.question, missing={**self.question.missing, **middles})
-        errors = expected_errors(other.layout, other.all_sensitivities, budget, *asked, **noise)  # type: ignore[arg-type]
+        middles = {column: asked.layout.values[column].middle for column in unfilled}
+        filled = replace(asked, missing={**asked.missing, **middles})
+        other = replace(planning, layout=filled.layout, sets=filled.all_sensitivities)
+        errors = other.errors(budget, mechanism=mechanism, allocation=allocation, order=power)
         return with_advice(made, unfilled, errors)
 
     def plan_for_accuracy(
@@ -166,20 +162,9 @@ class Query(VectorQuery[TablePlan, Result]):
         >>> print(t.query(count=True).plan_for_accuracy({"count": 10}, failure=0.05).reason)
         Laplace noise reaches it at epsilon = 0.299585; name a delta to consider Gaussian noise.
         """
-        query = self._under(ledger)
-        if query is not self:
-            return query.plan_for_accuracy(tolerance, failure=failure, delta=delta)
-        return plan_accuracy(
-            self.layout,
-            self.all_sensitivities,
-            self._tolerances(tolerance, None),
-            self.table.rows or NOMINAL_ROWS,
-            len(self.cells),
-            stated=self.table.rows is not None,
-            failure=real("failure", failure, above=0, cure="pass a probability such as failure=0.05"),
-            delta=delta,
-            view=self.table.view,
-        )
+        planning = _planning(self._under(ledger).question, tolerance, None)
+        probability = real("failure", failure, above=0, cure="pass a probability such as failure=0.05")
+        return planning.for_accuracy(failure=probability, delta=delta)
 
     def exact_sums(self) -> Integers:
         """The sums before noise, as integers in the order of `labels`. NOT PRIVATE: for curators and tests.
@@ -197,11 +182,6 @@ class Query(VectorQuery[TablePlan, Result]):
     @property
     def _sums(self) -> Sums:
         return Sums(self.layout, self.by, self.table.missing, self.table.person)
-
-    def _tolerances(self, tolerance: Mapping[str, float] | None, weights: Mapping[str, float] | None) -> list[float]:
-        layout, rows = self.layout, self.table.rows or NOMINAL_ROWS
-        columns = [*layout.values, *(item.columns[0] for item in layout.items if item.cells is not None)]
-        return read_tolerances(layout, tolerance, weights, columns, rows / len(self.cells))
 
     def _kind_of_plan(self) -> type[TablePlan]:
         return TablePlan
@@ -224,6 +204,13 @@ class Query(VectorQuery[TablePlan, Result]):
     def _spread(self, values: Sequence[float]) -> Floats:
         """One value per item as one per released sum."""
         return np.repeat(values, [len(item.names) * len(self.cells) for item in self.layout.items])
+
+
+def _planning(asked: Question, tolerance: Mapping[str, float] | None, weights: Mapping[str, float] | None) -> Planning:
+    layout, cells, rows = asked.layout, len(asked.cells), asked.rows or NOMINAL_ROWS
+    columns = [*layout.values, *(item.columns[0] for item in layout.items if item.cells is not None)]
+    tolerances = read_tolerances(layout, tolerance, weights, columns, rows / cells)
+    return Planning(layout, asked.all_sensitivities, tolerances, rows, cells, asked.rows is not None, asked.view)
 
 
 def read_query(
@@ -274,12 +261,8 @@ def read_query(
         by=keys,
         bounds=table.bounds,
         missing=table.missing,
-        person=table.person,
-        neighbours=table.relation,
-        rows=table.rows,
-        max_rows=table.max_rows,
         count_distinct=count_distinct,
-        view=table.view,
+        **facts_of(table),
     )
     question.layout  # noqa: B018 - laid out now: it may refuse bounds that have no common grid
     return Query(table, question)

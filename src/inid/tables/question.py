@@ -5,15 +5,14 @@ how noisy sums become answers. `Query` adds the table.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import Any, cast, get_args
+from typing import Any
 
 import numpy as np
 
-from inid.arguments import choice, integer, shown
-from inid.errors import ArgumentError, InidError, RecordError
+from inid.errors import ArgumentError
 from inid.planning import NoisePlan
 from inid.releasing import Release
 from inid.sets import Neighbours, Sensitivity
@@ -22,26 +21,24 @@ from inid.tables.facts import (
     Bounds,
     Categories,
     Key,
-    Person,
     read_bounds,
     read_cells,
     read_columns,
     read_keys,
     read_missing,
 )
+from inid.tables.public_facts import PublicFacts, parsing
 from inid.tables.result import Row, estimate
 from inid.tables.sensitivity import candidate_sets, joint_sets
 from inid.tables.statistics import Layout, lay_out
-from inid.tables.view import View
 
-__all__ = ["COLUMN_STATISTICS", "MOST_ROWS", "Question"]
+__all__ = ["COLUMN_STATISTICS", "Question"]
 
-MOST_ROWS = 2**40  # leaves 22 bits for each value
 COLUMN_STATISTICS = ("sum", "mean", "variance", "std", "covariance")
 
 
-@dataclass(frozen=True, eq=False)
-class Question:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Question(PublicFacts):
     """Statistics and the public facts about the table that they are asked of.
 
     Attributes:
@@ -51,12 +48,7 @@ class Question:
         by: The public keys of each column that groups.
         bounds: Public bounds per column.
         missing: Public fill values per column.
-        person: The privacy unit; None when it is a row.
-        neighbours: The neighbouring relation.
-        rows: A public guess of the number of rows, or None.
-        max_rows: A public upper limit on the rows of the table.
         count_distinct: Whether the number of people is asked for.
-        view: Which rows count, and which columns are computed from others.
     """
 
     count: bool
@@ -65,12 +57,7 @@ class Question:
     by: Mapping[str, tuple[Key, ...]]
     bounds: Mapping[str, Bounds]
     missing: Mapping[str, object]
-    person: Person | None
-    neighbours: Neighbours
-    rows: int | None
-    max_rows: int
     count_distinct: bool = False
-    view: View = field(default_factory=View)
 
     @cached_property
     def layout(self) -> Layout:
@@ -153,7 +140,6 @@ class Question:
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe dictionary, of which `from_dict` makes the same question."""
-        person = self.person
         return {
             "count": self.count,
             "count_distinct": self.count_distinct,
@@ -165,11 +151,7 @@ class Question:
             "by": {column: list(keys) for column, keys in self.by.items()},
             "bounds": {column: list(pair) for column, pair in self.bounds.items()},
             "missing": dict(self.missing),
-            "person": person and {"column": person.column, "max_rows": person.max_rows, "order_by": list(person.order)},
-            "neighbours": self.neighbours,
-            "rows": self.rows,
-            "max_rows": self.max_rows,
-            **self.view.to_dict(),
+            **self.facts_to_dict(),
         }
 
     @classmethod
@@ -179,15 +161,13 @@ class Question:
         Raises:
             RecordError: The record does not parse.
         """
-        try:
+        with parsing(record):
             histogram = {
                 column: read_cells(column, cells["edges"])
                 if "edges" in cells
                 else Categories(read_keys(f"histogram of {column}", cells["categories"]))
                 for column, cells in record["histogram"].items()
             }
-            person, rows = record["person"], record["rows"]
-            cure = "store questions with to_dict()"
             made = cls(
                 count=bool(record["count"]),
                 columns={kind: read_columns(kind, record[kind], "a list of columns") for kind in COLUMN_STATISTICS},
@@ -195,18 +175,10 @@ class Question:
                 by={column: read_keys(f"by of {column}", keys) for column, keys in record["by"].items()},
                 bounds=read_bounds(record["bounds"]),
                 missing=read_missing(record["missing"]),
-                person=None if person is None else Person(person["column"], person["max_rows"], person["order_by"]),
-                neighbours=cast("Neighbours", choice("neighbours", record["neighbours"], get_args(Neighbours))),
-                rows=None if rows is None else integer("rows", rows, least=1, cure=cure),
-                max_rows=integer("max_rows", record["max_rows"], least=1, cure=cure),
                 count_distinct=bool(record.get("count_distinct", False)),
-                view=View.from_dict(record),
+                **cls.facts_from_dict(record),
             )
             if made.count_distinct and made.person is None:
-                raise ArgumentError(f"people are counted where a person is the unit: {cure}.")
-            if made.max_rows > MOST_ROWS:
-                raise ArgumentError(f"max_rows must be at most 2^40: {cure}.")
+                raise ArgumentError("people are counted where a person is the unit.")
             made.layout  # noqa: B018 - laid out now: a column may lack its bounds, and bounds their grid
             return made
-        except (InidError, KeyError, TypeError, ValueError, AttributeError, OverflowError):
-            raise RecordError(f"the question in the record does not parse, got {shown(record)}.") from None

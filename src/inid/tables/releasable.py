@@ -14,13 +14,19 @@ from inid.tables.table import Table
 if TYPE_CHECKING:
     from inid.accounting import Ledger
 
-__all__ = ["Releasable", "VectorQuery"]
+__all__ = ["Releasable", "VectorQuery", "facts_of"]
 
 _HIGHEST_LEVEL = 1 - 1e-12  # what is left, divided among several sums, still tells a level from 1
 
 
 PlanT = TypeVar("PlanT", bound=PlanOfQuery)
 ResultT = TypeVar("ResultT")
+
+
+def facts_of(table: Table) -> dict[str, Any]:
+    """What every question of a table is asked with, as arguments of `PublicFacts`."""
+    stated = {"person": table.person, "neighbours": table.relation, "rows": table.rows}
+    return {**stated, "max_rows": table.max_rows, "view": table.view}
 
 
 @dataclass(frozen=True, eq=False)

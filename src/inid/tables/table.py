@@ -13,7 +13,7 @@ from inid.tables.engines import Engine, open_table
 from inid.tables.expressions import Condition, Expression
 from inid.tables.facts import Bounds, Categories, Key, Person, read_bounds, read_missing
 from inid.tables.marginals.domains import Domains, Marginal, Ordered, read_domains
-from inid.tables.question import MOST_ROWS
+from inid.tables.public_facts import MOST_ROWS
 from inid.tables.view import View, read_condition, read_formula
 
 if TYPE_CHECKING:

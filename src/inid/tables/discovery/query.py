@@ -3,12 +3,13 @@
 import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
 from inid.arguments import choice, shown
 from inid.errors import ArgumentError
+from inid.mechanisms import MechanismChoice
 from inid.noise import add_noise
 from inid.promises import Budget
 from inid.releasing import Release, charge
@@ -18,15 +19,13 @@ from inid.tables.discovery.question import NEAR, DiscoveryQuestion
 from inid.tables.discovery.request import KINDS, Discovered
 from inid.tables.discovery.result import DiscoveryResult
 from inid.tables.facts import Key
-from inid.tables.releasable import Releasable
+from inid.tables.releasable import Releasable, facts_of
 from inid.tables.table import Table
 
 if TYPE_CHECKING:
     from inid.accounting import Ledger
 
 __all__ = ["DiscoveryQuery", "read_discovery"]
-
-_MECHANISMS = ("auto", "gaussian", "laplace")
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +38,7 @@ class DiscoveryQuery(Releasable[DiscoveryPlan, DiscoveryResult]):
         self,
         budget: Budget,
         *,
-        mechanism: Literal["auto", "gaussian", "laplace"] = "auto",
+        mechanism: MechanismChoice = "auto",
         ledger: "Ledger | None" = None,
     ) -> DiscoveryPlan:
         """Plan the noise and the threshold, before anything is spent; print the plan to see both.
@@ -65,7 +64,7 @@ class DiscoveryQuery(Releasable[DiscoveryPlan, DiscoveryResult]):
         a key appears when its noisy count is at least 18.7278
         """
         query = self._under(ledger)
-        return plan_discovery(query.question, budget, choice("mechanism", mechanism, _MECHANISMS))
+        return plan_discovery(query.question, budget, choice("mechanism", mechanism, get_args(MechanismChoice)))
 
     def exact_counts(self) -> dict[Key, int]:
         """The count of every key that is there, before noise. NOT PRIVATE: for curators and tests."""
@@ -80,7 +79,7 @@ class DiscoveryQuery(Releasable[DiscoveryPlan, DiscoveryResult]):
         return DiscoveryPlan
 
     def _is_planned_by(self, plan: DiscoveryPlan) -> bool:
-        return plan.question.to_dict() == self.question.to_dict() and self.question.is_covered_by(plan.noise)
+        return plan.is_of(self.question)
 
     def _check_types(self) -> None:
         self._counts.check(self.table.source)
@@ -126,10 +125,6 @@ def read_discovery(
         column=column,
         asked=asked,
         people=bool(count_distinct),
-        person=table.person,
-        neighbours=table.relation,
-        rows=table.rows,
-        max_rows=table.max_rows,
-        view=table.view,
+        **facts_of(table),
     )
     return DiscoveryQuery(table, question)

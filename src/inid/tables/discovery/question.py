@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from inid.arguments import shown
-from inid.errors import InidError, RecordError
 from inid.mechanisms import MechanismName
 from inid.noise import grid
 from inid.planning import NoisePlan
@@ -15,6 +13,7 @@ from inid.tables.counting_question import CountingQuestion
 from inid.tables.discovery.request import Discovered, discover
 from inid.tables.discovery.thresholds import Contribution, threshold
 from inid.tables.facts import Key
+from inid.tables.public_facts import parsing
 from inid.tables.result import Row
 
 __all__ = ["NEAR", "DiscoveryQuestion"]
@@ -102,11 +101,9 @@ class DiscoveryQuestion(CountingQuestion):
         Raises:
             RecordError: The record does not parse.
         """
-        try:
+        with parsing(record):
             return cls(
                 column=str(record["discover"]),
                 asked=discover(record["max_keys_per_person"], delta=record["delta"], kind=record["kind"]),
                 **cls.facts_from_dict(record),
             )
-        except (InidError, KeyError, TypeError, ValueError, AttributeError, OverflowError):
-            raise RecordError(f"the question in the record does not parse, got {shown(record)}.") from None

@@ -1,7 +1,7 @@
 """Accuracy first: the least budget with which every statistic by tables is within its tolerance."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from scipy.special import ndtri
@@ -9,6 +9,7 @@ from scipy.special import ndtri
 from inid.arguments import Floats, real, shown
 from inid.errors import ArgumentError, RangeError
 from inid.mechanisms.gaussian import epsilon_of
+from inid.planning.accuracy import CheapestPlan
 from inid.promises import ApproxDP, Budget, GaussianDP, PureDP
 from inid.tables.marginals.intervals import half_width, one_cell
 from inid.tables.marginals.plan import MarginalsPlan, planned
@@ -22,23 +23,8 @@ _GRID = 1 + 2.0**-12  # values lie on a grid of at most 2^-12 scales
 _HALVINGS = 12
 
 
-@dataclass(frozen=True)
-class MarginalsAccuracy:
-    """The cheapest plan with which every statistic is within its tolerance. Made by `MarginalsQuery.plan_for_accuracy`.
-
-    Attributes:
-        plan: The cheapest; its budget is what the accuracy costs.
-        alternatives: Every plan that was found, the cheapest first.
-        reason: One sentence.
-    """
-
-    plan: MarginalsPlan
-    alternatives: tuple[MarginalsPlan, ...]
-    reason: str
-
-    def __str__(self) -> str:
-        costs = "\n".join(f"  {p.mechanism:<8}  {p.budget}" for p in self.alternatives)
-        return f"{self.reason}\n{costs}"
+class MarginalsAccuracy(CheapestPlan[MarginalsPlan]):
+    """The cheapest plan with which each statistic is within its tolerance, by `MarginalsQuery.plan_for_accuracy`."""
 
 
 def plan_marginals_for_accuracy(

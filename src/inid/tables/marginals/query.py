@@ -17,7 +17,7 @@ from inid.tables.marginals.question import MarginalsQuestion
 from inid.tables.marginals.released_numbers import exact_numbers
 from inid.tables.marginals.result import MarginalsResult
 from inid.tables.marginals.table_statistics import read_numbers
-from inid.tables.releasable import VectorQuery
+from inid.tables.releasable import VectorQuery, facts_of
 from inid.tables.table import Table
 
 if TYPE_CHECKING:
@@ -126,8 +126,7 @@ class MarginalsQuery(VectorQuery[MarginalsPlan, MarginalsResult]):
         return MarginalsPlan
 
     def _is_planned_by(self, plan: MarginalsPlan) -> bool:
-        question = self._asked_by(plan)
-        return plan.question.to_dict() == question.to_dict() and question.is_covered_by(plan.noise)
+        return plan.is_of(self._asked_by(plan))
 
     def _check_types(self) -> None:
         self.question.check_exact()
@@ -182,12 +181,8 @@ def read_marginals(table: Table, counts: Sequence[tuple[str, object]], means: ob
     question = MarginalsQuestion(
         tables=tables,
         domains=table.domains.among(column for column in table.domains.keys if column in used),
-        person=table.person,
-        neighbours=table.relation,
-        rows=table.rows,
-        max_rows=table.max_rows,
         rows_can_vanish=table.rows_can_vanish,
-        view=table.view,
+        **facts_of(table),
         means=asked["mean"],
         sums=asked["sum"],
         bounds={column: table.bounds[column] for column in numbers},

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from inid.arguments import integer, real, shown
-from inid.errors import ArgumentError, InidError, RecordError
+from inid.arguments import real
+from inid.errors import ArgumentError
 from inid.planning import NoisePlan
-from inid.sets import Neighbours, Sensitivity
-from inid.tables.facts import Bounds, Person, read_bounds, read_missing
+from inid.sets import Sensitivity
+from inid.tables.facts import Bounds, read_bounds, read_missing
 from inid.tables.marginals.allocation import least_sum
 from inid.tables.marginals.basis import Floats
 from inid.tables.marginals.domains import Domains, Marginal, Ordered, read_domains, read_tables
@@ -29,7 +29,7 @@ from inid.tables.marginals.table_statistics import (
     summed_columns,
 )
 from inid.tables.marginals.workload import Parts, Workload, workload_of
-from inid.tables.view import View
+from inid.tables.public_facts import PublicFacts, parsing
 
 __all__ = ["NOMINAL_ROWS", "MarginalsQuestion"]
 
@@ -38,20 +38,15 @@ _MOST_CELLS = 2**26  # of all asked tables in one release
 _EXACT = 2**52  # half of what doubles hold as whole numbers: the guarantee holds up to twice the stated rows
 
 
-@dataclass(frozen=True, eq=False)
-class MarginalsQuestion:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MarginalsQuestion(PublicFacts):
     """Statistics by tables, and the public facts about the table that they are asked of.
 
     Attributes:
         tables: The tables of counts, as tuples of columns.
         domains: The public domains of the columns that all tables use, and of no other.
-        person: The privacy unit; None when it is a row.
-        neighbours: The neighbouring relation.
-        rows: A public guess of the number of rows, or None.
-        max_rows: A public upper limit on the rows of the table.
         rows_can_vanish: Whether replacing one unit's data can take rows out of the query, whatever keys they have: see
             `Table.rows_can_vanish`.
-        view: Which rows count, and which columns are computed from others.
         means: The tables by which each column is averaged.
         sums: The tables by which each column is added up.
         bounds: Public bounds of these columns.
@@ -61,12 +56,7 @@ class MarginalsQuestion:
 
     tables: tuple[Marginal, ...]
     domains: Domains
-    person: Person | None
-    neighbours: Neighbours
-    rows: int | None
-    max_rows: int
     rows_can_vanish: bool = False
-    view: View = field(default_factory=View)
     means: Mapping[str, tuple[Marginal, ...]] = field(default_factory=dict)
     sums: Mapping[str, tuple[Marginal, ...]] = field(default_factory=dict)
     bounds: Mapping[str, Bounds] = field(default_factory=dict)
@@ -299,7 +289,6 @@ class MarginalsQuestion:
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe dictionary, of which `from_dict` makes the same question."""
-        person = self.person
         numbers = {
             "means": {name: [list(table) for table in tables] for name, tables in self.means.items()},
             "sums": {name: [list(table) for table in tables] for name, tables in self.sums.items()},
@@ -312,12 +301,8 @@ class MarginalsQuestion:
             "domains": {column: list(keys) for column, keys in self.domains.keys.items()},
             "other": self.domains.other,
             "ordered": sorted(self.domains.ordered),
-            "person": person and {"column": person.column, "max_rows": person.max_rows, "order_by": list(person.order)},
-            "neighbours": self.neighbours,
-            "rows": self.rows,
-            "max_rows": self.max_rows,
+            **self.facts_to_dict(),
             "rows_can_vanish": self.rows_can_vanish,
-            **self.view.to_dict(),
             **(numbers if self.summed else {}),
         }
 
@@ -329,12 +314,12 @@ class MarginalsQuestion:
             RecordError: The record does not parse.
         """
         cure = "the record was changed"
-        try:
+        with parsing(record):
             stated = {
                 column: Ordered(keys) if column in record.get("ordered", ()) else keys
                 for column, keys in record["domains"].items()
             }
-            domains, person, rows = read_domains(stated, record["other"]), record["person"], record["rows"]
+            domains = read_domains(stated, record["other"])
             asked = {
                 name: {column: [tuple(table) for table in tables] for column, tables in record.get(name, {}).items()}
                 for name in ("means", "sums")
@@ -346,12 +331,8 @@ class MarginalsQuestion:
             made = cls(
                 tables=read_tables("marginals", counts, domains, total=any(asked.values())) if counts else (),
                 domains=domains,
-                person=person and Person(person["column"], person["max_rows"], person["order_by"]),
-                neighbours=record["neighbours"],
-                rows=None if rows is None else integer("rows", rows, least=1, cure=cure),
-                max_rows=integer("max_rows", record["max_rows"], least=1, cure=cure),
-                rows_can_vanish=bool(record.get("rows_can_vanish", person is not None)),
-                view=View.from_dict(record),
+                rows_can_vanish=bool(record.get("rows_can_vanish", record["person"] is not None)),
+                **cls.facts_from_dict(record),
                 means=read_numbers("means", asked["means"], domains),
                 sums=read_numbers("sums", asked["sums"], domains),
                 bounds=read_bounds(record.get("bounds", {})),
@@ -360,6 +341,4 @@ class MarginalsQuestion:
             )
             made.check_exact()
             made.coordinates  # noqa: B018 - made now: the relation may be none
-        except (InidError, KeyError, TypeError, ValueError, AttributeError, OverflowError):
-            raise RecordError(f"the question in the record does not parse, got {shown(record)}.") from None
         return made

@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, get_args
 
 from inid.arguments import Floats, choice, real, shown
 from inid.errors import ArgumentError
+from inid.mechanisms import MechanismChoice
 from inid.promises import Budget
 from inid.releasing import Release
 from inid.tables.facts import Key, read_keys
@@ -14,15 +15,13 @@ from inid.tables.ordered.levels import Levels
 from inid.tables.ordered.plan import OrderedPlan, plan_ordered
 from inid.tables.ordered.question import OrderedQuestion, OrderedTable
 from inid.tables.ordered.result import OrderedResult
-from inid.tables.releasable import VectorQuery
+from inid.tables.releasable import VectorQuery, facts_of
 from inid.tables.table import Table
 
 if TYPE_CHECKING:
     from inid.accounting import Ledger
 
 __all__ = ["OrderedQuery", "read_ordered"]
-
-_MECHANISMS = ("auto", "gaussian", "laplace")
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +35,7 @@ class OrderedQuery(VectorQuery[OrderedPlan, OrderedResult]):
         budget: Budget,
         *,
         tolerance: Mapping[str, float] | None = None,
-        mechanism: Literal["auto", "gaussian", "laplace"] = "auto",
+        mechanism: MechanismChoice = "auto",
         ledger: "Ledger | None" = None,
     ) -> OrderedPlan:
         """Plan the noise, before anything is spent; print the plan to see the expected error of running counts.
@@ -62,7 +61,7 @@ class OrderedQuery(VectorQuery[OrderedPlan, OrderedResult]):
         age       801  toeplitz          1                   3.031              20.02
         """
         query = self._under(ledger)
-        kind = choice("mechanism", mechanism, _MECHANISMS)
+        kind = choice("mechanism", mechanism, get_args(MechanismChoice))
         return plan_ordered(query.question, budget, tolerance=tolerance, mechanism=kind)
 
     def exact_values(self, plan: OrderedPlan) -> Floats:
@@ -87,7 +86,7 @@ class OrderedQuery(VectorQuery[OrderedPlan, OrderedResult]):
         return OrderedPlan
 
     def _is_planned_by(self, plan: OrderedPlan) -> bool:
-        return plan.question.to_dict() == self.question.to_dict() and self.question.is_covered_by(plan.noise)
+        return plan.is_of(self.question)
 
     def _check_types(self) -> None:
         for counts in self._counts:
@@ -141,11 +140,7 @@ def read_ordered(
         keys=keys,
         probabilities=probabilities,
         fill={column: _fill(table, column) for column in levels if column in table.missing},
-        person=table.person,
-        neighbours=table.relation,
-        rows=table.rows,
-        max_rows=table.max_rows,
-        view=table.view,
+        **facts_of(table),
     )
     return OrderedQuery(table, question)
 

@@ -2,26 +2,25 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from typing import Any, cast
 
 import numpy as np
 
-from inid.arguments import Floats, integer, shown
-from inid.errors import InidError, RecordError
+from inid.arguments import Floats
 from inid.mechanisms import MechanismName
 from inid.planning import NoisePlan
 from inid.releasing import Release
-from inid.sets import Neighbours, Sensitivity
-from inid.tables.facts import Key, Person, read_keys
+from inid.sets import Sensitivity
+from inid.tables.facts import Key, read_keys
 from inid.tables.marginals.domains import Marginal
 from inid.tables.ordered.levels import Levels
 from inid.tables.ordered.prefixes import Prefixes
 from inid.tables.ordered.strategy import Strategy, best_strategy
+from inid.tables.public_facts import PublicFacts, parsing
 from inid.tables.result import Row
-from inid.tables.view import View
 
 __all__ = ["OrderedQuestion", "OrderedTable"]
 
@@ -48,8 +47,8 @@ class OrderedTable:
         return f"{self.column} by {', '.join(self.groups)}" if self.groups else self.column
 
 
-@dataclass(frozen=True, eq=False)
-class OrderedQuestion:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OrderedQuestion(PublicFacts):
     """Statistics of ordered columns, and the public facts about the table that they are asked of.
 
     Attributes:
@@ -58,11 +57,6 @@ class OrderedQuestion:
         keys: The public keys of each column that groups.
         probabilities: The quantiles of each column.
         fill: The public values of missing entries.
-        person: The privacy unit; None when it is a row.
-        neighbours: The neighbouring relation.
-        rows: A public guess of the number of rows, or None.
-        max_rows: A public upper limit on the rows of the table.
-        view: Which rows count, and which columns are computed from others.
     """
 
     tables: tuple[OrderedTable, ...]
@@ -70,11 +64,6 @@ class OrderedQuestion:
     keys: Mapping[str, tuple[Key, ...]]
     probabilities: Mapping[str, tuple[float, ...]]
     fill: Mapping[str, float]
-    person: Person | None
-    neighbours: Neighbours
-    rows: int | None
-    max_rows: int
-    view: View = field(default_factory=View)
 
     def cells(self, table: OrderedTable) -> list[tuple[Key, ...]]:
         """The groups of a table; one without keys where nothing groups."""
@@ -183,7 +172,6 @@ class OrderedQuestion:
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe dictionary, of which `from_dict` makes the same question."""
-        person = self.person
         return {
             "ordered": [
                 {"column": one.column, "groups": list(one.groups), "kinds": list(one.kinds)} for one in self.tables
@@ -192,11 +180,7 @@ class OrderedQuestion:
             "keys": {column: list(keys) for column, keys in self.keys.items()},
             "probabilities": {column: list(listed) for column, listed in self.probabilities.items()},
             "fill": dict(self.fill),
-            "person": person and {"column": person.column, "max_rows": person.max_rows, "order_by": list(person.order)},
-            "neighbours": self.neighbours,
-            "rows": self.rows,
-            "max_rows": self.max_rows,
-            **self.view.to_dict(),
+            **self.facts_to_dict(),
         }
 
     @classmethod
@@ -206,9 +190,7 @@ class OrderedQuestion:
         Raises:
             RecordError: The record does not parse.
         """
-        cure = "the record was changed"
-        try:
-            person, rows = record["person"], record["rows"]
+        with parsing(record):
             made = cls(
                 tables=tuple(
                     OrderedTable(one["column"], tuple(one["groups"]), tuple(one["kinds"])) for one in record["ordered"]
@@ -217,13 +199,7 @@ class OrderedQuestion:
                 keys={column: read_keys(f"keys of {column}", keys) for column, keys in record["keys"].items()},
                 probabilities={column: tuple(map(float, p)) for column, p in record["probabilities"].items()},
                 fill={column: float(value) for column, value in record["fill"].items()},
-                person=person and Person(person["column"], person["max_rows"], person["order_by"]),
-                neighbours=record["neighbours"],
-                rows=None if rows is None else integer("rows", rows, least=1, cure=cure),
-                max_rows=integer("max_rows", record["max_rows"], least=1, cure=cure),
-                view=View.from_dict(record),
+                **cls.facts_from_dict(record),
             )
             made.sensitivity("laplace")
-        except (InidError, KeyError, TypeError, ValueError, AttributeError, OverflowError):
-            raise RecordError(f"the question in the record does not parse, got {shown(record)}.") from None
         return made
