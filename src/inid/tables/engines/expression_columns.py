@@ -9,33 +9,17 @@ import datetime as dt
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from inid.tables import expressions as node
 from inid.tables.engines.guarded import optional
 from inid.tables.engines.roles import Role
 from inid.tables.expression_leaves import ROLES, Leaf
-from inid.tables.expressions import (
-    MOST,
-    Arithmetic,
-    Both,
-    Branch,
-    Column,
-    Comparison,
-    Constant,
-    Either,
-    Expression,
-    Member,
-    Missing,
-    Not,
-    Rounded,
-    Word,
-    Year,
-)
 
 if TYPE_CHECKING:
     from inid.tables.engines.base import Engine
 
 __all__ = ["seen_columns"]
 
-_LEAST = 1 / MOST  # a smaller divisor counts as 0
+_LEAST = 1 / node.MOST  # a smaller divisor counts as 0
 _WHOLE = 2.0**52  # every double beyond is a whole number
 _EPOCH = dt.date(1970, 1, 1)
 
@@ -81,7 +65,7 @@ class _Steps:
         self._names: dict[Leaf, str] = {}
         self._known: dict[tuple[str, str], tuple[str, int]] = {}
 
-    def place(self, value: Expression) -> tuple[str, int]:
+    def place(self, value: node.Expression) -> tuple[str, int]:
         """The name of an expression's column, and the level from which on it exists."""
         key = type(value).__name__, str(value)  # the column x as a number, and nothing else called x
         if key not in self._known:
@@ -93,14 +77,14 @@ class _Steps:
             self._known[key] = name, level + 1
         return self._known[key]
 
-    def _operands(self, *values: Expression) -> tuple[list[Any], int]:
+    def _operands(self, *values: node.Expression) -> tuple[list[Any], int]:
         """Expressions as they are used by the next step, and the level of that step."""
         nw = optional("narwhals")
         found, level = [], 0
         for value in values:
-            if isinstance(value, Constant):
+            if isinstance(value, node.Constant):
                 found.append(nw.lit(value.value, dtype=nw.Float64))
-            elif isinstance(value, Word):
+            elif isinstance(value, node.Word):
                 found.append(nw.lit(value.value))
             else:
                 name, own = self.place(value)
@@ -117,34 +101,34 @@ class _Steps:
             return self._engine.present(name, column)
         return optional("narwhals").col(name)
 
-    def _made(self, value: Expression) -> tuple[Any, int]:
+    def _made(self, value: node.Expression) -> tuple[Any, int]:
         nw = optional("narwhals")
-        if isinstance(value, (Column, Year)):
+        if isinstance(value, (node.Column, node.Year)):
             return self._number(value)
-        if isinstance(value, (Arithmetic, Rounded)):
+        if isinstance(value, (node.Arithmetic, node.Rounded)):
             return self._computed(value)
-        if isinstance(value, Branch):
+        if isinstance(value, node.Branch):
             (condition, yes, no), level = self._operands(value.condition, value.yes, value.no)
             return nw.when(condition).then(yes).otherwise(no), level
-        if isinstance(value, (Both, Either)):
+        if isinstance(value, (node.Both, node.Either)):
             (one, two), level = self._operands(value.left, value.right)
-            return one & two if isinstance(value, Both) else one | two, level
-        if isinstance(value, Not):
+            return one & two if isinstance(value, node.Both) else one | two, level
+        if isinstance(value, node.Not):
             (one,), level = self._operands(value.condition)
             return ~one, level
         return self._condition(value)
 
-    def _number(self, value: Column | Year) -> tuple[Any, int]:
-        column = value.column.name if isinstance(value, Year) else value.name
+    def _number(self, value: node.Column | node.Year) -> tuple[Any, int]:
+        column = value.column.name if isinstance(value, node.Year) else value.name
         derived = self._engine.view.derived
         if column in derived:  # a truth is 0 or 1
             name, level = self.place(derived[column])
             return optional("narwhals").col(name).cast(optional("narwhals").Float64), level
-        return _held(self._leaf(column, "year" if isinstance(value, Year) else "number")), 0
+        return _held(self._leaf(column, "year" if isinstance(value, node.Year) else "number")), 0
 
-    def _computed(self, value: Arithmetic | Rounded) -> tuple[Any, int]:
+    def _computed(self, value: node.Arithmetic | node.Rounded) -> tuple[Any, int]:
         nw = optional("narwhals")
-        if isinstance(value, Rounded):
+        if isinstance(value, node.Rounded):
             (one,), level = self._operands(value.value)
             if value.function == "abs":
                 return nw.when(one < 0).then(-one).otherwise(one), level
@@ -165,24 +149,24 @@ class _Steps:
         self._known[key] = name, level + 1
         return _held(nw.col(name)), level + 1
 
-    def _condition(self, value: Expression) -> tuple[Any, int]:
+    def _condition(self, value: node.Expression) -> tuple[Any, int]:
         nw = optional("narwhals")
-        if isinstance(value, Missing):
+        if isinstance(value, node.Missing):
             made, level = self._read(value.column, ROLES[value.kind])
             return made.is_null(), level
-        if isinstance(value, Member):
+        if isinstance(value, node.Member):
             key = value.keys[0]
             role = "str" if isinstance(key, str) else "bool" if isinstance(key, bool) else "int"
             made, level = self._read(value.column, role)
             computed = role == "int" and value.column.name in self._engine.view.derived
             keys = [float(key) for key in value.keys] if computed else list(value.keys)  # a computed number is a double
             return made.is_in(keys).fill_null(False), level
-        if not isinstance(value, Comparison):
+        if not isinstance(value, node.Comparison):
             raise TypeError("a condition of no known kind")
-        if isinstance(value.right, Expression):
+        if isinstance(value.right, node.Expression):
             (one, two), level = self._operands(value.left, value.right)
             return _compared(value.operator, one, two), level
-        if not isinstance(value.left, Column):
+        if not isinstance(value.left, node.Column):
             raise TypeError("a text, a truth or a date is compared with a column")
         if isinstance(value.right, dt.date):
             made, level = self._read(value.left, "day")
@@ -192,7 +176,7 @@ class _Steps:
         same = made.is_in([value.right]).fill_null(False)
         return same if value.operator == "==" else ~same & ~made.is_null(), level
 
-    def _read(self, column: Column, role: Any) -> tuple[Any, int]:
+    def _read(self, column: node.Column, role: Any) -> tuple[Any, int]:
         """A column in a condition: of the table, or a computed one, which is of its own kind already."""
         nw, derived = optional("narwhals"), self._engine.view.derived
         if column.name not in derived:
@@ -204,7 +188,7 @@ class _Steps:
 def _held(value: Any) -> Any:
     """A number of at most 2^500 in size; null stays null, which clipping would move to a bound on some engines."""
     nw = optional("narwhals")
-    most, least = nw.lit(MOST, dtype=nw.Float64), nw.lit(-MOST, dtype=nw.Float64)
+    most, least = nw.lit(node.MOST, dtype=nw.Float64), nw.lit(-node.MOST, dtype=nw.Float64)
     return nw.when(value > most).then(most).otherwise(nw.when(value < least).then(least).otherwise(value))
 
 
