@@ -1,6 +1,6 @@
 """The public grid, a power of two for each scale and from the scale alone, and the noise that ends on it.
 
-`add_noise` is the one door; what it calls differs for short and for long arrays.
+Whatever is released passes `add_noise`; what it calls differs for short and for long arrays.
 """
 
 from collections.abc import Callable

@@ -51,7 +51,7 @@ class NoisePlan:
     row_scales: Floats
 
     def __post_init__(self) -> None:
-        # The certificate is computed once, so what it speaks of must not change afterwards.
+        # The certificate is computed once, so what it proves must not change afterwards.
         object.__setattr__(self, "row_scales", arguments.frozen(self.row_scales))
         if self.weights is not None:
             object.__setattr__(self, "weights", arguments.frozen(self.weights))

@@ -1,7 +1,7 @@
 """Which requests are answered: those of the page itself, in the browser that opened the link, and no others.
 
 The page charges budgets, so other sites in the same browser, other programs' pages on the same machine and other users
-of the machine must not be able to speak for it. What each rule is against:
+of the machine must not be able to act for it. What each rule is against:
 
     loopback address only                other machines
     Host must be this server's own       a site whose name is made to point here (DNS rebinding)

@@ -248,8 +248,8 @@ class Planning:
         sizes = [1 if noise.cells.counts is None else int(noise.cells.counts[at]) for at in range(len(layout.items))]
         shares = [float(share) * size for share, size in zip(noise.row_shares, sizes, strict=True)]
         entries = []
-        told = zip(layout.statistics, weighing.moves, weighing.parts, self.tolerances, strict=True)
-        for statistic, move, part, limit in told:
+        lines = zip(layout.statistics, weighing.moves, weighing.parts, self.tolerances, strict=True)
+        for statistic, move, part, limit in lines:
             error, equal, split = (_error(made, move) for made in (noise, iid, spr))
             share = math.fsum(shares[at] * value / weighing.powers[at] for at, value in part.items())
             column = ",".join(statistic.columns)
