@@ -16,7 +16,7 @@ import numpy as np
 from inid.tables.marginals.basis import Floats, contrasts
 from inid.tables.marginals.workload import Workload
 
-__all__ = ["LeastSquares", "precisions"]
+__all__ = ["LeastSquares", "block_weights", "precisions"]
 
 _Places = tuple[
     slice | int, ...
@@ -34,6 +34,12 @@ def precisions(workload: Workload, tau: Floats) -> Floats:
     return np.asarray(np.bincount(workload.block_of, parts, minlength=len(workload.blocks)), dtype=np.float64)
 
 
+def block_weights(workload: Workload, tau: Floats) -> Floats:
+    """Of each pair (table, block inside it), what the table counts in the estimate of the block; they add up to 1."""
+    weights = 1 / (np.square(tau)[workload.table_of] * workload.outside)
+    return np.asarray(weights / precisions(workload, tau)[workload.block_of])
+
+
 class LeastSquares:
     """The estimates that noisy tables give together.
 
@@ -43,9 +49,7 @@ class LeastSquares:
     """
 
     def __init__(self, workload: Workload, tau: Floats) -> None:
-        weights = 1 / (np.square(tau)[workload.table_of] * workload.outside)
-        weights /= precisions(workload, tau)[workload.block_of]
-        columns = (workload.table_of.tolist(), workload.block_of.tolist(), weights.tolist())
+        columns = (workload.table_of.tolist(), workload.block_of.tolist(), block_weights(workload, tau).tolist())
         self._inside: dict[int, list[tuple[int, _Places, float]]] = {}
         for table, block, weight in zip(*columns, strict=True):
             own = set(workload.attributes(block))
@@ -60,34 +64,21 @@ class LeastSquares:
         """
         found: dict[int, Floats] = {}
         for table, inside in self._inside.items():
-            whole = _along_all_axes(tables[table], 0)
+            whole = _along_all_axes(tables[table])
             for block, places, weight in inside:
                 part = whole[places] * weight
                 found[block] = found[block] + part if block in found else part
         return found
 
-    def tables(self, tables: Mapping[int, Floats]) -> dict[int, Floats]:
-        """The asked tables: unbiased like the ones given, and in agreement with each other."""
-        blocks, found = self.blocks(tables), {}
-        for table, inside in self._inside.items():
-            whole = np.empty(tables[table].shape)
-            for block, places, _ in inside:
-                whole[places] = blocks[block]
-            found[table] = _along_all_axes(whole, 1)
-        return found
 
-
-def _along_all_axes(table: Floats, way: int) -> Floats:
-    """From cells to sums and residuals along every axis, or back: blocks are parts of the result."""
+def _along_all_axes(table: Floats) -> Floats:
+    """From cells to sums and residuals along every axis: blocks are parts of the result."""
     for axis, size in enumerate(table.shape):
-        table = np.moveaxis(np.tensordot(_sums_and_contrasts(size)[way], table, axes=(1, axis)), 0, axis)
+        table = np.moveaxis(np.tensordot(_sums_and_contrasts(size), table, axes=(1, axis)), 0, axis)
     return np.asarray(table)
 
 
 @lru_cache(maxsize=512)
-def _sums_and_contrasts(size: int) -> tuple[Floats, Floats]:
-    """The matrix of the sum and the contrasts of an attribute, and its inverse (M1)."""
-    matrix, squares, _ = contrasts(size)
-    there = np.concatenate([np.ones((1, size)), matrix])
-    back = there.T / np.append(size, squares)
-    return there, np.asarray(back)
+def _sums_and_contrasts(size: int) -> Floats:
+    """The matrix of the sum and the contrasts of an attribute (M1)."""
+    return np.concatenate([np.ones((1, size)), contrasts(size).matrix])

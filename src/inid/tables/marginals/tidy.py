@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from inid.tables.marginals.agreement import Agreement
 from inid.tables.marginals.basis import Floats
-from inid.tables.marginals.least_squares import LeastSquares
 from inid.tables.marginals.workload import Workload
 
 __all__ = ["onto_simplex", "tidied"]
@@ -37,27 +37,34 @@ def tidied(workload: Workload, tables: Mapping[int, Floats], tau: Floats, total:
     most = max(float(total), 0.0)
     if most == 0:
         return {number: np.zeros(values.shape) for number, values in tables.items()}
-    together = LeastSquares(workload, tau)
-    point = {number: values + (most - values.sum()) / values.size for number, values in tables.items()}
+    shapes = [tables[number].shape for number in range(len(tables))]
+    sizes = np.array([tables[number].size for number in range(len(tables))])
+    starts, evens = np.cumsum(sizes) - sizes, most / sizes
+
+    def parts(every: Floats) -> list[Floats]:
+        return [part.reshape(shape) for part, shape in zip(np.split(every, starts[1:]), shapes, strict=True)]
+
+    together = Agreement(workload, tau)
+    flat = [tables[number].reshape(-1) for number in range(len(tables))]
+    point = np.concatenate([values + (most - values.sum()) / values.size for values in flat])
+    near, agreed = np.empty(point.size), np.empty(point.size)
     best, least = point, np.inf
+    pairs, thresholds = list(zip(parts(point), parts(near), strict=True)), [0.0] * len(tables)
     for _ in range(_ROUNDS):
-        near = {number: onto_simplex(values, most) for number, values in point.items()}
-        agreed = together.tables({number: 2 * near[number] - values for number, values in point.items()})
-        rest = max(_even_part(values, most) for values in agreed.values())
+        thresholds = [_onto_simplex(*pair, most, guess) for pair, guess in zip(pairs, thresholds, strict=True)]
+        np.subtract(near, point, out=agreed)
+        agreed += near
+        together.settle(parts(agreed))
+        below = np.maximum(-np.minimum.reduceat(agreed, starts), 0.0)
+        rest = float((below / (below + evens)).max())  # how much of the even tables lifts the lowest cell to 0
         if rest < least:
-            best, least = agreed, rest
+            best, least = agreed.copy(), rest
         if least <= _EVEN:
             break
-        point = {number: values + agreed[number] - near[number] for number, values in point.items()}
-    return {
-        number: np.maximum((1 - least) * values + least * most / values.size, 0.0) for number, values in best.items()
-    }
-
-
-def _even_part(values: Floats, total: float) -> float:
-    """How much of the even table lifts the lowest cell to 0."""
-    below, even = max(-float(values.min()), 0.0), total / values.size
-    return below / (below + even)
+        point += agreed
+        point -= near
+    lifted = (1 - least) * best + least * np.repeat(evens, sizes)
+    return dict(enumerate(parts(np.maximum(lifted, 0.0))))
 
 
 def onto_simplex(values: Floats, total: float) -> Floats:
@@ -66,8 +73,26 @@ def onto_simplex(values: Floats, total: float) -> Floats:
     >>> onto_simplex(np.array([3.0, -1.0, 1.0]), 4.0)
     array([3., 0., 1.])
     """
-    flat = np.sort(values, axis=None)[::-1]
-    excess = (np.cumsum(flat) - total) / np.arange(1, flat.size + 1)
-    kept = np.flatnonzero(flat - excess > 0)
-    threshold = excess[kept[-1]] if kept.size else excess[0]
-    return np.asarray(np.maximum(values - threshold, 0.0))
+    found = np.empty(values.shape)
+    _onto_simplex(values, found, total, 0.0)
+    return found
+
+
+def _onto_simplex(values: Floats, into: Floats, total: float, guess: float) -> float:
+    """Put max(values - t, 0) into an array, with the t for which that adds up to the total, and return t.
+
+    The sum is convex in t and falls. So a step of Newton's method from anywhere (from beyond the largest value: to the
+    largest less the total) ends at or below t, and further ones rise to it. As the sum is made of straight pieces, they
+    end there. The guess does not matter; a good one, that of the round before, saves steps.
+    """
+
+    def improved(threshold: float) -> float:
+        np.subtract(values, threshold, out=into)
+        np.maximum(into, 0.0, out=into)
+        number = np.count_nonzero(into)
+        return threshold + (float(into.sum()) - total) / number if number else float(values.max()) - total
+
+    threshold = improved(guess)
+    while (higher := improved(threshold)) > threshold:
+        threshold = higher
+    return threshold

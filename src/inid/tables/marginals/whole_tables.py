@@ -20,10 +20,12 @@ from itertools import combinations
 import numpy as np
 
 from inid.tables.marginals.basis import Floats
+from inid.tables.marginals.workload import Places
 
 __all__ = ["rounded", "whole_tables"]
 
 Attributes = tuple[int, ...]
+_AT_ONCE = 2048  # cells
 _FUZZ = 1e-6  # sums of the same cells in two tables differ by less, in units of one person
 
 
@@ -74,13 +76,8 @@ def rounded(values: Floats, fixed: Mapping[Attributes, Floats]) -> Floats:
     whole = np.floor(np.maximum(values - _FUZZ, 0.0))
     lacking = [_Lacking(axes, sums, whole) for axes, sums in _in_order(fixed)]
     order = np.argsort(-(values - whole), axis=None, kind="stable")
-    cells = np.unravel_index(order, values.shape)
     left = max(int(lacking[0].number.sum()), 0)
-    for cell in zip(*(axis.tolist() for axis in cells), strict=True):
-        if not left:
-            break
-        if all(own.at(cell) > 0 for own in lacking):
-            left -= _put(cell, whole, lacking)
+    left -= _fill_in_order(whole, lacking, order, left)
     for _ in range(left):
         _put(_cell_that_lacks(values, lacking), whole, lacking)
     return whole
@@ -97,15 +94,37 @@ class _Lacking:
         self.axes = axes
         self.number = np.array(sums - whole.sum(axis=tuple(at for at in range(whole.ndim) if at not in axes)))
 
-    def at(self, cell: Sequence[int]) -> float:
-        return float(self.number[tuple(cell[axis] for axis in self.axes)])
+    def places(self, cells: Sequence[Places]) -> Places:
+        """Where each of these cells counts among the numbers in a row."""
+        own = [cells[axis] for axis in self.axes]
+        return np.ravel_multi_index(own, self.number.shape) if own else np.zeros(cells[0].size, dtype=np.intp)
 
 
-def _put(cell: Sequence[int], whole: Floats, lacking: Sequence[_Lacking]) -> int:
+def _fill_in_order(whole: Floats, lacking: Sequence[_Lacking], order: Places, most: int) -> int:
+    """Put ones, at most so many, where every fixed sum still lacks something, in this order of cells; how many."""
+    numbers = [own.number.reshape(-1).tolist() for own in lacking]
+    filled: list[int] = []
+    for start in range(0, order.size, _AT_ONCE):
+        some = order[start : start + _AT_ONCE]
+        cells = np.unravel_index(some, whole.shape)
+        places = np.array([own.places(cells) for own in lacking])
+        # What lacks nothing by now will not lack anything later: most cells are passed over without a look.
+        lack = np.logical_and.reduce([np.array(own)[at] > 0 for own, at in zip(numbers, places, strict=True)])
+        for cell, *keys in zip(some[lack].tolist(), *places[:, lack].tolist(), strict=True):
+            if len(filled) < most and min(map(list.__getitem__, numbers, keys)) > 0:
+                filled.append(cell)
+                for number, key in zip(numbers, keys, strict=True):
+                    number[key] -= 1
+    whole.flat[np.array(filled, dtype=np.intp)] += 1
+    for own, number in zip(lacking, numbers, strict=True):
+        own.number = np.reshape(number, own.number.shape)
+    return len(filled)
+
+
+def _put(cell: Sequence[int], whole: Floats, lacking: Sequence[_Lacking]) -> None:
     whole[tuple(cell)] += 1
     for own in lacking:
         own.number[tuple(cell[axis] for axis in own.axes)] -= 1
-    return 1
 
 
 def _cell_that_lacks(values: Floats, lacking: Sequence[_Lacking]) -> list[int]:

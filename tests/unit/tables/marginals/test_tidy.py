@@ -8,8 +8,9 @@ import pytest
 
 import inid
 from inid.tables import Table
-from inid.tables.marginals.least_squares import LeastSquares
-from inid.tables.marginals.tidy import onto_simplex, tidied
+from inid.tables.marginals import whole_tables as inside_whole_tables
+from inid.tables.marginals.agreement import Agreement
+from inid.tables.marginals.tidy import _onto_simplex, onto_simplex, tidied
 from inid.tables.marginals.whole_tables import rounded, whole_tables
 from inid.tables.marginals.workload import workload_of
 
@@ -59,11 +60,56 @@ def test_tidy_tables_are_non_negative_keep_the_total_and_agree(asked, seed):
 def test_projecting_ten_times_would_leave_tables_apart():
     """The broken twin: the two projections one after the other, and no agreement at the end."""
     exact, noisy = noisy_tables(RING, 1, noise=6)
-    total, together = float(exact[RING[0]].sum()), LeastSquares(workload_of(SIZES, RING), np.ones(4))
+    total, together = float(exact[RING[0]].sum()), Agreement(workload_of(SIZES, RING), np.ones(4))
     for _ in range(10):
-        noisy = together.tables({at: onto_simplex(values, total) for at, values in noisy.items()})
+        noisy = {at: onto_simplex(values, total) for at, values in noisy.items()}
+        together.settle(list(noisy.values()))
     apart = {table: onto_simplex(noisy[at], total) for at, table in enumerate(RING)}
     assert disagreement(apart) > 1e-4 * total
+
+
+def sorted_onto_simplex(values, total):
+    """The textbook way: the threshold by a sort."""
+    flat = np.sort(values, axis=None)[::-1]
+    excess = (np.cumsum(flat) - total) / np.arange(1, flat.size + 1)
+    return np.maximum(values - excess[np.flatnonzero(flat - excess > 0)[-1]], 0.0)
+
+
+@pytest.mark.parametrize("asked", [PAIRS, TREE, RING])
+def test_the_rounds_are_those_of_douglas_and_rachford(asked):
+    """Written out, with a dense projection onto the tables that agree."""
+    exact, noisy = noisy_tables(asked, 2, noise=6)
+    total, tau = float(exact[asked[0]].sum()), np.linspace(1, 3, len(asked))
+    people = np.eye(np.prod(SIZES)).reshape(-1, *SIZES)
+    sums = [np.array([summed(range(4), one, table).ravel() for one in people]).T for table in asked]
+    onto = np.concatenate([part / own for part, own in zip(sums, tau, strict=True)])
+    project = onto @ np.linalg.pinv(onto)
+    ends = np.cumsum([values.size for values in noisy.values()])
+    weights = np.repeat(1 / tau, [values.size for values in noisy.values()])
+    x = np.concatenate([(values + (total - values.sum()) / values.size).ravel() for values in noisy.values()])
+    rest = 1.0
+    while rest > 2.0**-10:
+        near = np.concatenate([sorted_onto_simplex(part, total) for part in np.split(x, ends[:-1])])
+        agreed = project @ ((2 * near - x) * weights) / weights
+        lowest = np.array([max(-part.min() * part.size / total, 0.0) for part in np.split(agreed, ends[:-1])])
+        rest = (lowest / (lowest + 1)).max()
+        x = x + agreed - near
+    made = tidied(workload_of(SIZES, asked), noisy, tau, total)
+    for part, values in zip(np.split(agreed, ends[:-1]), made.values(), strict=True):
+        assert np.allclose(
+            np.maximum((1 - rest) * part + rest * total / part.size, 0.0), values.ravel(), atol=1e-9 * total
+        )
+
+
+@pytest.mark.parametrize("total", [1e-3, 0.7, 300.0, 1e7])
+def test_the_nearest_array_with_a_sum_is_that_of_a_sort(total):
+    rng = np.random.default_rng(3)
+    for values in (rng.normal(0, 9, 400), rng.normal(50, 1, (4, 5)), np.repeat([2.0, -1.0], 7), np.array([-1e6])):
+        wanted, found = sorted_onto_simplex(values, total), onto_simplex(values, total)
+        assert np.allclose(found, wanted, rtol=1e-9, atol=1e-9)
+        for guess in (float(values.min()) - 99.0, 1.5, float(values.max()), float(values.max()) + 99.0):
+            _onto_simplex(values, found, total, guess)
+            assert np.allclose(found, wanted, rtol=1e-9, atol=1e-9)
 
 
 def test_nobody_at_all():
@@ -88,6 +134,26 @@ def test_whole_tables_agree(asked, seed):
         assert (found == np.floor(found)).all()
         assert np.abs(found - values[table]).max() < 3
     assert disagreement(whole) == 0 or (asked == RING and disagreement(whole) <= 2)
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 10**6])
+def test_cells_are_filled_one_after_the_other(monkeypatch, at_once):
+    """However many are looked at together: the largest remainder that all fixed sums still lack comes first."""
+    monkeypatch.setattr(inside_whole_tables, "_AT_ONCE", at_once)
+    rng = np.random.default_rng(9)
+    for _ in range(20):
+        values = rng.exponential(1.0, (5, 4)).T  # not in the order of its memory
+        fixed = {(0,): np.floor(values.sum(axis=1)), (1,): np.floor(values.sum(axis=0))}
+        whole = np.floor(values)
+        lack = [fixed[0,] - whole.sum(axis=1), fixed[1,] - whole.sum(axis=0)]
+        for cell in sorted(np.ndindex(4, 5), key=lambda cell: whole[cell] - values[cell]):
+            if all(own[key] > 0 for own, key in zip(lack, cell, strict=True)) and lack[0].sum() > 0:
+                whole[cell] += 1
+                for own, key in zip(lack, cell, strict=True):
+                    own[key] -= 1
+        found = rounded(values, fixed)
+        assert (found >= whole).all()
+        assert found.sum() - whole.sum() == lack[0].sum()
 
 
 def test_tables_rounded_one_by_one_would_not_agree():
