@@ -32,9 +32,10 @@ $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
 demo: $(VENV)/.demo  ## Release thirty means and tables of a medical table, and leave reports in out/.
 	$(BIN)/inid demo --out out
 
-# Tests of one file share a worker, so that a server or a Spark session is started once. There is one worker more than
-# cores, since tests wait for servers; each computes with one thread, since several wait for each other. Bytecode is
-# kept, since every worker, and every process that a test starts, would otherwise compile the same files again.
+# Tests of one file share a worker, so that a server is started once, and all tests with Spark one (tests/work_units.py).
+# There is one worker more than cores, since tests wait for servers; each computes with one thread, since several wait
+# for each other. Bytecode is kept, since every worker, and every process that a test starts, would otherwise compile
+# the same files again.
 THREADS := env -u PYTHONDONTWRITEBYTECODE OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 PYTEST = $(THREADS) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 

@@ -21,6 +21,16 @@ settings.load_profile("repeatable")
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Several workers share the work in our own units where the command line asks for files."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from work_units import WorkUnits
+
+    return WorkUnits(config, log)
+
+
 @pytest.fixture(autouse=True)
 def settings_of_libraries():
     """Digits of mpmath and the precision of torch's products are put back after every test."""

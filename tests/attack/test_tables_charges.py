@@ -13,7 +13,7 @@ import pytest
 
 import inid
 from inid import tables, testing
-from needs import needs
+from spark_session import spark_session
 
 BOUNDS = {"x": (0, 10)}
 
@@ -150,14 +150,7 @@ def test_an_answer_survives_an_engine_that_cannot_make_a_frame_of_it(monkeypatch
 
 
 def test_columns_of_spark_are_found_whatever_they_are_called():
-    needs("java")
-    from pyspark.sql import SparkSession
-
-    options = {"spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    builder = SparkSession.builder.master("local[2,4]").config("spark.log.level", "OFF")
-    for name, value in options.items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
+    session = spark_session()
     data = session.createDataFrame(
         [(1.0, 2.0, 7.0, "F"), (3.0, 4.0, 9.0, "M")], "`a.b` double, x double, X double, `k``q` string"
     )
@@ -168,7 +161,6 @@ def test_columns_of_spark_are_found_whatever_they_are_called():
     assert released(whole, **asked) == [1, 1, 2]
     with pytest.raises(inid.ArgumentError, match="once"):
         tables.Table(session.createDataFrame([(1.0, 2.0)], "x double, x double"), bounds=BOUNDS)
-    session.stop()
 
 
 # Relations: the ledger's where the table states none.

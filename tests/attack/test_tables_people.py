@@ -11,7 +11,7 @@ import pytest
 
 import inid
 from inid import tables
-from needs import needs
+from spark_session import spark_session
 from table_sums import BOUNDS, enumerated, sums
 
 
@@ -85,19 +85,11 @@ def test_people_with_different_ids_are_different_people(make, one, two):
 
 
 def test_a_collation_of_spark_makes_nobody_another():
-    needs("java")
-    from pyspark.sql import SparkSession
-
-    options = {"spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    builder = SparkSession.builder.master("local[2,4]").config("spark.log.level", "OFF")
-    for name, value in options.items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
+    session = spark_session()
     rows = "VALUES ('ann', 0D, 'b'), ('Ann', 10D, 'b'), ('Ann', 3D, 'C')"
     words = "CAST(col1 AS STRING COLLATE UTF8_LCASE) AS u, col2 AS x, CAST(col3 AS STRING COLLATE UTF8_LCASE) AS o"
     data = session.sql(f"SELECT {words} FROM {rows}")  # noqa: S608 - constants
     assert sums(data, unit=tables.Person("u", 1, order_by="o")) == [2, -7]  # letter by letter "C" comes before "b"
-    session.stop()
 
 
 def test_equal_objects_are_one_person():

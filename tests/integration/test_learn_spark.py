@@ -7,7 +7,7 @@ from inid.learn.second_moments import exact_moments
 from inid.learn.table_moments import table_moments
 from inid.learn.table_rows import TableRows
 from inid.tables import Table
-from needs import needs
+from spark_session import spark_session
 
 BOUNDS = {"a": (0.0, 10.0), "b": (-1.0, 1.0), "c": (5.0, 6.5)}
 LOWER, UPPER = np.array(list(BOUNDS.values())).T
@@ -17,21 +17,10 @@ X[4] = [1e308, -1e308, np.nan]
 
 
 def test_spark_sums_what_the_array_sums():
-    needs("java")
-    from pyspark import sql
-
-    running = sql.SparkSession.getActiveSession()  # another test's, which is not ours to stop
-    builder = sql.SparkSession.builder.master("local[2,4]").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
-    session = running or builder.config("spark.sql.shuffle.partitions", "1").getOrCreate()
-    try:
-        rows = [tuple(float(value) for value in row) for row in X]
-        frame = session.createDataFrame(rows, schema="a double, b double, c double")
-        units = Units.of(LOWER, UPPER, len(X), centre=True, scale=True)
-        found = table_moments(
-            TableRows.of(Table(frame, bounds=BOUNDS), list(BOUNDS), None, None), units, mean=True, count=False
-        )
-    finally:
-        if running is None:
-            session.stop()
+    rows = [tuple(float(value) for value in row) for row in X]
+    frame = spark_session().createDataFrame(rows, schema="a double, b double, c double")
+    units = Units.of(LOWER, UPPER, len(X), centre=True, scale=True)
+    found = table_moments(
+        TableRows.of(Table(frame, bounds=BOUNDS), list(BOUNDS), None, None), units, mean=True, count=False
+    )
     np.testing.assert_array_equal(found, exact_moments(X, units, mean=True))

@@ -9,8 +9,8 @@ import pytest
 import inid
 import inid.testing
 from inid import tables
-from needs import needs
 from scanning import scan
+from spark_session import spark_session
 
 BOUNDS = {"age": (0, 100), "income": (-7.3, 500_000.1), "tiny": (1e-9, 3e-9), "whole": (0, 10), "flag": (0, 1)}
 ENGINES = ["pandas", "pandas-nullable", "pandas-arrow", "polars", "polars-lazy", "pyarrow", "duckdb", "parquet", "csv"]
@@ -42,23 +42,7 @@ ARROW = pa.table(COLUMNS)
 
 @pytest.fixture(scope="module")
 def spark():
-    needs("java")
-    from pyspark import sql
-
-    builder = sql.SparkSession.builder.master("local[2,4]").appName("inid-tests")  # a task may fail three times
-    options = {
-        "spark.ui.enabled": "false",
-        "spark.sql.shuffle.partitions": "3",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.log.level": "OFF",
-    }
-    for name, value in options.items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
-    yield session
-    session.stop()
+    return spark_session()
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 import inid
 from inid import tables
 from inid.errors import ArgumentError
-from needs import needs
+from spark_session import spark_session
 
 COLUMNS = {"age": [31.0, 44.0], "sex": ["F", "M"], "income": [1, 2]}
 
@@ -22,11 +22,8 @@ def _frame(engine):
         return pl.from_arrow(arrow)
     if engine == "duckdb":
         return duckdb.connect().from_arrow(arrow)
-    needs("java")
-    from pyspark.sql import SparkSession
-
-    made = SparkSession.builder.master("local[2,4]").config("spark.ui.enabled", "false").getOrCreate()
-    return made.createDataFrame(list(zip(*COLUMNS.values(), strict=True)), "age double, sex string, income bigint")
+    rows = list(zip(*COLUMNS.values(), strict=True))
+    return spark_session().createDataFrame(rows, "age double, sex string, income bigint")
 
 
 @pytest.fixture(scope="module", params=["pandas", "polars", "duckdb", "spark"])

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from inid import tables
-from integration.test_tables_engines import spark  # noqa: F401 - a fixture
+from spark_session import spark_session
 
 COL = tables.col
 DAY = dt.date(2020, 2, 29)
@@ -115,14 +115,14 @@ FILTERS = ["x >= 1", "not x == 0", "x / y > 0", "sex != 'F'", "born >= date('202
 
 
 @pytest.fixture(scope="module")
-def made(request, tmp_path_factory):
+def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("views")
 
     def make(name):
         if name == "spark":
-            session = request.getfixturevalue("spark")
             schema = "x double, y double, sex string, born date, flag boolean, code bigint"
-            return session.createDataFrame(list(zip(*COLUMNS.values(), strict=True)), schema).repartition(3)
+            rows = list(zip(*COLUMNS.values(), strict=True))
+            return spark_session().createDataFrame(rows, schema).repartition(3)
         if name.startswith("pandas"):
             import pandas as pd
 

@@ -10,7 +10,7 @@ from inid.learn.k_means import _whole_clusters
 from inid.learn.public_units import Units
 from inid.learn.table_rows import TableRows
 from inid.testing import unsafe_no_noise
-from needs import needs
+from spark_session import spark_session
 
 HUGE = inid.GaussianDP(1e6)
 BOUNDS = {"a": (0.0, 10.0), "b": (-1.0, 1.0)}
@@ -38,14 +38,8 @@ def frames():
 
 
 def spark():
-    needs("java")
-    from pyspark import sql
-
-    builder = sql.SparkSession.builder.master("local[2,4]").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
-    session = sql.SparkSession.getActiveSession() or builder.getOrCreate()
     rows = [(float(a), float(b), None if label is None else str(label)) for a, b, label in FRAME.to_numpy()]
-    return session.createDataFrame(rows, schema="a double, b double, label string")
+    return spark_session().createDataFrame(rows, schema="a double, b double, label string")
 
 
 def check(name, frame):
