@@ -9,6 +9,7 @@ import pytest
 
 from command_line import run
 from inid.jobs import Job
+from inid.report import PlanSummary
 from inid.tables.published import record_digest
 
 PROMISE = ("--epsilon", "1", "--delta", "1e-6")
@@ -127,6 +128,17 @@ def test_means_by_several_groupings_tidy_counts_and_combinations(people, tmp_pat
     forged["digest"] = record_digest(forged)
     record.write_text(json.dumps(forged))
     assert command("verify", record).exit_code != 0
+
+
+def test_the_document_for_machines_is_made_only_where_it_is_printed(people, monkeypatch):
+    asked = ("plan", people, *ASKED, *TABLES, *PROMISE)
+    document = json.loads(command(*asked, "--json").output)
+    assert [line["cells"] for line in document["lines"]] == [21, 3]
+    assert set(document["lines"][0]["baselines"]) == {"iid", "spr"}
+    monkeypatch.setattr(PlanSummary, "to_dict", None)
+    done = command(*asked)
+    assert done.exit_code == 0, done.output
+    assert "count by sex, age" in done.output
 
 
 def test_accuracy_of_tables(people):

@@ -1,7 +1,7 @@
 """A plan line by line, beside what i.i.d. noise and an equal split of the same promise would give."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -44,7 +44,7 @@ class PlanLine:
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe dictionary."""
-        return asdict(self)
+        return vars(self) | {"baselines": dict(self.baselines)}
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,8 @@ def plan(values: Values) -> None:
         write_whole(out, json.dumps(made.noise.to_dict(), indent=2) + "\n")
     if report is not None:
         write_whole(report, page(ReportInputs("A plan for private numbers", made)))
-    console.document({"command": "plan"} | made.to_dict())
+    if console.json:  # many lines, and a comparison that takes as long as six plans
+        console.document({"command": "plan"} | made.to_dict())
     print_plan(console, made)
     console.line()
     print_gain(console, made)

@@ -1,9 +1,9 @@
 """Spending one promise on many statistics by tables, and what that means for each of them."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -19,6 +19,7 @@ from inid.tables.marginals.domains import Marginal
 from inid.tables.marginals.least_squares import precisions
 from inid.tables.marginals.question import NOMINAL_ROWS, MarginalsQuestion
 from inid.tables.marginals.table_statistics import OFFSETS, TableStatistic
+from inid.tables.marginals.tables_inside import largest_inside
 from inid.tables.marginals.tolerances import read_tolerances
 from inid.tables.plan_of_query import PlanOfQuestion, fill_advice
 
@@ -101,15 +102,13 @@ class MarginalsPlan(PlanOfQuestion):
     @cached_property
     def tables(self) -> tuple[MarginalPlan, ...]:
         """One entry per statistic that is asked."""
-        own = self.numbers
-        columns = (own.tolerance, own.std, own.spr, own.share)
-        entries = zip(
-            self.question.statistics,
-            own.cells.astype(np.int64).tolist(),
-            *(numbers.tolist() for numbers in columns),
-            strict=True,
-        )
-        return tuple(MarginalPlan(*entry) for entry in entries)
+        return tuple(self._entries(range(self.question.asked)))
+
+    def _entries(self, places: Sequence[int]) -> list[MarginalPlan]:
+        own, chosen = self.numbers, np.array(places, dtype=np.intp)
+        columns = (own.cells.astype(np.int64), own.tolerance, own.std, own.spr, own.share)
+        statistics = map(self.question.statistic, places)
+        return [MarginalPlan(*entry) for entry in zip(statistics, *(c[chosen].tolist() for c in columns), strict=True)]
 
     def _summary(self) -> "PlanSummary":
         from inid.tables.marginals.report_inputs import summarize_marginals_plan
@@ -119,15 +118,7 @@ class MarginalsPlan(PlanOfQuestion):
     @cached_property
     def inside(self) -> dict[str, dict[int, float]]:
         """Of each statistic, by the number of columns, the largest std by a table that is only inside an asked one."""
-        asked = {(entry.name, frozenset(entry.table)) for entry in self.question.statistics}
-        every = with_tables_inside(self.question)
-        stds = np.sqrt(every.workload.variances(block_variances(self.question, self.noise)))
-        found: dict[str, dict[int, float]] = {}
-        for entry, std in zip(every.statistics, stds.tolist(), strict=True):
-            if (entry.name, frozenset(entry.table)) not in asked:
-                own = found.setdefault(entry.name, {})
-                own[len(entry.table)] = max(own.get(len(entry.table), 0.0), std)
-        return found
+        return largest_inside(self.question, block_variances(self.question, self.noise))
 
     @property
     def inside_text(self) -> tuple[str, ...]:
@@ -184,24 +175,23 @@ class MarginalsPlan(PlanOfQuestion):
         }
 
     def __str__(self) -> str:
-        worst = sorted(self.tables, key=lambda table: -table.std / table.tolerance)[:_WORST]
+        own, number = self.numbers, self.question.asked
+        worst = np.argsort(-own.std / own.tolerance, kind="stable")[:_WORST].tolist()
         rows = [["table", "cells", "tolerance", "expected std", "equal split", "share"]]
-        for table in self.tables if len(self.tables) <= _WORST else worst:
+        for table in self._entries(range(number) if number <= _WORST else worst):
             numbers = (table.tolerance, table.std, table.spr)
             rows.append([table.label, str(table.cells), *(f"{n:.4g}" for n in numbers), f"{table.share:.4f}"])
         lines = aligned(rows, left=1)
-        if len(self.tables) > _WORST:
-            stds = [table.std for table in self.tables]
-            lines.append(
-                f"... the worst {_WORST} of {len(self.tables)} tables; expected std {min(stds):.4g} to {max(stds):.4g}"
-            )
+        if number > _WORST:
+            ends = f"{own.std.min():.4g} to {own.std.max():.4g}"
+            lines.append(f"... the worst {_WORST} of {number} tables; expected std {ends}")
         for sentence in self.inside_text:
             lines += ["", sentence]
         what = "residuals" if self.mechanism == "gaussian" else "cells"
         measure = "largest squared error" if self.objective == "max" else "squared error"
         return "\n".join(
             [
-                f"{self.mechanism.capitalize()} noise on {self.noise.dimension} {what} of {len(self.tables)} tables",
+                f"{self.mechanism.capitalize()} noise on {self.noise.dimension} {what} of {number} tables",
                 f"promise: {self.budget}, neighbours: {self.noise.sensitivity.neighbours}",
                 *self.question.view.lines(),
                 *([f"means for {self._guess}"] if self.question.means else []),
@@ -243,23 +233,6 @@ def planned(
     if mechanism == "laplace" or (mechanism == "auto" and (not made or few)):
         made.append(_laplace(question, budget, objective, tolerance))
     return min(made, key=lambda option: option.value)
-
-
-def with_tables_inside(question: MarginalsQuestion) -> MarginalsQuestion:
-    """The same question with every table inside the asked ones: it is made of the same blocks."""
-    place = {name: at for at, name in enumerate(question.columns)}
-
-    def inside(tables: tuple[Marginal, ...]) -> tuple[Marginal, ...]:
-        ordered = (sorted(table, key=place.__getitem__) for table in tables)
-        every = (part for table in ordered for number in range(len(table) + 1) for part in combinations(table, number))
-        return tuple(dict.fromkeys(every))
-
-    return replace(
-        question,
-        tables=inside(question.tables),
-        means={name: inside(tables) for name, tables in question.means.items()},
-        sums={name: inside(tables) for name, tables in question.sums.items()},
-    )
 
 
 def block_variances(question: MarginalsQuestion, noise: NoisePlan) -> Floats:

@@ -20,6 +20,7 @@ from inid.tables.marginals.domains import Domains, Marginal, Ordered, read_domai
 from inid.tables.marginals.sensitivity import Residuals, residuals
 from inid.tables.marginals.table_statistics import (
     OFFSETS,
+    StatisticKind,
     SummedColumn,
     TableStatistic,
     integer_reach,
@@ -68,13 +69,26 @@ class MarginalsQuestion(PublicFacts):
         """The columns of tables; their places are the numbers of the attributes."""
         return tuple(self.domains.keys)
 
+    @property
+    def asked_tables(self) -> list[tuple[StatisticKind, str, tuple[Marginal, ...]]]:
+        """Everything that is asked: counts, then means, then sums, each with its column and its tables."""
+        found: list[tuple[StatisticKind, str, tuple[Marginal, ...]]] = [("count", "", self.tables)]
+        found += [("mean", name, tables) for name, tables in self.means.items()]
+        found += [("sum", name, tables) for name, tables in self.sums.items()]
+        return [asked for asked in found if asked[2]]
+
     @cached_property
     def statistics(self) -> tuple[TableStatistic, ...]:
-        """Everything that is asked: counts, then means, then sums."""
-        found = [TableStatistic("count", "", table) for table in self.tables]
-        found += [TableStatistic("mean", name, table) for name, tables in self.means.items() for table in tables]
-        found += [TableStatistic("sum", name, table) for name, tables in self.sums.items() for table in tables]
-        return tuple(found)
+        """The same, one by one."""
+        return tuple(TableStatistic(kind, name, table) for kind, name, tables in self.asked_tables for table in tables)
+
+    def statistic(self, number: int) -> TableStatistic:
+        """One of them, without the others being made."""
+        for kind, name, tables in self.asked_tables:
+            if number < len(tables):
+                return TableStatistic(kind, name, tables[number])
+            number -= len(tables)
+        raise IndexError(number)
 
     @cached_property
     def summed(self) -> dict[str, SummedColumn]:

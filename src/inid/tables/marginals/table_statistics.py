@@ -23,6 +23,7 @@ from inid.tables.statistics import Layout, count_item, sum_item
 __all__ = [
     "OFFSETS",
     "OFFSET_UNIT",
+    "StatisticKind",
     "SummedColumn",
     "TableStatistic",
     "largest_contrast",
@@ -37,6 +38,9 @@ _FEWEST_BITS = 20  # of a value on its grid: it has at least 2^20 steps from bou
 _BITS_OF_THE_GRID = 2  # values are shifted to be positive, and steps are powers of two: a bit each
 
 
+StatisticKind = Literal["count", "mean", "sum"]
+
+
 @dataclass(frozen=True)
 class TableStatistic:
     """One statistic by one table.
@@ -47,7 +51,7 @@ class TableStatistic:
         table: The columns of the table.
     """
 
-    kind: Literal["count", "mean", "sum"]
+    kind: StatisticKind
     column: str
     table: Marginal
 

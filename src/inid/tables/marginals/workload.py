@@ -129,9 +129,26 @@ class Workload:
     @cached_property
     def block_numbers(self) -> dict[tuple[int, ...], int]:
         """The number of each block, by its channel and then its attributes."""
-        lengths = (self.blocks[:, 1:] >= 0).sum(axis=1).tolist()
+        lengths = self.widths(self.blocks).tolist()
         rows = zip(self.blocks.tolist(), lengths, strict=True)
         return {tuple(row[: length + 1]): block for block, (row, length) in enumerate(rows)}
+
+    @cached_property
+    def of_blocks(self) -> "Workload":
+        """The tables over the attributes of each block, and so every table inside an asked one; the same blocks."""
+        return _of_rows(self.sizes, self.blocks, self.contributions, None)
+
+    def numbers_of(self, channel: int, blocks: Places) -> Places:
+        """The numbers of those blocks of a channel that have the attributes of these, which may be of another."""
+        rows = np.full((len(blocks), self.blocks.shape[1]), -1, dtype=np.intp)
+        rows[:, : blocks.shape[1]], rows[:, 0] = blocks, channel
+        _, which = distinct_rows(np.concatenate([self.blocks, rows]), len(self.sizes))
+        return np.argsort(which[: len(self.blocks)])[which[len(self.blocks) :]]
+
+    @staticmethod
+    def widths(padded: Places) -> Places:
+        """How many attributes each table or block has."""
+        return np.asarray((padded[:, 1:] >= 0).sum(axis=1))
 
     def attributes(self, block: int) -> tuple[int, ...]:
         """The attributes of a block, ascending."""
@@ -194,19 +211,26 @@ def workload_of(
         chosen = np.flatnonzero(lengths == length)
         places = (ends[chosen] - length)[:, None] + np.arange(length)
         asked[chosen, 1 : length + 1] = np.sort(flat[places], axis=1)
+    return _of_rows(sizes, asked, (Contribution((0,), ((1.0,),)), *contributions), parts)
+
+
+def _of_rows(
+    sizes: Sequence[int], asked: Places, contributions: tuple[Contribution, ...], parts: Parts | None
+) -> Workload:
+    """The workload of tables that are given as their channel and their attributes, ascending, padded with -1."""
     extended = np.append(np.asarray(sizes, dtype=np.float64), 1.0)
-    pairs = [_inside(asked, chosen, extended) for chosen in _subsets(width)]
+    pairs = [_inside(asked, chosen, extended) for chosen in _subsets(asked.shape[1] - 1)]
     subsets = np.concatenate([subset for subset, _, _ in pairs])
     table_of = np.concatenate([rows for _, rows, _ in pairs])
     outside = np.concatenate([out for _, _, out in pairs])
     blocks, block_of = distinct_rows(subsets, len(sizes))
-    every = np.arange(len(tables))
+    every = np.arange(len(asked))
     return Workload(
         tuple(int(n) for n in sizes),
         asked,
         blocks,
-        (Contribution((0,), ((1.0,),)), *contributions),
-        parts or Parts(every, every, np.ones(len(tables))),
+        contributions,
+        parts or Parts(every, every, np.ones(len(asked))),
         table_of,
         block_of,
         outside,

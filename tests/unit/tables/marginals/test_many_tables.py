@@ -70,6 +70,18 @@ def test_more_cells_than_a_release_holds_are_planned_and_refused_before_the_char
     assert not ledger.history()
 
 
+def test_a_plan_of_many_tables_is_printed_without_a_line_for_each():
+    """The worst come first, and entries of the others, which take seconds for very many, are not made."""
+    plan = empty([3, 2, 4, 2, 5, 2, 3]).query(marginals=3).plan(BUDGET, objective="sum")
+    text = str(plan)
+    assert "tables" not in vars(plan)
+    assert "statistics" not in vars(plan.question)
+    worst = sorted(plan.tables, key=lambda table: -table.std / table.tolerance)
+    shown = [line.split("  ")[0] for line in text.splitlines()[4:24]]
+    assert shown == [table.label for table in worst[:20]]
+    assert f"of 35 tables; expected std {worst[-1].std:.4g} to {worst[0].std:.4g}" in text
+
+
 def test_too_many_tables_and_too_wide_tables_are_refused():
     with pytest.raises(ArgumentError, match=r"at most 2\^18"):
         empty([2] * 60).query(marginals=5)
