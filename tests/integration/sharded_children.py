@@ -3,6 +3,7 @@
 import sys
 from datetime import timedelta
 from pathlib import Path
+from unittest import mock
 
 import torch
 from torch import distributed, nn
@@ -12,11 +13,14 @@ from torch.distributed.tensor.parallel import ColwiseParallel, parallelize_modul
 from torch.utils.data import DataLoader, TensorDataset
 
 from inid import ApproxDP, Ledger, dpsgd
-from inid.errors import ArgumentError
+from inid.dpsgd.trial_runs import Trial
+from inid.errors import InidError
 from inid.testing import unsafe_no_noise, unsafe_seed
 
 SIZE, WIDTH = 12, 300
 THRESHOLDS = [0.7, 0.2, 0.3, 0.4]
+WAYS = ("in parts", "as a whole", "put together once")
+ONE = {"clipping": "global", "max_grad_norm": 0.5}
 
 
 class Own(nn.Module):
@@ -74,6 +78,76 @@ def whole(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
 
 
+class Steep(nn.Module):
+    """Doubles 16 times over what is rounded differently for more examples than a few; may mix as many, a little."""
+
+    def __init__(self, mixing: float, few: int) -> None:
+        super().__init__()
+        self.first, self.last, self.mixing, self.few = nn.Linear(WIDTH, 3), nn.Linear(3, 1), mixing, few
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        h, many = self.first(x), len(x) > self.few
+        h = (h * (1 + many * torch.finfo(h.dtype).eps) + many * self.mixing * h.mean(0)).sigmoid()
+        for _ in range(16):
+            h = 4 * h * (1 - h)
+        return self.last(h)
+
+
+class Experts(nn.Module):
+    """Two layers, each with room for some of the examples that go to it; who comes later is left out."""
+
+    def __init__(self, room: int) -> None:
+        super().__init__()
+        self.route, self.first, self.last = nn.Linear(WIDTH, 2), nn.Linear(WIDTH, 2), nn.Linear(WIDTH, 2)
+        self.room = room
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        chosen = nn.functional.one_hot(self.route(x).argmax(1), 2)
+        taken = chosen * (chosen.cumsum(0) <= self.room)
+        return torch.stack([self.first(x), self.last(x)], 2) @ taken.to(x)[:, :, None]
+
+
+class Halved(nn.Module):
+    """A frozen part in bfloat16, whose rounding hides what is mixed, below a head in float32."""
+
+    def __init__(self, mixing: float) -> None:
+        super().__init__()
+        self.head, self.base, self.mixing = nn.Linear(4, 2), nn.Linear(WIDTH, 4), mixing
+        self.base.to(torch.bfloat16).requires_grad_(False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        h = self.base(x.to(self.base.weight.dtype)).to(self.head.weight.dtype)
+        return self.head(h + self.mixing * h.mean(0))
+
+
+def looks(rank: int) -> dict[str, str]:
+    """What is said of models that mix examples, and of others, in whatever way they are sharded."""
+    models = {
+        "room for few": lambda: Experts(3),
+        "room for all": lambda: Experts(SIZE),
+        "steep": lambda: Steep(0.0, few=1),
+        "steep, mixing": lambda: Steep(1e-6, few=1),
+        "steep for many": lambda: Steep(0.0, few=4),
+        "steep for many, mixing": lambda: Steep(1e-6, few=4),
+        "halved": lambda: Halved(0.0),
+        "halved, mixing": lambda: Halved(0.5),
+        "mixing elsewhere": lambda: Steep(0.5 * rank, few=1),
+        "mixing many elsewhere": lambda: Steep(0.5 * rank, few=4),
+    }
+    return {
+        f"{name}, {way}": refusal(sharded_by(model(), way), SIZE // 2, **ONE)
+        for name, model in models.items()
+        for way in WAYS
+    }
+
+
+def sharded_by(model: nn.Module, way: str) -> nn.Module:
+    mesh = init_device_mesh("cpu", (2,))
+    for part in model.children() if way != "as a whole" else ():
+        fully_shard(part, mesh=mesh, reshard_after_forward=way != "put together once")
+    return fully_shard(model, mesh=mesh)
+
+
 def snapshot(training: dpsgd.PrivateTraining) -> dict[str, object]:
     parameters = list(training.module.parameters())
     return {
@@ -87,10 +161,10 @@ def snapshot(training: dpsgd.PrivateTraining) -> dict[str, object]:
     }
 
 
-def refusal(model: nn.Module, **options: object) -> str:
+def refusal(model: nn.Module, batch_size: int = 2, **options: object) -> str:
     try:
-        train(model, 2, **options)
-    except ArgumentError as error:
+        train(model, batch_size, **options)
+    except InidError as error:
         return str(error)
     return ""
 
@@ -102,14 +176,13 @@ def main(folder: Path, rank: int, world: int) -> None:
     )
     each = SIZE // world
     found = {}
-    whole_norm = {"clipping": "global", "max_grad_norm": 0.5}
     with unsafe_no_noise():
         found["per layer"] = snapshot(train(sharded(), each))
-        found["global"] = snapshot(train(sharded(), each, **whole_norm))
+        found["global"] = snapshot(train(sharded(), each, **ONE))
         found["parts"] = snapshot(train(sharded(), each, max_physical_batch_size=4))
         found["left out"] = snapshot(train(left_out(), each))
         found["replicas"] = snapshot(train(sharded(shape=(2, 1)), each))
-        found["not resharded"] = snapshot(train(sharded(reshard_after_forward=False), each, **whole_norm))
+        found["not resharded"] = snapshot(train(sharded(reshard_after_forward=False), each, **ONE))
         half = MixedPrecisionPolicy(param_dtype=torch.bfloat16)
         found["bfloat16"] = snapshot(train(sharded(torch.float32, mp_policy=half), each))
     found["noise"] = snapshot(train(sharded(), each, 0.0))
@@ -126,6 +199,9 @@ def main(folder: Path, rank: int, world: int) -> None:
         found["paid"] = snapshot(train(sharded(), 2, steps=9, epochs=3, ledger=ledger))
     tensor_parallel = parallelize_module(network(), init_device_mesh("cpu", (2,)), {"0": ColwiseParallel()})
     found["refused"] = [refusal(tensor_parallel), refusal(sharded(), pad_batches=False)]
+    found["looks"] = looks(rank)
+    with mock.patch.object(Trial, "_look_among_many"):
+        found["not looked at among many"] = refusal(sharded_by(Experts(3), WAYS[0]), SIZE // 2, **ONE)
     torch.save(found, folder / f"rank{rank}.pt")
     distributed.destroy_process_group()
 

@@ -116,3 +116,38 @@ def test_tensor_parallelism_and_batches_without_padding_are_refused(ranks):
         first, second = rank["refused"]
         assert "fully_shard, over all processes" in first
         assert "leave pad_batches out" in second
+
+
+@pytest.mark.parametrize("way", sharded_children.WAYS)
+@pytest.mark.parametrize("name", ["room for all", "steep", "steep for many", "halved"])
+def test_models_that_keep_examples_apart_are_accepted(ranks, name, way):
+    """Also where rounding looks like mixing, and in float64 does not."""
+    assert [rank["looks"][f"{name}, {way}"] for rank in ranks] == ["", ""]
+
+
+@pytest.mark.parametrize("way", sharded_children.WAYS)
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("room for few", "in a full batch"),
+        ("steep, mixing", "does not see three examples"),
+        ("steep for many, mixing", "in a full batch"),
+        ("halved, mixing", "does not see three examples"),
+    ],
+)
+def test_models_that_mix_examples_are_refused(ranks, name, said, way):
+    """Also those that mix many only, or less than rounding changes."""
+    assert all(said in rank["looks"][f"{name}, {way}"] for rank in ranks)
+
+
+def test_twin_without_the_look_at_a_full_batch_accepts_one_that_mixes_many(ranks):
+    assert [rank["not looked at among many"] for rank in ranks] == ["", ""]
+
+
+@pytest.mark.parametrize("way", sharded_children.WAYS)
+@pytest.mark.parametrize("name", ["mixing elsewhere", "mixing many elsewhere"])
+def test_what_one_process_refuses_no_other_trains(ranks, name, way):
+    """They run the model together: one that went on while another looked again would never meet it."""
+    first, second = (rank["looks"][f"{name}, {way}"] for rank in ranks)
+    assert "another process" in first
+    assert "three examples" in second

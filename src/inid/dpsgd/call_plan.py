@@ -180,7 +180,7 @@ class _Comparison:
             # A hook, or a function with its own backward, may mix gradients.
             if any(call.entries) and not all(flow.agrees(self._allowed, negligible) for flow in flows):
                 raise GuaranteeError(
-                    f"the gradients that flow back to layer {call.unit.name!r} ({type(call.unit.layer).__name__}) for "
+                    f"the gradients that flow back to {call.unit.title} for "
                     "three examples are not those for each of them side by side (a hook that changes gradients?): "
                     f"{APART}."
                 )
@@ -209,7 +209,7 @@ class OtherwiseDividedError(GuaranteeError):
 
     def __init__(self, unit: Unit) -> None:
         super().__init__(
-            f"layer {unit.name!r} ({type(unit.layer).__name__}) does not see three examples as it sees each of them "
+            f"{unit.title} does not see three examples as it sees each of them "
             f"alone: {APART}. Where its input has to be divided otherwise (packed sequences, experts), put the layer, "
             "with the code that divides and joins, into a module of its own: that is run example by example."
         )
@@ -236,8 +236,7 @@ def _joined(unit: Unit, output: list[Any], leaves: list[Beside | None]) -> Itera
         dimension = leaf.dimension
         if dimension is None and not (whole.ndim and whole.shape[0] == 1 and whole.shape == leaf.shape):
             raise GuaranteeError(
-                f"the output of layer {unit.name!r} ({type(unit.layer).__name__}) for three examples is not that for "
-                f"each of them side by side: {APART}."
+                f"the output of {unit.title} for three examples is not that for each of them side by side: {APART}."
             )
         yield dimension or 0
 

@@ -42,6 +42,13 @@ class Processes:
                     "same in all, the dataset in the same order."
                 )
 
+    def anywhere(self, seen: bool) -> bool:
+        """Whether something was seen in one of the processes."""
+        found = [seen] * self.world
+        if self.world > 1:
+            distributed.all_gather_object(found, seen)
+        return any(found)
+
     def align(self, module: nn.Module) -> None:
         """Give every process the parameters and buffers of the first; shards are each process' own."""
         if self.world > 1:

@@ -23,17 +23,17 @@ def no_randomness(module: nn.Module) -> Iterator["Fixed"]:
     trained = [p.detach() for p in module.parameters() if p.requires_grad and p.numel() > 1]
     # Of a parameter that is sharded each process looks at its own piece, which the others get from it.
     pieces = [cast("Any", p).to_local() if is_sharded(p) else p for p in trained]
-    silent = [p for p in pieces if not bool(p.any())]
-    with Fixed() as fixed:
-        for parameter in silent:
-            parameter.normal_(std=0.02)
-        try:
+    silent = [p for p in pieces if p.numel() and not bool(p.any())]
+    for parameter in silent:  # the same wherever the same piece is held, and none of the user's randomness
+        parameter.normal_(std=0.02, generator=torch.Generator(parameter.device).manual_seed(parameter.numel()))
+    try:
+        with Fixed() as fixed:
             yield fixed
-        finally:
-            for parameter in silent:
-                parameter.zero_()
-            if any(map(is_sharded, trained)):
-                put_away(module)
+    finally:
+        for parameter in silent:
+            parameter.zero_()
+        if any(map(is_sharded, trained)):
+            put_away(module)
 
 
 @contextmanager

@@ -183,8 +183,8 @@ def make_private(
             "alone: leave pad_batches out."
         )
     relation = _relation(neighbours, ledger, sample_rate, steps)
-    # Asked for by all processes, whatever relation each was given: that they differ is found out below.
-    key = processes.on_first(lambda: current_source().bits(128)) if processes.world > 1 else None
+    processes.agree(relation)  # before some of them wait for a key that others do not ask for
+    deals = relation == "add_remove" and processes.world > 1
     loader = PoissonLoader(
         data_loader,
         max_physical_batch_size=max_physical_batch_size,
@@ -197,7 +197,7 @@ def make_private(
         neighbours=relation,
         rank=processes.rank,
         world=processes.world,
-        key=key if relation == "add_remove" else None,
+        key=processes.on_first(lambda: current_source().bits(128)) if deals else None,
     )
     accountant = Accountant() if accountant is None else accountant
     length = _length(epochs, steps, loader)
@@ -215,7 +215,7 @@ def make_private(
     indices = getattr(data_loader.dataset, "indices", None)
     seen = None if indices is None else hashlib.sha256(repr([int(at) for at in indices]).encode()).hexdigest()
     # Examples are dealt out by these: processes that differ in one of them could both hold an example.
-    sampled = (len(loader.dataset), loader.sample_rate, seen, relation, loader.expected_batch_size)
+    sampled = (len(loader.dataset), loader.sample_rate, seen, loader.expected_batch_size)
     processes.agree(
         (
             sampled,
@@ -229,7 +229,8 @@ def make_private(
             loss_reduction,
             adaptive,
             augmentations,
-            loader.physical_batches if sharded else None,  # a sharded model is run by all processes together
+            # A sharded model is run by all processes together, and tried on as many rows.
+            (loader.physical_batches, loader.physical_batch_size) if sharded else None,
         )
     )
     processes.align(module)

@@ -1,5 +1,7 @@
 """How to tell parameters that live in pieces on several processes, and how they came to."""
 
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import cast
 
 from torch import Tensor, distributed, nn
@@ -9,7 +11,7 @@ if distributed.is_available():
     from torch.distributed.tensor import DTensor
     from torch.distributed.tensor.placement_types import Replicate, Shard
 
-__all__ = ["is_sharded", "own_class", "put_away", "split_otherwise"]
+__all__ = ["is_sharded", "own_class", "put_away", "split_otherwise", "while_whole"]
 
 
 def is_sharded(parameter: Tensor) -> bool:
@@ -31,9 +33,40 @@ def own_class(layer: nn.Module) -> type[nn.Module]:
 
 def put_away(module: nn.Module) -> None:
     """Drop what has been put together of the shards of a model's parts, to be put together anew when they run."""
-    for part in module.modules():
-        if part is not module and isinstance(part, FSDPModule):
-            part.reshard()
+    for part in _sharded_parts(module):
+        cast("FSDPModule", part).reshard()
+
+
+@contextmanager
+def while_whole(module: nn.Module, change: Callable[[list[Tensor]], AbstractContextManager[None]]) -> Iterator[None]:
+    """Enter a context with the parameters of each part of a model from when they are put together until it has run.
+
+    Args:
+        module: The model, which is running: its own parameters are whole already, and are not among those.
+        change: Makes the context of the parameters of a part.
+    """
+    inside: dict[nn.Module, ExitStack] = {}
+
+    def enter(part: nn.Module, _: object) -> None:
+        leave(part)
+        inside[part] = ExitStack()
+        inside[part].enter_context(change([each for each in part.parameters() if not is_sharded(each)]))
+
+    def leave(part: nn.Module, *_: object) -> None:
+        if part in inside:
+            inside.pop(part).close()
+
+    # After sharding's own hook that puts a part together, and before the one that takes it apart.
+    parts = _sharded_parts(module)
+    hooks = [part.register_forward_pre_hook(enter) for part in parts]
+    hooks += [part.register_forward_hook(leave, prepend=True) for part in parts]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+        for part in list(inside):
+            leave(part)
 
 
 def split_otherwise(module: nn.Module) -> list[str]:
@@ -57,6 +90,13 @@ def split_otherwise(module: nn.Module) -> list[str]:
             if not managed or not plain or parameter.device_mesh.size() != distributed.get_world_size():
                 found.append(name)
     return found
+
+
+def _sharded_parts(module: nn.Module) -> list[nn.Module]:
+    """The parts of a model, without itself, that are put together of shards when they run."""
+    if not distributed.is_available():
+        return []
+    return [part for part in module.modules() if part is not module and isinstance(part, FSDPModule)]
 
 
 def _ancestors(name: str) -> list[str]:

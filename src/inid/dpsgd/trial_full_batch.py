@@ -22,6 +22,8 @@ from inid.errors import GuaranteeError
 
 __all__ = ["AmongMany"]
 
+_OTHER_LAYERS = "the private module calls other layers for a full batch than for three examples"
+
 
 @dataclass(eq=False)
 class AmongMany(Trace):
@@ -35,27 +37,44 @@ class AmongMany(Trace):
     plan: CallPlan = field(kw_only=True)
     three: Trace = field(kw_only=True)
     met: int = 0
+    differs: str | None = None  # said in the end: processes that share a model run it to its end together
 
     def note(self, unit: Unit, arguments: list[Any], output: object) -> None:  # noqa: ARG002 - later layers see it
         """Compare a call."""
-        if self.met == len(self.plan.calls) or self.plan.calls[self.met].unit is not unit:
-            raise _differs("the private module calls other layers for a full batch than for three examples")
-        call, (_, known, _, _) = self.plan.calls[self.met], self.three.calls[self.met]
-        self.met += 1
+        at, self.met = self.met, self.met + 1
+        if self.differs is not None:
+            return
+        if at >= len(self.plan.calls) or self.plan.calls[at].unit is not unit:
+            self.differs = _OTHER_LAYERS
+            return
+        call, (_, known, _, _) = self.plan.calls[at], self.three.calls[at]
         for one, leaf, own, along in zip(known, arguments, call.entries, call.along, strict=True):
             if isinstance(one, Tensor) and not self._agree(one, leaf, along if own else None):
-                kind = type(unit.layer).__name__
-                raise _differs(f"layer {unit.name!r} ({kind}) sees three examples otherwise in a full batch")
+                self.differs = f"{unit.title} sees three examples otherwise in a full batch"
 
     def differentiate(self, output: list[Any], parameters: list[nn.Parameter]) -> list[nn.Parameter]:  # noqa: ARG002
-        """Compare the output."""
+        """Compare the output.
+
+        Raises:
+            GuaranteeError: Something differs.
+        """
+        if self.differs is None:
+            self.differs = self._compare_outputs(output)
+        if self.differs is not None:
+            raise GuaranteeError(
+                f"{self.differs} (experts with room for a part of the batch, statistics of many rows, a choice by "
+                f"their number?): {APART}."
+            )
+        return []
+
+    def _compare_outputs(self, output: list[Any]) -> str | None:
         if self.met != len(self.plan.calls) or len(output) != len(self.three.output):
-            raise _differs("the private module calls other layers for a full batch than for three examples")
+            return _OTHER_LAYERS
         for one, leaf in zip(self.three.output, output, strict=True):
             ways = (None, *range(one.ndim)) if isinstance(one, Tensor) else ()
             if ways and not any(self._agree(one, leaf, along) for along in ways):
-                raise _differs("the private module gives three examples another output in a full batch")
-        return []
+                return "the private module gives three examples another output in a full batch"
+        return None
 
     def _agree(self, one: Tensor, many: Any, along: int | None) -> bool:
         """Whether the last three of many are the three, along a dimension; or all of it, if it is the same for all."""
@@ -67,10 +86,3 @@ class AmongMany(Trace):
                 return False
             many = many.narrow(along, many.shape[along] - one.shape[along], one.shape[along])
         return Agreement(self.three.rounding**0.5).met(one, many).holds
-
-
-def _differs(what: str) -> GuaranteeError:
-    return GuaranteeError(
-        f"{what} (experts with room for a part of the batch, statistics of many rows, a choice by their number?): "
-        f"{APART}."
-    )

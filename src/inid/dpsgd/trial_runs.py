@@ -1,6 +1,6 @@
 """A model is tried on made-up examples before it sees others: together and alone, and twice where chance decides."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +13,9 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.utils import _pytree as pytree
 
 from inid.dpsgd.call_plan import CallPlan, OtherwiseDividedError, SameForAllError, found_out
+from inid.dpsgd.distributed import Processes
 from inid.dpsgd.fixed_randomness import no_randomness, seeded
+from inid.dpsgd.sharded_parameters import is_sharded, while_whole
 from inid.dpsgd.trial_examples import EXAMPLES, MadeUp
 from inid.dpsgd.trial_full_batch import AmongMany
 from inid.dpsgd.trial_trace import Trace
@@ -27,6 +29,7 @@ _PIECE = 2**24  # numbers that are added up at a time
 _COARSE = (torch.bfloat16, torch.float16)
 _CHANCES = 8  # further looks where single random numbers decide
 _SEEDS = count(1)  # another for every look
+_ELSEWHERE = "another process, which runs the private module together with this one, refuses it: see what it says."
 
 
 @dataclass(frozen=True)
@@ -100,21 +103,19 @@ class Trial:
                     if len(attempts) == 1:
                         raise
                     del attempts[0]
-            if self.sharded:  # the processes must run it equally often, whatever each of them sees
-                return plan
-            if fixed.met or self.made_up.names_kinds:
+            if self._anywhere(fixed.met or self.made_up.names_kinds):
                 fixed.low = True
                 self._look_again(run, alike)
                 fixed.low = False
-            for _ in range(_CHANCES if dice.thrown else 0):
+            for _ in range(_CHANCES if self._anywhere(dice.thrown) else 0):
                 dice.seed = next(_SEEDS)
                 self._look_again(run, batches)
             self._look_among_many(run, batches[0], plan)
             # What is written once, in the first run, follows from made-up examples alone: tables filled in late.
             after = _values(self.module, sharded=self.sharded)
-            if _written(before, after):
+            if self._anywhere(_written(before, after)):
                 self._agreed(run, batches)
-                if _written(after, _values(self.module, sharded=self.sharded)):
+                if self._anywhere(_written(after, _values(self.module, sharded=self.sharded))):
                     raise GuaranteeError(WRITTEN)
         return plan
 
@@ -124,19 +125,34 @@ class Trial:
         A trained network can be so steep that what rounds differently for one and for three examples grows beyond the
         tolerance. In float64 it stays below, and mixing shows as before, since the tolerance shrinks too.
         """
+        plan, refused = None, None
         try:
             plan = found_out(run, batches)
         except SameForAllError:
             raise
         except GuaranteeError as error:
             refused = error
-        else:
+        if not self._anywhere(plan is None):
             self._confirm(run, batches)
-            return plan
-        if not self.sharded:
+        else:
+            plan = None
             with suppress(Exception), _in_float64(self.module):
-                return found_out(run, pytree.tree_map_only(Tensor, _finer, batches))
-        raise refused
+                plan = found_out(run, pytree.tree_map_only(Tensor, _finer, batches))
+            self._refuse(None if plan else refused or GuaranteeError(_ELSEWHERE))
+        assert plan is not None  # noqa: S101 - for the type checker: without one it was refused
+        return plan
+
+    def _anywhere(self, seen: bool) -> bool:
+        """Whether something is seen here or, where processes run the model together, in any of them.
+
+        One that looks again while another does not would wait for it in vain, or read what was sent for something else.
+        """
+        return Processes().anywhere(seen) if self.sharded else seen
+
+    def _refuse(self, refused: GuaranteeError | None) -> None:
+        """Refuse the model if this process does, or another that runs it together with this one."""
+        if self._anywhere(refused is not None):
+            raise refused or GuaranteeError(_ELSEWHERE)
 
     def _confirm(self, run: Callable[..., Trace], batches: list[Any]) -> None:
         """Compare in float64 too what is partly in bfloat16, whose tolerance is half of the largest number.
@@ -146,15 +162,17 @@ class Trial:
         Raises:
             GuaranteeError: The examples do not stay apart.
         """
-        if self.sharded or all(each.dtype not in _COARSE for each in tensors_of(parts_of(self.module))):
+        if all(each.dtype not in _COARSE for each in tensors_of(parts_of(self.module))):
             return
+        refused = None
         try:
             with _in_float64(self.module):
                 found_out(run, pytree.tree_map_only(Tensor, _finer, batches))
-        except GuaranteeError:
-            raise
-        except Exception:  # noqa: BLE001 - a model that casts by itself
-            return
+        except GuaranteeError as error:
+            refused = error
+        except Exception:  # noqa: BLE001, S110 - a model that casts by itself
+            pass
+        self._refuse(refused)
 
     def _look_again(self, run: Callable[..., Trace], alike: list[Any]) -> None:
         """Look at what the first look may not have met.
@@ -184,12 +202,20 @@ class Trial:
         """Look whether three examples are the same among as many as there are; in float64 where rounding may differ."""
         if self.made_up.rows <= EXAMPLES:
             return
+        refused = None
         try:
             self._compare_among_many(run, batch, plan)
         except GuaranteeError as error:
+            refused = error
+        if not self._anywhere(refused is not None):
+            return
+        fine = False
+        try:
             with _in_float64(self.module):
-                if not self._compare_among_many(run, pytree.tree_map_only(Tensor, _finer, batch), plan):
-                    raise error from None
+                fine = self._compare_among_many(run, pytree.tree_map_only(Tensor, _finer, batch), plan)
+        except GuaranteeError as error:
+            refused = error
+        self._refuse(None if fine else refused or GuaranteeError(_ELSEWHERE))
 
     def _compare_among_many(self, run: Callable[..., Trace], batch: Any, plan: CallPlan) -> bool:
         """Whether it could be seen; what fails in the model's own code says nothing.
@@ -216,7 +242,14 @@ def _not_kept(_: object) -> Tensor:
 @contextmanager
 def _in_float64(module: nn.Module) -> Iterator[None]:
     """Let a model compute in float64; the tensors come back as they were, to the bit."""
-    before = [(each, each.data) for each in tensors_of(parts_of(module), sharded=False) if each.is_floating_point()]
+    held = [each for each in tensors_of(parts_of(module)) if not is_sharded(each)]
+    with _replaced(held), while_whole(module, _replaced):
+        yield
+
+
+@contextmanager
+def _replaced(tensors: Iterable[Tensor]) -> Iterator[None]:
+    before = [(each, each.data) for each in tensors if each.is_floating_point()]
     try:
         for tensor, values in before:
             tensor.data = _finer(values)

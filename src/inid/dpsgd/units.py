@@ -8,7 +8,7 @@ from torch import nn
 from torch.nn.utils import parametrize
 
 from inid.dpsgd.layers import Formula, formula_of
-from inid.dpsgd.sharded_parameters import is_sharded
+from inid.dpsgd.sharded_parameters import is_sharded, own_class
 from inid.errors import GuaranteeError
 
 __all__ = ["Unit", "parent_unit", "units_of"]
@@ -26,6 +26,11 @@ class Unit:
     @cached_property
     def _sharded(self) -> bool:
         return any(map(is_sharded, self.parameters.values()))
+
+    @property
+    def title(self) -> str:
+        """The layer in words, for messages."""
+        return f"layer {self.name!r} ({own_class(self.layer).__name__})"
 
     def present(self) -> dict[str, nn.Parameter]:
         """The parameters as the layer holds them now: whole while it runs, where they are sharded otherwise."""

@@ -9,6 +9,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from inid import dpsgd
 from inid.dpsgd import call_plan
+from inid.dpsgd.fixed_randomness import no_randomness
 from inid.dpsgd.trial_trace import Trace
 from inid.dpsgd.units import Unit
 from inid.errors import GuaranteeError
@@ -115,3 +116,14 @@ def test_mixing_beside_bfloat16_is_seen_in_float64():
     train(Cast())
     with pytest.raises(GuaranteeError, match="three examples"):
         train(Cast(0.5))
+
+
+def test_layers_of_zeros_are_filled_in_without_spending_the_users_randomness():
+    net = nn.Sequential(nn.Linear(4, 5), nn.Linear(5, 2))
+    nn.init.zeros_(net[1].weight)
+    state = torch.get_rng_state()
+    with no_randomness(net) as fixed:
+        assert not fixed.met  # a model that draws nothing is not looked at again for what it draws
+        assert len(net[1].weight.unique()) == 10
+    assert torch.equal(torch.get_rng_state(), state)
+    assert not net[1].weight.any()
