@@ -69,7 +69,7 @@ class MarginalsQuestion(PublicFacts):
         """The columns of tables; their places are the numbers of the attributes."""
         return tuple(self.domains.keys)
 
-    @property
+    @cached_property
     def asked_tables(self) -> list[tuple[StatisticKind, str, tuple[Marginal, ...]]]:
         """Everything that is asked: counts, then means, then sums, each with its column and its tables."""
         found: list[tuple[StatisticKind, str, tuple[Marginal, ...]]] = [("count", "", self.tables)]

@@ -227,14 +227,19 @@ def held(result, coefficients, reach):
         return float(1 - outside)
 
 
+COUNTS = [("cells", ("a", "b"), None), ("cells", ("a",), None), ("cells", (), None)]
+SUMS = [("cells", ("a",), "pay"), ("cells", (), "change"), ("combination", 2)]
+
+
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
-@pytest.mark.parametrize("name", [LINEAR[0], LINEAR[4], LINEAR[6], ("combination", 0), ("combination", 1)], ids=str)
-def test_intervals_of_counts_hold_exactly_what_they_say(name, mechanism):
-    """95 %, and no more than the error of the grid on top of it."""
+@pytest.mark.parametrize("name", [*COUNTS, *SUMS, ("combination", 0), ("combination", 1)], ids=str)
+def test_intervals_hold_exactly_what_they_say(name, mechanism):
+    """95 %, and no more than the error of the grid on top; sums keep a hundredth of the rest for rounded values."""
     result = released("one more", mechanism)
     coefficients, reach = linear_map("one more", mechanism).of(name)[:, 0], printed(result, name)[2][0]
-    assert 0.95 < held(result, coefficients, reach) < 0.9502
-    assert held(result, coefficients, 0.99 * reach) < 0.95
+    level = 0.9505 if name in SUMS else 0.95
+    assert level < held(result, coefficients, reach) < level + 0.0002
+    assert held(result, coefficients, 0.99 * reach) < level
 
 
 def test_sums_of_equal_laplace_noises_are_known():
