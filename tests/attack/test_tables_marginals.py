@@ -10,6 +10,7 @@ from itertools import product
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
 import inid
@@ -48,6 +49,11 @@ def neighbours_of(frame, relation, who=None):
                 yield changed[~(mine & (changed.index % 2 == 0))]
 
 
+def exact_values(frame, facts, plan):
+    """By Polars, which is three times as quick with frames of a few rows; the integers are those of pandas."""
+    return Table(pl.from_pandas(frame), **facts).query(marginals=ASKED).exact_values(plan)
+
+
 def within(plan, difference):
     """Whether a difference lies in the plan's set, in rational numbers."""
     limits, counts = plan.noise.sensitivity.limits, plan.noise.sensitivity.counts
@@ -78,9 +84,10 @@ def test_no_neighbour_leaves_the_set(relation, other, unit, mechanism):
     query = Table(frame, **facts).query(marginals=ASKED)
     plan = query.plan(inid.ApproxDP(1.0, 1e-6), mechanism=mechanism)
     before = query.exact_values(plan)
+    np.testing.assert_array_equal(exact_values(frame, facts, plan), before)
     farthest = 0.0
     for neighbour in neighbours_of(frame, relation, None if unit == "row" else "who"):
-        difference = Table(neighbour, **facts).query(marginals=ASKED).exact_values(plan) - before
+        difference = exact_values(neighbour, facts, plan) - before
         assert within(plan, difference)
         farthest = max(farthest, float(np.abs(difference).max()))
     assert farthest > 0
@@ -93,10 +100,7 @@ def test_the_check_finds_a_set_that_is_too_small():
     plan = Table(frame, **facts).query(marginals=ASKED).plan(inid.GaussianDP(1.0))
     query = Table(frame, **facts).query(marginals=ASKED)
     before = query.exact_values(plan)
-    found = [
-        within(plan, Table(changed, **facts).query(marginals=ASKED).exact_values(plan) - before)
-        for changed in neighbours_of(frame, "replace")
-    ]
+    found = [within(plan, exact_values(changed, facts, plan) - before) for changed in neighbours_of(frame, "replace")]
     assert not all(found)
 
 

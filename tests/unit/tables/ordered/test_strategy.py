@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
 import inid
@@ -82,10 +83,10 @@ OTHERS = [(7, "a", 0), (7, "b", 2), (8, "b", 1), (8, "b", 1), (9, "a", 2)]
 CELLS = [("a", 0), ("a", 2), ("b", 1), ("z", 1), ("a", 9)]
 
 
-def query_of(rows, limit, neighbours="add_remove"):
+def query_of(rows, limit, neighbours="add_remove", engine=pd.DataFrame):
     frame = pd.DataFrame(rows, columns=["id", "key", "size"])
     table = tables.Table(
-        frame,
+        engine(frame),
         unit=tables.Person("id", limit),
         neighbours=neighbours,
         domains={"key": ["a", "b"], "size": tables.Ordered([0, 1, 2])},
@@ -105,7 +106,8 @@ def test_no_person_leaves_the_set(limit, neighbours, mechanism):
     for number in range(limit + 2):
         for rows in itertools.combinations_with_replacement(CELLS, number):
             own = [(1, *row) for row in rows]
-            moved.append(query_of([*OTHERS, *own], limit).exact_values(plan) - empty)
+            query = query_of([*OTHERS, *own], limit, engine=pl.DataFrame)  # quicker than pandas with a few rows
+            moved.append(query.exact_values(plan) - empty)
     changes = [one - two for one in moved for two in moved] if neighbours == "replace" else moved
     for at, limit_of_group in enumerate(plan.noise.sensitivity.limits.tolist()):
         parts = [change[sizes[at] : sizes[at + 1]] for change in changes]
