@@ -191,9 +191,8 @@ def pca() -> None:
 
             def score(more: dict[str, object] = more, epsilon: float = epsilon) -> float:
                 X, basis = spiked(rng)
-                model = learn.PrivatePCA(
-                    **({"n_components": 10, "budget": inid.ApproxDP(epsilon, 1e-6), "center": False} | more)
-                )
+                common = {"n_components": 10, "row_norm": 1.0, "center": False, "budget": inid.ApproxDP(epsilon, 1e-6)}
+                model = learn.PrivatePCA(**(common | more))
                 return learn.subspace_recovery_error(model.fit(X).components_.T, basis)
 
             means[name] = scored(f"{name}, epsilon = {epsilon:g}", score, 50, 1.0)
@@ -234,7 +233,7 @@ def peers() -> None:
         return logistic_objective(E, up, model.fit(E, up).coef_[0]) / loss - 1
 
     def components(budget: inid.Budget) -> float:
-        model = learn.PrivatePCA(10, budget=budget, center=False).fit(rows)
+        model = learn.PrivatePCA(10, budget=budget, row_norm=1.0, center=False).fit(rows)
         return learn.subspace_recovery_error(model.components_.T, basis)
 
     print("\nBeside diffprivlib, epsilon = 1\n")

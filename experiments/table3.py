@@ -85,7 +85,7 @@ def _methods(width: int, rank: int, epsilon: float, delta: float) -> Callable[[n
 
     def by_rows(data: np.ndarray, mechanism: str, allocation: str) -> np.ndarray:
         model = learn.PrivatePCA(
-            rank, budget=budgets[mechanism], mechanism=mechanism, allocation=allocation, center=False
+            rank, budget=budgets[mechanism], row_norm=1.0, mechanism=mechanism, allocation=allocation, center=False
         )
         return model.fit(data).components_.T
 

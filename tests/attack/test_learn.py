@@ -47,8 +47,8 @@ def estimators(**more):
     return [
         *regressors(**more),
         learn.PrivateMoments(bounds=(0, 1), **common),
-        learn.PrivatePCA(1, **common),
-        learn.PrivatePCA(1, center=False, **common),
+        learn.PrivatePCA(1, row_norm=1.0, **common),
+        learn.PrivatePCA(1, row_norm=1.0, center=False, **common),
         learn.PrivateLogisticRegression(bounds_X=(0, 1), classes=(0, 1), passes=2, **common),
     ]
 

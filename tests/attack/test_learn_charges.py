@@ -33,8 +33,8 @@ ESTIMATORS = {
     "scaler": (learn.PrivateStandardScaler(BUDGET, bounds=(0, 1)), Y),
     "naive bayes": (learn.PrivateGaussianNB(classes=(0, 1), **BOTH), LABELS),
     "k-means": (learn.PrivateKMeans(2, **BOTH), Y),
-    "pca": (learn.PrivatePCA(1, budget=BUDGET), Y),
-    "pca of the paper": (learn.PrivatePCA(1, budget=BUDGET, clipping="elementwise", center=False), Y),
+    "pca": (learn.PrivatePCA(1, budget=BUDGET, row_norm=1.0), Y),
+    "pca of the paper": (learn.PrivatePCA(1, budget=BUDGET, row_norm=1.0, clipping="elementwise", center=False), Y),
 }  # fmt: skip
 RELATIONS = ["zero_out", "add_remove", "replace"]
 

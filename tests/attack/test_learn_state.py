@@ -36,7 +36,7 @@ def estimators():
         learn.PrivateLasso(**LASSO),
         learn.PrivateLasso(**DESCENT),
         learn.PrivateMoments(BUDGET, bounds=(0, 1)),
-        learn.PrivatePCA(1, budget=BUDGET),
+        learn.PrivatePCA(1, budget=BUDGET, row_norm=1.0),
         learn.PrivateLogisticRegression(budget=BUDGET, bounds_X=(0, 1), classes=(0, 1), passes=1),
     ]
 
@@ -189,5 +189,6 @@ def test_copies_count_as_fitted_once_and_only_among_clones():
     assert not spending(lambda: pickle.dumps(family[2]))  # fitted: a result is stored, nothing is spent
     assert not {"_family", "_counted"} & vars(pickle.loads(pickle.dumps(family[2]))).keys()  # noqa: S301
     with tempfile.TemporaryDirectory() as folder:  # a cache pickles what it then fits here
-        pipeline = make_pipeline(learn.PrivatePCA(1, budget=BUDGET), learn.PrivateRidge(**LASSO), memory=folder)
+        pca = learn.PrivatePCA(1, budget=BUDGET, row_norm=1.0)
+        pipeline = make_pipeline(pca, learn.PrivateRidge(**LASSO), memory=folder)
         assert not spending(lambda: pipeline.fit(X, Y))

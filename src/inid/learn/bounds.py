@@ -13,7 +13,7 @@ from inid.promises import Budget
 
 __all__ = ["Bounds", "bounds_of", "hold", "read_bounds", "read_budget", "read_columns", "read_sizes"]
 
-# (lower, upper), each one number for all columns or one per column; or a pair for each column's name.
+# (lower, upper), each one number for all columns or a list of one per column; or a pair for each column's name.
 Bounds = tuple[ArrayLike, ArrayLike] | Sequence[ArrayLike] | Mapping[str, tuple[float, float]]
 
 _LARGEST, _LEAST = 1e100, 1e-100  # squares and fourth powers of bounds stay within the floats
@@ -35,12 +35,14 @@ def read_bounds(
 
     Args:
         name: The argument's name, for messages.
-        bounds: (lower, upper), each a number or one per column; or a mapping from each column's name to its own pair.
+        bounds: (lower, upper), each a number, or a list or array of one per column; or a mapping from each column's
+            name to its own pair.
         features: The number of columns.
         names: The names of the columns, where the data have any.
 
     Raises:
-        ArgumentError: They are missing, not finite, in the wrong order, of the wrong length or for other columns.
+        ArgumentError: They are missing, not finite, in the wrong order, of the wrong length or for other columns; or
+            two pairs for two columns, which can be read in two ways.
 
     >>> lower, upper = read_bounds("bounds_X", (0, [1.0, 5.0]), 2)
     >>> lower.tolist(), upper.tolist()
@@ -49,13 +51,19 @@ def read_bounds(
     >>> lower.tolist(), upper.tolist()
     ([-1.0, 0.0], [1.0, 5.0])
     """
-    cure = "pass (lower, upper) from public knowledge, each a number or one number per column"
+    cure = "pass (lower, upper) from public knowledge, each a number or a list of one number per column"
     if bounds is None:
         raise ArgumentError(f"{name} must be given, and is never read from the data: {cure}.")
     if isinstance(bounds, Mapping):
         bounds = _by_name(name, bounds, names)
     if isinstance(bounds, (str, bytes)) or not hasattr(bounds, "__len__") or len(bounds) != 2:
         raise ArgumentError(f"{name} must be a pair, got {shown(bounds)}: {cure}.")
+    if features == 2 and _are_two_pairs(bounds):
+        raise ArgumentError(
+            f"{name} for two columns can be read in two ways, got {shown(bounds)}: as (lower, upper), or as a pair for "
+            "each column. Pass a tuple of two lists, ([lower, lower], [upper, upper]), or a mapping from each column's "
+            "name to its pair."
+        )
     ends = []
     for word, end in zip(("lower", "upper"), bounds, strict=True):
         try:
@@ -70,11 +78,27 @@ def read_bounds(
     sound = (lower < upper) & (size <= _LARGEST) & (size >= _LEAST)
     if not sound.all():
         at = int(np.argmin(sound))
+        if lower[at] == upper[at]:
+            raise ArgumentError(
+                f"{name} of column {at} must have lower < upper, got {lower[at]:g} for both: a column that has one "
+                "value for everybody says nothing of anybody, so drop it, or pass wider bounds."
+            )
         raise ArgumentError(
             f"{name} of column {at} must be finite with lower < upper and of a size within "
             f"[{_LEAST:g}, {_LARGEST:g}], got ({lower[at]:g}, {upper[at]:g}): {cure}."
         )
     return lower, upper
+
+
+def _are_two_pairs(bounds: Any) -> bool:
+    """Whether the bounds of two columns may be meant as a pair for each, and not as (lower, upper).
+
+    Pairs are written as [(0, 1), (5, 9)], rows of an array or tuples, and ends as ([0, 5], [1, 9]): two lists, or
+    arrays, in a tuple. Only the latter is not mistaken.
+    """
+    if not all(np.shape(end) == (2,) for end in bounds):
+        return False
+    return not isinstance(bounds, tuple) or all(isinstance(end, tuple) for end in bounds)
 
 
 def _by_name(name: str, bounds: Mapping[str, Any], names: Sequence[str] | None) -> tuple[list[Any], list[Any]]:

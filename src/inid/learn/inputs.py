@@ -4,7 +4,8 @@ A fit is charged before anybody looks at the data. So reading has two steps. `re
 `read_labels` look at types and shapes, refuse what is no table of numbers, and remember the names of the columns. What
 they return gives up its values when asked, after the charge.
 
-No message made here holds a value of the data, and no error depends on one: only types and shapes are refused. An array
+No message made here holds a value of the data, and no error depends on one: only types and shapes are refused. (But for
+labels whose set is public, because no `classes` were given: what is no set of two labels or more is refused.) An array
 or a data frame states its types. A list, or an array of objects, does not: each of its entries is then looked at, for
 its type alone, and is read as a number, so that neither a number too large for a float nor a gap is an error.
 """

@@ -46,7 +46,9 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEstimat
     Args:
         n_components: How many components to keep; all when None.
         budget: The promise.
-        row_norm: R, the l2 norm to which each row is clipped (by scaling it); NaN counts as 0.
+        row_norm: R, the l2 norm to which each row is clipped (by scaling it), from public knowledge; NaN counts as 0.
+            There is no default: columns of sizes at most B_i have norms of at most the root of the sum of B_i^2, which
+            is taken for a `Table`, whose bounds are stated.
         mechanism: "auto", "gaussian" or "laplace".
         clipping: "rows" (E8), or "elementwise": the paper's clipping of the entries of x x^T, after that of the rows.
         center: Release the mean too and use the covariance, as PCA does; False uses the second moments about 0, as
@@ -61,6 +63,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEstimat
             PCA's (by the number of rows when moments are about 0).
         explained_variance_ratio_: The same beside the sum of all of them.
         singular_values_: The roots of the eigenvalues of the sum over the rows.
+        row_norm_: The norm that rows were clipped to.
         mean_: What is subtracted before projecting: the noisy mean, or 0.
         plan_: The noise plan.
         release_: The noisy sums, as published.
@@ -69,14 +72,14 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEstimat
 
     >>> import inid
     >>> X = np.random.default_rng(0).normal(size=(5000, 4)) * [0.5, 0.1, 0.1, 0.1]
-    >>> pca = PrivatePCA(1, budget=inid.ApproxDP(2.0, 1e-6)).fit(X)
+    >>> pca = PrivatePCA(1, budget=inid.ApproxDP(2.0, 1e-6), row_norm=2.0).fit(X)
     >>> bool(abs(pca.components_[0, 0]) > 0.95), pca.transform(X).shape
     (True, (5000, 1))
     """
 
     n_components: int | None = None
     _: KW_ONLY
-    row_norm: float = 1.0
+    row_norm: float | None = None
     clipping: Literal["rows", "elementwise"] = "rows"
     center: bool = True
 
@@ -95,9 +98,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEstimat
         """
         self._start_fit()
         budget = read_budget(self.budget)
-        norm = real("row_norm", self.row_norm, above=0, cure="pass the norm that rows are clipped to")
-        if not 1e-50 < norm < 1e50:
-            raise ArgumentError(f"row_norm must lie between 1e-50 and 1e50, got {shown(norm)}: use other units.")
+        norm = _read_norm(self.row_norm, X)
         by_rows = choice("clipping", self.clipping, ("rows", "elementwise")) == "rows"
         if isinstance(X, Table):
             check_table(X, None, [*X.bounds])
@@ -141,7 +142,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEstimat
         self._end_fit(ledger)
         self.plan_, self.release_, self.private_ = noise, made, made.private
         rows = max(float(made.values[-1]), 2.0) if secret else float(most)
-        self.n_rows_ = rows
+        self.n_rows_, self.row_norm_ = rows, norm
         self._decompose(made.values / rows, rows, width, kept)
         return self
 
@@ -167,6 +168,22 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEstimat
         """Back to the space of the data."""
         check_is_fitted(self)
         return np.asarray(np.asarray(X) @ self.components_ + self.mean_)
+
+
+def _read_norm(row_norm: object, X: Any) -> float:
+    """R: as given, or of a table the largest that its stated bounds allow."""
+    if row_norm is None and isinstance(X, Table):
+        ends = zip(*check_table(X, None, [*X.bounds]), strict=True)
+        row_norm = math.hypot(*(max(abs(low), abs(high)) for low, high in ends))
+    if row_norm is None:
+        raise ArgumentError(
+            "row_norm must be given, and is never read from the data: pass the largest l2 norm of a row from public "
+            "knowledge (rows beyond it are shortened), or the root of the sum of squares of the columns' largest sizes."
+        )
+    norm = real("row_norm", row_norm, above=0, cure="pass the norm that rows are clipped to")
+    if not 1e-50 < norm < 1e50:
+        raise ArgumentError(f"row_norm must lie between 1e-50 and 1e50, got {shown(norm)}: use other units.")
+    return norm
 
 
 class _Limits:

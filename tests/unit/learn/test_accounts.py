@@ -29,7 +29,7 @@ def estimators(budget=BUDGET, **more):
     both = {"budget": budget, "bounds_X": (-1, 1)} | more
     return [
         (learn.PrivateMoments(budget, bounds=(-1, 1), **more), Y),
-        (learn.PrivatePCA(2, budget=budget, **more), Y),
+        (learn.PrivatePCA(2, budget=budget, row_norm=1.0, **more), Y),
         (learn.PrivateLinearRegression(bounds_y=(-3, 3), **both), Y),
         (learn.PrivateRidge(bounds_y=(-3, 3), **both), Y),
         (learn.PrivateLasso(bounds_y=(-3, 3), **both), Y),

@@ -6,6 +6,7 @@ import pytest
 
 import inid
 from inid import learn
+from inid.learn.bounds import read_bounds
 
 BUDGET = inid.ApproxDP(epsilon=1.0, delta=1e-6)
 X = np.linspace(-1, 1, 60).reshape(20, 3)
@@ -34,11 +35,71 @@ def test_bounds_are_required_and_checked(name, bad):
             model.fit(X, Y)
 
 
+PAIRS = [
+    [(18, 90), (40, 150)],
+    [[18, 90], [40, 150]],
+    ((18, 90), (40, 150)),
+    np.array([[18, 90], [40, 150]]),
+    [np.array([18, 90]), np.array([40, 150])],
+]
+
+
+@pytest.mark.parametrize("pairs", PAIRS, ids=lambda pairs: type(pairs).__name__ + type(pairs[0]).__name__)
+def test_two_pairs_for_two_columns_are_not_read_as_lower_and_upper(pairs):
+    """They were: the pair (18, 90) of the first column became the lower bounds of both, and the fit was poor."""
+    people = np.column_stack([np.linspace(18, 90, 50), np.linspace(40, 150, 50)])
+    for fit in (
+        learn.PrivateMoments(BUDGET, bounds=pairs).fit,
+        learn.PrivateStandardScaler(BUDGET, bounds=pairs).fit,
+        learn.BoundsScaler(pairs).fit,
+        learn.PrivateKMeans(2, budget=BUDGET, bounds_X=pairs).fit,
+        lambda X: learn.PrivateGaussianNB(BUDGET, bounds_X=pairs, classes=(0, 1)).fit(X, np.arange(50) % 2),
+        lambda X: learn.PrivateRidge(budget=BUDGET, bounds_X=pairs, bounds_y=(0, 1)).fit(X, X[:, 0]),
+        lambda X: learn.PrivateRidge(budget=BUDGET, bounds_X=(0, 200), bounds_y=pairs).fit(X, X),
+        lambda X: learn.estimate_smoothness(X, budget=BUDGET, bounds=pairs),
+    ):
+        with pytest.raises(inid.ArgumentError, match=r"two ways.*tuple of two lists"):
+            fit(people)
+
+
+@pytest.mark.parametrize("ends", [([18, 40], [90, 150]), (np.array([18, 40]), np.array([90, 150])), ([18, 40], 150)])
+def test_two_columns_take_a_list_of_lower_and_one_of_upper_bounds(ends):
+    lower, upper = read_bounds("bounds", ends, 2)
+    assert lower.tolist() == [18, 40]
+    assert upper[1] == 150
+    assert read_bounds("bounds", [(18, 90, 1), (40, 150, 2)], 3)[1].tolist() == [40, 150, 2]
+    assert read_bounds("bounds", [0, 1], 2)[1].tolist() == [1, 1]
+
+
+def test_a_constant_column_is_told_to_be_dropped():
+    with pytest.raises(inid.ArgumentError, match=r"column 1 .* 1 for both.*drop it"):
+        learn.PrivateMoments(BUDGET, bounds=([0, 1, 0], [1, 1, 2])).fit(X)
+
+
+@pytest.mark.parametrize("labels", [np.zeros(20), np.linspace(0, 1, 20), np.where(np.arange(20) % 3, 1, np.nan)])
+def test_labels_are_refused_by_their_values_only_where_their_set_is_public(labels):
+    ledger = inid.Ledger(total=inid.ApproxDP(3.0, 1e-5))
+    for model in (
+        learn.PrivateGaussianNB(BUDGET, bounds_X=(-1, 1)),
+        learn.PrivateLogisticRegression(budget=BUDGET, bounds_X=(-1, 1), passes=1),
+    ):
+        with pytest.raises(ValueError, match=r"one class|continuous|NaN"):
+            model.fit(X, labels, ledger=ledger)
+        assert not ledger.history()
+        model.set_params(classes=(0, 1)).fit(X, labels)
+
+
+def test_the_norm_of_rows_is_required_as_bounds_are():
+    """It was 1.0, which scaled every row of raw data to one length, whatever the budget."""
+    with pytest.raises(inid.ArgumentError, match=r"row_norm must be given.*largest l2 norm"):
+        learn.PrivatePCA(2, budget=BUDGET).fit(X)
+
+
 @pytest.mark.parametrize("budget", [None, 1.0, "epsilon=1"])
 def test_a_budget_is_required(budget):
     for model in [
         learn.PrivateMoments(budget, bounds=(-1, 1)),
-        learn.PrivatePCA(budget=budget),
+        learn.PrivatePCA(budget=budget, row_norm=1.0),
         *(m.set_params(budget=budget) for m in models()),
     ]:
         with pytest.raises(inid.ArgumentError, match="budget"):

@@ -17,7 +17,7 @@ Y = X @ [1.0, -1.0, 0.5]
 BOTH = {"budget": BUDGET, "bounds_X": (-1, 1)}
 MODELS = [
     (learn.PrivateMoments(BUDGET, bounds=(-1, 1)), None), (learn.PrivateStandardScaler(BUDGET, bounds=(-1, 1)), None),
-    (learn.PrivatePCA(2, budget=BUDGET), None), (learn.PrivateKMeans(2, **BOTH), None),
+    (learn.PrivatePCA(2, budget=BUDGET, row_norm=1.0), None), (learn.PrivateKMeans(2, **BOTH), None),
     (learn.PrivateRidge(bounds_y=(-3, 3), **BOTH), Y), (learn.PrivateLasso(bounds_y=(-3, 3), **BOTH), Y),
     (learn.PrivateRidge(bounds_y=(-3, 3), fit_intercept=False, **BOTH), Y),
     (learn.PrivateLasso(bounds_y=(-3, 3), solver="coordinate_descent", **BOTH), Y),

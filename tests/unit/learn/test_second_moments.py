@@ -37,9 +37,9 @@ def test_rows_of_unit_norm_cost_5050_against_10000_for_iid_noise():
     """E8: M = 100, Frobenius error."""
     X = np.zeros((10, 100))
     for allocation, cost in (("optimal", 5050), ("iid", 10_000)):
-        noise = learn.PrivatePCA(2, budget=ONE, allocation=allocation, center=False).fit(X).plan_
+        noise = learn.PrivatePCA(2, budget=ONE, row_norm=1.0, allocation=allocation, center=False).fit(X).plan_
         assert frobenius(noise, 100) == pytest.approx(cost, rel=1e-6)
-    replaced = learn.PrivatePCA(2, budget=ONE, neighbours="replace", center=False).fit(X).plan_
+    replaced = learn.PrivatePCA(2, budget=ONE, row_norm=1.0, neighbours="replace", center=False).fit(X).plan_
     assert frobenius(replaced, 100) == pytest.approx(2 * 5050, rel=1e-6)
 
 
@@ -117,11 +117,12 @@ def test_malformed_weights_are_refused(weights):
 def test_pca_refuses_what_it_cannot_do():
     X = np.zeros((10, 3))
     for bad in (
-        {"n_components": 4}, {"n_components": 0}, {"row_norm": 0}, {"row_norm": np.nan}, {"row_norm": 1e60},
+        {"n_components": 4}, {"n_components": 0}, {"row_norm": None}, {"row_norm": 0}, {"row_norm": np.nan},
+        {"row_norm": 1e60},
         {"clipping": "columns", "center": False}, {"clipping": "elementwise", "center": True}, {"neighbours": "x"},
     ):  # fmt: skip
         with pytest.raises(inid.ArgumentError, match=next(iter(bad)) if len(bad) == 1 else "clipping"):
-            learn.PrivatePCA(budget=ONE, **bad).fit(X)
+            learn.PrivatePCA(**({"budget": ONE, "row_norm": 1.0} | bad)).fit(X)
     with pytest.raises(inid.ArgumentError, match="U_hat"):
         learn.subspace_recovery_error(np.eye(3), np.eye(4))
 
@@ -133,6 +134,8 @@ def test_pca_ratio_of_independent_to_identical_noise_is_that_of_the_theory():
         basis = np.linalg.qr(rng.normal(size=(100, 10)))[0]
         X = rng.normal(size=(1000, 10)) @ basis.T
         for allocation, found in errors.items():
-            model = learn.PrivatePCA(10, budget=inid.ApproxDP(1.0, 1e-6), allocation=allocation, center=False).fit(X)
+            model = learn.PrivatePCA(
+                10, budget=inid.ApproxDP(1.0, 1e-6), row_norm=1.0, allocation=allocation, center=False
+            ).fit(X)
             found.append(learn.subspace_recovery_error(model.components_.T, basis))
     assert 0.66 < np.mean(errors["optimal"]) / np.mean(errors["iid"]) < 0.76

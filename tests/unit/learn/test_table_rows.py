@@ -92,6 +92,15 @@ def test_models_of_a_table_are_those_of_the_array(relation):
         assert (bayes.predict(FRAME[["a", "b"]]) == array.predict(X)).mean() > 0.99
 
 
+def test_the_norm_of_a_tables_rows_is_that_of_its_bounds_unless_stated():
+    table = tables.Table(FRAME, bounds=BOUNDS)
+    largest = np.hypot(*np.maximum(np.abs(LOWER), np.abs(UPPER)))
+    assert learn.PrivatePCA(budget=HUGE).fit(table).row_norm_ == pytest.approx(largest)
+    assert learn.PrivatePCA(budget=HUGE, row_norm=3.0).fit(table).row_norm_ == 3.0
+    with pytest.raises(inid.ArgumentError, match="no bounds"):
+        learn.PrivatePCA(budget=HUGE).fit(tables.Table(FRAME))
+
+
 def test_a_filtered_table_is_learned_from_only_where_its_number_of_rows_is_secret():
     """The number of rows that pass a filter depends on people: taken for public it would be published exactly."""
     models = [learn.PrivateMoments(HUGE), learn.PrivateKMeans(2, budget=HUGE), learn.PrivatePCA(budget=HUGE)]
