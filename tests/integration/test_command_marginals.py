@@ -166,3 +166,11 @@ def test_what_does_not_fit_is_refused_before_the_ledger_is_made(people, tmp_path
     done = command("release", people, *ASKED, *bounds, *words, *wrong, *PROMISE, "--ledger", ledger)
     assert done.exit_code == 2, done.output
     assert not ledger.exists()
+
+
+@pytest.mark.parametrize("asked", [("--marginals", "sex"), ("--count", "--by", "sex"), ("--cdf", '"age by sex"')])
+def test_a_column_without_public_keys_is_refused_in_the_command_s_words(people, asked):
+    refused = command("plan", people, "--bounds", "age=0:10", *asked, *PROMISE)
+    assert refused.exit_code == 2
+    assert "'sex' groups" in refused.stderr
+    assert "--domains" in refused.stderr

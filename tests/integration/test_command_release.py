@@ -272,3 +272,16 @@ def test_the_report_renders_in_a_browser(folder):
     for row in document["results"]:
         assert f"{row['estimate']:.6g}" in dom.stdout
     assert document["certificate"]["fingerprint"] in dom.stdout
+
+
+@pytest.mark.parametrize(("kept", "says"), [("", "--out or --record"), ("--out result.csv", "in the files")])
+def test_a_closed_output_says_that_the_charge_stands(folder, monkeypatch, kept, says):
+    def closed(*_args, **_named):
+        raise BrokenPipeError(32, "Broken pipe")
+
+    monkeypatch.setattr(release_command, "print_estimates", closed)
+    ended = run(f"release {QUESTION} --epsilon 1 --ledger budget.db {kept}")
+    assert ended.exit_code == 5
+    assert "the charge stands" in ended.stderr
+    assert says in ended.stderr
+    assert sqlite_charges("budget.db") == 1

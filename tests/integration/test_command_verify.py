@@ -38,7 +38,11 @@ def test_verify_proves_and_refuses(folder):
     (folder / "changed.json").write_text(json.dumps(changed), encoding="utf-8")
     assert run("verify changed.json").exit_code == 4
     assert json.loads(run("verify b.db --json").stdout)["kind"] == "ledger"
-    assert run("verify people.csv").exit_code == 4
+    (folder / "cut.json").write_bytes((folder / "record.json").read_bytes()[:-9])
+    assert run("verify cut.json").exit_code == 4
+    (folder / "other.json").write_text("{}", encoding="utf-8")
+    for other in ("people.csv", "other.json"):  # no proof failed: there is none
+        assert run(f"verify {other}").exit_code == 2
     assert run(f"release {QUESTION} --epsilon 1 --ledger people.csv").exit_code == 2
     shutil.copy("plan.json", "not-a-ledger.db")
     assert run(f"release {QUESTION} --epsilon 1 --ledger not-a-ledger.db").exit_code == 4

@@ -151,8 +151,9 @@ def test_a_file_that_cannot_be_written(path: Path) -> None:
 
 
 def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
-    with pytest.raises(inid.BudgetError, match="unable to open"):
+    with pytest.raises(inid.ArgumentError, match="missing of the ledger does not exist") as caught:
         Ledger.open(tmp_path / "missing" / "budget.db", total=TOTAL)
+    assert "charge" not in str(caught.value)
 
 
 def test_a_file_that_vanished_is_not_made_anew(path: Path) -> None:

@@ -4,6 +4,7 @@ from fractions import Fraction
 
 from inid.accounting.amounts import Amounts, added
 from inid.accounting.charges import Charge, covered
+from inid.accounting.composition import of_query
 from inid.accounting.history import History
 from inid.accounting.refusals import relation_cure, what_fits
 from inid.accounting.rules import accepts
@@ -24,7 +25,8 @@ def priced(settings: Settings, what: object, taken: Fraction = Fraction(0)) -> C
         GuaranteeError: The plan does not keep its own promise.
         BudgetError: It is for a relation that the ledger does not take, or holds steps that its order cannot bound.
     """
-    charge = Charge.of(what, settings.terms.currencies, settings.terms.order, taken)
+    noise, beside = of_query(what)
+    charge = Charge.of(noise, settings.terms.currencies, settings.terms.order, taken + beside)
     if not covered(settings.neighbours, charge.neighbours):
         raise BudgetError(
             f'the plan is for neighbours="{charge.neighbours}", the ledger counts "{settings.neighbours}", '

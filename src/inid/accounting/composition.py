@@ -6,7 +6,8 @@ stopping when a target is crossed would not be.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, overload
+from fractions import Fraction
+from typing import TYPE_CHECKING, Literal, Protocol, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +16,7 @@ from inid import curves
 from inid.arguments import shown
 from inid.curves.description import flatten
 from inid.errors import ArgumentError
+from inid.numbers.decimals import decimal_fraction
 from inid.planning import NoisePlan
 from inid.promises import ApproxDP
 from inid.sets import Neighbours
@@ -22,7 +24,16 @@ from inid.sets import Neighbours
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Composition", "compose", "subsample"]
+__all__ = ["Composition", "PlanOfTable", "compose", "of_query", "subsample"]
+
+
+class PlanOfTable(Protocol):
+    """A plan of a table's query: its noise, and for keys that nobody listed a `delta` that is taken beside it."""
+
+    @property
+    def noise(self) -> NoisePlan:
+        """The certified plan of all released numbers."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,14 +109,14 @@ class Composition:
         return curves.renyi(self.loss, order)
 
 
-def compose(*parts: NoisePlan | Composition) -> Composition:
+def compose(*parts: NoisePlan | Composition | PlanOfTable) -> Composition:
     """The privacy of several plans, all fixed in advance, released on the same data.
 
     Dominating pairs multiply (Zhu, Dong and Wang 2022), so Gaussian, Laplace and subsampled parts go together, and the
     result is as tight as the parts' own curves.
 
     Args:
-        parts: Plans, or compositions made before; all for one neighbouring relation.
+        parts: Plans (of tables too), or compositions made before; all for one neighbouring relation.
 
     Raises:
         ArgumentError: Nothing to compose, something else than a plan, or relations that differ.
@@ -177,6 +188,21 @@ def _composition(name: str, part: object) -> Composition:
     if isinstance(part, NoisePlan):
         _ = part.certificate  # a plan that breaks its promise has no place in an account
         return Composition(part.privacy_loss(), part.sensitivity.neighbours)
+    noise, taken = of_query(part)
+    if taken:
+        raise ArgumentError(
+            f"{name} takes delta={float(taken):.3g} beside its noise, which no composition counts: charge a ledger."
+        )
+    if noise is not part:
+        return _composition(name, noise)
     raise ArgumentError(
         f"{name} must be a NoisePlan or a Composition, got {shown(part)}: make one with inid.plan(...)."
     )
+
+
+def of_query(what: object) -> tuple[object, Fraction]:
+    """The noise of a plan of a table's query, and the probability that it takes beside it; anything else as it is."""
+    noise = getattr(what, "noise", None)
+    if not isinstance(noise, NoisePlan):
+        return what, Fraction(0)
+    return noise, decimal_fraction(getattr(what, "delta", 0.0))

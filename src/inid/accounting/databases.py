@@ -107,7 +107,7 @@ class DatabaseStore:
     @contextmanager
     def transaction(self, *, writes: bool) -> Iterator["_DatabaseTransaction"]:
         """A transaction on one ledger; it has committed when the block ends without an error."""
-        with self._connected(writes=writes) as connection:
+        with self._connected(writes=writes, charges=writes) as connection:
             yield _DatabaseTransaction(connection, self.name, self.where, writes=writes)
 
     def close(self) -> None:
@@ -130,16 +130,16 @@ class DatabaseStore:
             )
 
     @contextmanager
-    def _connected(self, *, writes: bool) -> Iterator[sa.Connection]:
+    def _connected(self, *, writes: bool, charges: bool = False) -> Iterator[sa.Connection]:
         try:
             with self.engine.connect() as connection, self._options(connection, writes=writes).begin():
                 self._begun(connection)
                 yield connection
         except SQLAlchemyError as error:
             secret = self.address.without_secrets(str(error)) != str(error)
-            raise self._translated(error) from (None if secret else error)
+            raise self._translated(error, charges=charges) from (None if secret else error)
 
-    def _translated(self, error: SQLAlchemyError) -> BudgetError | RecordError:
+    def _translated(self, error: SQLAlchemyError, *, charges: bool = False) -> BudgetError | RecordError:
         """The library's own error; the driver's words, never the statement or its parameters."""
         reason = " ".join(str(getattr(error, "orig", None) or type(error).__name__).split())
         reason = self.address.without_secrets(reason)
@@ -150,10 +150,13 @@ class DatabaseStore:
                 "CREATE on its schema."
             )
         if isinstance(error, OperationalError) or getattr(error, "connection_invalidated", False):
+            failed = f"the ledger in {self.where} could not be used: {reason}."
+            cure = "make sure that the database can be reached, written to and is not held by another process"
+            if not charges:
+                return BudgetError(f"{failed} Nothing was charged: {cure}.")
             return BudgetError(
-                f"the ledger in {self.where} could not be used: {reason}. Nothing may be released for this charge: "
-                "make sure that the database can be reached, written to and is not held by another process, then "
-                "look at history() before charging again, since the charge may have been recorded."
+                f"{failed} Nothing may be released for this charge: {cure}, then look at history() before charging "
+                "again, since the charge may have been recorded."
             )
         return RecordError(
             f"the ledger in {self.where} does not read as a ledger: {reason}. Nothing may be released: "
@@ -194,6 +197,8 @@ class SqliteStore(DatabaseStore):
     def create(self, settings: Settings) -> str:
         """Make the file, the tables and the ledger unless they are there."""
         if not self._exists():
+            if not self.path.parent.is_dir():
+                raise ArgumentError(f"the folder {self.path.parent} of the ledger does not exist: make it first.")
             self._make_file()
         return super().create(settings)
 

@@ -11,7 +11,7 @@ from typing import Any, NoReturn, Self
 
 from inid.accounting.admission import admitted, priced
 from inid.accounting.amounts import Amounts, Currency, Spending
-from inid.accounting.composition import Composition
+from inid.accounting.composition import Composition, PlanOfTable
 from inid.accounting.history import History, lease_text
 from inid.accounting.journal import Journal
 from inid.accounting.parts import PartsTable, part_of, parts_table, read_part
@@ -194,7 +194,7 @@ class Ledger:
         return self._journal.store.persistent
 
     def charge(
-        self, plan: NoisePlan | Composition, label: str = "", private: bool = True, *, delta: float = 0.0
+        self, plan: NoisePlan | Composition | PlanOfTable, label: str = "", private: bool = True, *, delta: float = 0.0
     ) -> Receipt:
         """Pay for one release of a plan, or for a composition; when this returns, the charge is committed.
 
@@ -314,7 +314,7 @@ class Ledger:
         """
         return parts_table(self.total, self._terms, read_part(part))
 
-    def can_afford(self, plan: NoisePlan | Composition) -> bool:
+    def can_afford(self, plan: NoisePlan | Composition | PlanOfTable) -> bool:
         """Whether `charge` would accept this now. Changes nothing; another process may still be faster.
 
         Raises:

@@ -18,6 +18,9 @@ def main() -> None:
     if missing:
         sys.stderr.write(f"inid: the command needs {', '.join(missing)}: run pip install 'inid[cli]' first.\n")
         sys.exit(2)
-    from inid.cli.app import app
-
+    try:
+        from inid.cli.app import app
+    except KeyboardInterrupt:  # loading takes a second; from here on `app` says what an interrupt means
+        sys.stderr.write("inid: stopped before anything was done.\n")
+        sys.exit(1)
     app(prog_name="inid")

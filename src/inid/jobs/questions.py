@@ -7,7 +7,7 @@ from typing import Any
 
 from inid.errors import ArgumentError
 from inid.jobs import values as check
-from inid.jobs.groupings import asked_tables, check_groupings, is_by_tables
+from inid.jobs.groupings import asked_tables, check_domains, check_groupings, is_by_tables
 from inid.jobs.key_questions import asks_keys, check_keys, open_keys
 from inid.sets import Sensitivity
 from inid.tables import ChoiceQuery, DiscoveryQuery, MarginalsQuery, Ordered, OrderedQuery, Person, Query, Table
@@ -146,6 +146,7 @@ class TableQuestion:
                 f"{person} needs {limits}: state how many rows of one person count, for example {limits} 5."
             )
         check_groupings(made, named)
+        check_domains(made, named)
         check_keys(made, named)
         if made.ordered and (made.asks_statistics or made.by_tables):
             listed = ", ".join(named(kind) for kind in ORDERED_STATISTICS)

@@ -63,7 +63,9 @@ class Releasable(ABC, Generic[PlanT, ResultT]):
         """
         kind = self._kind_of_plan()
         if not isinstance(plan, kind):
-            raise ArgumentError(f"plan must be a {kind.__name__}, got {shown(plan)}: make one with query.plan(...).")
+            inside = isinstance(getattr(plan, "plan", None), kind)
+            cure = "pass its .plan" if inside else "make one with query.plan(...)"
+            raise ArgumentError(f"plan must be a {kind.__name__}, got {shown(plan)}: {cure}.")
         query = self._at(plan.noise.sensitivity.neighbours)
         if query is not self:
             return query.release(plan, ledger, label=label, level=level)

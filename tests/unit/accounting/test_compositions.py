@@ -5,6 +5,7 @@ import threading
 from fractions import Fraction
 
 import mpmath as mp
+import pandas as pd
 import pytest
 
 import inid
@@ -295,3 +296,18 @@ def test_threads_lease_distinct_steps() -> None:
         thread.join()
     assert sorted(taken) == sorted(set(taken))
     assert set(taken) <= set(range(300))
+
+
+def test_a_plan_of_a_table_is_priced_with_what_it_takes_beside_its_noise():
+    table = inid.tables.Table(pd.DataFrame({"sex": ["F", "M"]}))
+    plain = table.query(count=True, by={"sex": ["F", "M"]}).plan(inid.PureDP(1.0))
+    found = table.query(count=True, by={"sex": inid.tables.discover(delta=1e-8)}).plan(inid.PureDP(1.0))
+    ledger = inid.Ledger(total=inid.ApproxDP(3.0, 1e-6), reserve=1e-7)
+    assert ledger.can_afford(plain)
+    assert inid.compose(plain, plain).epsilon(1e-6) == inid.compose(plain.noise, plain.noise).epsilon(1e-6)
+    assert ledger.charge(plain).cost == inid.Ledger(total=ledger.total, reserve=1e-7).charge(plain.noise).cost
+    taken = ledger.charge(found).cost
+    assert taken == inid.Ledger(total=ledger.total, reserve=1e-7).charge(found.noise, delta=found.delta).cost
+    assert taken != inid.Ledger(total=ledger.total, reserve=1e-7).charge(found.noise).cost
+    with pytest.raises(inid.ArgumentError, match="beside its noise"):
+        inid.compose(found)

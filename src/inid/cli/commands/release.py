@@ -94,7 +94,13 @@ def _deliver(console: Console, released: ReleasedJob, replaced: set[Path]) -> No
         )
     # All of them where no file holds them.
     most = _MOST_LINES if outputs.out or outputs.record else None
-    print_estimates(console, released.estimates, released.result.level, most=most)
+    try:
+        print_estimates(console, released.estimates, released.result.level, most=most)
+    except BrokenPipeError:
+        kept = "they are in the files" if most else "with --out or --record they would be kept"
+        raise CommandError(
+            f"the output was closed before all results were printed; the charge stands: {kept}.", ExitCode.FILES
+        ) from None
     if released.may_be_full:
         console.note(
             "A released count may be at the limit on the table's rows, at which sums and counts stop: if the table has "

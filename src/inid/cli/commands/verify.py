@@ -17,6 +17,7 @@ from inid.tables import verify_result
 
 __all__ = ["VERIFY"]
 
+_CURE = "name what inid plan --out, inid release --record or to_dict() wrote, or a ledger"
 _SQLITE = b"SQLite format 3\x00"
 _PROVED = {
     "plan": "The noise of this plan keeps its promise.",
@@ -61,15 +62,20 @@ def _proved(path: Path, content: bytes) -> tuple[str, Certificate | CompositionP
     """What kind of record it is, its proof made anew, and its digest.
 
     Raises:
-        RecordError: It is no record, or was changed.
+        ArgumentError: It is no record.
+        RecordError: It was cut or changed.
         GuaranteeError: It breaks its promise.
     """
     try:
         record: Any = json.loads(content, object_pairs_hook=partial(_named_once, path))
     except ValueError:
-        raise RecordError(f"{path} is neither JSON nor a ledger.") from None
-    if not isinstance(record, dict) or not {"plan", "release"} & record.keys():
-        of_query = isinstance(record, dict) and "noise" in record and "scales" not in record
+        if content.lstrip().startswith(b"{"):
+            raise RecordError(f"{path} is no whole record: it was cut, or changed.") from None
+        raise ArgumentError(f"{path} is neither a record nor a ledger: {_CURE}.") from None
+    if not isinstance(record, dict) or not {"plan", "release", "noise", "scales", "inid"} & record.keys():
+        raise ArgumentError(f"{path} is neither a record nor a ledger: {_CURE}.")
+    if not {"plan", "release"} & record.keys():
+        of_query = "noise" in record and "scales" not in record
         return "plan", NoisePlan.from_dict(record["noise"] if of_query else record).verify(), None
     if "question" in record or "results" in record or "release" in record:
         if not {"question", "digest"} <= record.keys():
