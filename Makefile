@@ -46,8 +46,8 @@ quick: WORKERS = $(CORES)  # nothing there waits for a server
 quick: $(VENV)/.test  ## Run the unit tests and the examples of the docstrings: minutes.
 	$(PYTEST) -m "not slow" tests/unit src $(PYTEST_ARGS)
 
-slow: $(VENV)/.test  ## Run what make test leaves out: convex solvers, long Monte Carlo runs.
-	$(PYTEST) -m slow $(PYTEST_ARGS)
+slow: $(VENV)/.test  ## Run what make test leaves out: convex solvers, long Monte Carlo runs, the other examples of property tests.
+	INID_EXAMPLES=many $(PYTEST) -m "slow or examples" $(PYTEST_ARGS)
 
 coverage: $(VENV)/.test  ## Which lines of the package the tests run, in per cent.
 	$(PIP) pytest-cov

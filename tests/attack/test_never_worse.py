@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import inid
+from example_counts import examples
 
 S = inid.Sensitivity
 APPROX = inid.ApproxDP(3, 1e-6)
@@ -36,7 +37,7 @@ def test_laplace_noise_under_approx_dp_is_not_worse_than_its_own_iid():
     assert "Nothing to gain" not in str(made.compare())
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(some=6, many=15)
 @given(
     st.lists(st.tuples(st.floats(0.01, 1e4), st.integers(1, 200), st.floats(0.01, 100)), min_size=1, max_size=4),
     st.sampled_from([inid.ApproxDP(1.0, 1e-6), APPROX, inid.ApproxDP(0.1, 1e-2), inid.ZCDP(0.5), inid.ZCDP(20.0)]),

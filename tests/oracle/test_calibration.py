@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from mpmath import mpf
 
 import inid
+from example_counts import examples
 from referees import gaussian_profile, upper_tail
 
 EPSILONS = [0.0, 1e-6, 1e-3, 0.1, 1.0, 10.0, 100.0]
@@ -39,7 +40,7 @@ def test_mu_is_right_to_thirteen_digits_and_safe_on_a_grid(epsilon, delta):
     check_mu(epsilon, delta)
 
 
-@settings(max_examples=40)
+@examples(some=15, many=40)
 @given(st.floats(-6, 2).map(lambda x: 10.0**x), st.floats(-300, math.log10(0.5)).map(lambda x: 10.0**x))
 @example(1e-6, 0.5)
 @example(100.0, 0.4999999999999999)

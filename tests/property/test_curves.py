@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from example_counts import examples
 from inid.curves import Composed, Loss, Subsampled, delta_bounds, delta_estimate, epsilon_bounds, renyi
 
 RATIOS = st.lists(st.floats(1e-12, 50.0), min_size=1, max_size=6)
@@ -28,7 +29,7 @@ def test_delta_falls_with_epsilon(loss, epsilon, more):
     assert delta_bounds(loss, epsilon + more)[0] <= delta_bounds(loss, epsilon)[1]
 
 
-@QUICK
+@examples(some=15, many=40)
 @given(RATIOS, st.randoms(use_true_random=False), st.floats(0.0, 20.0))
 def test_order_and_repetition_do_not_matter(ratios, random, epsilon):
     shuffled = list(ratios)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import inid
 from drawing import MECHANISMS, ORDERS, boxes, closed_form, numbers, per_coordinate, sets, weights_for
+from example_counts import examples
 
 # Sets without a closed form are planned by a search, whose result moves in its last digits when its input is permuted.
 SEARCHED = 2e-3
@@ -26,7 +27,7 @@ def resized(sensitivity, factor):
     return inid.Sensitivity.from_dict(record | caps | {"limits": [x * factor for x in record["limits"]]})
 
 
-@settings(max_examples=50)
+@examples(some=20, many=50)
 @given(st.data(), boxes(), MECHANISMS, ORDERS)
 def test_permuting_the_coordinates_permutes_the_scales(data, sensitivity, mechanism, order):
     assume(sensitivity.limits.max() > 0)
@@ -40,7 +41,7 @@ def test_permuting_the_coordinates_permutes_the_scales(data, sensitivity, mechan
         np.testing.assert_allclose(a.scales[shuffled], b.scales, rtol=1e-11)
 
 
-@settings(max_examples=80)
+@examples(some=30, many=80)
 @given(st.data(), sets(), MECHANISMS, ORDERS, st.integers(-40, 40))
 def test_scaling_sensitivities_weights_or_the_budget_scales_the_plan(data, sensitivity, mechanism, order, exponent):
     assume(sensitivity.limits.max() > 0)
@@ -59,7 +60,7 @@ def test_scaling_sensitivities_weights_or_the_budget_scales_the_plan(data, sensi
             np.testing.assert_allclose(made.scales, base.scales * 2.0**scale, rtol=1e-11)
 
 
-@settings(max_examples=60)
+@examples(some=20, many=60)
 @given(numbers(), numbers(), numbers(0.01, 100), ORDERS)
 def test_one_coordinate_gets_the_scalar_mechanism(limit, number, weight, order):
     for mechanism in ("gaussian", "laplace"):
@@ -105,7 +106,7 @@ def test_cutting_l2_groups_into_proportionate_parts_changes_nothing_for_gaussian
     np.testing.assert_allclose(one.scales, other.scales, rtol=1e-12)
 
 
-@settings(max_examples=100)
+@examples(some=30, many=100)
 @given(st.data(), sets(), MECHANISMS, ORDERS)
 def test_the_error_grows_with_every_sensitivity_and_cap(data, sensitivity, mechanism, order):
     assume(sensitivity.limits.max() > 0)
@@ -129,7 +130,7 @@ def test_the_error_grows_with_every_sensitivity_and_cap(data, sensitivity, mecha
         assert change[at] == 0 or b.error > a.error or (sensitivity.kind, mechanism) == ("ellipsoid", "gaussian")
 
 
-@settings(max_examples=25)
+@examples(some=10, many=25)
 @given(sets(), MECHANISMS, numbers(0.01, 10), st.floats(1.01, 3), st.floats(-12, -1), st.floats(0.01, 3))
 def test_the_error_falls_as_epsilon_or_delta_grows(sensitivity, mechanism, epsilon, growth, exponent, more):
     assume(sensitivity.limits.max() > 0)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr
 
 import inid
+from example_counts import examples
 from inid.accounting import Ledger
 from inid.mechanisms.gaussian import epsilon_of, mu_of
 
@@ -94,7 +95,7 @@ def games(draw: st.DrawFn, most: float = 0.9) -> tuple[float, float, float]:
     return epsilon, delta, draw(st.floats(0.3, most))
 
 
-@settings(max_examples=15)
+@examples(some=6, many=15)
 @given(games())
 def test_the_ledger_holds_after_a_gaussian_query(game: tuple[float, float, float]) -> None:
     epsilon, delta, share = game
@@ -126,7 +127,7 @@ def test_pots_tested_on_the_history_lose(game: tuple[float, float, float]) -> No
     assert after_gaussian(mu, epsilon, either(laplace_curve(ratio), gaussian_curve(rest))) > 1.05 * delta
 
 
-@settings(max_examples=10)
+@examples(some=4, many=10)
 @given(games(most=0.7))
 def test_curves_composed_up_to_the_target_lose(game: tuple[float, float, float]) -> None:
     """Composing the exact curves of the history and stopping at the target: each branch attains delta, both more."""
@@ -148,7 +149,7 @@ def test_the_union_of_rules_loses_unless_delta_is_split() -> None:
     assert 1.05 * delta < after_gaussian(mu, epsilon, either(*branches(ledger, epsilon))) < 2 * delta
 
 
-@settings(max_examples=15)
+@examples(some=6, many=15)
 @given(games(), st.floats(0.01, 0.9))
 def test_a_ledger_with_a_reserve_holds(game: tuple[float, float, float], part: float) -> None:
     """On top of the best branch the adversary takes the whole reserve: with that probability all is revealed."""

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import inid
+from example_counts import examples
 from inid.accounting import Ledger
 
 SETS = [
@@ -35,7 +36,7 @@ def ledgers(draw: st.DrawFn) -> Ledger:
     return Ledger(total=inid.ApproxDP(epsilon, delta), currency=kind)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(some=15, many=40)
 @given(ledgers(), st.lists(st.integers(1, 12), min_size=1, max_size=6), st.data())
 def test_parts_that_add_up_to_one_fit(ledger: Ledger, weights: list[int], data: st.DataObject) -> None:
     for weight in weights:

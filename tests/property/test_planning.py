@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 import inid
 import referees
 from drawing import MECHANISMS, ORDERS, boxes, per_coordinate, sets, weights_for
+from example_counts import examples
 from inid.mechanisms import Mechanism
 
 
@@ -58,7 +59,7 @@ def test_the_whole_budget_is_spent_and_not_more(data, sensitivity, mechanism, or
             assert true >= 1 - 1e-11
 
 
-@settings(max_examples=80)
+@examples(some=30, many=80)
 @given(st.data(), sets(), MECHANISMS, ORDERS)
 def test_never_worse_than_iid_or_spr_or_the_papers_box_scheme(data, sensitivity, mechanism, order):
     assume(sensitivity.limits.max() > 0)
@@ -74,7 +75,7 @@ def test_never_worse_than_iid_or_spr_or_the_papers_box_scheme(data, sensitivity,
     assert relative_error(made, rival) >= 1 - 1e-12
 
 
-@settings(max_examples=25)
+@examples(some=10, many=25)
 @given(st.data(), sets(), ORDERS)
 def test_auto_takes_the_mechanism_of_smaller_error(data, sensitivity, order):
     assume(sensitivity.limits.max() > 0)
@@ -86,7 +87,7 @@ def test_auto_takes_the_mechanism_of_smaller_error(data, sensitivity, order):
     assert made == min(both, key=lambda p: p.log2_error)
 
 
-@settings(max_examples=80)
+@examples(some=30, many=80)
 @given(st.data(), sets(), MECHANISMS, ORDERS)
 def test_the_error_is_the_expectation_it_says(data, sensitivity, mechanism, order):
     weights = data.draw(weights_for(sensitivity))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from mpmath import mpf
 
 import inid
+from example_counts import examples
 
 TINY, LARGEST = mpf(2) ** -1022, mpf(2) ** 1024 * (1 - mpf(2) ** -54)
 WIDE = st.floats(-300, 300).map(lambda x: min(max(10.0**x, 1e-300), 1e300))
@@ -105,7 +106,7 @@ def test_uncapped_sets_keep_their_digits(mechanism):
 
 
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
-@settings(max_examples=80)
+@examples(some=30, many=80)
 @given(
     limits=st.lists(VALUES, min_size=1, max_size=4),
     part=st.floats(0.2, 1.1),
@@ -137,7 +138,7 @@ def test_capped_boxes_give_a_plan_or_an_inid_error(mechanism, limits, part, othe
     made.verify()
 
 
-@settings(max_examples=40)
+@examples(some=12, many=40)
 @given(st.lists(VALUES, min_size=2, max_size=4), st.floats(0.3, 0.95), VALUES, st.sampled_from([1, 2]))
 def test_moderate_caps_at_any_unit_give_a_plan(profile, part, unit, order):
     # Limits within a factor of 10^6 of each other in any unit: nothing here is near the ends of the floats.
@@ -176,7 +177,7 @@ def check_approx(limit, epsilon, delta):
         assert (made.scales >= 2.0**-1022).all()
 
 
-@settings(max_examples=4)
+@settings(max_examples=2)
 @given(*APPROX)
 @example(1.0, 1e300, 1e-6)
 @example(1e300, 1e-300, 1e-300)

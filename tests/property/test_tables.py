@@ -5,9 +5,10 @@ import math
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from example_counts import examples
 from inid import tables
 from inid.fixed_point import Grid, conversion_slack, largest_unit
 from scanning import scan
@@ -108,7 +109,7 @@ def _all_sets(query):
     ]
 
 
-@settings(max_examples=250)
+@examples(some=100, many=250)
 @given(questions(), st.lists(many, max_size=3), many, many, st.data())
 def test_one_person_moves_the_exact_sums_within_the_derived_set(question, others, old, new, data):
     person, relation, make = question
