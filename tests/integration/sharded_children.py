@@ -19,7 +19,7 @@ from inid.testing import unsafe_no_noise, unsafe_seed
 
 SIZE, WIDTH = 12, 300
 THRESHOLDS = [0.7, 0.2, 0.3, 0.4]
-WAYS = ("in parts", "as a whole", "put together once")
+WAYS = ("in parts", "as a whole")
 ONE = {"clipping": "global", "max_grad_norm": 0.5}
 
 
@@ -120,31 +120,48 @@ class Halved(nn.Module):
         return self.head(h + self.mixing * h.mean(0))
 
 
+class Late(nn.Module):
+    """Begins to mix examples after some runs: more than the first look and the first step take."""
+
+    def __init__(self, first: int) -> None:
+        super().__init__()
+        self.layer, self.runs, self.first = nn.Linear(WIDTH, 2), 0, first
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.runs += 1
+        return self.layer(x - (x.mean(0) if self.runs > self.first else 0))
+
+
 def looks(rank: int) -> dict[str, str]:
     """What is said of models that mix examples, and of others, in whatever way they are sharded."""
     models = {
         "room for few": lambda: Experts(3),
         "room for all": lambda: Experts(SIZE),
         "steep": lambda: Steep(0.0, few=1),
+        "steep, put together once": lambda: Steep(0.0, few=1),
         "steep, mixing": lambda: Steep(1e-6, few=1),
         "steep for many": lambda: Steep(0.0, few=4),
         "steep for many, mixing": lambda: Steep(1e-6, few=4),
         "halved": lambda: Halved(0.0),
         "halved, mixing": lambda: Halved(0.5),
+        "late": lambda: Late(8),
+        "too late": lambda: Late(100),
         "mixing elsewhere": lambda: Steep(0.5 * rank, few=1),
         "mixing many elsewhere": lambda: Steep(0.5 * rank, few=4),
     }
     return {
-        f"{name}, {way}": refusal(sharded_by(model(), way), SIZE // 2, **ONE)
+        f"{name}, {way}": refusal(
+            sharded_by(model(), way, once="once" in name), SIZE // 2, steps=2 if "late" in name else 1, **ONE
+        )
         for name, model in models.items()
         for way in WAYS
     }
 
 
-def sharded_by(model: nn.Module, way: str) -> nn.Module:
+def sharded_by(model: nn.Module, way: str, *, once: bool = False) -> nn.Module:
     mesh = init_device_mesh("cpu", (2,))
     for part in model.children() if way != "as a whole" else ():
-        fully_shard(part, mesh=mesh, reshard_after_forward=way != "put together once")
+        fully_shard(part, mesh=mesh, reshard_after_forward=not once)
     return fully_shard(model, mesh=mesh)
 
 

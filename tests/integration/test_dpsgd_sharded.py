@@ -118,8 +118,11 @@ def test_tensor_parallelism_and_batches_without_padding_are_refused(ranks):
         assert "leave pad_batches out" in second
 
 
+APART = ["room for all", "steep", "steep, put together once", "steep for many", "halved", "too late"]
+
+
 @pytest.mark.parametrize("way", sharded_children.WAYS)
-@pytest.mark.parametrize("name", ["room for all", "steep", "steep for many", "halved"])
+@pytest.mark.parametrize("name", APART)
 def test_models_that_keep_examples_apart_are_accepted(ranks, name, way):
     """Also where rounding looks like mixing, and in float64 does not."""
     assert [rank["looks"][f"{name}, {way}"] for rank in ranks] == ["", ""]
@@ -133,10 +136,11 @@ def test_models_that_keep_examples_apart_are_accepted(ranks, name, way):
         ("steep, mixing", "does not see three examples"),
         ("steep for many, mixing", "in a full batch"),
         ("halved, mixing", "does not see three examples"),
+        ("late", "does not see three examples"),
     ],
 )
 def test_models_that_mix_examples_are_refused(ranks, name, said, way):
-    """Also those that mix many only, or less than rounding changes."""
+    """Also those that mix many only, less than rounding changes, or later than in the first step."""
     assert all(said in rank["looks"][f"{name}, {way}"] for rank in ranks)
 
 

@@ -152,9 +152,10 @@ class PerExampleGradients:
         if not self.sharded and (now := settings(parts)) != self._settings:
             self._settings, self._runs = now, Counter()
         signature = made_up.signature(training=self._module.training)
-        self._runs[signature] += 1
+        counted = None if self.sharded else signature  # processes that share a model look together
+        self._runs[counted] += 1
         # A model may do something else later, or by chance: it is tried again at forwards 2, 4, 8, ...
-        if self._runs[signature].bit_count() == 1 and not self._recording and not self.sharded:
+        if self._runs[counted].bit_count() == 1 and not self._recording:
             self._plans.pop(signature, None)
         for _ in range(2):
             if signature not in self._plans:

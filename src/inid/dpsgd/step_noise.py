@@ -108,7 +108,7 @@ def add_planned_noise(sums: Tensor, made: NoisePlan, source: Source, counts: Seq
 
 
 def _standard(like: Tensor, mechanism: str) -> Tensor:
-    """Noise of scale 1, from a generator with a fresh key: 64 bits on a GPU, 128 elsewhere."""
+    """Noise of scale 1, from a generator with a fresh key: 63 bits on a GPU, 128 elsewhere."""
     if like.is_cuda:
         generator = torch.Generator(like.device).manual_seed(current_source().bits(63))
         if mechanism == "gaussian":
