@@ -140,18 +140,14 @@ class OrderedQuestion(PublicFacts):
 
     def _curve(self, kind: str, table: OrderedTable, made: Prefixes, names: list[str]) -> list[Row]:
         levels = self.levels[table.column].names
-        value, low, high = made.cumulative() if kind == "cumulative" else made.shares()
-        unit = np.sqrt(made.strategy.variances) * made.scale
+        parts = made.cumulative() if kind == "cumulative" else made.shares()
         found = []
         for cell, name in enumerate(names):
             own = dict(zip(table.groups, self.cells(table)[cell], strict=True))
-            scale = unit if kind == "cumulative" else unit / max(float(made.counts[cell, -1]), 1.0)
             for at, level in enumerate(levels):
                 place = ", ".join(part for part in (name, f"{table.column}<={level}") if part)
-                estimate, lower, upper = (float(part[cell, at]) for part in (value, low, high))
-                found.append(
-                    Row(kind, table.column, place, estimate, lower, upper, float(scale[at]), own | {"up_to": level})
-                )
+                estimate, lower, upper, scale = (float(part[cell, at]) for part in parts)
+                found.append(Row(kind, table.column, place, estimate, lower, upper, scale, own | {"up_to": level}))
         return found
 
     def _quantiles(self, table: OrderedTable, made: Prefixes, names: list[str]) -> list[Row]:
@@ -159,15 +155,15 @@ class OrderedQuestion(PublicFacts):
         values, step = cast("Floats", levels.values), levels.step
         least, most = float(values[0]), float(values[-1])
         found = []
-        answers = [(p, made.quantiles(p)) for p in self.probabilities[table.column]]
+        answers = [(p, made.quantiles(p), made.quantile_scales(p, values)) for p in self.probabilities[table.column]]
         for cell, name in enumerate(names):
             own = dict(zip(table.groups, self.cells(table)[cell], strict=True))
-            for probability, (at, low, high) in answers:
+            for probability, (at, low, high), scale in answers:
                 place = ", ".join(part for part in (name, f"p={probability:g}") if part)
                 ends = [float(values[int(part[cell])]) for part in (at, low, high)]
                 lower, upper = max(ends[1] - step / 2, least), min(ends[2] + step / 2, most)
                 keys = own | {"p": f"{probability:g}"}
-                found.append(Row("quantile", table.column, place, ends[0], lower, upper, (upper - lower) / 4, keys))
+                found.append(Row("quantile", table.column, place, ends[0], lower, upper, float(scale[cell]), keys))
         return found
 
     def to_dict(self) -> dict[str, Any]:
