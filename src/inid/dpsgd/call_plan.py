@@ -20,7 +20,8 @@ from typing import Any
 from torch import Tensor
 
 from inid.dpsgd.layers import takes_positions
-from inid.dpsgd.trial_agreement import Agreement, Beside, Flow, is_real
+from inid.dpsgd.model_outputs import is_real
+from inid.dpsgd.trial_agreement import Agreement, Beside, Flow
 from inid.dpsgd.trial_trace import Trace
 from inid.dpsgd.units import Unit
 from inid.errors import GuaranteeError

@@ -23,7 +23,7 @@ Clipping = Literal["global", "per_layer", "elementwise"]
 GroupRows = list[Rows | None]  # one entry per parameter of a group; None where no gradient came
 Pieces = list[tuple[Tensor, Rows]]  # where in the sums the rows of a parameter go, and the rows
 
-_SHORT = 4096
+_SHORT = 4096  # numbers: rows up to this long are joined with others beside them
 
 # Gradients are scaled to a hair below their threshold, so that they stay within it in spite of rounding: a norm is off
 # by at most 33 units of rounding (64 entries at a time, 32 in the l1 norm, then float64 rounded up), and scaling adds

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from inid.dpsgd.fixed_randomness import seeded
+from inid.dpsgd.model_outputs import is_real
 from inid.errors import GuaranteeError
 
 __all__ = ["check_collate"]
@@ -31,7 +32,7 @@ def check_collate(collate: Callable[[list[Any]], Any], sample: Any) -> None:
         GuaranteeError: The rows of others change.
     """
     leaves, form = pytree.tree_flatten(sample)
-    if not any(_is_real(leaf) for leaf in leaves):
+    if not any(is_real(leaf) for leaf in leaves):
         return
     draw = torch.Generator().manual_seed(5)
     examples = [pytree.tree_unflatten([_made_up(leaf, draw) for leaf in leaves], form) for _ in range(_MADE + 1)]
@@ -56,16 +57,12 @@ def _collated(collate: Callable[[list[Any]], Any], samples: list[Any], seed: int
 
 def _moved(one: object, other: object) -> bool:
     """Whether rows have changed besides that of the example that was changed."""
-    if not (isinstance(one, Tensor) and isinstance(other, Tensor) and _is_real(one)):
+    if not (isinstance(one, Tensor) and isinstance(other, Tensor) and is_real(one)):
         return False
     if one.shape != other.shape or one.ndim == 0 or len(one) != _MADE:
         return False
     return sum(any(torch.equal(row, each) for each in other) for row in one) < _MADE - 1
 
 
-def _is_real(leaf: object) -> bool:
-    return isinstance(leaf, Tensor) and leaf.is_floating_point()
-
-
 def _made_up(leaf: Any, draw: torch.Generator) -> Any:
-    return torch.randn(leaf.shape, generator=draw).to(leaf) if _is_real(leaf) else leaf
+    return torch.randn(leaf.shape, generator=draw).to(leaf) if is_real(leaf) else leaf

@@ -16,12 +16,12 @@ from inid.dpsgd.fused_triton import (
     pair_kernel,
     whole_kernel,
 )
+from inid.dpsgd.row_kernels import MOST_PROGRAMS, power_of_two
 
 __all__ = ["CHUNK", "direct", "foldable", "folded", "folded_pair", "gram", "usable"]
 
 CHUNK = 256  # columns that one accumulator takes
 _TILE, _STEP = 64, 128
-_MOST_PROGRAMS = 65535  # along the second axis of a launch
 _FOLDED = 4096  # entries that one program scales
 _SQUARE, _DEEP, _NEAR = 128, 64, 8  # the direct product: tiles, positions at a time, tiles near each other
 _LINES, _WIDE = 4, 1024  # positions and columns whose squares one program adds at a time
@@ -37,7 +37,7 @@ def usable(inputs: Tensor, gradients: Tensor) -> bool:
     count, positions = inputs.shape[:2]
     widest = max(inputs.shape[2], gradients.shape[2])
     small = (positions + _TILE) * (widest + CHUNK) < 2**31 and 2 * count * (positions // _TILE + 1) ** 2 < 2**31
-    return gram_kernel is not None and inputs.is_cuda and known and small and 0 < count <= _MOST_PROGRAMS
+    return gram_kernel is not None and inputs.is_cuda and known and small and 0 < count <= MOST_PROGRAMS
 
 
 def gram(inputs: Tensor, gradients: Tensor, most: float) -> tuple[Tensor, Tensor]:
@@ -194,8 +194,8 @@ def _lines(vectors: Tensor) -> Tensor:
 
 def _fold_tiles(size: int, rows: int) -> tuple[int, int]:
     """Columns and rows that one program scales."""
-    tile = min(2048, max(16, 1 << (size - 1).bit_length()))
+    tile = min(2048, max(16, power_of_two(size)))
     row_tile = max(1, _FOLDED // tile)
-    while -(-rows // row_tile) > _MOST_PROGRAMS:
+    while -(-rows // row_tile) > MOST_PROGRAMS:
         row_tile *= 2
     return tile, row_tile

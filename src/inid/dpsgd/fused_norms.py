@@ -52,7 +52,6 @@ from inid.dpsgd.fused_rounding import accumulated, argument_rounding, chunked, f
 
 __all__ = [
     "CHUNKS",
-    "MOST_LENGTH",
     "absolute_sum",
     "direct_bound",
     "gram_bound",
@@ -63,7 +62,7 @@ __all__ = [
 ]
 
 # Longer inputs and gradients count as infinite.
-MOST_LENGTH = 2.0**60
+_MOST_LENGTH = 2.0**60
 
 # Columns whose products are added in float32 before float64 takes over: few, so that kappa is small, where S^2 counts
 # for more than it costs (bfloat16 has an allowance that dwarfs kappa).
@@ -81,7 +80,7 @@ def lengths(vectors: Tensor) -> Tensor:
     kind = torch.float64 if vectors.dtype == torch.float64 else torch.float32
     norms = torch.linalg.vector_norm(vectors, dim=-1, dtype=kind).double()
     norms = norms.mul_(1 + accumulated(vectors.shape[-1] + 2, kind)).add_(floor_of(vectors))
-    return torch.where(norms <= MOST_LENGTH, norms, torch.inf)
+    return torch.where(norms <= _MOST_LENGTH, norms, torch.inf)
 
 
 def absolute_sum(inputs: Tensor, gradients: Tensor) -> Tensor:
@@ -114,7 +113,7 @@ def gram_bound(inputs: Tensor, gradients: Tensor) -> tuple[Tensor, Tensor]:
         inputs, gradients = inputs.double(), gradients.double()
     positions, last = inputs.shape[1], (inputs.shape[2], gradients.shape[2])
     if fused_kernels.usable(inputs, gradients):
-        return fused_kernels.gram(inputs, gradients, MOST_LENGTH)
+        return fused_kernels.gram(inputs, gradients, _MOST_LENGTH)
     whole = absolute_sum(inputs, gradients)
     total = (_dots(inputs) * _dots(gradients)).sum((1, 2))
     x, y = (chunked(size, CHUNKS[inputs.dtype], inputs.dtype) for size in last)
@@ -148,7 +147,7 @@ def direct_bound(inputs: Tensor, gradients: Tensor) -> tuple[Tensor, Tensor, flo
     """
     gamma = rounded_product(0.0, argument_rounding(inputs.dtype), accumulated(inputs.shape[1], inputs.dtype))
     if fused_kernels.usable(inputs, gradients):
-        return *fused_kernels.direct(inputs, gradients, MOST_LENGTH), gamma
+        return *fused_kernels.direct(inputs, gradients, _MOST_LENGTH), gamma
     whole = absolute_sum(inputs, gradients)
     few = max(1, _SLICE // (inputs.shape[2] * gradients.shape[2]))
     squares = [

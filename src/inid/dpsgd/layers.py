@@ -14,7 +14,7 @@ from inid.dpsgd import row_kernels
 from inid.dpsgd.gradient_rows import Dense, Outer, Rows, Spread
 from inid.dpsgd.sharded_parameters import own_class
 
-__all__ = ["Formula", "apart", "formula_of", "linear_rows", "linear_weight", "rows_of", "takes_positions"]
+__all__ = ["Formula", "apart", "formula_of", "linear_weight", "rows_of", "takes_positions"]
 
 Formula = Callable[[nn.Module, Tensor, Tensor], dict[str, Rows]]
 Sizes = tuple[int, ...]
@@ -73,13 +73,13 @@ def takes_positions(layer: nn.Module) -> bool:
 
 
 def _linear(layer: nn.Module, inputs: Tensor, gradients: Tensor) -> dict[str, Rows]:
-    rows = {"weight": linear_rows(inputs, gradients)}
+    rows = {"weight": _linear_rows(inputs, gradients)}
     return rows if layer.bias is None else {**rows, "bias": _bias_rows(gradients)}
 
 
 def _transposed_linear(_layer: nn.Module, inputs: Tensor, gradients: Tensor) -> dict[str, Rows]:
     """GPT-2's `Conv1D`: a linear layer whose weight is stored transposed."""
-    return {"weight": linear_rows(gradients, inputs), "bias": _bias_rows(gradients)}
+    return {"weight": _linear_rows(gradients, inputs), "bias": _bias_rows(gradients)}
 
 
 def _is_transposed_linear(layer: nn.Module) -> bool:
@@ -87,7 +87,7 @@ def _is_transposed_linear(layer: nn.Module) -> bool:
     return kind.__name__ == "Conv1D" and kind.__module__ == "transformers.pytorch_utils"
 
 
-def linear_rows(inputs: Tensor, gradients: Tensor) -> Rows:
+def _linear_rows(inputs: Tensor, gradients: Tensor) -> Rows:
     """The rows of the weight W of y = x W^T, over any number of positions."""
     if inputs.ndim == 2:
         return Outer(gradients, inputs)
@@ -97,7 +97,7 @@ def linear_rows(inputs: Tensor, gradients: Tensor) -> Rows:
 
 def linear_weight(_layer: nn.Module, inputs: Tensor, gradients: Tensor) -> dict[str, Rows]:
     """The formula of a weight that is used by `functional.linear`, outside its own layer."""
-    return {"weight": linear_rows(inputs, gradients)}
+    return {"weight": _linear_rows(inputs, gradients)}
 
 
 def _bias_rows(gradients: Tensor) -> Rows:

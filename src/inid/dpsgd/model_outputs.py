@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
-__all__ = ["as_real", "kept_tensors", "output_leaves"]
+__all__ = ["as_real", "is_real", "kept_tensors", "output_leaves"]
 
 
 def output_leaves(output: object) -> list[Any]:
@@ -69,3 +69,8 @@ def kept_tensors(module: nn.Module) -> list[Tensor]:
 def as_real(leaf: Tensor) -> Tensor:
     """A tensor with complex numbers as pairs, in a dimension behind the others."""
     return torch.view_as_real(leaf.resolve_conj()) if leaf.is_complex() else leaf
+
+
+def is_real(leaf: object) -> bool:
+    """Whether it is a tensor of real numbers."""
+    return isinstance(leaf, Tensor) and leaf.is_floating_point()

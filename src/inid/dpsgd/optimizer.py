@@ -65,15 +65,15 @@ class PrivateOptimizer(torch.optim.Optimizer):
         self._recipe, self._multiplier, self._adaptive = recipe, noise_multiplier, adaptive
         self._loader, self._source, self._mean, self._processes = loader, source, mean, processes
         self._planned, self._charged = planned, charged
-        self._holding = False
+        self._adding_up = False  # parts of a batch have come, and not the last
         self._given: dict[nn.Parameter, Tensor] = {}
         self._step_count = 0
         first = self._members[0]
         places = {p: (at, k) for at, group in enumerate(groups) for k, (_, p) in enumerate(group.parameters)}
         self._group_of = {p: at for p, (at, _) in places.items()}
         sizes = [[p.numel() for _, p in group.parameters] for group in groups]
-        self._shares = holding_of([[p for _, p in group.parameters] for group in groups], processes)
-        self._sums = self._shares.sums(sizes, torch.float64 if source == "exact" else first.dtype, first.device)
+        self._holding = holding_of([[p for _, p in group.parameters] for group in groups], processes)
+        self._sums = self._holding.sums(sizes, torch.float64 if source == "exact" else first.dtype, first.device)
         self._set_thresholds(thresholds)
         self.gradients = PerExampleGradients(
             module, places, self._rule(), self._sums, mean=mean, drawn=loader.drawn, example=example
@@ -132,11 +132,11 @@ class PrivateOptimizer(torch.optim.Optimizer):
         that was not clipped.
         """
         drawn = self._loader.drawn
-        if not self._holding or drawn.used != drawn.batch:
+        if not self._adding_up or drawn.used != drawn.batch:
             if self._sums.begun:
                 self._sums.clear()
                 drawn.renew()
-            self._holding = False
+            self._adding_up = False
         self.original.zero_grad(set_to_none=True)
         self._given.clear()
 
@@ -159,7 +159,7 @@ class PrivateOptimizer(torch.optim.Optimizer):
             with torch.enable_grad():
                 loss = closure()
         if not self._loader.drawn.complete:
-            self._holding = True
+            self._adding_up = True
             return loss
         self._check_gradients()
         if self._charged is not None:
@@ -175,7 +175,7 @@ class PrivateOptimizer(torch.optim.Optimizer):
         self._warn_beyond_plan()
         self._hand_out_gradients()
         self._sums.clear()
-        self._holding = False
+        self._adding_up = False
         self.original.step()
         return loss
 
@@ -199,13 +199,13 @@ class PrivateOptimizer(torch.optim.Optimizer):
 
     @torch.no_grad()
     def _hand_out_gradients(self) -> None:
-        noisy = self._shares.noisy(self._sums.flat, self._with_noise)
+        noisy = self._holding.noisy(self._sums.flat, self._with_noise)
         if self._adaptive is not None:
             self._adapt()
         if self._mean:
             noisy /= self._loader.expected_batch_size
         self._given.clear()
-        gradients = self._shares.gradients(noisy.to(self._members[0].dtype))
+        gradients = self._holding.gradients(noisy.to(self._members[0].dtype))
         for parameter, gradient in zip(self._members, gradients, strict=True):
             parameter.grad = self._given[parameter] = gradient
 
@@ -288,7 +288,7 @@ class PrivateOptimizer(torch.optim.Optimizer):
         self.accountant.load_state_dict(spent.state_dict())
         # Gradients that were clipped at other thresholds must not meet the noise for these.
         self._sums.clear()
-        self._holding = False
+        self._adding_up = False
         self._set_thresholds(checked)
         self.gradients.rule = self._rule()
 

@@ -54,7 +54,7 @@ from inid.dpsgd.wrapped_forward import (
 )
 from inid.errors import GuaranteeError
 
-__all__ = ["PerExampleGradients", "Places"]
+__all__ = ["PerExampleGradients"]
 
 _RUN_AGAIN = (
     "a layer was run in the backward and its gradient taken there, or in another way than in the forward: pass "

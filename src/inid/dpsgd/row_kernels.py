@@ -18,6 +18,7 @@ from inid.dpsgd.row_triton import (
 )
 
 __all__ = [
+    "MOST_PROGRAMS",
     "add_weighted_sum",
     "adds",
     "convolution_rows",
@@ -25,13 +26,14 @@ __all__ = [
     "held_sum",
     "layer_norm_rows",
     "norms_and_shares",
+    "power_of_two",
     "square_sums",
     "stretch_sums",
     "usable",
     "weighted_sum",
 ]
 
-_MOST_PROGRAMS = 65535  # along the second axis of a launch
+MOST_PROGRAMS = 65535  # along the second axis of a launch
 _ENTRIES = 4096  # that one program adds at a time
 _TURNS = 16  # times that a program goes on before its rows are shared with others
 _FILLED = 2048  # programs that keep a GPU busy
@@ -41,7 +43,7 @@ _SQUARED = 16384  # entries whose squares one program adds
 def usable(tensor: Tensor, programs: int) -> bool:
     """Whether the kernels can take a tensor: on a GPU, of a precision they know, and not too many examples."""
     known = tensor.dtype in (torch.float32, torch.bfloat16, torch.float16)
-    return convolution_kernel is not None and tensor.is_cuda and known and 0 < programs <= _MOST_PROGRAMS
+    return convolution_kernel is not None and tensor.is_cuda and known and 0 < programs <= MOST_PROGRAMS
 
 
 def convolution_rows(
@@ -105,7 +107,7 @@ def group_norm_rows(inputs: Tensor, gradients: Tensor, groups: int, eps: float) 
     count, channels = inputs.shape[:2]
     length = inputs[0, 0].numel()
     weight, bias = (torch.empty(count, channels, dtype=torch.float32, device=inputs.device) for _ in range(2))
-    tile = min(1024, _power_of_two(length))
+    tile = min(1024, power_of_two(length))
     group_norm_kernel[(groups, count)](
         inputs, gradients, weight, bias, channels, length, channels // groups, eps, TILE=tile
     )
@@ -123,8 +125,8 @@ def layer_norm_rows(inputs: Tensor, gradients: Tensor, size: int, eps: float) ->
     """
     inputs, gradients = inputs.contiguous(), gradients.contiguous()
     count, positions = len(inputs), inputs[0].numel() // size
-    tile = _power_of_two(size)
-    row_tile = min(_power_of_two(positions), max(1, _ENTRIES // tile))
+    tile = power_of_two(size)
+    row_tile = min(power_of_two(positions), max(1, _ENTRIES // tile))
     shares = max(1, min(-(-positions // row_tile), _FILLED // count))
     out = torch.empty(2, count, shares, size, dtype=torch.float32, device=inputs.device)
     layer_norm_kernel[(shares, count)](
@@ -184,7 +186,7 @@ def square_sums(rows: Tensor) -> Tensor:
     count, size = rows.shape
     parts = max(1, -(-size // _SQUARED))
     out = torch.empty(count, parts, dtype=torch.float64, device=rows.device)
-    tile = min(1024, max(16, _power_of_two(size)))
+    tile = min(1024, max(16, power_of_two(size)))
     square_kernel[(parts, count)](rows, out, size, min(size, _SQUARED), TILE=tile)
     return out
 
@@ -242,9 +244,9 @@ def _sum(rows: Tensor, factors: Tensor, scale: float, bound: float, *, held: boo
 
 def _sum_tiles(count: int, size: int) -> tuple[int, int]:
     """The columns and rows that are added at a time."""
-    rows = min(32, max(8, _power_of_two(count)))
-    tile = min(_ENTRIES // rows, max(16, _power_of_two(size)))
-    return tile, min(_ENTRIES // tile, max(8, _power_of_two(count)))
+    rows = min(32, max(8, power_of_two(count)))
+    tile = min(_ENTRIES // rows, max(16, power_of_two(size)))
+    return tile, min(_ENTRIES // tile, max(8, power_of_two(count)))
 
 
 def _rounding_allowed() -> bool:
@@ -256,8 +258,13 @@ def _rounding_allowed() -> bool:
 
 
 def _tile(size: int) -> int:
-    return min(64, max(16, _power_of_two(size)))
+    return min(64, max(16, power_of_two(size)))
 
 
-def _power_of_two(size: int) -> int:
+def power_of_two(size: int) -> int:
+    """The least power of two that is not below a number.
+
+    >>> [power_of_two(size) for size in (1, 2, 3, 64, 65)]
+    [1, 2, 4, 64, 128]
+    """
     return 1 << (size - 1).bit_length()

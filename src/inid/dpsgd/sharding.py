@@ -26,7 +26,7 @@ if distributed.is_available():
     from torch.distributed.tensor import DTensor, Partial
     from torch.distributed.tensor.placement_types import Replicate
 
-__all__ = ["AddNoise", "Holding", "Shards", "WholeParameters", "holding_of"]
+__all__ = ["Holding", "holding_of"]
 
 AddNoise = Callable[
     [Tensor, list[int] | None], Tensor

@@ -21,12 +21,12 @@ from torch import Tensor, nn
 from inid.dpsgd.fused_positions import Positions
 from inid.dpsgd.gradient_rows import Bounds, Dense, raised
 from inid.dpsgd.layers import takes_positions
+from inid.dpsgd.row_kernels import MOST_PROGRAMS
 from inid.dpsgd.units import Unit
 
 __all__ = ["Apart", "Together", "Waiting", "room", "settings_of"]
 
 _PART = 64  # of the device's memory that what waits may take
-_MOST_ROWS = 65535  # that the kernels take
 _MANY = 4  # what takes more than one such part of the room is not worth waiting for others
 
 _SETTINGS: dict[type[nn.Module], tuple[str, ...]] = {
@@ -81,7 +81,7 @@ class Waiting:
         """Let a layer wait; says whether it may."""
         own = inputs.nbytes + gradients.nbytes
         others = self.kinds.get(kind, ())
-        if own * _MANY > most or (len(others) + 1) * inputs.shape[0] > _MOST_ROWS:
+        if own * _MANY > most or (len(others) + 1) * inputs.shape[0] > MOST_PROGRAMS:
             return False
         self.kinds.setdefault(kind, []).append((unit, inputs, gradients))
         self.size += own

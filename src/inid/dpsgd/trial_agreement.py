@@ -12,10 +12,10 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from inid.dpsgd.model_outputs import as_real
+from inid.dpsgd.model_outputs import as_real, is_real
 from inid.dpsgd.trial_examples import EXAMPLES
 
-__all__ = ["Agreement", "Beside", "Flow", "is_real", "squared_norm"]
+__all__ = ["Agreement", "Beside", "Flow", "squared_norm"]
 
 _PIECE = 2**24  # numbers that are compared at a time
 _SAMPLE = 2**14  # numbers of each piece by which one sees what is usual
@@ -148,11 +148,6 @@ class Flow:
         if self._whole.shape == self._shape or length <= negligible:
             return True  # what is the same for all examples; or rounding alone
         return math.sqrt(min(self._off.values(), default=math.inf)) <= math.sqrt(allowed) * length
-
-
-def is_real(leaf: object) -> bool:
-    """Whether it is a tensor of real numbers."""
-    return isinstance(leaf, Tensor) and leaf.is_floating_point()
 
 
 def squared_norm(one: Tensor, other: Tensor | None = None) -> float:

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from inid.dpsgd.fused_rounding import argument_rounding
-from inid.dpsgd.model_outputs import as_real
-from inid.dpsgd.trial_agreement import is_real, squared_norm
+from inid.dpsgd.model_outputs import as_real, is_real
+from inid.dpsgd.trial_agreement import squared_norm
 from inid.dpsgd.units import Unit
 
 __all__ = ["Trace"]
