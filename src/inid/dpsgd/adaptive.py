@@ -45,9 +45,9 @@ class Adaptive:
     normalise: bool = False
 
     def __post_init__(self) -> None:
-        for name, least in (("quantile", False), ("rate", True), ("share", False)):
+        for name, unbounded in (("quantile", False), ("rate", True), ("share", False)):
             value = arguments.real(name, getattr(self, name), above=0, cure=f"pass a number such as {name}=0.2")
-            if not (least or value < 1):
+            if not (unbounded or value < 1):
                 raise ArgumentError(f"{name} must be below 1, got {value!r}: pass a fraction.")
 
     def split(self, level: float, mechanism: Mechanism) -> tuple[float, float]:
