@@ -88,6 +88,14 @@ def test_a_changed_record_is_refused_even_with_a_digest_made_to_fit(record, path
         tables.verify_result(changed)
 
 
+def test_an_interval_that_was_made_in_another_way_is_refused_with_that_reason(record):
+    """As records had them whose means took the extremes over the intervals of both sums."""
+    wider = change(record, ("rows", 2, "lower"), lambda low: low - 0.5)
+    assert record["rows"][2]["statistic"] == "mean"
+    with pytest.raises(inid.RecordError, match=r"interval of answer 3 .* earlier version"):
+        tables.verify_result(resealed(wider))
+
+
 def test_what_the_answers_do_not_show_is_held_by_the_digest(record):
     changed = change(record, ("release", "label"), "another")
     with pytest.raises(inid.RecordError, match="digest"):

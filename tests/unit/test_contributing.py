@@ -28,6 +28,7 @@ PASSED_BY = {
     "dpsgd/sharded_parameters dpsgd/fixed_randomness dpsgd/fused_rounding dpsgd/gpu_clipping dpsgd/row_kernels",
     "a part of the engine": "tables/engines/csv_files tables/engines/duckdb_settings tables/engines/duckdb_columns "
     "tables/engines/duckdb_sums tables/engines/grid_sums tables/engines/pandas_columns tables/engines/pandas_sums",
+    "a part of the intervals": "tables/laplace_sums tables/ratio_intervals",
     "a part of the caps": "sets/caps/suprema sets/caps/envelope",
     "bounds from which the tables of a law are made": "noise/density numbers/pi",
     "words a result": "tables/published tables/report_inputs report/plan_summary report/number_text "

@@ -60,7 +60,7 @@ class Published(ABC):
 
     Attributes:
         release: The noisy numbers themselves; every answer is made of them.
-        level: The probability with which each interval holds the exact answer.
+        level: The probability, at least, with which each interval holds the exact answer.
         question: What was asked, with the public facts.
     """
 

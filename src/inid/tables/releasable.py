@@ -51,7 +51,7 @@ class Releasable(ABC, Generic[PlanT, ResultT]):
             plan: A plan of this query.
             ledger: Where the cost is charged. Without one nobody keeps count.
             label: A name for the ledger's history.
-            level: The probability with which each interval holds the exact answer, at most 1 - 1e-12.
+            level: The probability, at least, with which each interval holds the exact answer, at most 1 - 1e-12.
 
         Raises:
             ArgumentError: The plan is of another query, the ledger counts rows where people are protected or the other

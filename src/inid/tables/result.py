@@ -1,24 +1,40 @@
 """What a release of a table returns: a frame of the user's own kind, with everything that says what it promises.
 
 The answers are made of the noisy sums alone, so all of this is post-processing. An interval holds the exact answer (on
-clipped, rounded rows) with the stated probability over the noise. An answer made of several noisy sums divides the
-failure probability among them and takes the extremes over their intervals, so it errs on the wide side. A ratio's count
-is held to at least 1, and every answer to the range that the public bounds allow: when a noisy count is small the
-interval widens up to that range, and nothing is ever NaN or infinite.
+clipped rows) with at least the stated probability over the noise; what it adds for rounding, of values and of released
+numbers to their grids, is all that makes it wider than that, but for variances and covariances.
+
+*Sums.* The middle of the bounds times the count, and the centred sum: its noise is one linear combination of two, whose
+exact quantile is taken. Each row may be rounded by half a step; how many rows there are is bounded by their noisy
+count, with a sliver of the failure probability.
+
+*Means.* Fieller's interval of the centred sum over the count (`ratio_intervals`), and half a step for rounding.
+
+*Variances and covariances.* Two or three such ratios divide the failure probability among them, and the extremes over
+their intervals are taken: these err on the wide side.
+
+In estimates a ratio's count is held to at least 1. Every answer is held to the range that the public bounds allow: when
+a noisy count is lost in its noise the interval is that range, and nothing is ever NaN or infinite.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from inid.arguments import Floats
+from inid.noise.grid_noise import GRID_BITS, grid
 from inid.releasing import Release
 from inid.tables.facts import Key
+from inid.tables.laplace_sums import quantile_of_two, tail_of_two
 from inid.tables.plan import TablePlan
 from inid.tables.published import PageFacts, Published
+from inid.tables.ratio_intervals import gaussian_ends, searched_ends
 from inid.tables.statistics import Layout, Statistic
 
 if TYPE_CHECKING:
@@ -65,7 +81,7 @@ class Result(Published):
         rows: One `Row` per answer.
         plan: The plan by which the noise was drawn.
         release: The noisy sums themselves; every answer is made of them.
-        level: The probability with which each interval holds the exact answer.
+        level: The probability, at least, with which each interval holds the exact answer.
         question: What was asked, with the public facts.
     """
 
@@ -110,7 +126,7 @@ def estimate(layout: Layout, release: Release, cells: int, level: float, max_row
 
 
 class _Noisy:
-    """The released sums, item by item, with intervals at any division of the failure probability."""
+    """The released sums, item by item, and what is made of them."""
 
     def __init__(self, layout: Layout, release: Release, cells: int, level: float, max_rows: int) -> None:
         self.layout, self.release, self.level, self.max_rows = layout, release, level, max_rows
@@ -118,8 +134,8 @@ class _Noisy:
         starts = [0, *ends[:-1].tolist()]
         self.slices = [slice(start, stop) for start, stop in zip(starts, ends.tolist(), strict=True)]
         self.scales = release.plan.scales
-        self._ends: dict[int, Pair] = {}
-        self._offsets: dict[tuple[int, int, int], tuple[Floats, Pair]] = {}
+        self.half_steps = grid(self.scales) / 2
+        self._ratios: dict[tuple[int, int, float], Pair] = {}
 
     def value(self, at: int) -> Floats:
         return self.release.values[self.slices[at]]
@@ -127,63 +143,61 @@ class _Noisy:
     def scale(self, at: int) -> Floats:
         return self.scales[self.slices[at]]
 
-    def interval(self, at: int, among: tuple[int, ...]) -> Pair:
-        """The interval of one item, when all items of `among` are to hold together."""
-        number = self._number(among)
-        if number not in self._ends:
-            self._ends[number] = self.release.interval(1 - (1 - self.level) / number)
-        low, high = self._ends[number]
-        return low[self.slices[at]], high[self.slices[at]]
+    def half_step(self, at: int) -> Floats:
+        """How far a released number can have been rounded to its grid."""
+        return self.half_steps[self.slices[at]]
 
-    def _number(self, among: tuple[int, ...]) -> int:
-        """Among how many noisy sums the failure probability is divided."""
-        return max(1, sum(bool(self.scale(other)[0] > 0) for other in set(among)))
+    def is_noisy(self, at: int) -> bool:
+        return bool(self.scale(at)[0] > 0)
+
+    def reach(self, at: int, failure: float, other: int | None = None, factor: float = 0.0) -> Floats:
+        """How far the noise of one item, or of it and `factor` times another, reaches but for this probability."""
+        first, second = self.scale(at), 0.0 * self.scale(at)
+        rounding = self.half_step(at)
+        if other is not None:
+            second, rounding = factor * self.scale(other), rounding + abs(factor) * self.half_step(other)
+        if self.release.plan.mechanism == "gaussian":
+            return np.asarray(-float(ndtri(failure / 2)) * np.hypot(first, second) + rounding)
+        return quantile_of_two(failure, first, second) + rounding
 
     def plain(self, at: int) -> Estimate:
-        low, high = self.interval(at, (at,))
+        low, high = (end[self.slices[at]] for end in self.release.interval(self.level))
         return Estimate(self.value(at), low, high, self.scale(at))
 
     def total(self, statistic: Statistic) -> Estimate:
-        grid = self.layout.values[statistic.columns[0]]
-        at, count = statistic.sums[0], statistic.count
-        if count is None:
-            return self._centred(at, grid.step / 2)
-        among = (at, count)
-        low, high = self.interval(at, among)
-        number, (fewest, most) = self.value(count), self.interval(count, among)
-        ends = np.sort([grid.middle * fewest, grid.middle * most], axis=0)
-        rounding = np.maximum(most, 0) * grid.step / 2
-        value = self.value(at) + grid.middle * number
-        scale = np.hypot(self.scale(at), grid.middle * self.scale(count))
-        return Estimate(value, low + ends[0] - rounding, high + ends[1] + rounding, scale)
+        """A sum. Around a middle of 0 it needs no count, but a count that covers its rows bounds their rounding."""
+        column = self.layout.values[statistic.columns[0]]
+        at, count, failure = statistic.sums[0], statistic.count, 1 - self.level
+        covering = self._covering(at) if count is None else count
+        rows = np.full(self.value(at).shape, float(self.max_rows))
+        if covering is not None:
+            sliver = failure * _SLIVER if self.is_noisy(covering) else 0.0
+            most = self.value(covering) + (self.reach(covering, sliver) if sliver else 0.0)
+            rows, failure = np.clip(most, 0, rows), failure - sliver
+        reach = self.reach(at, failure, count, column.middle) + rows * column.step / 2
+        value, scale = self.value(at), self.scale(at)
+        if count is not None:
+            value = value + column.middle * self.value(count)
+            scale = np.hypot(scale, column.middle * self.scale(count))
+        return Estimate(value, value - reach, value + reach, scale)
 
-    def _centred(self, at: int, rounding: float) -> Estimate:
-        """A sum that needs no count, since the middle of its bounds is 0; but every row may round by half a step.
-
-        How many rows there are is taken from a count that covers them, if one is released, with a sliver of the failure
-        probability; else it is the public limit.
-        """
-        scope, failure = set(self.layout.items[at].present), 1 - self.level
-        covering = [
+    def _covering(self, at: int) -> int | None:
+        """A released count of at least the rows that a sum adds up."""
+        scope = set(self.layout.items[at].present)
+        covering = (
             place for place, item in enumerate(self.layout.items) if item.kind == "count" and set(item.present) <= scope
-        ]
-        if not covering:
-            low, high = (end[self.slices[at]] for end in self.release.interval(self.level))
-            most = np.full(low.shape, float(self.max_rows))
-        else:
-            low, high = (end[self.slices[at]] for end in self.release.interval(1 - failure * (1 - _SLIVER)))
-            most = np.clip(self.release.interval(1 - failure * _SLIVER)[1][self.slices[covering[0]]], 0, self.max_rows)
-        return Estimate(self.value(at), low - most * rounding, high + most * rounding, self.scale(at))
+        )
+        return next(covering, None)
 
     def mean(self, statistic: Statistic) -> Estimate:
-        grid = self.layout.values[statistic.columns[0]]
+        column = self.layout.values[statistic.columns[0]]
         at, count = statistic.sums[0], _placed(statistic.count)
-        offset, (low, high) = self._offset(at, count, (at, count))
+        offset, (low, high) = self._offset(at, count, 1 - self.level)
         number = np.maximum(self.value(count), 1)
         scale = np.hypot(self.scale(at), offset * self.scale(count)) / number
 
         def placed(values: Floats) -> Floats:
-            return np.clip(grid.middle + values, grid.lower, grid.upper)
+            return np.clip(column.middle + values, column.lower, column.upper)
 
         return Estimate(placed(offset), placed(low), placed(high), scale)
 
@@ -191,15 +205,16 @@ class _Noisy:
         """A variance or covariance: the mean of products less the product of means."""
         count, product = _placed(statistic.count), _placed(statistic.product)
         first, second = statistic.sums[0], statistic.sums[-1]
-        among = (count, product, first, second)
+        ratios = sum(self.is_noisy(at) or self.is_noisy(count) for at in {product, first, second})
+        failure = (1 - self.level) / max(1, ratios)
         grids = [self.layout.factors[name] for name in statistic.columns]
         one, two = grids[0], grids[-1]
         number = np.maximum(self.value(count), 1)
         item = self.layout.items[product]
         middle, rest = item.shift * item.step, self.value(product) / number
-        low, high = self._ratio(product, count, among)
+        low, high = self._ratio(product, count, failure)
         rounding = one.half * two.step / 2 + two.half * one.step / 2 + one.step * two.step / 4
-        (x, x_ends), (y, y_ends) = (self._offset(at, count, among) for at in (first, second))
+        (x, x_ends), (y, y_ends) = (self._offset(at, count, failure) for at in (first, second))
         same = first == second
         least, most = _squares(x_ends) if same else _products(x_ends, y_ends)
         largest = one.half * two.half
@@ -212,7 +227,8 @@ class _Noisy:
         noise = np.hypot(self.scale(product), (2 * x * y - rest) * self.scale(count))
         slopes = (2 * x * self.scale(first), 0 * y) if same else (y * self.scale(first), x * self.scale(second))
         scale = np.hypot(noise, np.hypot(*slopes)) / number
-        return Estimate(value, held(low + middle - most - rounding), held(high + middle - least + rounding), scale)
+        lower, upper = held(low + middle - most - rounding), held(high + middle - least + rounding)
+        return Estimate(value, np.minimum(lower, value), np.maximum(upper, value), scale)
 
     def deviation(self, statistic: Statistic) -> Estimate:
         square = self.moment(statistic)
@@ -222,25 +238,35 @@ class _Noisy:
         scale = np.divide(square.scale, 2 * floor, out=np.zeros_like(floor), where=floor > 0)
         return Estimate(value, np.sqrt(square.lower), np.sqrt(square.upper), scale)
 
-    def _offset(self, at: int, count: int, among: tuple[int, ...]) -> tuple[Floats, Pair]:
+    def _offset(self, at: int, count: int, failure: float) -> tuple[Floats, Pair]:
         """The mean distance from the middle, held to what the bounds allow, and its interval."""
-        key = (at, count, self._number(among))
-        if key not in self._offsets:
-            self._offsets[key] = self._new_offset(at, count, among)
-        return self._offsets[key]
-
-    def _new_offset(self, at: int, count: int, among: tuple[int, ...]) -> tuple[Floats, Pair]:
-        grid = self.layout.values[self.layout.items[at].columns[0]]
-        low, high = self._ratio(at, count, among)
-        least, most, rounding = grid.lower - grid.middle, grid.upper - grid.middle, grid.step / 2
+        column = self.layout.values[self.layout.items[at].columns[0]]
+        low, high = self._ratio(at, count, failure)
+        least, most, rounding = column.lower - column.middle, column.upper - column.middle, column.step / 2
         value = np.clip(self.value(at) / np.maximum(self.value(count), 1), least, most)
-        return value, (np.clip(low - rounding, least, most), np.clip(high + rounding, least, most))
+        lower, upper = np.clip(low - rounding, least, most), np.clip(high + rounding, least, most)
+        return value, (np.minimum(lower, value), np.maximum(upper, value))
 
-    def _ratio(self, at: int, count: int, among: tuple[int, ...]) -> Pair:
-        """The extremes of sum / count over both intervals, with a count of at least 1."""
-        low, high = self.interval(at, among)
-        fewest, most = (np.maximum(end, 1) for end in self.interval(count, among))
-        return np.where(low > 0, low / most, low / fewest), np.where(high > 0, high / fewest, high / most)
+    def _ratio(self, at: int, count: int, failure: float) -> Pair:
+        """Fieller's interval of a sum over its count, inside the range of what one row adds."""
+        key = (at, count, failure)
+        if key not in self._ratios:
+            self._ratios[key] = self._new_ratio(at, count, failure)
+        return self._ratios[key]
+
+    def _new_ratio(self, at: int, count: int, failure: float) -> Pair:
+        item = self.layout.items[at]
+        bounds = item.least * item.step, item.most * item.step
+        if self.release.plan.mechanism == "gaussian":
+            # Half a step is at most 2^-13 scales, and those of S and r N together at most sqrt(2) times this of theirs.
+            z = -float(ndtri(failure / 2)) + math.sqrt(2.0) * 2.0 ** -(GRID_BITS + 1)
+            return gaussian_ends((self.value(at), self.scale(at)), (self.value(count), self.scale(count)), z, bounds)
+
+        def beyond(distances: Floats, ratios: Floats) -> NDArray[np.bool_]:
+            rounding = self.half_step(at) + np.abs(ratios) * self.half_step(count)
+            return tail_of_two(distances - rounding, self.scale(at), ratios * self.scale(count)) < failure
+
+        return searched_ends(self.value(at), self.value(count), self.reach(count, failure), beyond, bounds)
 
 
 def _placed(at: int | None) -> int:

@@ -132,19 +132,22 @@ def _compare(stored: Any, made: tuple[Row, ...]) -> None:
     if not (isinstance(stored, list) and len(stored) == len(made)):
         raise RecordError("the record does not hold the answers to its question.")
     for at, (row, answer) in enumerate(zip(stored, made, strict=True), start=1):
-        if not (isinstance(row, Mapping) and _is_same(row, answer)):
+        if not (isinstance(row, Mapping) and _is_same(row, answer, ("estimate", "scale"))):
             raise RecordError(f"answer {at} of the record is not the one that its noisy sums give: it was changed.")
+        if not _is_same(row, answer, ("lower", "upper")):
+            raise RecordError(
+                f"the interval of answer {at} of the record is not the one that its noisy sums give: it was changed, "
+                "or made by an earlier version, which made intervals in another way."
+            )
 
 
-def _is_same(row: Mapping[str, Any], answer: Row) -> bool:
+def _is_same(row: Mapping[str, Any], answer: Row, numbers: tuple[str, ...]) -> bool:
     if any(row.get(name) != getattr(answer, name) for name in ("statistic", "column", "groups")):
         return False
     if row.get("keys", answer.keys) != dict(answer.keys):  # records of earlier versions have none
         return False
     slack = _SLACK * max(abs(answer.upper - answer.lower), abs(answer.scale))
-    return all(
-        _is_near(row.get(name), float(getattr(answer, name)), slack) for name in ("estimate", "lower", "upper", "scale")
-    )
+    return all(_is_near(row.get(name), float(getattr(answer, name)), slack) for name in numbers)
 
 
 def _is_near(kept: object, wanted: float, slack: float) -> bool:

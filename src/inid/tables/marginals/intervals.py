@@ -5,12 +5,15 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from inid.arguments import Floats
 from inid.planning import NoisePlan
-from inid.tables.marginals.laplace_law import coefficients, quantile
+from inid.tables.laplace_sums import quantile
+from inid.tables.marginals.laplace_law import coefficients
 from inid.tables.marginals.question import MarginalsQuestion
+from inid.tables.ratio_intervals import gaussian_ends, searched_ends
 
 __all__ = ["Channels", "Noisy", "fieller", "half_width", "one_cell", "ratio_width"]
 
@@ -79,11 +82,7 @@ def fieller(
     bounds: tuple[float, float],
     parts: tuple[Channels, Channels],
 ) -> tuple[Floats, Floats]:
-    """The ends of {r in the bounds : |S - r N| <= the quantile of the noise of S - r N}, cell by cell (Fieller).
-
-    Statement: S - r N, at the exact ratio r = S* / N*, is noise alone, of a known law, so that the set holds r with the
-    stated probability, whatever the exact numbers are. Where the set is no bounded interval (N is lost in its noise),
-    it is the whole range. S and N have independent noise.
+    """The interval of S / N, cell by cell (Fieller, as in `ratio_intervals`).
 
     Args:
         question: What was asked.
@@ -94,38 +93,15 @@ def fieller(
         bounds: The range of the ratio.
         parts: What S and N of the first cell are made of, for the law of Laplace noise.
     """
-    low, high = bounds
     if noise.mechanism == "gaussian":
         z = -float(ndtri((1 - level) / 2)) * _ROUNDING
-        square = np.square(numbers.value) - (z * numbers.std) ** 2
-        inside = np.square(sums.std * numbers.value) + np.square(numbers.std * sums.value)
-        root = z * np.sqrt(np.maximum(inside - (z * sums.std * numbers.std) ** 2, 0.0))
-        product, bounded = sums.value * numbers.value, square > 0
-        with np.errstate(all="ignore"):
-            ends = [np.where(bounded, (product + sign * root) / square, end) for sign, end in ((-1, low), (1, high))]
-        return np.clip(ends[0], low, high), np.clip(ends[1], low, high)
-    knots = np.linspace(0.0, max(abs(low), abs(high)), _RATIOS)
+        return gaussian_ends(sums, numbers, z, bounds)
+    knots = np.linspace(0.0, max(map(abs, bounds)), _RATIOS)
     widths = ratio_width(question, noise, level, *parts, knots)
-    # The quantile is the same for r and -r and convex in r, so that straight lines between knots are not below it. With
-    # them |S - r N| less the quantile is straight between these points, one of which is S / N: its roots are exact,
-    # however narrow the interval is.
-    points = np.unique(np.clip(np.concatenate([-knots, knots, [low, high]]), low, high))
-    with np.errstate(all="ignore"):
-        own = np.nan_to_num(np.clip(sums.value / numbers.value, low, high), nan=low)
-    shape = (*own.shape, points.size)
-    ratios = np.sort(np.concatenate([np.broadcast_to(points, shape), own[..., None]], axis=-1), axis=-1)
-    reach = np.interp(np.abs(ratios), knots, widths)
-    apart = np.abs(sums.value[..., None] - ratios * numbers.value[..., None]) - reach
-    return _first_root(apart, ratios), _first_root(apart[..., ::-1], ratios[..., ::-1])
+    least = _laplace_width(_laplace_scales(question, noise, parts[1]), level)
 
+    def beyond(distances: Floats, ratios: Floats) -> NDArray[np.bool_]:
+        # The quantile is the same for r and -r and convex in r, so that straight lines between knots are not below it.
+        return np.asarray(distances > np.interp(np.abs(ratios), knots, widths))
 
-def _first_root(apart: Floats, ratios: Floats) -> Floats:
-    """Where a function first is at most 0, by straight lines between its points; else where it is least."""
-    inside = apart <= 0
-    first = np.where(inside.any(axis=-1), inside.argmax(axis=-1), apart.argmin(axis=-1))
-    before = np.maximum(first - 1, 0)
-    here, there = (np.take_along_axis(apart, at[..., None], axis=-1)[..., 0] for at in (first, before))
-    start, end = (np.take_along_axis(ratios, at[..., None], axis=-1)[..., 0] for at in (first, before))
-    with np.errstate(all="ignore"):
-        share = np.where((there > 0) & (here <= 0), here / (here - there), 0.0)
-    return np.asarray(start + share * (end - start))
+    return searched_ends(sums.value, numbers.value, least, beyond, bounds)

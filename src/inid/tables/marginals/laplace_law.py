@@ -1,8 +1,7 @@
-"""Quantiles of sums of independent Laplace noises: what least squares makes of noise on the tables (M10)."""
+"""What each noisy cell counts in an estimate: the law of noise on the tables after least squares (M10)."""
 
 import math
 from collections.abc import Mapping
-from functools import lru_cache
 
 import numpy as np
 
@@ -10,11 +9,7 @@ from inid.tables.marginals.basis import Floats, analyse, synthesise
 from inid.tables.marginals.least_squares import precisions
 from inid.tables.marginals.workload import Workload
 
-__all__ = ["coefficients", "quantile"]
-
-_POINTS = 2**14
-_WIDTH = 60.0  # standard deviations after which the law is taken to repeat: what is left there is below 1e-17
-_ROUNDS = 60
+__all__ = ["coefficients"]
 
 
 def coefficients(workload: Workload, tau: Floats, wanted: Mapping[tuple[int, ...], Floats]) -> list[Floats]:
@@ -47,39 +42,3 @@ def coefficients(workload: Workload, tau: Floats, wanted: Mapping[tuple[int, ...
             part = synthesise(gathered[block], found[table].shape, axes)
             found[table] += part / (exact[block] * tau[table] ** 2)
     return found
-
-
-def quantile(scales: Floats, level: float) -> float:
-    """A t with P(|sum of independent Laplace noises of these scales| <= t) >= level, and hardly more.
-
-    Gil-Pelaez: P(|X| <= t) = (2 / pi) int sin(ut) / u phi(u) du, phi(u) = prod 1 / (1 + scales^2 u^2), by the
-    trapezoidal rule. What the rule leaves out beyond its last point is at most phi there over pi, and is taken off.
-
-    >>> round(quantile(np.array([1.0]), 0.95), 3)  # -log(0.05)
-    2.996
-    """
-    sizes, times = np.unique(np.abs(scales[scales != 0]), return_counts=True)
-    return _quantile(tuple(sizes.tolist()), tuple(times.tolist()), level) if sizes.size else 0.0
-
-
-@lru_cache(maxsize=256)  # tables of the same shape have the same law
-@np.errstate(under="ignore")  # the law of many noises vanishes far out
-def _quantile(scales: tuple[float, ...], numbers: tuple[int, ...], level: float) -> float:
-    sizes, times = np.array(scales), np.array(numbers)
-    spread = math.sqrt(2 * float((np.square(sizes) * times).sum()))
-    step = 2 * math.pi / (_WIDTH * spread)
-    points = step * np.arange(1, _POINTS + 1)
-    logs = np.zeros(_POINTS)
-    for size, number in zip(sizes.tolist(), times.tolist(), strict=True):
-        logs -= number * np.log1p(np.square(size * points))
-    phi = np.exp(logs)
-    left = float(phi[-1]) / math.pi
-
-    def inside(t: float) -> float:
-        return step * t / math.pi + 2 / math.pi * float((np.sin(points * t) / points * phi).sum()) * step - left
-
-    low, high = 0.0, _WIDTH / 4 * spread
-    for _ in range(_ROUNDS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if inside(middle) >= level else (middle, high)
-    return high

@@ -1,0 +1,98 @@
+"""Fieller's intervals of a ratio of two noisy sums: the ratios that a test with the exact law does not reject.
+
+Statement: let S and N be noisy sums with independent noise and exact values S* = r N*. The interval of S / N holds r
+with at least the stated probability, whatever S* and N* are.
+
+Why: S - r N is noise alone, of a law that is known for each r, so that r is in {r : |S - r N| <= Q(r)} with the stated
+probability, where Q(r) is the quantile of the absolute noise. The interval holds all of this set inside the public
+range. It also holds r = 0 where N* and S* are both 0, since S - 0 N is noise alone as well.
+
+*The set is an interval where N > q*, q the quantile of the noise of N by itself; elsewhere it is not bounded, and the
+whole public range is taken. For |S - r N| falls with slope N up to r = S / N and rises with slope N from there, and the
+slope of Q is at most q in size. So their difference has one root on either side of S / N. That the slope is at most q:
+
+- Gaussian: Q(r) = z sqrt(s^2 + r^2 n^2) and q = z n.
+- Two Laplace noises of scales a (of S) and b |r|. Let Q(a, b) be the quantile at the failure probability exp(-L), and
+  a < b = 1, which is no restriction (a quantile is homogeneous). Put tau = Q (1 - a) / a and F = exp(-tau). The closed
+  form in `laplace_sums`, differentiated, gives
+
+      dQ/da = (2 a (1 - F) - Q (1 - a^2) F) / ((1 - a^2) (1 - a F)),    dQ/db = Q - a dQ/da.
+
+  Both are at least 0, as P(|sum| > t) rises with each scale, and both are at most L:
+  * dQ/da <= Q / (1 + a), since this is (1 - F) / (1 + F) = tanh(tau / 2) <= tau / 2; and Q <= (1 + a) L, since
+    1 + c <= 1 + a Q / (1 + a) <= exp(a Q / (1 + a)) in exp(-L) = exp(-Q) (1 + c).
+  * dQ/db <= L, that is a dQ/da >= log(1 + c): it is enough that a dQ/da >= c = a^2 (1 - F) / (1 - a^2), which is
+    (e^tau - 1) + a (1 - e^-tau) >= tau (1 + a). Both sides are linear in a; at a = 0 it is e^tau - 1 >= tau, at a = 1
+    it is 2 sinh(tau) >= 2 tau.
+  As the second scale is b |r|, the slope of Q in r is at most b L = q.
+- Sums of more Laplace noises: quantiles of symmetric log-concave laws are convex in the direction (Meyer and Reisner
+  1991 for convex bodies, Bobkov 2010 for log-concave measures), and the slope of a convex Q is at most its limit, q.
+
+What is added to Q for the rounding of released numbers to their grids, half a step of S and |r| half steps of N, has
+the slope of what is added to q.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inid.arguments import Floats
+
+__all__ = ["gaussian_ends", "searched_ends"]
+
+_HALVINGS = 60
+
+
+def gaussian_ends(
+    sums: tuple[Floats, Floats | float],
+    numbers: tuple[Floats, Floats | float],
+    z: float,
+    bounds: tuple[float, float],
+) -> tuple[Floats, Floats]:
+    """The roots of (S - r N)^2 = z^2 (s^2 + r^2 n^2), held to the bounds; the bounds where N <= z n.
+
+    Args:
+        sums: S and its standard deviation s.
+        numbers: N and its standard deviation n.
+        z: The quantile of one standard Gaussian noise.
+        bounds: The public range of the ratio.
+    """
+    (total, s), (number, n) = sums, numbers
+    low, high = bounds
+    square = np.square(number) - np.square(z * n)
+    inside = np.square(s * number) + np.square(n * total) - np.square(z * s * n)
+    root, product = z * np.sqrt(np.maximum(inside, 0.0)), total * number
+    bounded = number > z * n
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        ends = [np.where(bounded, (product + sign * root) / square, end) for sign, end in ((-1, low), (1, high))]
+    return np.clip(ends[0], low, high), np.clip(ends[1], low, high)
+
+
+def searched_ends(
+    total: Floats,
+    number: Floats,
+    least: Floats | float,
+    beyond: Callable[[Floats, Floats], NDArray[np.bool_]],
+    bounds: tuple[float, float],
+) -> tuple[Floats, Floats]:
+    """The same for any law, by halving: either end stays on the side of the rejected ratios.
+
+    Args:
+        total: S.
+        number: N.
+        least: The quantile of the noise of N: where N is not above it, the ends are the bounds.
+        beyond: Whether a distance |S - r N| is beyond Q(r); called with distances and ratios.
+        bounds: The public range of the ratio.
+    """
+    bounded = number > least
+    own = np.clip(np.divide(total, number, out=np.zeros_like(total), where=bounded), *bounds)
+    ends = []
+    for bound in bounds:
+        far, near = np.full_like(own, bound), own.copy()
+        for _ in range(_HALVINGS):
+            middle = far / 2 + near / 2
+            out = beyond(np.abs(total - middle * number), middle)
+            far, near = np.where(out, middle, far), np.where(out, near, middle)
+        ends.append(np.where(bounded, far, bound))
+    return ends[0], ends[1]
