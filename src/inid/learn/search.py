@@ -255,13 +255,13 @@ def _part(name: str, value: object) -> float:
 
 def _held_out(rows: int, part: float, relation: Neighbours) -> NDArray[np.bool_]:
     """Which rows are held out: drawn without looking at them."""
-    draw = np.random.Generator(np.random.Philox(key=current_source().bits(128)))
+    words = current_source().words(rows)
     if relation == "add_remove":
-        return np.asarray(draw.random(rows) < part)
+        return np.asarray(words < np.uint64(part * 2.0**64))
     if rows < 2:
         raise ArgumentError("a search needs two rows at least: one to learn from and one to compare on.")
     held = np.zeros(rows, bool)
-    held[draw.permutation(rows)[: min(max(round(rows * part), 1), rows - 1)]] = True
+    held[np.argsort(words)[: min(max(round(rows * part), 1), rows - 1)]] = True
     return held
 
 
