@@ -111,7 +111,7 @@ def test_means_by_several_groupings_tidy_counts_and_combinations(people, tmp_pat
     rows = list(csv.DictReader(out.read_text(encoding="utf-8").splitlines()))
     counts = [row for row in rows if row["statistic"] == "count"]
     assert len(counts) == 2 + 4
-    assert all(float(row["estimate"]).is_integer() and float(row["estimate"]) >= 0 for row in counts)
+    assert all(row["estimate"].isdigit() for row in counts)
     assert {(row["lower"], row["upper"], row["scale"]) for row in counts} == {("", "", "")}
     means = [row for row in rows if row["statistic"] == "mean"]
     assert len(means) == 6

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from inid.planning.noise_plan import NoisePlan
 
-__all__ = ["aligned", "plan_table"]
+__all__ = ["aligned", "counted", "plan_table"]
 
 _ROWS = 20
 
@@ -19,6 +19,15 @@ def aligned(rows: list[list[str]], left: int) -> list[str]:
         cells = [c.ljust(w) if i < left else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))]
         lines.append("  ".join(cells).rstrip())
     return lines
+
+
+def counted(number: int, noun: str) -> str:
+    """So many of something.
+
+    >>> counted(1, "table"), counted(1200, "table")
+    ('1 table', '1200 tables')
+    """
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _error(plan: "NoisePlan") -> str:

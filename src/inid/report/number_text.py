@@ -35,8 +35,12 @@ def plain_ratio(ratio: float) -> str:
 def rounded_interval(estimate: float | None, lower: float | None, upper: float | None) -> tuple[str, str, str]:
     """An estimate and the ends of its interval, rounded to two digits of the interval's half width.
 
+    Three whole numbers stay whole.
+
     >>> rounded_interval(38.123456, 37.27, 38.98)
     ('38.12', '37.27', '38.98')
+    >>> rounded_interval(194.0, 191.0, 198.0)
+    ('194', '191', '198')
     >>> rounded_interval(12345678.9, 12300000.0, 12400000.0)
     ('12,345,679', '12,300,000', '12,400,000')
     >>> rounded_interval(None, None, None), rounded_interval(17.0, None, None)
@@ -44,6 +48,8 @@ def rounded_interval(estimate: float | None, lower: float | None, upper: float |
     """
     if estimate is None or lower is None or upper is None:
         return "-" if estimate is None else plain_number(estimate), "-", "-"
+    if all(abs(value) < 2**53 and value == int(value) for value in (estimate, lower, upper)):
+        return f"{estimate:,.0f}", f"{lower:,.0f}", f"{upper:,.0f}"
     half = (upper - lower) / 2
     if not 0 < half < 1e300:
         return f"{estimate:.6g}", f"{lower:.6g}", f"{upper:.6g}"

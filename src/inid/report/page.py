@@ -8,7 +8,7 @@ from inid.planning import NoisePlan
 from inid.report.estimate_tables import estimates_section
 from inid.report.inputs import ReportInputs
 from inid.report.number_text import plain_ratio
-from inid.report.plan_summary import summarize_plan
+from inid.report.plan_summary import PlanSummary, summarize_plan
 from inid.report.promise_text import promise_in_words, promise_name, promise_symbols
 from inid.report.style import STYLE
 from inid.report.technical_part import definition_list, technical_part
@@ -59,7 +59,7 @@ def _head(inputs: ReportInputs) -> str:
     cards = [(promise_symbols(noise.budget), promise_name(noise.budget))]
     if inputs.blocks:
         cards.append((f"{count:,}", f"{'number' if count == 1 else 'numbers'} released"))
-    cards.append((f"{plain_ratio(inputs.plan.gains['spr'])}×", "error of an equal split of the budget, this plan = 1"))
+    cards.append((f"{plain_ratio(inputs.plan.gains['spr'])}×", _gain_over(inputs.plan)))
     warning = (
         ""
         if inputs.private
@@ -73,6 +73,14 @@ def _head(inputs: ReportInputs) -> str:
         f'<h1>{escape(inputs.title)}</h1>\n<p class="soft">{escape(made)}</p>\n{warning}'
         f'<div class="facts">{shown}</div>'
     )
+
+
+def _gain_over(plan: PlanSummary) -> str:
+    """What the gain on the first card is counted in: the answers, where the plan releases other numbers."""
+    opponent = plan.opponent.replace("an equal split", "an equal split of the budget")
+    if plan.answers_differ:
+        return f"error of the answers with {opponent}, this plan = 1"
+    return f"error of {opponent}, this plan = 1"
 
 
 def _promise(inputs: ReportInputs) -> str:

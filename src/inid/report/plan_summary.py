@@ -16,6 +16,7 @@ __all__ = ["BASELINES", "PlanLine", "PlanSummary", "summarize_plan"]
 
 BASELINES = ("iid", "spr")
 _NO_GAIN = 1.001  # a gain below 0.1 % is called none, as in the remark
+_SAME = 0.01  # of a ratio: two gains that differ by more count different things
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,12 @@ class PlanSummary:
     def comparison(self) -> Comparison:
         """The error of every mechanism and allocation under the same promise; planned when it is first asked for."""
         return self.noise.compare()
+
+    @cached_property
+    def answers_differ(self) -> bool:
+        """Whether the gains count answers that are made of the released numbers, which `comparison` counts."""
+        gain = self.gains["spr"]
+        return all(abs(row.ratio - gain) > _SAME * gain for row in self.comparison if row.allocation == "spr")
 
     @property
     def error_name(self) -> str:

@@ -13,7 +13,6 @@ __all__ = ["definition_list", "noise_of_each_number", "technical_part", "ways_to
 
 _MOST = 300  # lines drawn of a plan; the rest is in the record
 _ALLOCATIONS = {"optimal": "optimal", "iid": "i.i.d.", "spr": "equal split"}
-_SAME = 0.01  # of a ratio: bars and the plan's gain that differ by more count different things
 
 
 def technical_part(inputs: ReportInputs) -> str:
@@ -39,19 +38,22 @@ def ways_to_keep_the_promise(plan: PlanSummary) -> str:
         mine = (row.mechanism, row.allocation) == plan.comparison.chosen
         kind = "plan" if mine else row.allocation if row.mechanism == plan.noise.mechanism else "other"
         picture = bar(axis, row.ratio, kind if kind != "optimal" else "other", f"{row.ratio:.4g} times the error")
-        name = f"{str(row.mechanism).capitalize()}, {_ALLOCATIONS[row.allocation]}"
+        over = " over these numbers" if plan.answers_differ and row.allocation == "spr" else ""
+        name = f"{str(row.mechanism).capitalize()}, {_ALLOCATIONS[row.allocation]}{over}"
         body += (
             f"<tr><td>{'<b>' if mine else ''}{escape(name)}{'</b>' if mine else ''}</td>"
             f'<td class="n">{escape(plain_ratio(row.ratio))}×</td><td class="picture wider">{picture}</td></tr>'
         )
-    gain, note = plan.gains["spr"], ""
-    if all(abs(row.ratio - gain) > _SAME * gain for row in rows if row.allocation == "spr"):
+    ways, note = "every way to keep the promise", ""
+    if plan.answers_differ:
+        ways = "other noise on the numbers that this plan releases"
         note = (
-            '<p class="note">Here every way puts its noise on the numbers that this plan releases. The gain over '
-            f"{escape(plan.opponent)} counts the answers that are made of them.</p>\n"
+            '<p class="note">Here only the noise differs: it is put on the numbers that this plan releases, of which '
+            f"the answers are made. The {escape(plain_ratio(plan.gains['spr']))}× at the top of the page is for "
+            f"{escape(plan.opponent)} that releases other numbers.</p>\n"
         )
     return (
-        f"<h3>Expected {plan.error_name} of every way to keep the promise, this plan = 1</h3>\n{note}"
+        f"<h3>Expected {plan.error_name} of {ways}, this plan = 1</h3>\n{note}"
         f'<div class="wide"><table><tbody>{body}</tbody><tfoot><tr><td></td><td></td>'
         f'<td class="picture wider">{ticks(axis, "×")}</td></tr></tfoot></table></div>'
     )
@@ -82,11 +84,23 @@ def noise_of_each_number(plan: PlanSummary, tolerance: str = "its tolerance") ->
     legend = "".join(f'<span><i class="{kind}"></i>{escape(name)}</span>' for kind, name in names.items())
     more = "" if len(plan.lines) <= _MOST else f'<p class="note">And {len(plan.lines) - _MOST} more.</p>'
     return (
-        f"<h3>Std of the noise of each number, relative to {against} (dashed line)</h3>\n"
+        f"<h3>Std of the noise of each number, relative to {against} (dashed line)</h3>\n{_assumed(plan)}"
         f'<div class="legend">{legend}</div>\n<div class="wide"><table><thead><tr><th>number</th>'
         '<th class="n spare">share</th><th class="n">std of noise</th><th class="picture"></th></tr></thead>'
         f'<tbody>{body}</tbody><tfoot><tr><td></td><td class="spare"></td><td></td>'
         f'<td class="picture">{ticks(axis, "×")}</td></tr></tfoot></table></div>\n{more}'
+    )
+
+
+def _assumed(plan: PlanSummary) -> str:
+    """For how many rows these figures are: the released answers know better, and their ranges show it."""
+    if plan.rows is None:
+        return ""
+    whose = "a nominal guess, since none was stated" if plan.guessed else "the stated guess"
+    return (
+        f'<p class="note">What the plan expected. Where an answer divides by a number of rows (means, variances, '
+        f"standard deviations), that is for {plan.rows:,} rows in all, {whose}; its released range is for the rows "
+        "that are there.</p>\n"
     )
 
 

@@ -9,7 +9,7 @@ it. So they can be used as public facts in the queries that follow. What lies be
 too few to be told from the noise.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from inid.errors import ArgumentError
@@ -42,7 +42,7 @@ class EstimatedBounds:
     column: str
     lower: float
     upper: float
-    result: Result
+    result: Result = field(repr=False)
 
     @property
     def bounds(self) -> Bounds:

@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+import numpy as np
+
 from inid.arguments import integer, real, shown
 from inid.errors import ArgumentError
 
@@ -14,6 +16,7 @@ __all__ = [
     "Categories",
     "Key",
     "Person",
+    "as_listed",
     "is_plain",
     "read_bounds",
     "read_cells",
@@ -96,6 +99,19 @@ class Bins:
         return tuple(f"[{low:.12g}, {high:.12g}{end}" for (low, high), end in zip(pairs, ends, strict=True))
 
 
+def as_listed(values: object) -> object:
+    """The same list with the numbers and texts of Python where NumPy's stand; anything else as it is.
+
+    >>> as_listed(np.array([1, 2])), as_listed([np.str_("F"), "M"]), as_listed("FM")
+    ([1, 2], ['F', 'M'], 'FM')
+    """
+    if isinstance(values, np.ndarray) and values.ndim == 1:
+        values = values.tolist()
+    if isinstance(values, (list, tuple)):
+        return [value.item() if isinstance(value, np.generic) else value for value in values]
+    return values
+
+
 def read_columns(name: str, value: object, wanted: str) -> tuple[str, ...]:
     """Distinct column names."""
     if value is None:
@@ -118,9 +134,10 @@ def read_bounds(bounds: object) -> dict[str, Bounds]:
             "state them from public knowledge, for example bounds={'age': (0, 100)}."
         )
     read: dict[str, Bounds] = {}
-    for column, pair in bounds.items():
+    for column, ends in bounds.items():
         if not (isinstance(column, str) and column):
             raise ArgumentError(f"bounds must be keyed by column names, got {shown(column)}: name the column.")
+        pair = as_listed(ends)
         if isinstance(pair, (str, bytes)) or not isinstance(pair, Sequence) or len(pair) != 2:
             raise ArgumentError(f"bounds[{column!r}] must be a pair (lower, upper), got {shown(pair)}.")
         cure = "state finite public bounds"
@@ -134,6 +151,7 @@ def read_bounds(bounds: object) -> dict[str, Bounds]:
 def read_keys(name: str, keys: object) -> tuple[Key, ...]:
     """Distinct public keys of one kind: strings, whole numbers or booleans."""
     cure = "pass a list of strings, of whole numbers or of booleans"
+    keys = as_listed(keys)
     if isinstance(keys, (str, bytes, Mapping)) or not isinstance(keys, Sequence) or not len(keys):
         raise ArgumentError(f"{name} must be a list of public keys, got {shown(keys)}: {cure}.")
     kind = next((kind for kind in (str, bool, int) if isinstance(keys[0], kind)), None)
@@ -170,6 +188,7 @@ def read_cells(column: str, cells: object) -> Bins | Categories:
     name = f"histogram[{column!r}]"
     if isinstance(cells, Categories):
         return cells
+    cells = as_listed(cells)
     if isinstance(cells, (str, bytes, Mapping)) or not isinstance(cells, Sequence) or not len(cells):
         raise ArgumentError(f"{name} must be a list of bin edges or of categories, got {shown(cells)}.")
     if isinstance(cells[0], (str, bool)):

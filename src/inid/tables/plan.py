@@ -11,11 +11,12 @@ from inid.errors import ArgumentError
 from inid.mechanisms import MechanismChoice
 from inid.planning import Certificate, Comparison, NoisePlan, plan, plan_for_accuracy
 from inid.planning.accuracy import CheapestPlan
-from inid.planning.text import aligned
+from inid.planning.text import aligned, counted
 from inid.promises import Budget
 from inid.report.plan_summary import nothing_to_gain
 from inid.sets import Allocation, Sensitivity
-from inid.tables.plan_of_query import PlanOfQuery, fill_advice
+from inid.tables.plan_of_query import PlanOfQuery, fill_advice, rows_assumed
+from inid.tables.presentation import COUNTED
 from inid.tables.sensitivity import narrowest
 from inid.tables.statistics import Layout, rounding, slopes
 from inid.tables.view import View
@@ -98,14 +99,24 @@ class TablePlan(PlanOfQuery):
 
     def gain(self, baseline: str) -> float:
         """How many times larger the expected error of "iid" or "spr" is, in units of the tolerances."""
-        other = self.iid if baseline == "iid" else self.spr
-        if self.noise.log2_error == other.log2_error:
+        other, mine = self.iid if baseline == "iid" else self.spr, self.noise
+        if self._for_tolerances:  # such noise carries other weights, those of the tolerances that it must not exceed
+            parts = mine.mechanism, mine.allocation, mine.order, other.weights, mine.row_scales
+            mine = NoisePlan(mine.sensitivity, mine.budget, *parts)
+        if mine.log2_error == other.log2_error:
             return 1.0
-        return float(2.0 ** min(other.log2_error - self.noise.log2_error, 1023.0))
+        return float(2.0 ** min(other.log2_error - mine.log2_error, 1023.0))
+
+    @property
+    def _for_tolerances(self) -> bool:
+        """Whether the noise was made to stay within tolerances, and not for the least expected error."""
+        return self.noise.allocation == "tolerance"
 
     @property
     def remark(self) -> str | None:
-        """A sentence when a baseline is already optimal, else None."""
+        """A sentence when a baseline is already optimal, else None; none on noise made to stay within tolerances."""
+        if self._for_tolerances:
+            return None
         return nothing_to_gain({name: self.gain(name) for name in ("iid", "spr")})
 
     def compare(self) -> Comparison:
@@ -145,17 +156,19 @@ class TablePlan(PlanOfQuery):
         order = self.noise.order
         name = "squared error" if order == 2 else f"error of order {order:g}"
         gains = f"An equal split would have {self.gain('spr'):.3g} times the {name} "
-        gains += f"(i.i.d. noise {self.gain('iid'):.3g} times)"
+        gains += f"(i.i.d. noise {self.gain('iid'):.3g} times)."
+        if self._for_tolerances:
+            gains += " This plan is made to stay within the tolerances, not for the least squared error."
         return "\n".join(
             [
-                f"{self.mechanism.capitalize()} noise on {self.noise.dimension} sums",
+                f"{self.mechanism.capitalize()} noise on {counted(self.noise.dimension, 'sum')}",
                 f"promise: {self.budget}, neighbours: {self.noise.sensitivity.neighbours}",
                 f"errors for {guess}",
                 *self.view.lines(),
                 "",
                 *lines,
                 "",
-                self.remark or gains + ".",
+                self.remark or gains,
                 *self.advice,
             ]
         )
@@ -236,7 +249,10 @@ class Planning:
             baselines = (_best(own, noise.budget, "auto", kind, weighing.weights, 2.0) for kind in ("iid", "spr"))
             return self._described(weighing, noise, *baselines)
 
-        return TableAccuracy(made(best.plan), tuple(made(noise) for noise in best.alternatives), best.reason)
+        reason = best.reason
+        if not self.stated and any(statistic.kind not in COUNTED for statistic in layout.statistics):
+            reason += f" {rows_assumed(self.rows)}"
+        return TableAccuracy(made(best.plan), tuple(made(noise) for noise in best.alternatives), reason)
 
     def _weighing(self, order: float) -> "_Weighing":
         return _weighing(self.layout, self.tolerances, self.rows / self.cells, order)

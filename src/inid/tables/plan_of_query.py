@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from inid.report import PlanSummary
 
-__all__ = ["PlanOfQuery", "PlanOfQuestion", "fill_advice"]
+__all__ = ["PlanOfQuery", "PlanOfQuestion", "fill_advice", "rows_assumed"]
 
 _WORTH = 1.05  # advice that makes errors less than 5 % smaller is not worth a line
 _NAMED = 4
@@ -34,6 +34,16 @@ def fill_advice(columns: Sequence[str], times: float) -> tuple[str, ...]:
     named = ", ".join(columns[:_NAMED]) + (", ..." if len(columns) > _NAMED else "")
     cure = f"State public fill values (missing): errors there would be about {times:.2g} times smaller."
     return (f"No missing values in {named}? {cure}",)
+
+
+def rows_assumed(rows: int) -> str:
+    """What a plan for accuracy says where nobody stated a number of rows, and answers divide by it.
+
+    >>> rows_assumed(1000)
+    'This is for 1,000 rows, a nominal guess: of fewer rows the errors are larger. State your own guess as rows.'
+    """
+    cure = "State your own guess as rows."
+    return f"This is for {rows:,} rows, a nominal guess: of fewer rows the errors are larger. {cure}"
 
 
 class PlanOfQuery(ABC):

@@ -19,6 +19,7 @@ __all__ = [
     "COUNTED",
     "Labels",
     "answer_columns",
+    "label_columns",
     "labelled",
     "noisy_rows",
     "read_labels",
@@ -33,11 +34,15 @@ _NUMBERS = ("estimate", "lower", "upper", "scale")
 _SHOWN = 20
 
 
-def read_labels(labels: object) -> dict[str, dict[Key, str]]:
+def read_labels(labels: object, known: Iterable[str]) -> dict[str, dict[Key, str]]:
     """A dictionary of labels per column.
 
+    Args:
+        labels: What the user stated.
+        known: The columns that can have labels; where there are none, since nothing was found, any name is taken.
+
     Raises:
-        ArgumentError: It is malformed.
+        ArgumentError: It is malformed, or names another column.
     """
     if labels is None:
         return {}
@@ -47,7 +52,16 @@ def read_labels(labels: object) -> dict[str, dict[Key, str]]:
     for column, words in labels.items():
         if not isinstance(words, Mapping) or not all(isinstance(word, str) for word in words.values()):
             raise ArgumentError(f"labels of {column!r} must be a dictionary from keys to texts: {cure}.")
+    columns = sorted(set(known))
+    unknown = [column for column in labels if column not in columns]
+    if unknown and columns:
+        raise ArgumentError(f"labels name {shown(unknown[0])}, which has no keys here: use {', '.join(columns)}.")
     return {column: dict(words) for column, words in labels.items()}
+
+
+def label_columns(rows: Iterable["Row"]) -> set[str]:
+    """The columns whose keys can have labels."""
+    return {_column(name, row) for row in rows for name in row.keys}
 
 
 def labelled(key: Any, column: str, labels: Labels) -> Any:
@@ -103,7 +117,7 @@ def answer_columns(
     Raises:
         ArgumentError: An argument is malformed.
     """
-    words = read_labels(labels)
+    words = read_labels(labels, label_columns(rows) if labels else ())
     names = list(dict.fromkeys(name for row in rows for name in row.keys))
     fixed = ("statistic", "column", *_NUMBERS, "too_noisy")
     columns: dict[str, list[Any]] = {"statistic": [], "column": []}

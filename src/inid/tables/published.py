@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from inid.errors import ArgumentError
 from inid.planning import Certificate
+from inid.planning.text import counted
 from inid.releasing import Release
 from inid.tables.engines import Engine
-from inid.tables.presentation import Labels, answer_columns, read_labels, short_table, whole_rows
+from inid.tables.presentation import Labels, answer_columns, label_columns, read_labels, short_table, whole_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -111,7 +112,7 @@ class Published(ABC):
 
     def __str__(self) -> str:
         rows = self._lines()
-        head = f"{len(rows)} answers under {self.release.plan.budget}"
+        head = f"{counted(len(rows), 'answer')} under {self.release.plan.budget}"
         return short_table(rows, head + ("" if self.private else NOT_PRIVATE), self.level)
 
     def to_dict(self) -> dict[str, Any]:
@@ -152,7 +153,8 @@ class Published(ABC):
         from inid.report import LedgerState, page
 
         state = None if ledger is None else LedgerState.of(ledger)
-        facts = PageFacts(title or self.heading, ledger=state, labels=read_labels(labels))
+        words = read_labels(labels, label_columns(self._lines()) if labels else ())
+        facts = PageFacts(title or self.heading, ledger=state, labels=words)
         facts = replace(facts, tidy=tidy, integers=integers, too_noisy=too_noisy)
         Path(path).write_text(page(self.report_inputs(facts)), encoding="utf-8")
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from inid.planning.text import counted
 from inid.report import (
     ColumnFacts,
     Dimension,
@@ -18,7 +19,7 @@ from inid.report.number_text import plain_number
 from inid.tables.choice_query import WITHIN, ChoicePlan, ChoiceResult
 from inid.tables.facts import Bins, Categories, Person
 from inid.tables.plan import TablePlan
-from inid.tables.presentation import Labels, labelled, noisy_rows
+from inid.tables.presentation import COUNTED, Labels, labelled, noisy_rows
 from inid.tables.published import PageFacts, Published
 from inid.tables.question import COLUMN_STATISTICS, Question
 from inid.tables.result import Result, Row
@@ -116,10 +117,20 @@ def published_estimates(
         ArgumentError: The answers have no such form.
     """
     found = as_estimates(result.shown(tidy=tidy, integers=integers))
+    if integers:
+        found = tuple(_whole(one) for one in found)
     if too_noisy is None:
         return found
     flags = noisy_rows(result.shown(), too_noisy)
     return tuple(replace(one, too_noisy=flag) for one, flag in zip(found, flags, strict=True))
+
+
+def _whole(one: Estimate) -> Estimate:
+    """A count that is whole as an integer of Python, so that files say 194 and not 194.0."""
+    if one.statistic not in COUNTED:
+        return one
+    estimate, lower, upper = (None if x is None else int(x) for x in (one.estimate, one.lower, one.upper))
+    return replace(one, estimate=estimate, lower=lower, upper=upper)
 
 
 def report_inputs(result: Result, page: PageFacts) -> ReportInputs:
@@ -192,8 +203,8 @@ def _facts(question: Question, source: str) -> list[tuple[str, str]]:
     """Term and description of every public fact of the question."""
     kinds = ["count"] if question.count else []
     kinds += ["count of people"] if question.count_distinct else []
-    kinds += [f"{kind} of {_counted(len(names), 'column')}" for kind, names in question.columns.items() if names]
-    kinds += [f"histogram of {_counted(len(question.histogram), 'column')}"] if question.histogram else []
+    kinds += [f"{kind} of {counted(len(names), 'column')}" for kind, names in question.columns.items() if names]
+    kinds += [f"histogram of {counted(len(question.histogram), 'column')}"] if question.histogram else []
     rows, limit = question.rows, question.max_rows
     terms = [
         ("table", source),
@@ -261,10 +272,6 @@ def _key(key: object) -> str:
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def listed_keys(values: Sequence[object]) -> str:

@@ -1,13 +1,16 @@
 """The report: estimates first, numbers where they belong, nothing unescaped, nothing from elsewhere."""
 
+import itertools
 import re
 
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import inid
 from html_outline import outline
+from inid import tables
 from inid.report import (
     ColumnFacts,
     Dimension,
@@ -156,3 +159,35 @@ def test_no_python_is_shown(budget):
     text = outline(page(inputs(budget=budget, ledger=budget.kind != "RenyiDP"))).text
     for code in (f"{budget.kind}(", "epsilon=", "4,294,967,296", "True", "None"):
         assert code not in text
+
+
+def written(query, budget, path):
+    query.release(query.plan(budget)).report(path)
+    text = re.sub(r"<(style|svg).*?</\1>|<[^>]+>", " ", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+    return re.sub(r"\s+", " ", text)
+
+
+def test_the_page_names_the_rows_for_which_its_errors_are(tmp_path):
+    """A hundred times as many rows as assumed: the range says so, and the plan's figure names its rows."""
+    frame = pd.DataFrame({"age": [31.0, 44.0] * 50_000})
+    for rows, words in ((None, "1,000 rows in all, a nominal guess"), (90_000, "90,000 rows in all, the stated guess")):
+        query = tables.Table(frame, bounds={"age": (0, 100)}, rows=rows).query(count=True, mean=["age"])
+        text = written(query, inid.PureDP(1.0), tmp_path / "report.html")
+        assert words in text[text.index("Std of the noise of each number") :]
+    assert "rows in all" not in page(inputs())
+
+
+def test_two_comparisons_on_one_page_do_not_read_as_one(tmp_path):
+    """Tables are answered by other numbers than their cells: an equal split over those is not that of the headline."""
+    frame = pd.DataFrame({name: [0, 1] for name in ("sex", "race", "job", "age")})
+    table = tables.Table(frame, domains={name: [0, 1] for name in frame}, bounds={"age": (0, 20)})
+    asked = [groups for number in (0, 1, 2) for groups in itertools.combinations(frame, number)]
+    many = written(table.query(marginals=asked), inid.GaussianDP(1.0), tmp_path / "a.html")
+    assert re.search(r"[2-9]\.\d\d× error of the answers with an equal split of the budget", many)
+    assert "equal split over these numbers 1." in many
+    assert "Expected squared error of other noise on the numbers that this plan releases" in many
+    ordered = written(table.query(quantile={"age": [0.5]}), inid.PureDP(1.0), tmp_path / "b.html")
+    assert "error of the answers with noise on the count of each value, this plan = 1" in ordered
+    plain = written(table.query(count=True, mean=["age"]), inid.PureDP(1.0), tmp_path / "c.html")
+    assert "× error of an equal split of the budget, this plan = 1" in plain
+    assert "Expected squared error of every way to keep the promise" in plain

@@ -59,6 +59,7 @@ def test_it_is_a_release_of_its_own():
     assert [line.label for line in ledger.history()] == ["bounds"]
     assert -1e6 <= found.lower < found.upper <= 1e8
     assert tables.verify_result(found.result.to_dict())
+    assert str(found) == f"EstimatedBounds(column='income', lower={found.lower}, upper={found.upper})"
     with pytest.raises(inid.BudgetError):
         tables.estimate_bounds(table, "income", inid.PureDP(0.4), ledger)
     with pytest.raises(inid.ArgumentError, match="stated range"):

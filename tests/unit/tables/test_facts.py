@@ -1,5 +1,6 @@
 """What public facts can show to be wrong is refused before any work, in words that name the cure."""
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
@@ -128,3 +129,30 @@ def test_other_things_are_not_tables(data):
 def test_a_plan_refuses(arguments, words):
     with pytest.raises(inid.ArgumentError, match=words):
         make().query(mean=["age"]).plan(inid.PureDP(1.0), **arguments)
+
+
+def test_lists_of_numpy_are_those_of_python():
+    frame = pd.DataFrame({"x": [1.0, 7.0], "g": [1, 2], "sex": ["F", "M"]})
+    made = tables.Table(frame, bounds={"x": np.array([0, 10])}, domains={"sex": np.array(["F", "M"])})
+    keys = {"g": np.array([1, 2]), "sex": [np.str_("F"), "M"]}
+    query = made.query(histogram={"x": np.linspace(0, 10, 3)}, by=keys)
+    plain = made.query(histogram={"x": [0, 5, 10]}, by={"g": [np.int64(1), np.int64(2)], "sex": ["F", "M"]})
+    assert query.question.to_dict() == plain.question.to_dict()
+    assert {type(key) for listed in query.by.values() for key in listed} == {int, str}
+    assert made.query(quantile={"x": np.array([0.25, 0.5])}).question.probabilities == {"x": (0.25, 0.5)}
+    assert tables.Categories(np.array([True, False])).values == (True, False)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"histogram": {"age": np.array([0.0, NAN, 10.0])}},
+        {"histogram": {"age": np.array([[0.0, 10.0]])}},
+        {"count": True, "by": {"user": np.array([1.0, NAN])}},
+        {"count": True, "by": {"user": np.array(["2020-01-01"], dtype="datetime64[D]")}},
+        {"count": True, "by": {"user": np.array([])}},
+    ],
+)
+def test_lists_of_numpy_without_a_meaning_are_refused(asked):
+    with pytest.raises(inid.ArgumentError):
+        make().query(**asked)

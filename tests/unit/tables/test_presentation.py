@@ -8,6 +8,7 @@ import inid
 import inid.testing
 from inid import tables
 from inid.errors import ArgumentError, RecordError
+from inid.tables.report_inputs import published_estimates
 
 FRAME = pd.DataFrame({"sex": [1, 2, 2, 2], "age": [31.0, 44.0, 58.0, 20.0], "estimate": ["a", "b", "b", "a"]})
 TABLE = tables.Table(FRAME, bounds={"age": (0, 100)}, rows=4)
@@ -44,6 +45,18 @@ def test_labels_stand_for_codes_in_frame_and_report(tmp_path):
         result.to_frame(labels={"sex": ["male"]})
 
 
+def test_labels_of_a_column_that_has_no_keys_are_refused(tmp_path):
+    many = tables.Table(FRAME, domains={"sex": [1, 2], "estimate": ["a", "b"]}).query(marginals=[("sex",)])
+    plain = TABLE.query(count=True, histogram={"age": [0, 40, 100]}, by={"sex": [1, 2]})
+    for result, known in ((released(plain), "age, sex"), (released(many), "sex")):
+        wrong = {"sex": {1: "male"}, "sexx": {1: "male"}}
+        with pytest.raises(ArgumentError, match=f"'sexx', which has no keys here: use {known}"):
+            result.to_frame(labels=wrong)
+        with pytest.raises(ArgumentError, match="'sexx'"):
+            result.report(tmp_path / "report.html", labels=wrong)
+    assert not (tmp_path / "report.html").exists()
+
+
 def test_whole_counts_are_not_negative_and_their_intervals_hold_what_the_others_hold():
     query = TABLE.query(count=True, mean=["age"], by={"sex": [1, 2, 3, 4, 5, 6]})
     result = released(query, inid.PureDP(0.2))
@@ -75,6 +88,14 @@ def test_a_result_prints_as_a_short_table():
     assert text.splitlines()[1].split() == ["statistic", "sex", "estimate", "95%", "interval"]
     assert text.splitlines()[-1] == "... and 10 more"
     assert "Row(" not in text
+    assert str(released(TABLE.query(count=True))).startswith("1 answer under")
+
+
+def test_whole_counts_are_shown_without_decimals():
+    result = released(TABLE.query(count=True, mean=["age"], by={"sex": [1, 2]}))
+    counts = published_estimates(result, integers=True)[:2]
+    assert [type(value) for one in counts for value in (one.estimate, one.lower, one.upper)] == [int] * 6
+    assert published_estimates(result, integers=True)[2:] == published_estimates(result)[2:]
 
 
 def test_a_key_in_a_record_that_was_changed_is_found():

@@ -89,6 +89,28 @@ def test_the_plan_says_when_there_is_nothing_to_gain():
     assert "equal split" in str(other)
 
 
+@pytest.mark.parametrize("delta", [None, 1e-6])
+def test_a_plan_for_accuracy_names_the_rows_it_assumes_and_claims_no_least_error(delta):
+    """Equal parts have less squared error here: the plan is made for tolerances, and its figures say so."""
+    table = tables.Table(frame(), bounds=BOUNDS)
+    query = table.query(count=True, mean=["age"])
+    found = query.plan_for_accuracy({"age": 1, "count": 20}, failure=0.05, delta=delta)
+    assert "1,000 rows, a nominal guess" in found.reason
+    assert "1,000 rows, a nominal guess" in str(found)
+    own = sum((entry.error / entry.tolerance) ** 2 for entry in found.plan.statistics)
+    equal = sum((entry.spr / entry.tolerance) ** 2 for entry in found.plan.statistics)
+    assert found.plan.gain("spr") == pytest.approx(equal / own)
+    assert equal < own
+    assert found.plan.remark is None
+    assert "Nothing to gain" not in str(found.plan)
+    assert "not for the least squared error" in str(found.plan)
+    counted = table.query(count=True).plan_for_accuracy({"count": 20}, delta=delta)
+    stated = tables.Table(frame(), bounds=BOUNDS, rows=50).query(mean=["age"]).plan_for_accuracy(delta=delta)
+    assert "guess" not in counted.reason + stated.reason
+    tabled = tables.Table(frame(), bounds=BOUNDS, domains={"sex": ["F", "M"]}).query(mean={"age": [("sex",)]})
+    assert "1,000 rows, a nominal guess" in tabled.plan_for_accuracy({"mean(age)": 1}, delta=delta).reason
+
+
 def test_the_most_specific_tolerance_counts():
     query = tables.Table(frame(), bounds=BOUNDS, rows=100).query(count=True, sum=["age"], mean=["age", "income"])
 

@@ -11,7 +11,7 @@ import numpy as np
 from inid.arguments import choice
 from inid.errors import GuaranteeError
 from inid.planning import NoisePlan, plan
-from inid.planning.text import aligned
+from inid.planning.text import aligned, counted
 from inid.promises import Budget, PureDP
 from inid.tables.marginals.allocation import Allocation, least_maximum, least_sum
 from inid.tables.marginals.basis import Floats
@@ -191,7 +191,7 @@ class MarginalsPlan(PlanOfQuestion):
         measure = "largest squared error" if self.objective == "max" else "squared error"
         return "\n".join(
             [
-                f"{self.mechanism.capitalize()} noise on {self.noise.dimension} {what} of {number} tables",
+                f"{self.mechanism.capitalize()} noise on {self.noise.dimension} {what} of {counted(number, 'table')}",
                 f"promise: {self.budget}, neighbours: {self.noise.sensitivity.neighbours}",
                 *self.question.view.lines(),
                 *([f"means for {self._guess}"] if self.question.means else []),

@@ -153,7 +153,7 @@ class MarginalsResult(Published):
         Raises:
             ArgumentError: An argument is malformed.
         """
-        words = read_labels(labels)
+        words = read_labels(labels, self.question.columns)
         columns: dict[str, list[Any]] = {"statistic": [], "table": []}
         numbers: dict[str, list[Any]] = {name: [] for name in ("estimate", "lower", "upper", "std")}
         taken = (*columns, *numbers, "too_noisy")

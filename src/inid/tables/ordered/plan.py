@@ -11,7 +11,7 @@ from inid.arguments import real, shown
 from inid.errors import ArgumentError
 from inid.mechanisms import MechanismName
 from inid.planning import NoisePlan, plan
-from inid.planning.text import aligned
+from inid.planning.text import aligned, counted
 from inid.promises import Budget, PureDP
 from inid.tables.ordered.question import OrderedQuestion
 from inid.tables.plan_of_query import PlanOfQuestion
@@ -81,7 +81,8 @@ class OrderedPlan(PlanOfQuestion):
         for one in self.tables:
             numbers = (f"{n:.4g}" for n in (one.tolerance, one.std, one.counts))
             rows.append([one.label, str(one.levels), one.strategy, *numbers])
-        head = f"{self.mechanism.capitalize()} noise on {self.noise.dimension} numbers of {len(self.tables)} tables"
+        tables = counted(len(self.tables), "table")
+        head = f"{self.mechanism.capitalize()} noise on {counted(self.noise.dimension, 'number')} of {tables}"
         promise = f"promise: {self.budget}, neighbours: {self.noise.sensitivity.neighbours}"
         return "\n".join([head, promise, "", *aligned(rows, left=1)])
 

@@ -9,7 +9,7 @@ from inid.errors import ArgumentError
 from inid.mechanisms import MechanismChoice
 from inid.promises import Budget
 from inid.releasing import Release
-from inid.tables.facts import Key, read_keys
+from inid.tables.facts import Key, as_listed, read_keys
 from inid.tables.ordered.level_counts import LevelCounts
 from inid.tables.ordered.levels import Levels
 from inid.tables.ordered.plan import OrderedPlan, plan_ordered
@@ -54,7 +54,7 @@ class OrderedQuery(VectorQuery[OrderedPlan, OrderedResult]):
         >>> import inid, pandas
         >>> t = Table(pandas.DataFrame({"age": [31.0, 44.0]}), bounds={"age": (0, 100)})
         >>> print(t.query(quantile={"age": [0.25, 0.5, 0.75]}).plan(inid.GaussianDP(1.0)))
-        Gaussian noise on 801 numbers of 1 tables
+        Gaussian noise on 801 numbers of 1 table
         promise: GaussianDP(mu=1.0), neighbours: add_remove
         <BLANKLINE>
         table  levels  released  tolerance  std of a running count  from plain counts
@@ -155,6 +155,7 @@ def _mapping(name: str, value: object) -> Mapping[str, Any]:
 
 def _probabilities(name: str, listed: object) -> tuple[float, ...]:
     cure = "pass probabilities between 0 and 1, such as [0.25, 0.5, 0.75]"
+    listed = as_listed(listed)
     if isinstance(listed, (str, bytes, Mapping)) or not isinstance(listed, Sequence) or not len(listed):
         raise ArgumentError(f"{name} must be a list of probabilities, got {shown(listed)}: {cure}.")
     found = tuple(real(f"{name}[{at}]", p, above=0, cure=cure) for at, p in enumerate(listed))
