@@ -131,6 +131,7 @@ def test_no_number_and_no_gap_is_an_error(value, as_if):
         for data in (entry(value), plain):
             with unsafe_seed(1), warnings.catch_warnings():
                 warnings.simplefilter("error")
+                warnings.simplefilter("ignore", learn.NoisyFitWarning)  # which released numbers decide
                 model.fit(data, (Y > 1).astype(int))
             results.append(model.plan_.scales.tolist() + np.ravel(getattr(model, "coef_", model.plan_.scales)).tolist())
         assert results[0] == results[1]
@@ -161,6 +162,7 @@ def test_no_floating_point_error_depends_on_the_data():
         smoothness(wild)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", learn.NoisyFitWarning)  # which released numbers decide
         for model in estimators():
             model.fit(wild.astype(np.longdouble) * np.longdouble("1e3000"), wild[:, 0])
 

@@ -30,6 +30,7 @@ from inid.learn.k_means import PrivateKMeans
 from inid.learn.lasso import PrivateElasticNet, PrivateLasso
 from inid.learn.linear import PrivateLinearRegression, PrivateRidge
 from inid.learn.logistic import PrivateLogisticRegression
+from inid.learn.lost_in_noise import NoisyFitWarning
 from inid.learn.moments import PrivateMoments
 from inid.learn.naive_bayes import PrivateGaussianNB
 from inid.learn.pca import PrivatePCA, subspace_recovery_error
@@ -39,6 +40,7 @@ from inid.learn.smoothness import NotPrivateWarning, estimate_smoothness
 
 __all__ = [
     "BoundsScaler",
+    "NoisyFitWarning",
     "NotPrivateStepWarning",
     "NotPrivateWarning",
     "PrivateElasticNet",

@@ -14,6 +14,7 @@ from inid.errors import ArgumentError
 from inid.learn.base import NoisyEstimator, read_relation
 from inid.learn.bounds import Bounds, hold, read_bounds
 from inid.learn.inputs import Labels, Matrix, read_labels, read_matrix
+from inid.learn.lost_in_noise import warn_of_noise
 from inid.sets import Neighbours
 from inid.tables import Table
 
@@ -55,14 +56,14 @@ class PrivateClassifier(ClassifierMixin, NoisyEstimator):  # type: ignore[misc]
         self._start_fit()
         if isinstance(X, Table):
             self._learn_table(X, y, ledger)
-            self._end_fit(ledger)
-            return self
-        relation = read_relation(self.neighbours, ledger)
-        data = read_matrix(self, X, reset=True, empty=relation == "add_remove")
-        labels = read_labels(self, data, y)
-        self._held = read_bounds("bounds_X", self.bounds_X, data.shape[1], getattr(self, "feature_names_in_", None))
-        self._learn(data, labels, relation, ledger)
+        else:
+            relation = read_relation(self.neighbours, ledger)
+            data = read_matrix(self, X, reset=True, empty=relation == "add_remove")
+            labels = read_labels(self, data, y)
+            self._held = read_bounds("bounds_X", self.bounds_X, data.shape[1], getattr(self, "feature_names_in_", None))
+            self._learn(data, labels, relation, ledger)
         self._end_fit(ledger)
+        warn_of_noise(self)
         return self
 
     def _learn_table(self, table: Table, label: Any, ledger: Ledger | None) -> None:  # noqa: ARG002 - for subclasses

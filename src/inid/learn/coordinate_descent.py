@@ -35,6 +35,7 @@ from inid.learn.budget_parts import split_budget
 from inid.learn.clipped_gradients import FEATURE_BITS, Gradients, Loss, bounded_features, whole_steps
 from inid.learn.column_moments import column_reach, exact_columns, likely_columns
 from inid.learn.inputs import Matrix
+from inid.learn.lost_in_noise import chance_of_steps
 from inid.learn.noise_range import cover_answers
 from inid.learn.proximal_steps import descend
 from inid.learn.public_units import MOST_ROWS, Units
@@ -54,19 +55,24 @@ __all__ = ["Descended", "Descent"]
 
 _WORTH_LOADING = 1 << 29  # entries of columns visited in all: fewer take less time than it takes to load numba
 _COUNT = 0.02  # of what the gradients cost, for the number of rows where it is secret
-_FEW, _MOST_PASSES = 3, 50
+_FEW, _MANY, _MOST_PASSES = 3, 50, 500
+_PER_PASS = 2000  # rows over noise, for each pass beyond 50
 _LOGIT_DAMPING, _DAMPING = 0.7, 3.0  # 1 / how far the noise of one pass may move a prediction, about, in its unit
 
 
 @dataclass(frozen=True)
 class Descended:
-    """What a descent found, in the user's units: a row of coefficients and an intercept for each output."""
+    """What a descent found, in the user's units: a row of coefficients and an intercept for each output.
+
+    `chance` is that of noise alone to move the coefficients as far.
+    """
 
     coefficients: Floats
     intercepts: Floats
     smoothness: Floats
     plan: NoisePlan
     private: bool
+    chance: float
 
 
 @dataclass(frozen=True)
@@ -184,29 +190,34 @@ class Descent:
             if secret:
                 counted = add_noise(np.array([rows]), scales[-1:], noise.mechanism, source)
                 rows = max(float(counted[0]), 1.0)
+            kept = np.zeros(len(bounds))
             if known is None:
-                known, units = self._standardise(values, units, rows, curvature, scales, noise.mechanism, source)
+                known, units, kept = self._standardise(values, units, rows, curvature, scales, noise.mechanism, source)
             features = bounded_features(values, units, constant=self.intercept)
             compiled = _compiled(features.size * passes * outputs)
             drawn = PreparedNoise(scales[: len(bounds)], passes * outputs, law(noise.mechanism), source)
-            unit_y = self.target_unit[1]
+            unit_y, averaged = self.target_unit[1], (passes + 1) // 2 if self._averages else 1
+            moves = self.step / known / rows
             found = [
                 descend(
                     Gradients(features, loss, steps, bounds, compiled=compiled),
                     drawn,
                     passes,
-                    averaged=(passes + 1) // 2 if self._averages else 1,
-                    moves=self.step / known / rows,
+                    averaged=averaged,
+                    moves=moves,
                     sizes=np.append(units.size, 1.0),
                     l1=np.append(l1 * rows / units.unit / unit_y, 0.0),
                     l2=np.append(l2 / units.unit**2, 0.0),
                 )
                 for loss in losses()
             ]
-            return self._in_the_users_units(np.array(found), units, known, noise, source.private)
+            width, deviation = units.size.size, 1.0 if noise.mechanism == "gaussian" else math.sqrt(2)
+            noisy = (moves * deviation * scales[: len(moves)])[:width]
+            chance = chance_of_steps(np.array(found)[:, :width], noisy, kept[:width], passes, averaged)
+            return self._in_the_users_units(np.array(found), units, known, noise, source.private, chance)
 
     def _in_the_users_units(
-        self, found: Floats, units: Units, smoothness: Floats, noise: NoisePlan, private: bool
+        self, found: Floats, units: Units, smoothness: Floats, noise: NoisePlan, private: bool, chance: float
     ) -> Descended:
         """Y = centre_y + unit_y (b + sum of w_i (x_i - centre_i) / unit_i)."""
         centre, unit = self.target_unit
@@ -214,7 +225,7 @@ class Descent:
         coefficients = unit * found[:, :width] / units.unit
         constants = found[:, width] if self.intercept else np.zeros(len(found))
         return Descended(
-            coefficients, centre + unit * constants - coefficients @ units.centre, smoothness, noise, private
+            coefficients, centre + unit * constants - coefficients @ units.centre, smoothness, noise, private, chance
         )
 
     def _units(self, lower: Floats, upper: Floats) -> Units:
@@ -319,11 +330,12 @@ class Descent:
         scales: Floats,
         mechanism: MechanismName,
         source: RandomSource,
-    ) -> tuple[Floats, Units]:
+    ) -> tuple[Floats, Units, Floats]:
         """Release sums and squares of the columns; centre the columns at their means, and take M_i from the variances.
 
         M_i is not below what keeps the noise of a pass small: a step moves z_i w_i by noise / (N M_i) at most, and a
-        pass moves their sum by about the root of the number of columns times that.
+        pass moves their sum by about the root of the number of columns times that. The last of what is returned is
+        the part of a coefficient that a step then keeps.
         """
         width = units.size.size
         first = len(scales) - 2 * width - (self.neighbours == "add_remove")
@@ -340,17 +352,20 @@ class Descent:
         M = curvature * np.append(square, [1.0] * self.intercept)
         spread = scales[:first] * (1.0 if mechanism == "gaussian" else math.sqrt(2))
         damping = _LOGIT_DAMPING if self.target is None else _DAMPING
-        return np.maximum(M, damping * math.sqrt(first) * spread / rows), units
+        held = np.maximum(M, damping * math.sqrt(first) * spread / rows)
+        return held, units, 1 - M / held
 
 
 def _passes(budget: Budget, mechanism: str, rows: int, columns: int) -> int:
     """Passes from public facts: more while the noise of one pass is small beside the number of rows.
 
-    One pass at the whole budget has noise of about sqrt(columns) / mu in each sum of gradients that are at most 1.
+    One pass at the whole budget has noise of about sqrt(columns) / mu in each sum of gradients that are at most 1. More
+    than 50 passes gain little and take time, but a huge budget is spent to come near the exact solution.
     """
     pure = mechanism == "laplace"
     signal = rows * (budget.laplace_epsilon / columns if pure else budget.gaussian_mu / math.sqrt(columns))
-    return int(min(max(round(0.5 * math.sqrt(min(signal, 1e6))), 1), _MOST_PASSES))
+    wanted = max(min(0.5 * math.sqrt(signal), _MANY), signal / _PER_PASS)
+    return round(min(max(wanted, 1), _MOST_PASSES))
 
 
 def _compiled(entries: int) -> bool:

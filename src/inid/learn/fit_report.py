@@ -11,6 +11,7 @@ from sklearn.naive_bayes import GaussianNB
 
 from inid.arguments import Floats
 from inid.errors import ArgumentError
+from inid.learn.lost_in_noise import doubt_of
 from inid.planning import NoisePlan
 
 __all__ = ["fit_report"]
@@ -29,6 +30,8 @@ def fit_report(model: Any, X: Any = None, y: Any = None) -> str:
     ]
     lines += [f"    {name:<28} {share:6.1%}" for name, share in _spent(model, plan)]
     lines += [*_errors(model, plan)]
+    doubt = doubt_of(model)
+    lines += [f"  NOISY: {doubt}"] * (doubt is not None)
     if X is not None:
         lines += [*_scores(model, X, y)]
     return "\n".join(lines)

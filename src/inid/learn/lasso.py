@@ -89,6 +89,7 @@ class PrivateLasso(LinearModel):
         plan_: The noise plan (of the whole descent, with that solver).
         release_: The noisy moments, as published, in units in which the bounds are -1 and 1; moments only.
         smoothness_: The constants used; coordinate descent only.
+        noise_chance_: The chance, about, that noise alone moves the coefficients as far as they are; likewise.
         private_: False when a test's source drew the noise.
 
     >>> import inid
@@ -124,6 +125,7 @@ class PrivateLasso(LinearModel):
         )
         self.coef_, self.intercept_ = found.coefficients[0], float(found.intercepts[0])
         self.plan_, self.smoothness_, self.private_ = found.plan, found.smoothness, found.private
+        self.noise_chance_ = found.chance
 
     def _learn_table(self, table: Table, target: str, ledger: Ledger | None) -> None:
         if choice("solver", self.solver, ("moments", "coordinate_descent")) != "moments":

@@ -19,6 +19,7 @@ from inid.learn.base import NoisyEstimator, read_mechanism, read_relation
 from inid.learn.bounds import Bounds, hold, read_bounds, read_budget, read_columns
 from inid.learn.coefficient_intervals import coefficient_bounds
 from inid.learn.inputs import Matrix, read_matrix, read_target
+from inid.learn.lost_in_noise import warn_of_noise
 from inid.learn.moment_sources import MomentSource
 from inid.learn.moments import column_costs, euclidean, typical_cost
 from inid.learn.narrower_bounds import release_narrowed
@@ -71,6 +72,7 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
             data = read_matrix(self, X, reset=True, empty=relation == "add_remove")
             self._learn(data, read_target(self, data, y, several=self._takes_several()), relation, ledger)
         self._end_fit(ledger)
+        warn_of_noise(self)
         return self
 
     def predict(self, X: Any) -> Floats:
@@ -216,8 +218,10 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
         """Solve, believe as much as the noise allows, and keep the result in the user's units."""
         equations, width = self.equations_, self.n_features_in_
         with np.errstate(all="ignore"):  # whatever the caller has set, what was paid for must not be lost
-            self.shrinkage_ = shrinkage(equations, solver)
-            line = equations.line(equations.solve(solver).weights * self.shrinkage_[:, None])
+            weights = equations.solve(solver).weights
+            # Where a penalty leaves nothing, there is nothing to doubt.
+            self.shrinkage_ = np.where(weights.any(axis=1), shrinkage(equations, solver), 1.0)
+            line = equations.line(weights * self.shrinkage_[:, None])
             unit, centre = equations.unit, self._centre
             coefficients = line.weights * (unit[width:, None] / unit[:width])
             constants = np.zeros(equations.outputs)

@@ -54,6 +54,7 @@ class PrivateLogisticRegression(PrivateClassifier):
         classes_: The labels.
         plan_: The noise plan of the whole descent.
         smoothness_: The constants used.
+        noise_chance_: The chance, about, that noise alone moves the coefficients as far as they are.
         private_: False when a test's source drew the noise.
 
     >>> import inid
@@ -90,6 +91,7 @@ class PrivateLogisticRegression(PrivateClassifier):
         self.classes_ = classes
         self.coef_, self.intercept_ = found.coefficients, found.intercepts
         self.plan_, self.smoothness_, self.private_ = found.plan, found.smoothness, found.private
+        self.noise_chance_ = found.chance
 
     def decision_function(self, X: Any) -> Floats:
         """The log-odds of the positive class, or of each class against the rest."""

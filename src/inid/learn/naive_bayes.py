@@ -22,6 +22,7 @@ from inid.learn.classifier import PrivateClassifier
 from inid.learn.column_moments import exact_columns
 from inid.learn.constant_part import constant_part
 from inid.learn.inputs import Labels, Matrix, read_classes
+from inid.learn.lost_in_noise import chance_of_classes
 from inid.learn.noise_range import cover_answers
 from inid.learn.public_units import MOST_ROWS, Units, exact_floats
 from inid.learn.table_rows import TableRows, check_table
@@ -78,7 +79,7 @@ def shrunk_moments(sums: Floats, squares: Floats, counts: Floats, spread: float)
     If the mean of a class is thought of as normal about that of all rows, with variance t^2, then what is best believed
     of a noisy one, of variance s^2, is its distance from the latter times t^2 / (t^2 + s^2); and so for the variances.
     t is public: 1/4 for means and 1/10 for variances, of columns in [-1, 1]. Where noise dominates, columns say little,
-    and the numbers of the classes decide. Without noise nothing is changed.
+    and the numbers of the classes decide. As the noise goes to 0, all is believed.
 
     Args:
         sums: The noisy sums of the columns, a row for each class.
@@ -121,6 +122,7 @@ class PrivateGaussianNB(PrivateClassifier):
         class_prior_: The probability of each class.
         class_count_: The released number of rows of each class.
         classes_: The labels.
+        noise_chance_: The chance that noise alone makes the means of the classes as different as they are.
         plan_: The noise plan.
         release_: The numbers of rows of the classes, then the sums and squares of each, as published, in units in which
             the bounds are -1 and 1.
@@ -196,6 +198,7 @@ class PrivateGaussianNB(PrivateClassifier):
         self.class_count_ = np.maximum(made.values[:count], max(float(spread[0]), 1.0))
         with np.errstate(all="ignore"):  # whatever the caller has set, what was paid for must not be lost
             sums, squares = np.split(made.values[count:].reshape(count, 2 * width), 2, axis=1)
+            self.noise_chance_ = chance_of_classes(sums, self.class_count_, float(spread[-1]))
             mean, variance = shrunk_moments(sums, squares, self.class_count_, float(spread[-1]))
             self.theta_ = units.centre + units.unit * mean
             self.var_ = units.unit**2 * np.clip(variance, 1e-9, 1.0)

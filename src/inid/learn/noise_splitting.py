@@ -83,7 +83,8 @@ def shrinkage(equations: Equations, solver: Solver) -> Floats:
     are linear in the moments, so each half judges the weights that the other half gave, and means over draws are taken.
     From w.c one standard deviation of what noise puts there is taken off, the root of the sum of (w_i spread_i)^2:
     where noise dominates, the factor is then mostly 0, and the model is the constant one, which costs less than to
-    believe in vain. Without noise the factor is 1 (above it for penalised weights, and held to 1).
+    believe in vain. As the planned noise goes to 0, the factor goes to 1 (above it for penalised weights, and held to
+    1).
     """
     draws = int(min(max(2000 // len(equations.size), 5), _DRAWS))
     agreed, length, doubt = (np.zeros(equations.outputs) for _ in range(3))

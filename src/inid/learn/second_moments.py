@@ -295,7 +295,7 @@ def nearest_psd(matrix: Floats, size: Floats, spread: Floats) -> Floats:
 
     The floor is half the size that noise alone gives an eigenvalue: below it noise is taken for signal, far above it
     the solution is biased (a quarter, a half and all of it were tried on four regressions; a half did best or nearly so
-    on all). Without noise nothing is changed.
+    on all). As the noise goes to 0, so does the floor.
 
     Args:
         matrix: Symmetric.

@@ -208,8 +208,9 @@ def test_a_search_warns_of_what_it_spends_and_a_ledger_counts_it():
     with pytest.warns(RepeatedSpendingWarning, match="spends its whole budget again") as said:
         found = GridSearchCV(model, grid, cv=2).fit(X, Y)
     assert found.best_params_["alpha"] in (0.1, 1.0)
-    assert len(said) == 1
-    assert len(str(said[0].message)) < 250
+    told = [one for one in said if one.category is RepeatedSpendingWarning]  # fits may be noisy ones, too
+    assert len(told) == 1
+    assert len(str(told[0].message)) < 250
     ledger = inid.Ledger(total=inid.ApproxDP(20.0, 1e-4))
     GridSearchCV(clone(model), grid, cv=2).fit(X, Y, ledger=ledger)
     assert len(ledger.history()) == 2 * 2 + 1

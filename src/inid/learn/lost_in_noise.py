@@ -1,0 +1,104 @@
+"""Whether what a model has learned can be told from noise, judged by what was released: it costs nothing to say so.
+
+Every judgement here compares released numbers with the known size of their noise, so it is as private as they are: no
+value of the data enters. Sums of squares of d numbers, each divided by the standard deviation of its noise, would
+follow the chi-squared law of d degrees of freedom if there were nothing but noise. A chance of more than 1 in 1000
+to see as large a sum by noise alone is called doubt, and told.
+"""
+
+import warnings
+from typing import Any
+
+import numpy as np
+from scipy.special import chdtrc
+
+from inid.arguments import Floats
+
+__all__ = ["NoisyFitWarning", "chance_of_classes", "chance_of_steps", "doubt_of", "warn_of_noise"]
+
+_CURE = "spend more budget, state tighter bounds, use fewer columns or more rows"
+_CHANCE = 0.001
+_BELIEVED = 0.1  # of a linear model's coefficients: with less of them it is nearly a constant
+
+
+class NoisyFitWarning(UserWarning):
+    """What was released is hardly more than noise, and the model hardly more than a constant.
+
+    Judged by released numbers alone, so the warning tells nothing that they do not.
+    """
+
+
+def chance_of_classes(sums: Floats, counts: Floats, spread: float) -> float:
+    """The chance that noise alone makes the classes as different as released.
+
+    If all classes had the same mean m of a column, the sum S_k of class k, of n_k rows, would be n_k m and noise. With
+    m = n.S / n.n, which fits best, S - n m is the projection of the noise to what is orthogonal to n: the sum of the
+    squares of (S_k - n_k m) / spread over classes and columns is then chi-squared with (classes - 1) x columns degrees
+    of freedom (about, where noise is Laplace's, or n is noisy itself).
+
+    Args:
+        sums: The noisy sums of the columns, a row for each class.
+        counts: The number of rows of each class.
+        spread: The noise's standard deviation in each sum.
+
+    >>> counts = np.array([50.0, 50.0])
+    >>> chance_of_classes(np.array([[3.0], [-3.0]]), counts, 10.0) > 0.5
+    True
+    >>> chance_of_classes(np.array([[40.0], [-40.0]]), counts, 10.0) < 1e-6
+    True
+    """
+    apart = sums - np.outer(counts, counts @ sums / (counts @ counts))
+    return float(chdtrc((len(sums) - 1) * sums.shape[1], ((apart / spread) ** 2).sum()))
+
+
+def chance_of_steps(found: Floats, steps: Floats, kept: Floats, passes: int, averaged: int) -> float:
+    """The chance that noise alone moves the coefficients of a descent as far as released.
+
+    A step adds noise of standard deviation `steps` to a coefficient, of which every later pass keeps a part c. The mean
+    over the last A of L passes has of the noise of pass l the part (1/A) sum over t of c^(t - l), t >= l being one of
+    those passes. Coefficients of 0 are the penalty's doing, and say nothing. (About: c is a guess from mean squares,
+    and columns are taken one by one.)
+
+    Args:
+        found: The coefficients in public units, a row for each output.
+        steps: The noise of one step in each of them, column by column.
+        kept: c, column by column.
+        passes: L.
+        averaged: A.
+
+    >>> chance_of_steps(np.array([[1.5, 0.5]]), np.ones(2), np.zeros(2), 8, 1) > 0.01
+    True
+    >>> chance_of_steps(np.array([[9.0, 0.5]]), np.ones(2), np.zeros(2), 8, 1) < 1e-6
+    True
+    """
+    at = np.arange(passes)[:, None]
+    first = np.maximum(at, passes - averaged)  # the sum over t from here is a geometric series
+    rest = np.where(kept < 1, 1 - kept, 1.0)
+    series = np.where(kept < 1, (1 - kept ** (passes - first)) / rest, passes - first)
+    deviation = steps * np.sqrt(((kept ** (first - at) * series / averaged) ** 2).sum(axis=0))
+    used = found != 0
+    if not used.any():
+        return 0.0
+    return float(chdtrc(int(used.sum()), ((found / deviation)[used] ** 2).sum()))
+
+
+def doubt_of(model: Any) -> str | None:
+    """What is to be told of a fitted model in one sentence and its cure, None if it stands out of its noise."""
+    believed, chance = getattr(model, "shrinkage_", None), getattr(model, "noise_chance_", 0.0)
+    if believed is not None and not float(np.min(believed)) >= _BELIEVED:
+        lost = int((believed < _BELIEVED).sum())
+        what = "the model is" if lost == len(believed) else f"the models of {lost} of {len(believed)} targets are"
+        return f"the coefficients are lost in noise, and {what} (nearly) a constant (shrinkage_ near 0): {_CURE}."
+    if chance > _CHANCE:
+        return (
+            f"noise alone would make as much of the columns with a chance of {chance:.2g}, and the model may do no "
+            f"better than a constant: {_CURE}."
+        )
+    return None
+
+
+def warn_of_noise(model: Any) -> None:
+    """Warn of a fit that is hardly more than noise, once everything that was paid for is kept."""
+    doubt = doubt_of(model)
+    if doubt is not None:
+        warnings.warn(f"{type(model).__name__} is a noisy fit: {doubt}", NoisyFitWarning, stacklevel=3)

@@ -1,0 +1,114 @@
+"""A fit that is hardly more than noise says so: in a warning, in its report, and from released numbers alone."""
+
+import math
+import warnings
+from copy import copy
+
+import numpy as np
+import pytest
+from sklearn import datasets
+
+import inid
+from inid import learn
+from inid.learn.lost_in_noise import chance_of_classes, chance_of_steps, doubt_of
+from inid.testing import unsafe_seed
+
+ONE = inid.ApproxDP(1.0, 1e-6)
+DIABETES = datasets.load_diabetes(return_X_y=True)
+CANCER = datasets.load_breast_cancer(return_X_y=True)
+WIDE = (0, 10 * CANCER[0].max(axis=0))
+TIGHT = (CANCER[0].min(axis=0), CANCER[0].max(axis=0))
+LINEAR = {"bounds_X": (-0.2, 0.2), "bounds_y": (25, 346)}
+POOR = [
+    (learn.PrivateRidge(budget=inid.ApproxDP(0.1, 1e-6), **LINEAR), DIABETES),
+    (learn.PrivateLasso(0.001, solver="coordinate_descent", budget=inid.ApproxDP(0.1, 1e-6), **LINEAR), DIABETES),
+    (learn.PrivateGaussianNB(ONE, bounds_X=WIDE, classes=(0, 1)), CANCER),
+    (learn.PrivateLogisticRegression(budget=ONE, bounds_X=WIDE, classes=(0, 1)), CANCER),
+]
+GOOD = [
+    (learn.PrivateRidge(budget=inid.ApproxDP(10.0, 1e-6), **LINEAR), DIABETES),
+    (learn.PrivateLasso(0.001, solver="coordinate_descent", budget=inid.ApproxDP(10.0, 1e-6), **LINEAR), DIABETES),
+    (learn.PrivateGaussianNB(ONE, bounds_X=TIGHT, classes=(0, 1)), CANCER),
+    (learn.PrivateLogisticRegression(budget=ONE, bounds_X=TIGHT, classes=(0, 1)), CANCER),
+]
+
+
+@pytest.mark.parametrize(("model", "data"), POOR, ids=lambda one: type(one).__name__)
+def test_a_fit_that_is_noise_warns_with_the_cure_and_says_so_when_printed(model, data):
+    for seed in range(3):
+        with unsafe_seed(seed), pytest.warns(learn.NoisyFitWarning, match=r"noisy fit.*more budget, state tighter"):
+            model.fit(*data)
+        assert "NOISY" in str(model)
+
+
+@pytest.mark.parametrize(("model", "data"), GOOD, ids=lambda one: type(one).__name__)
+def test_a_fit_that_stands_out_of_its_noise_does_not_warn(model, data):
+    for seed in range(3):
+        with unsafe_seed(seed), warnings.catch_warnings():
+            warnings.simplefilter("error", learn.NoisyFitWarning)
+            model.fit(*data)
+        assert "NOISY" not in str(model)
+
+
+def test_what_was_paid_for_is_kept_where_the_warning_is_an_error():
+    model, data = POOR[0]
+    with unsafe_seed(1), warnings.catch_warnings():
+        warnings.simplefilter("error", learn.NoisyFitWarning)
+        with pytest.raises(learn.NoisyFitWarning):
+            model.fit(*data)
+    assert model.predict(data[0][:2]).shape == (2,)
+
+
+def test_one_of_several_targets_that_is_lost_is_told():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(5000, 2))
+    model = learn.PrivateRidge(budget=ONE, bounds_X=(-1, 1), bounds_y=(-1, 1))
+    with unsafe_seed(1), pytest.warns(learn.NoisyFitWarning, match="1 of 2 targets"):
+        model.fit(X, np.column_stack([X[:, 0], rng.uniform(-1, 1, size=5000)]))
+
+
+def test_the_judgement_is_a_function_of_what_was_released():
+    """The same release gives the same verdict, without the data."""
+    model, data = POOR[2]
+    with unsafe_seed(1):
+        model.fit(*data)
+    values, width = model.release_.values, data[0].shape[1]
+    sums = values[2:].reshape(2, 2 * width)[:, :width]
+    assert model.noise_chance_ == chance_of_classes(sums, model.class_count_, model.plan_.scales[-1])
+    assert doubt_of(copy(model)) == doubt_of(model)
+
+
+def test_noise_alone_between_classes_is_doubted_as_often_as_stated():
+    rng, counts = np.random.default_rng(0), np.array([300.0, 100.0, 600.0])
+    means = rng.normal(size=5)
+    found = [chance_of_classes(np.outer(counts, means) + 7 * rng.normal(size=(3, 5)), counts, 7.0) for _ in range(2000)]
+    assert 0.07 < np.mean(np.array(found) < 0.1) < 0.13  # four standard deviations are 0.027
+    alone = [chance_of_classes(7 * rng.normal(size=(3, 5)), counts, 7.0) > 0.001 for _ in range(2000)]
+    assert np.mean(alone) > 0.99
+
+
+@pytest.mark.parametrize("kept", [0.0, 0.5, 0.9, 1.0])
+@pytest.mark.parametrize("averaged", [1, 6])
+def test_noise_alone_in_a_descent_is_doubted_as_often_as_stated(kept, averaged):
+    """Steps w <- c w + noise, the mean of the last few; the twin that forgets what earlier steps leave is caught."""
+    rng, passes = np.random.default_rng(1), 12
+    w, total = np.zeros((3000, 4)), np.zeros((3000, 4))
+    for step in range(passes):
+        w = kept * w + 0.3 * rng.normal(size=w.shape)
+        total += w / averaged if step >= passes - averaged else 0.0
+    size, c = np.full(4, 0.3), np.full(4, kept)
+    found = np.array([chance_of_steps(one[None], size, c, passes, averaged) for one in total])
+    assert 0.075 < np.mean(found < 0.1) < 0.125
+    if kept > 0 and not (kept == 0.5 and averaged == 6):  # there the two effects cancel, nearly
+        twin = np.array([chance_of_steps(one[None], size, c * 0, passes, averaged) for one in total])
+        assert abs(np.mean(twin < 0.1) - 0.1) > 0.05
+
+
+def test_coefficients_that_a_penalty_made_0_are_not_doubted():
+    X = np.linspace(-1, 1, 4000).reshape(2000, 2)
+    assert doubt_of(learn.PrivateLasso(9.0, budget=ONE, bounds_X=(-1, 1), bounds_y=(-1, 1)).fit(X, X[:, 0])) is None
+    assert chance_of_steps(np.zeros((1, 3)), np.ones(3), np.zeros(3), 5, 1) == 0.0
+    assert math.isclose(
+        chance_of_steps(np.array([[2.0, 0.0]]), np.ones(2), np.zeros(2), 5, 1),
+        chance_of_steps(np.array([[2.0]]), np.ones(1), np.zeros(1), 5, 1),
+    )
