@@ -254,6 +254,6 @@ def _check_output(output: list[Any], leaves: list[Beside | None]) -> None:
             )
         if not leaf.same and leaf.dimension is None:
             raise GuaranteeError(
-                "the output of the private module for three examples is not that for each of them side by side: "
-                f"{APART}."
+                "the output of the private module for three examples, or a tensor that it keeps as an attribute, is "
+                f"not that for each of them side by side: {APART}."
             )

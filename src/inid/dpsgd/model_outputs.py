@@ -1,4 +1,4 @@
-"""What a model gives back: the tensors that it returns, in objects of any kind, and those that it keeps."""
+"""What a model gives back: the tensors that it returns, in objects of any kind."""
 
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
-__all__ = ["as_real", "is_real", "kept_tensors", "output_leaves"]
+__all__ = ["as_real", "is_real", "output_leaves"]
 
 
 def output_leaves(output: object) -> list[Any]:
@@ -52,18 +52,6 @@ def _slots(leaf: object) -> Iterable[Any]:
 
 def _names(slots: object) -> list[str]:
     return [slots] if isinstance(slots, str) else [str(name) for name in slots] if isinstance(slots, Iterable) else []
-
-
-def kept_tensors(module: nn.Module) -> list[Tensor]:
-    """Tensors with gradients that a model keeps as attributes, such as a loss of its own to be added outside."""
-    values = [
-        value
-        for part in module.modules()
-        for value in vars(part).values()
-        if isinstance(value, (Tensor, list, tuple, dict))
-    ]
-    leaves = pytree.tree_leaves(values)
-    return [each for each in leaves if isinstance(each, Tensor) and each.requires_grad and each.grad_fn is not None]
 
 
 def as_real(leaf: Tensor) -> Tensor:

@@ -29,7 +29,8 @@ from inid.dpsgd.gathered_rows import GatheredRows, Places
 from inid.dpsgd.gradient_rows import Dense
 from inid.dpsgd.layers import apart, linear_weight
 from inid.dpsgd.loop_checks import watched
-from inid.dpsgd.model_outputs import kept_tensors, output_leaves
+from inid.dpsgd.model_outputs import output_leaves
+from inid.dpsgd.plain_state import kept_tensors
 from inid.dpsgd.sharded_parameters import is_sharded
 from inid.dpsgd.trial_examples import MadeUp
 from inid.dpsgd.trial_runs import Trial
@@ -274,12 +275,15 @@ class PerExampleGradients:
         for _ in range(2):
             trace = self._trace = begin(rows_in(args, kwargs))
             try:
-                before = {id(each) for each in kept_tensors(self._module)}
+                before = kept_tensors(self._module)
                 with self._functional_calls():
                     # Hooks on the whole model are a part of it; those of sharding have run already.
                     whole = forward if self.sharded else self._module._call_impl  # noqa: SLF001 - not compiled
                     output = output_leaves(whole(*args, **kwargs))
-                output += [each for each in kept_tensors(self._module) if id(each) not in before]
+                made = kept_tensors(
+                    self._module, map(id, before)
+                )  # whole numbers too: of outputs they are not compared
+                output += [each if each.is_floating_point() or each.is_complex() else each.double() for each in made]
                 if self.sharded:  # parameters are put away by the first backward: there is no second to look at
                     trace.grown = [[] for _ in trace.grown]
                 outside = trace.differentiate(output, list(self._places))
@@ -339,7 +343,7 @@ class PerExampleGradients:
         gradients = cast("Tensor", leaf.grad)
         leaf.grad = None
         with undisturbed(gradients.device.type):  # products of float32 stay so
-            self._gathered.add(turn, unit.parameters[name], Dense(gradients.detach().flatten(1)))
+            self._gathered.add(turn, unit.parameters[name], Dense(gradients.detach().reshape(len(gradients), -1)))
 
     def _enter(self, turn: ForwardPass, *, again: bool) -> None:
         """Check, at the first gradient of a backward, that it is the one backward of the latest forward."""

@@ -39,6 +39,13 @@ class MadeUp:
         """Whether there is one whole number per example: its kind, which it may share with others."""
         return any(own and _is_kind(leaf) for leaf, own in zip(self._leaves, self._split, strict=True))
 
+    @property
+    def may_grow(self) -> bool:
+        """Whether they can be negated and made larger: not where floating-point numbers say what to look up."""
+        kinds = [leaf.is_floating_point() for leaf, own in zip(self._leaves, self._split, strict=True) if own]
+        tables = any(isinstance(layer, (nn.Embedding, nn.EmbeddingBag)) for layer in self._module.modules())
+        return any(kinds) and not (tables and all(kinds))
+
     def signature(self, *, training: bool) -> object:
         """What calls may depend on besides the values: shapes without the number of rows, types, plain settings."""
         known = tuple(
@@ -67,6 +74,25 @@ class MadeUp:
             for which in rows
         ]
 
+    def others(self, most: int | None = None, *, times: float = 1.0) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Three other examples together.
+
+        Args:
+            most: What whole numbers stay below; by default the smallest embedding.
+            times: How many times as large they are; whole numbers, which may be tokens, stay as they are.
+        """
+        whole = self._whole(most, alike=True, seed=6)
+        if self._given is not None:
+            whole = [leaf[[0, 0, 1]] if own else leaf for leaf, own in zip(whole, self._split, strict=True)]
+        made: tuple[tuple[Any, ...], dict[str, Any]] = pytree.tree_unflatten(
+            [
+                leaf.clone() * (times if leaf.is_floating_point() or leaf.is_complex() else 1) if own else leaf
+                for leaf, own in zip(whole, self._split, strict=True)
+            ],
+            self._form,
+        )
+        return made
+
     def among_many(self, three: tuple[tuple[Any, ...], dict[str, Any]]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Three examples behind copies of the last of them: as many rows as the batch at hand has."""
         leaves = pytree.tree_leaves(three)
@@ -78,7 +104,7 @@ class MadeUp:
         made: tuple[tuple[Any, ...], dict[str, Any]] = pytree.tree_unflatten(joined, self._form)
         return made
 
-    def _whole(self, most: int | None, *, alike: bool) -> list[Any]:
+    def _whole(self, most: int | None, *, alike: bool, seed: int = 5) -> list[Any]:
         if self._given is not None:
             tensors = [leaf for leaf in pytree.tree_leaves(self._given) if isinstance(leaf, Tensor)]
             if len(tensors) != sum(self._split) or any(leaf.ndim == 0 or len(leaf) < EXAMPLES for leaf in tensors):
@@ -93,7 +119,7 @@ class MadeUp:
             ]
         heights = [layer.num_embeddings for layer in self._module.modules() if isinstance(layer, nn.Embedding)]
         below = most or max(2, min([height for height in heights if height > 1], default=EXAMPLES))
-        draw = torch.Generator().manual_seed(5)
+        draw = torch.Generator().manual_seed(seed)
         return [
             _made_up(leaf, below, draw, alike=alike) if own else leaf
             for leaf, own in zip(self._leaves, self._split, strict=True)

@@ -15,9 +15,11 @@ from torch.utils import _pytree as pytree
 from inid.dpsgd.call_plan import CallPlan, OtherwiseDividedError, SameForAllError, found_out
 from inid.dpsgd.distributed import Processes
 from inid.dpsgd.fixed_randomness import no_randomness, seeded
+from inid.dpsgd.plain_state import PlainState
 from inid.dpsgd.sharded_parameters import is_sharded, while_whole
 from inid.dpsgd.trial_examples import EXAMPLES, MadeUp
 from inid.dpsgd.trial_full_batch import AmongMany
+from inid.dpsgd.trial_state import looked_for_state
 from inid.dpsgd.trial_trace import Trace
 from inid.dpsgd.validation import check_module
 from inid.dpsgd.wrapped_forward import WRITTEN, parts_of, tensors_of
@@ -27,7 +29,9 @@ __all__ = ["Trial"]
 
 _PIECE = 2**24  # numbers that are added up at a time
 _COARSE = (torch.bfloat16, torch.float16)
+_SHOWN = 300  # characters of an error
 _CHANCES = 8  # further looks where single random numbers decide
+_LARGE = 2.0**20  # how much larger than made-up ones the examples are on which a maximum shows
 _SEEDS = count(1)  # another for every look
 _ELSEWHERE = "another process, which runs the private module together with this one, refuses it: see what it says."
 
@@ -77,22 +81,28 @@ class Trial:
                 failed = error
         with torch.no_grad():
             alone()  # a mistake in the model itself is better reported as such
+        shown = f"It raised {type(failed).__name__}: {' '.join(str(failed).split())[:_SHOWN]}"  # no data is in it
         raise GuaranteeError(
             "the private module cannot be run on made-up examples, three together and each alone, to see that it "
             "keeps examples apart: keep the examples in the first dimension of every layer, and pass example= "
-            "(three made-up or public examples, as the model is called with) where random ones are not valid."
+            f"(three made-up or public examples, as the model is called with) where random ones are not valid. {shown}"
         ) from failed
 
     def _looked_at(self) -> CallPlan:
-        attempts = [self.made_up.batches(), self.made_up.batches(2)]  # tokens; and what may also be a mask
+        attempts = [(most, self.made_up.batches(most)) for most in (None, 2)]  # tokens; and what may also be a mask
         alike = self.made_up.batches(alike=True)
         dice = _Dice(self.run, [self.device] if self.device.type == "cuda" else [])
-        run = dice.run
-        with no_randomness(self.module) as fixed, _arguments_as_they_are():
+        start = PlainState(self.module)
+
+        def run(*args: Any) -> Trace:
+            start.put_back()
+            return dice.run(*args)
+
+        with no_randomness(self.module) as fixed, _arguments_as_they_are(), _put_back(start):
             before = _values(self.module, sharded=self.sharded)
             while True:
                 try:
-                    batches = attempts[0]
+                    most, batches = attempts[0]
                     plan = self._agreed(run, batches)
                     break
                 except (SameForAllError, OtherwiseDividedError) as error:
@@ -111,13 +121,30 @@ class Trial:
                 dice.seed = next(_SEEDS)
                 self._look_again(run, batches)
             self._look_among_many(run, batches[0], plan)
+            left = self._left_behind(dice.run, start, plan, most, batches[0])
             # What is written once, in the first run, follows from made-up examples alone: tables filled in late.
             after = _values(self.module, sharded=self.sharded)
             if self._anywhere(_written(before, after)):
                 self._agreed(run, batches)
                 if self._anywhere(_written(after, _values(self.module, sharded=self.sharded))):
                     raise GuaranteeError(WRITTEN)
+        if before != after:
+            left.put_back()  # such a table stays, and with it the attribute that says that it is there
         return plan
+
+    def _left_behind(
+        self, run: Callable[..., Trace], start: PlainState, plan: CallPlan, most: int | None, batch: Any
+    ) -> PlainState:
+        """The state that a forward leaves behind, whatever its examples.
+
+        Raises:
+            GuaranteeError: It depends on them.
+        """
+        times = (1.0, -1.0, _LARGE) if self.made_up.may_grow else (1.0,)
+        others = [self.made_up.others(most, times=each) for each in times]
+        left, refused = looked_for_state(run, self.module, start, plan, batch, others)
+        self._refuse(refused)
+        return left
 
     def _agreed(self, run: Callable[..., Trace], batches: list[Any]) -> CallPlan:
         """What the runs agree on: as the model computes or, where that is too coarse, in float64.
@@ -233,6 +260,15 @@ class Trial:
         except Exception:  # noqa: BLE001 - the batch at hand will meet it too
             return False
         return True
+
+
+@contextmanager
+def _put_back(start: PlainState) -> Iterator[None]:
+    """Leave nothing of the model's own that runs on made-up examples have changed."""
+    try:
+        yield
+    finally:
+        start.put_back()
 
 
 def _not_kept(_: object) -> Tensor:

@@ -65,7 +65,8 @@ def fix(module: nn.Module) -> nn.Module:
     """A copy of a model with group instead of batch normalisation and without running statistics.
 
     Make the optimizer anew: the copy has parameters of its own. What has no plain substitute stays, and `validate`
-    names it. Weights and biases of the normalisations are kept.
+    names it. Weights and biases of the normalisations are kept. Groups have four channels or more; `BatchNorm1d`
+    becomes one group, in which all channels are normalised together.
 
     >>> type(fix(nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8)))[1]).__name__
     'GroupNorm'
@@ -85,7 +86,7 @@ def fix(module: nn.Module) -> nn.Module:
 
 def _group_norm(batch_norm: _BatchNorm) -> nn.GroupNorm:
     channels = batch_norm.num_features
-    made = nn.GroupNorm(_divisor(channels), channels, eps=batch_norm.eps, affine=batch_norm.affine)
+    made = nn.GroupNorm(_groups(batch_norm), channels, eps=batch_norm.eps, affine=batch_norm.affine)
     if batch_norm.affine:
         made.weight, made.bias = batch_norm.weight, batch_norm.bias
     return made
@@ -96,7 +97,7 @@ def _problems(part: nn.Module) -> list[str]:
     if isinstance(part, _BatchNorm) and (part.training or part.running_mean is None):
         found.append(
             "normalises over the batch, so one example changes the gradients of the others: replace it by "
-            f"nn.GroupNorm({_divisor(part.num_features)}, {part.num_features}), or call dpsgd.fix(model); or keep the "
+            f"nn.GroupNorm({_groups(part)}, {part.num_features}), or call dpsgd.fix(model); or keep the "
             "statistics of public data by its eval(), also after train() of the model"
         )
     if isinstance(part, _InstanceNorm) and part.track_running_stats:
@@ -124,8 +125,17 @@ def _problems(part: nn.Module) -> list[str]:
     return found
 
 
+_CHANNELS = 4  # of a group, at least
 _MADE_BEFORE = {"WeightNorm": "parametrizations.weight_norm", "SpectralNorm": "parametrizations.spectral_norm"}
 
 
-def _divisor(channels: int) -> int:
-    return next((groups for groups in (8, 4, 2) if channels % groups == 0), 1)
+def _groups(batch_norm: _BatchNorm) -> int:
+    """How many groups take the place of a batch normalisation: 8, 4 or 2 of four channels or more, or one.
+
+    A channel alone is centred over its pixels, so that a mean over them is 0 whatever the example; and without pixels,
+    as after a linear layer, the few channels of a group would be almost all that there is to tell examples apart.
+    """
+    channels = batch_norm.num_features
+    if isinstance(batch_norm, nn.BatchNorm1d):
+        return 1
+    return next((groups for groups in (8, 4, 2) if channels % groups == 0 and channels // groups >= _CHANNELS), 1)

@@ -27,6 +27,17 @@ class Scale(nn.Module):
         return self.inner(x * self.scale) + self.scale.sum()
 
 
+class Heated(nn.Module):
+    """A parameter without dimensions, beside a layer."""
+
+    def __init__(self):
+        super().__init__()
+        self.heat, self.inner = nn.Parameter(torch.tensor(0.3)), nn.Linear(3, 4)
+
+    def forward(self, x):
+        return self.inner(x) * self.heat.exp()
+
+
 class Bent(nn.Linear):
     """A subclass that computes something else than a linear layer."""
 
@@ -102,6 +113,7 @@ LAYERS = {
     "bilinear": (Both, (3,)),
     "prelu": (lambda: nn.PReLU(3), (3, 4)),
     "own parameter": (Scale, (3,)),
+    "parameter without dimensions": (Heated, (3,)),
     "subclass": (lambda: Bent(3, 4), (3,)),
 }
 

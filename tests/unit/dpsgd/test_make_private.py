@@ -20,8 +20,8 @@ def net():
 
 
 REFUSED = [
-    (nn.BatchNorm1d(8), r"BatchNorm1d\) normalises over the batch.*GroupNorm\(8, 8\)"),
-    (nn.BatchNorm2d(6), r"GroupNorm\(2, 6\)"),
+    (nn.BatchNorm1d(8), r"BatchNorm1d\) normalises over the batch.*GroupNorm\(1, 8\)"),
+    (nn.BatchNorm2d(6), r"GroupNorm\(1, 6\)"),
     (nn.SyncBatchNorm(5), r"GroupNorm\(1, 5\)"),
     (nn.LazyBatchNorm2d(), "normalises over the batch|no shape yet"),
     (nn.InstanceNorm2d(4, track_running_stats=True), "track_running_stats=False"),

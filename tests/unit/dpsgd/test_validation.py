@@ -6,7 +6,7 @@ from torch import nn
 from torch.nn.utils import prune
 
 from inid import dpsgd
-from inid.errors import ArgumentError
+from inid.errors import ArgumentError, GuaranteeError
 from training import assert_close, groups_of, private, slow_sums, sums, train_once
 
 
@@ -24,7 +24,7 @@ def old_fashioned():
 def test_all_problems_are_listed_with_their_cures():
     found = dpsgd.validate(old_fashioned())
     assert [text.split(" ", 3)[1] for text in found] == ["'1'", "'2.0'", "'2.1'"]
-    assert "GroupNorm(2, 6)" in found[0]
+    assert "GroupNorm(1, 6)" in found[0]
     assert "dpsgd.fix(model)" in found[0]
     with pytest.raises(ArgumentError, match=r"2 more: dpsgd\.validate"):
         private(old_fashioned(), torch.ones(4, 3, 8, 8))
@@ -72,6 +72,45 @@ def test_what_can_be_fixed_is_fixed_in_a_copy():
     fixed[2][1] = nn.Softmax(dim=1)
     train_once(private(fixed, torch.randn(4, 3, 8, 8)))
     assert isinstance(dpsgd.fix(nn.BatchNorm1d(4)), nn.GroupNorm)
+
+
+GROUPS = {
+    nn.BatchNorm2d(8): 2,
+    nn.BatchNorm2d(16): 4,
+    nn.BatchNorm2d(64): 8,
+    nn.BatchNorm3d(20): 4,
+    nn.BatchNorm2d(7): 1,
+    nn.BatchNorm1d(8): 1,
+    nn.BatchNorm1d(64): 1,
+}
+
+
+@pytest.mark.parametrize(("norm", "groups"), GROUPS.items(), ids=str)
+def test_groups_keep_enough_channels_and_the_advice_is_the_same(norm, groups):
+    assert dpsgd.fix(norm).num_groups == groups
+    assert f"nn.GroupNorm({groups}, {norm.num_features})" in dpsgd.validate(norm)[0]
+
+
+@torch.no_grad()
+def test_a_mean_over_pixels_is_not_dead_after_a_fix():
+    """With one channel in a group it is 0 for every example."""
+    torch.manual_seed(0)
+    model = dpsgd.fix(nn.Sequential(nn.Conv2d(1, 8, 3), nn.BatchNorm2d(8), nn.AdaptiveAvgPool2d(1), nn.Flatten()))
+    assert float(model(torch.randn(16, 1, 6, 6)).std(0).min()) > 0.01
+    model[1] = nn.GroupNorm(8, 8)
+    assert float(model(torch.randn(16, 1, 6, 6)).std(0).max()) < 1e-6
+
+
+def test_eight_features_without_pixels_are_trained():
+    train_once(
+        private(dpsgd.fix(nn.Sequential(nn.Linear(3, 8), nn.BatchNorm1d(8), nn.Linear(8, 2))), torch.randn(4, 3))
+    )
+
+
+def test_the_error_of_a_model_that_fails_on_made_up_examples_is_shown():
+    model = nn.Sequential(nn.Linear(3, 8), nn.GroupNorm(8, 8), nn.Linear(8, 2))
+    with pytest.raises(GuaranteeError, match="It raised ValueError: Expected more than 1 value per channel"):
+        train_once(private(model, torch.randn(4, 3)))
 
 
 @pytest.mark.parametrize("shift", [False, True])
