@@ -99,7 +99,7 @@ def test_a_run_that_outlasts_its_plan_says_so():
     training = made(noise_multiplier=None, target_epsilon=5.0, target_delta=1e-3, epochs=1)
     train_once(training)
     assert training.accountant.get_epsilon(1e-3) <= 5.0
-    with pytest.warns(UserWarning, match="planned for 2 steps"):
+    with pytest.warns(UserWarning, match="planned for 2 steps, and goes beyond them: it costs more than planned"):
         train_once(training)
 
 
@@ -216,7 +216,9 @@ def test_a_state_goes_with_its_ledger_and_its_noise():
 def test_the_relation_is_that_of_the_ledger():
     with pytest.raises(ArgumentError, match=r"epochs= or steps="):
         made(ledger=zero_out_ledger())
-    with pytest.raises(ArgumentError, match="replace"):
+    with pytest.raises(ArgumentError, match=r'^neighbours="replace" is not accounted for'):
+        made(neighbours="replace")
+    with pytest.raises(ArgumentError, match=r'^the ledger counts neighbours="replace"'):
         made(ledger=inid.Ledger(total=TOTAL, neighbours="replace"), epochs=1)
     with pytest.raises(ArgumentError, match=r"sample_rate= and steps="):
         made(ledger=inid.Ledger(total=TOTAL), epochs=1)

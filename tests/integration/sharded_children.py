@@ -121,7 +121,7 @@ class Halved(nn.Module):
 
 
 class Late(nn.Module):
-    """Begins to mix examples after some runs: more than the first look and the first step take."""
+    """Begins to mix examples after some forwards: runs on made-up examples do not count, their state is put back."""
 
     def __init__(self, first: int) -> None:
         super().__init__()
@@ -144,7 +144,7 @@ def looks(rank: int) -> dict[str, str]:
         "steep for many, mixing": lambda: Steep(1e-6, few=4),
         "halved": lambda: Halved(0.0),
         "halved, mixing": lambda: Halved(0.5),
-        "late": lambda: Late(8),
+        "late": lambda: Late(1),
         "too late": lambda: Late(100),
         "mixing elsewhere": lambda: Steep(0.5 * rank, few=1),
         "mixing many elsewhere": lambda: Steep(0.5 * rank, few=4),

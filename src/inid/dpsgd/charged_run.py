@@ -1,17 +1,21 @@
 """A training run that is charged to a ledger: once, before its first step."""
 
+import math
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from inid.accounting import Ledger
 from inid.dpsgd.accountant import Segment
 from inid.dpsgd.distributed import Processes
-from inid.errors import RecordError
+from inid.errors import BudgetError, RecordError
 from inid.noise import current_source
 
 __all__ = ["ChargedRun"]
 
+_MOST_TIMES = 2**10  # how much more noise is tried where a ledger does not take a run
+_CLOSE = 1e-3
 _PARTS = 100  # leases in a run: what a crash loses is at most one of them
 
 
@@ -51,10 +55,37 @@ class ChargedRun:
     def _paid(self) -> tuple[tuple[int, str], range]:
         charge = self._charge
         if charge is None:
-            receipt = self._ledger.charge(self._run.composition(), self._label, private=current_source().private)
-            charge = receipt.id, receipt.digest
+            charge = self._new_charge()
         left = self._ledger.steps_left(charge[0])
         return charge, self._ledger.lease_steps(charge[0], max(1, min(self._run.steps // _PARTS, left)))
+
+    def _new_charge(self) -> tuple[int, str]:
+        try:
+            receipt = self._ledger.charge(self._run.composition(), self._label, private=current_source().private)
+        except BudgetError as error:
+            if (fits := self._multiplier_that_fits()) is None:
+                raise
+            raise BudgetError(
+                f"{error} With noise_multiplier={fits:g} instead of {self._run.noise_multiplier:.6g} in make_private, "
+                f"all {self._run.steps} steps fit. (A target_epsilon is met by the accountant, which knows the whole "
+                "run; a ledger, whose charges may be chosen one after another, needs more noise for the same promise.)"
+            ) from error
+        return receipt.id, receipt.digest
+
+    def _multiplier_that_fits(self) -> float | None:
+        """The least noise multiplier, to a thousandth, with which the ledger takes the run; None if there is none."""
+        low = high = self._run.noise_multiplier
+        while not self._ledger.can_afford(replace(self._run, noise_multiplier=high).composition()):
+            low, high = high, _rounded_up(2 * high)
+            if high > _MOST_TIMES * self._run.noise_multiplier:
+                return None
+        while high - low > _CLOSE * high:
+            middle = _rounded_up((low + high) / 2)
+            if middle >= high:
+                break
+            fits = self._ledger.can_afford(replace(self._run, noise_multiplier=middle).composition())
+            low, high = (low, middle) if fits else (middle, high)
+        return high
 
     def state_dict(self) -> dict[str, Any]:
         """What identifies the charge, for a run that goes on from a checkpoint."""
@@ -81,3 +112,9 @@ class ChargedRun:
         if found is not None and found not in known:
             raise RecordError(f"the state names a charge that is not in this ledger: {cure}.")
         self._charge = found
+
+
+def _rounded_up(value: float) -> float:
+    """A number that is printed whole in six digits, and not below."""
+    unit = 10.0 ** (math.floor(math.log10(value)) - 3)
+    return float(f"{math.ceil(value / unit) * unit:.6g}")

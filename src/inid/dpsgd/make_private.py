@@ -262,7 +262,9 @@ def _relation(
     asked = neighbours if neighbours is not None else "zero_out" if ledger is None else ledger.neighbours
     if asked == "replace":
         raise ArgumentError(
-            'the ledger counts neighbours="replace", for which Poisson sampling is not accounted: open one with '
+            'neighbours="replace" is not accounted for under Poisson sampling: pass neighbours="zero_out".'
+            if neighbours is not None
+            else 'the ledger counts neighbours="replace", for which Poisson sampling is not accounted: open one with '
             'neighbours="zero_out".'
         )
     if arguments.choice("neighbours", asked, ("zero_out", "add_remove")) == "zero_out":

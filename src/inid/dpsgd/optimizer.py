@@ -182,8 +182,8 @@ class PrivateOptimizer(torch.optim.Optimizer):
     def _warn_beyond_plan(self) -> None:
         if self._planned is not None and self.accountant.steps == self._planned + 1:
             warnings.warn(
-                f"this run was planned for {self._planned} steps, and goes beyond them: it costs more than its target "
-                "epsilon. accountant.get_epsilon(delta) says what it has cost.",
+                f"this run was planned for {self._planned} steps, and goes beyond them: it costs more than planned. "
+                "accountant.get_epsilon(delta) says what it has cost.",
                 stacklevel=3,
             )
 

@@ -181,6 +181,18 @@ class PoissonLoader:
         return bound
 
     @property
+    def batch_size(self) -> float:
+        """The mean size of a batch, `expected_batch_size`. It cannot be set: sampling and noise were planned for it."""
+        return self.expected_batch_size
+
+    @batch_size.setter
+    def batch_size(self, size: object) -> None:
+        raise ArgumentError(
+            f"batch_size of a private loader is fixed, got {shown(size)}: call make_private again with a DataLoader of "
+            "that batch_size (and this accountant, which goes on counting)."
+        )
+
+    @property
     def padding(self) -> float:
         """About how much of what the model computes is padding (by a normal approximation): what the padding costs."""
         return 1 - self._examples / self._places.places if self._padded else 0.0

@@ -10,6 +10,7 @@ from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
 
 from inid.dpsgd import PoissonLoader, poisson_draw
 from inid.dpsgd.poisson_draw import StepPlaces
+from inid.errors import ArgumentError
 from inid.testing import unsafe_seed
 
 SIZE = 60
@@ -107,6 +108,13 @@ def test_a_step_always_takes_the_same_number_of_physical_batches(monkeypatch):
         loader = PoissonLoader(LOADERS["tensors"](), max_physical_batch_size=10, steps=3)
         sizes = [(len(x), loader.drawn.complete) for (x,) in loader]
         assert sizes == [(8, False), (8, False), (8, True)] * 3  # three of 8 hold 22 as three of 10 do
+
+
+def test_the_size_of_batches_cannot_be_set():
+    loader = PoissonLoader(DataLoader(TensorDataset(torch.zeros(SIZE, 1)), batch_size=15))
+    assert loader.batch_size == loader.expected_batch_size == 15
+    with pytest.raises(ArgumentError, match="batch_size of a private loader is fixed, got 4: call make_private again"):
+        loader.batch_size = 4
 
 
 @pytest.mark.parametrize("name", ["tensors", "pairs", "named", "dictionaries", "own collate", "workers"])
