@@ -1,4 +1,9 @@
-"""PrivateKMeans: Lloyd's algorithm with noisy sums and numbers of rows of each cluster, round after round."""
+"""PrivateKMeans: Lloyd's algorithm with noisy sums and numbers of rows of each cluster, round after round.
+
+The first round looks where the rows lie, before any centre moves. A row adds to one block only, whatever the number of
+blocks, so the noise of a block is the same for 5 clusters and for 80 small cells about public points. From the noisy
+means and numbers of rows of the cells ordinary k-means, of several starts, then finds the first centres, at no cost.
+"""
 
 import math
 from dataclasses import KW_ONLY, dataclass
@@ -7,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.cluster import KMeans
 from sklearn.utils.validation import check_is_fitted
 
 from inid.accounting import Ledger
@@ -18,7 +24,7 @@ from inid.learn.noise_range import cover_answers
 from inid.learn.public_units import MOST_ROWS, Units, exact_floats
 from inid.learn.table_rows import TableRows, check_table
 from inid.noise import add_noise
-from inid.planning import plan
+from inid.planning import NoisePlan, plan
 from inid.releasing import charge
 from inid.sets import Neighbours, Sensitivity
 from inid.tables import Table
@@ -27,17 +33,21 @@ __all__ = ["PrivateKMeans", "cluster_sensitivity"]
 
 _UP = 1 + 2.0**-48  # more than the rounding of the few operations that make a radius
 _ROUNDS = 8
+_SECRET = 2**16  # the number of rows that is thought of where it is secret
+_MOST_CELLS, _CLEAR = 8, 4.0  # cells for each cluster at most; noises that the rows of a cell are, about, at least
+_STARTS = 20
 _NEAR = 0.1  # of the bounds: how far from the largest cluster an empty one starts again
 
 
-def cluster_sensitivity(clusters: int, width: int, rounds: int, neighbours: Neighbours, *, pure: bool) -> Sensitivity:
-    """How far one person moves the sums and the numbers of rows of all clusters, in all rounds.
+def cluster_sensitivity(blocks: int, width: int, rounds: int, neighbours: Neighbours, *, pure: bool) -> Sensitivity:
+    """How far one person moves the sums and the numbers of rows of all clusters: `blocks` of them, in all rounds.
 
     Statement. In each round a row adds (z, 1) to the block of its cluster, |z_i| <= 1; which one is a function of the
-    row and of what was released before. With radii r = sqrt(M / w) for sums and 1 / sqrt(1 - w) for numbers the change
-    of one round has norm at most 1 when a row becomes nothing, is added or removed: M / r^2 + (1 - w) = 1. A replaced
-    row changes two blocks, squared norm 2, or one block by (z - z', 0), squared norm 4 M / r^2 = 4 w. T rounds add up
-    to T times that, whatever the clusters (E7). In l1 norm: M + 1 a round, 2 M + 2 when replaced.
+    row and of what was released before, and how many there are to choose from does not matter. With radii r = sqrt(M /
+    w) for sums and 1 / sqrt(1 - w) for numbers the change of one round has norm at most 1 when a row becomes nothing,
+    is added or removed: M / r^2 + (1 - w) = 1. A replaced row changes two blocks, squared norm 2, or one block by (z -
+    z', 0), squared norm 4 M / r^2 = 4 w. T rounds add up to T times that, whatever the clusters (E7). In l1 norm: M + 1
+    a round, 2 M + 2 when replaced.
 
     w balances the error that both bring into a mean z: M sigma_sum^2 and |mean|^2 sigma_number^2 with mean squares of
     1/3, which gives w / (1 - w) = sqrt(3 M).
@@ -45,26 +55,27 @@ def cluster_sensitivity(clusters: int, width: int, rounds: int, neighbours: Neig
     replaced = neighbours == "replace"
     if pure:
         entries = float(rounds * (width + 1) * (2 if replaced else 1))
-        return Sensitivity.ball(dimension=rounds * clusters * (width + 1), l1=entries, neighbours=neighbours)
+        return Sensitivity.ball(dimension=blocks * (width + 1), l1=entries, neighbours=neighbours)
     share = 1 - 1 / (1 + math.sqrt(3 * width))
     block = np.append(np.full(width, math.sqrt(width / share)), 1 / math.sqrt(1 - share))
     size = math.sqrt(rounds * (max(2.0, 4 * share) if replaced else 1.0)) * _UP
-    return Sensitivity.ellipsoid(np.tile(block * size, rounds * clusters), neighbours=neighbours)
+    return Sensitivity.ellipsoid(np.tile(block * size, blocks), neighbours=neighbours)
 
 
 @dataclass(eq=False, repr=False)
 class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEstimator):  # type: ignore[misc]
     """k-means under differential privacy: centres from noisy sums over noisy numbers of rows.
 
-    The first centres are spread over the public bounds, and learn nothing from the data. The labels of the rows fitted
-    are not kept: they are not private. `predict` labels the rows it is given.
+    The first round sums the rows of small cells about public points, from which the first centres are found. The labels
+    of the rows fitted are not kept: they are not private. `predict` labels the rows it is given.
 
     Args:
         n_clusters: How many.
         budget: The promise.
         bounds_X: (lower, upper) of the columns, public, or a pair for each column's name; values outside are clipped,
             in `fit` and in `predict`, and NaN counts as the middle.
-        rounds: How often the centres move.
+        rounds: How often rows are summed: once for the first centres, and then each time that the centres move. With
+            a single round the centres start from public points.
         neighbours: "zero_out", "add_remove" or "replace"; None takes the ledger's relation, else "zero_out". The number
             of rows of each cluster is released in any case.
         mechanism: "auto" (Gaussian unless the promise is pure), "gaussian" or "laplace".
@@ -118,19 +129,31 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEsti
             self._held = read_bounds("bounds_X", self.bounds_X, data.shape[1], names)
             rows = None if relation == "add_remove" else data.shape[0]
         width, units = self.n_features_in_, Units.of(*self._held, rows, centre=True, scale=True)
-        sensitivity = cluster_sensitivity(clusters, width, rounds, relation, pure=mechanism == "laplace")
-        noise = plan(sensitivity, budget, mechanism=mechanism, allocation=self.allocation)
+
+        def planned(blocks: int) -> NoisePlan:
+            sensitivity = cluster_sensitivity(blocks, width, rounds, relation, pure=mechanism == "laplace")
+            return plan(sensitivity, budget, mechanism=mechanism, allocation=self.allocation)
+
+        first = clusters
+        if rounds > 1:
+            first = _cells(clusters, _SECRET if rows is None else rows, float(planned(1).scales[-1]))
+        noise = planned(first + (rounds - 1) * clusters)
         noise = cover_answers(noise, float(MOST_ROWS if rows is None else rows))
         _, source = charge(noise, ledger, type(self).__name__)
         values = None if isinstance(X, Table) else data.floats()
-        spread = centres = _spread_out(clusters, width)
-        scales = noise.scales.reshape(rounds, -1)
-        for drawn in scales:
+        spread, centres = _spread_out(clusters, width), _spread_out(first, width)
+        scales = noise.scales.reshape(-1, width + 1)
+        for at in range(rounds):
+            here = slice(0, first) if at == 0 else slice(first + (at - 1) * clusters, first + at * clusters)
+            drawn = scales[here].ravel()
             whole = stored.by_cluster(centres, units) if values is None else _whole_clusters(values, units, centres)
             noisy = add_noise(_in_units(whole, units), drawn, noise.mechanism, source)
-            sums = noisy.reshape(clusters, width + 1)
+            sums = noisy.reshape(-1, width + 1)
             counts, least = sums[:, -1:], max(float(drawn.max()), 1.0)
             found = np.clip(sums[:, :-1] / np.maximum(counts, 1.0), -1.0, 1.0)
+            if at == 0 and rounds > 1:
+                centres = _start(found, counts[:, 0], least, units.unit, spread)
+                continue
             # A cluster with fewer rows than noise alone explains goes to the largest one, to take a part of it.
             largest = found[counts.argmax()]
             near = np.clip(largest + _NEAR * spread, -1.0, 1.0)
@@ -146,11 +169,37 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEsti
         """The nearest centre of each row."""
         return np.asarray(self.transform(X).argmin(axis=1))
 
+    def fit_predict(self, X: Any, y: object = None, *, ledger: Ledger | None = None) -> NDArray[np.intp]:
+        """Fit, and label the same rows. The labels tell each row's cluster: they are not private, the centres are."""
+        return self.fit(X, y, ledger=ledger).predict(X)
+
+    def score(self, X: Any, y: object = None) -> float:  # noqa: ARG002 - for pipelines
+        """Minus the sum of squared distances to the nearest centres, without noise: for public or paid-for rows."""
+        return -float((self.transform(X).min(axis=1) ** 2).sum())
+
     def transform(self, X: Any) -> Floats:
         """The distance of each row to each centre."""
         check_is_fitted(self)
         data = hold(read_matrix(self, X, reset=False).floats(), *self._held)
         return np.sqrt(_distances(data, self.cluster_centers_, np.ones(data.shape[1])))
+
+
+def _cells(clusters: int, rows: int, noise: float) -> int:
+    """How many cells the first round has: public, and so many that a cell of average size is well above its noise."""
+    return int(min(max(rows / (_CLEAR * noise), clusters), _MOST_CELLS * clusters))
+
+
+def _start(means: Floats, counts: Floats, least: float, unit: Floats, spread: Floats) -> Floats:
+    """The first centres: ordinary k-means of the cells that have more rows than noise explains, by their numbers.
+
+    From released numbers alone. Where too few cells are left, centres start from the public points.
+    """
+    clusters, seen = len(spread), counts > least
+    points = means[seen] * unit  # distances are those of the user's units
+    if len(np.unique(points, axis=0)) < clusters:
+        return spread
+    plain = KMeans(clusters, n_init=_STARTS, random_state=0).fit(points, sample_weight=counts[seen])
+    return np.asarray(np.clip(plain.cluster_centers_ / unit, -1.0, 1.0))
 
 
 def _whole_clusters(values: Floats, units: Units, centres: Floats) -> NDArray[np.int64]:

@@ -106,6 +106,11 @@ class PrivateLogisticRegression(PrivateClassifier):
         total = found.sum(axis=1, keepdims=True)
         return np.asarray(np.where(total > 0, found / np.where(total > 0, total, 1.0), 1 / found.shape[1]))
 
+    def predict_log_proba(self, X: Any) -> Floats:
+        """The logarithm of the probability of each class; of one that is 0 to a float, minus infinity."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.predict_proba(X)))
+
     def predict(self, X: Any) -> Any:
         """The most probable label."""
         scores = self.decision_function(X)
