@@ -128,7 +128,7 @@ def test_figures_that_count_different_things_say_so(tmp_path):
         assert f"as much squared error with {opponent}" in shown["facts"]
         assert opponent.removeprefix("an ") in outline(shown["chart"]).text
         assert opponent.removeprefix("an ") in outline(later["curve"]).text
-        assert ("counts the answers that are made of them" in later["ways"]) == differs
+        assert ("of which the answers are made" in later["ways"]) == differs
 
 
 def test_what_the_command_line_states_fills_the_form(tmp_path, monkeypatch):
