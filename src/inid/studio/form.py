@@ -91,6 +91,7 @@ _CURES = (
         "or list all its values in their order under Public values of columns",
     ),
     (re.compile(r"state Table\(bounds=\{.+?\}\), or Table\(domains=\{.+?\}\)"), _ORDER),
+    (re.compile(r"state them as Public values"), "list them under Public values of columns"),
     (re.compile(r"state Table\(domains=\.\.\.\) or by=\{\.\.\.\}"), "list them under Public values of columns"),
     (re.compile(r"state Table\(domains=\{.+?\}\)"), "list its values under Public values of columns"),
     (re.compile(r"inid\.PureDP\(.+?\) \(--epsilon (.+?), without --delta\)"), r"epsilon alone (pure), \1"),
