@@ -163,12 +163,19 @@ def test_deeply_nested_files_are_refused_in_a_sentence(folder, text):
 
 
 @pytest.mark.parametrize(
-    "text", ["[]", "7", '{"plan": []}', '{"plan": {}, "certificate": {}, "results": []}', '{"release": 1}']
+    ("text", "code"),
+    [
+        ("[]", 2),
+        ("7", 2),
+        ('{"plan": []}', 4),
+        ('{"plan": {}, "certificate": {}, "results": []}', 4),
+        ('{"release": 1}', 4),
+    ],
 )
-def test_json_that_is_no_record_is_refused_in_a_sentence(folder, text):
+def test_json_that_is_no_record_is_refused_in_a_sentence(folder, text, code):
     (folder / "odd.json").write_text(text, encoding="utf-8")
     result = run("verify odd.json")
-    assert result.exit_code == 4
+    assert result.exit_code == code  # what was never a record is a mistake of the call, not a proof that failed
     assert "unexpected" not in result.stderr
 
 

@@ -103,7 +103,7 @@ class MarginalsQuery(VectorQuery[MarginalsPlan, MarginalsResult]):
         >>> import pandas
         >>> t = Table(pandas.DataFrame({"sex": ["F", "M"]}), domains={"sex": ["F", "M"]}, other="drop")
         >>> print(t.query(marginals=1).plan_for_accuracy({("sex",): 10}).reason)
-        Laplace noise reaches it at epsilon = 0.299647; name a delta to consider Gaussian noise.
+        Laplace noise reaches it at epsilon = 0.299646; name a delta to consider Gaussian noise.
         """
         query = self._under(ledger)
         return plan_marginals_for_accuracy(query.question, tolerance, failure=failure, delta=delta)
