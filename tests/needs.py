@@ -23,6 +23,7 @@ def needs(name):
     """Return what the name stands for, or skip the running test; fail it when INID_REQUIRE names it.
 
     "data": the folder of datasets. "java", "postgres", "chromium": the program's path. "gpu": torch.
+    "fork": the function of systems that have it.
     """
     if name not in _FINDERS:
         raise ValueError(f"needs() knows {', '.join(_FINDERS)}, got {name!r}.")
@@ -69,5 +70,6 @@ _FINDERS = {
         lambda: _program("chromium", "chromium-browser", "google-chrome"),
         "Chromium is missing: install chromium and put it on the PATH",
     ),
+    "fork": (lambda: getattr(os, "fork", None), "this system has no fork: run these tests on Linux or macOS"),
     "gpu": (_gpu, "a GPU is missing: install torch (pip install 'inid[torch]') on a machine with a CUDA device"),
 }

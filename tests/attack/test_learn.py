@@ -2,7 +2,6 @@
 
 import copy
 import multiprocessing
-import os
 import pickle
 import warnings
 from decimal import Decimal
@@ -21,6 +20,7 @@ from inid import learn
 from inid.learn import moment_sources
 from inid.learn.base import RepeatedSpendingWarning
 from inid.testing import audit_epsilon, unsafe_seed
+from needs import needs
 
 BUDGET = inid.ApproxDP(epsilon=1.0, delta=1e-6)
 ROWS = 30
@@ -29,7 +29,6 @@ Y = X.sum(axis=1)
 SECRET = 123456.789
 NASTY = [np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, 1e-200, -0.0]
 RELATIONS = ["zero_out", "add_remove", "replace"]
-needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 
 
 def regressors(**more):
@@ -234,9 +233,9 @@ def fitted(_=None):
     return tuple(model.fit(X, Y).coef_.tolist())
 
 
-@needs_fork
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_forked_fits_never_share_noise():
+    needs("fork")
     fitted()
     with multiprocessing.get_context("fork").Pool(2) as pool:
         results = pool.map(fitted, range(6), chunksize=1)

@@ -1,3 +1,5 @@
+import os
+
 import pytest
 
 from needs import data_folder, needs
@@ -29,6 +31,16 @@ def test_programs_are_looked_for_on_the_path(monkeypatch, tmp_path):
     for name in ("java", "chromium"):
         with pytest.raises(pytest.skip.Exception, match="install"):
             needs(name)
+
+
+def test_a_system_without_fork_is_said_to_be_one(monkeypatch):
+    monkeypatch.delattr(os, "fork")
+    monkeypatch.setenv("INID_REQUIRE", "")
+    with pytest.raises(pytest.skip.Exception, match="Linux or macOS"):
+        needs("fork")
+    monkeypatch.setenv("INID_REQUIRE", "fork")
+    with pytest.raises(pytest.fail.Exception, match="Linux or macOS"):
+        needs("fork")
 
 
 def test_an_unknown_need_is_an_error_of_the_test():

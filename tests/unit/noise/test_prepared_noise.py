@@ -16,9 +16,9 @@ from inid.noise.grid_noise import noisy
 from inid.noise.law_tables import Law, Layout, law
 from inid.noise.prepared_noise import PreparedNoise
 from inid.testing.sources import SeededSource
+from needs import needs
 
 both = pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
-needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 SHORT = Layout(index_bits=8, cell_bits=2, fraction_bits=8, uniform_bits=8, tail_bits=3, extra_bits=4, grid_bits=0)
 STRANGE = [np.nan, np.inf, -np.inf, 1e300, -1e300, -0.0, 5e-324, 0.0]
 
@@ -122,11 +122,11 @@ def test_prepared_noise_is_not_copied(attempt):
         attempt(PreparedNoise(np.ones(1), 5, law("laplace"), RandomSource()))
 
 
-@needs_fork
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 @pytest.mark.parametrize("hook", [True, False], ids=["hook", "process-id-only"])
 def test_a_forked_child_draws_its_own(hook, monkeypatch):
     """The fork hook and the process check each suffice alone; the child goes on with as many draws as were left."""
+    needs("fork")
     noise = PreparedNoise(np.ones(4), 10, law("gaussian"), RandomSource())
     one_by_one(noise, np.zeros(3))
     if hook:

@@ -17,8 +17,7 @@ from inid.noise import RandomSource, add_noise, current_source
 from inid.noise import source as source_module
 from inid.noise.source import SharedSource, source_in_use
 from inid.testing import unsafe_no_noise, unsafe_seed
-
-needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+from needs import needs
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 1000, 16384, 16385, 50_001])
@@ -90,20 +89,20 @@ def _all_different(results):
     return len({noise for noise, _ in results}) == len({words for _, words in results}) == len(results)
 
 
-@needs_fork
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_forked_children_do_not_repeat_noise():
+    needs("fork")
     _noise()  # the parent's stream exists before the fork
     with multiprocessing.get_context("fork").Pool(4) as pool:
         results = pool.map(_noise, range(16), chunksize=1)
     assert _all_different([*results, _noise()])
 
 
-@needs_fork
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 @pytest.mark.parametrize("hook", [True, False], ids=["hook", "process-id-only"])
 def test_one_source_forks_into_different_streams(hook, monkeypatch):
     """The fork hook and the process check each suffice alone."""
+    needs("fork")
     source = RandomSource()
     source.words(1)
     if not hook:
@@ -118,9 +117,9 @@ def test_one_source_forks_into_different_streams(hook, monkeypatch):
     assert os.read(reader, 64) != mine
 
 
-@needs_fork
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_lock_held_during_the_fork_does_not_stop_the_child():
+    needs("fork")
     source = RandomSource()
     with source._lock:
         child = os.fork()
@@ -169,10 +168,10 @@ class _GoesOnAfterAFork(SharedSource):
         return super()._new_stream()
 
 
-@needs_fork
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 @pytest.mark.parametrize("hook", [True, False], ids=["hook", "process-id-only"])
 def test_a_shared_source_gives_forked_children_nothing(hook, monkeypatch):
+    needs("fork")
     if not hook:
         monkeypatch.setattr(RandomSource, "_after_fork", lambda _: None)
     for drawn in (0, 3):
