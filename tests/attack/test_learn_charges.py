@@ -153,9 +153,7 @@ def test_without_a_ledger_the_relation_is_zero_out_and_every_plan_names_it(name)
         X, y, ledger=ledger
     )  # covered by zero_out, never the reverse
     has_counts = name in ("naive bayes", "k-means")  # of their classes and clusters, under every relation
-    if (
-        name == "k-means"
-    ):  # two sums and a number of 2 cells, or of 16 where the number of rows is secret; 7 more rounds
+    if name == "k-means":  # sums and numbers of 2 cells, of 16 where the number of rows is secret; then of 7 rounds
         assert (plan.dimension, counted.plan_.dimension) == (3 * (2 + 7 * 2), 3 * (16 + 7 * 2))
     else:
         assert counted.plan_.dimension == plan.dimension + (not has_counts)

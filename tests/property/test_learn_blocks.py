@@ -112,7 +112,7 @@ def test_the_round_over_cells_moves_by_at_most_its_part_of_the_planned_set(relat
         change = np.zeros(model.plan_.dimension)
         change[: found[0].size] = found[0] - found[1]
         part = rounds if isinstance(budget, inid.PureDP) else np.sqrt(rounds)
-        # Of zero_out neighbours a row becomes nothing, and half of a replacement at most is that.
+        # A row in place of another is two steps between zero_out neighbours: one taken away, one put in.
         assert reach(change, model.plan_.sensitivity) * part <= (2 if relation == "zero_out" else 1) * (1 + 1e-9)
 
 

@@ -130,7 +130,7 @@ class PoissonLoader:
                 f"data_loader must hold at least one batch, got {size} examples and batches of "
                 f"{batch_size * world}: pass a smaller batch_size."
             )
-        self.sample_rate = batch_size * world / size if sample_rate is None else sample_rate
+        self._sample_rate = batch_size * world / size if sample_rate is None else sample_rate
         self.steps = max(1, round(1 / self.sample_rate)) if steps is None else steps
         self.expected_batch_size = float(batch_size * world)
         if augmentations > 1 and loader.collate_fn is not default_collate:
@@ -187,10 +187,16 @@ class PoissonLoader:
 
     @batch_size.setter
     def batch_size(self, size: object) -> None:
-        raise ArgumentError(
-            f"batch_size of a private loader is fixed, got {shown(size)}: call make_private again with a DataLoader of "
-            "that batch_size (and this accountant, which goes on counting)."
-        )
+        raise _fixed("batch_size", size)
+
+    @property
+    def sample_rate(self) -> float:
+        """The probability with which an example is in a batch. It cannot be set: a ledger was charged for it."""
+        return self._sample_rate
+
+    @sample_rate.setter
+    def sample_rate(self, rate: object) -> None:
+        raise _fixed("sample_rate", rate)
 
     @property
     def padding(self) -> float:
@@ -287,6 +293,13 @@ class PoissonLoader:
 def _tensors(batch: object) -> list[Tensor]:
     leaves = pytree.tree_leaves(dict(batch) if hasattr(batch, "keys") else batch)  # type: ignore[call-overload]
     return [leaf for leaf in leaves if isinstance(leaf, Tensor) and leaf.ndim]
+
+
+def _fixed(name: str, value: object) -> ArgumentError:
+    return ArgumentError(
+        f"{name} of a private loader is fixed, got {shown(value)}: call make_private again with a DataLoader of the "
+        "batch_size that you want (and this accountant, which goes on counting)."
+    )
 
 
 def _checked_size(loader: object) -> int:

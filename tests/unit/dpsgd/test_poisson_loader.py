@@ -115,6 +115,8 @@ def test_the_size_of_batches_cannot_be_set():
     assert loader.batch_size == loader.expected_batch_size == 15
     with pytest.raises(ArgumentError, match="batch_size of a private loader is fixed, got 4: call make_private again"):
         loader.batch_size = 4
+    with pytest.raises(ArgumentError, match="sample_rate of a private loader is fixed"):
+        loader.sample_rate = 0.9
 
 
 @pytest.mark.parametrize("name", ["tensors", "pairs", "named", "dictionaries", "own collate", "workers"])
