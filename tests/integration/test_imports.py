@@ -18,6 +18,18 @@ def loaded(code):
     return set(printed(f"import sys; {code}; print(' '.join(sys.modules))").split())
 
 
+@pytest.mark.parametrize("line", ["import inid", "import inid.tables", "import inid.jobs"])
+def test_importing_loads_little_beside_numpy_and_scipy_special(line):
+    """`import inid` takes at most 1.3 times what these take (`bench/imports.py` measures it), by loading nothing else.
+
+    The standard library and the cipher of the noise come on top; `inid.jobs` is what the command loads before it runs.
+    """
+    cipher = {"cryptography", "_cffi_backend", "_openssl"}
+    more = loaded(line) - loaded("import numpy, scipy.special")
+    outside = {name for name in more if name.partition(".")[0] not in {"inid", *cipher, *sys.stdlib_module_names}}
+    assert sorted(outside) == []
+
+
 def test_importing_inid_loads_nothing_heavy_and_nothing_for_tests():
     modules = loaded("import inid")
     assert "inid" in modules

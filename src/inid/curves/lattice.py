@@ -16,7 +16,6 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import fft
 
 from inid.numbers.rounding import ELEMENTARY, UNIT
 
@@ -83,6 +82,8 @@ class Lattice(Atoms):
         """
         _, weights, spread = self._tilted(order)
         folded = np.bincount(np.arange(self.first, self.first + weights.size) % self.size, weights, self.size)
+        from scipy import fft  # here: `import inid` needs none of it
+
         half = fft.rfft(folded)
         j = np.arange(nodes + 1) % self.size
         mirrored = j > self.size // 2

@@ -16,7 +16,6 @@ from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
-from scipy.optimize import brentq
 
 from inid import arguments
 from inid.curves.bounds import certified_delta, delta_estimate
@@ -109,6 +108,8 @@ def _guess(run: Subsampled, mu: float, least: float, most: float) -> float:
         # log(e^chi - 1), without overflow
         log_variance = chi + math.log(-math.expm1(-chi)) if chi > 0 else -math.inf
         return math.log(run.steps) + 2 * math.log(run.rate) + log_variance - 2 * math.log(mu)
+
+    from scipy.optimize import brentq  # here: it takes as long to load as all that `import inid` needs
 
     low, high = math.log(least), math.log(most)
     if not (distance(low) < 0 < distance(high)):

@@ -32,7 +32,6 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import isotonic_regression
 from scipy.special import ndtr, ndtri
 
 from inid.arguments import Floats
@@ -112,6 +111,8 @@ class Prefixes:
     @cached_property
     def _monotone(self) -> Floats:
         """The nearest prefixes that do not fall, from 0 up to the total: each group by itself."""
+        from scipy.optimize import isotonic_regression  # here: it takes longer to load than the rest of `inid.tables`
+
         rows, last = self.strategy.prefixes, self.strategy.prefixes[-1]
         corrected = self.counts + (self._total - self.counts[:, -1:]) * (rows @ last / (last @ last))
         fitted = np.array([isotonic_regression(row).x for row in corrected[:, :-1]])
