@@ -176,12 +176,9 @@ def test_an_odd_line_of_a_csv_file_stops_nothing(tmp_path):
 
 def test_no_line_is_left_out_where_the_number_of_rows_is_exact(tmp_path):
     path = tmp_path / "people.csv"
-    path.write_bytes(b"u,x\na,1\nb,\xff\n")
+    path.write_bytes(b"u,x\na,1\nb,none\nc\nd,1,2\n" + b"e" * 3_000_000 + b",3\n")
     query = tables.Table(path, bounds={"x": (0, 10)}, neighbours="replace").query(count=True, sum=["x"])
-    with pytest.raises(tables.EngineError, match="run the query"):
-        query.exact_sums()
-    path.write_bytes(b"u,x\na,1\nb,none\n")
-    assert query.exact_sums()[0] == 2
+    assert query.exact_sums()[0] == 5
 
 
 def test_a_panic_is_an_engines_failure_and_an_interrupt_is_not(monkeypatch, capfd):

@@ -12,7 +12,7 @@ import pytest
 
 import inid
 from inid import tables
-from inid.tables.engines import csv_files
+from inid.tables.engines import csv_records
 
 BOUNDS = {"x": (0, 10)}
 
@@ -51,7 +51,7 @@ def test_a_file_of_one_column_in_which_lines_end_differently_is_refused(tmp_path
 @pytest.mark.parametrize("block", [3, 4, 5, 7, 1 << 22])
 @pytest.mark.parametrize("content", [b'x\r\n1\r\n\r\n"a\nb"\r\n', b'x\n1\n\n"a\r\nb"\n', b'x\r\n1\r\n\r\n"\n\n"'])
 def test_a_file_of_one_column_in_which_lines_end_alike_is_read_row_by_row(tmp_path, monkeypatch, content, block):
-    monkeypatch.setattr(csv_files, "_BLOCK", block)
+    monkeypatch.setattr(csv_records, "_BLOCK", block)
     path = tmp_path / "people.csv"
     path.write_bytes(content)
     assert counted(path) == counted(path, neighbours="replace") == 3
@@ -83,8 +83,8 @@ BAD = {
 @pytest.mark.parametrize("block", [1, 2, 3, 7, 1 << 22])
 @pytest.mark.parametrize("name", GOOD)
 def test_files_as_in_the_rfc_are_read_row_by_row(tmp_path, monkeypatch, name, block):
-    monkeypatch.setattr(csv_files, "_BLOCK", block) if block < 8 and name != "mark" else None
-    monkeypatch.setattr(csv_files, "_names", lambda *_: ("k", "x") if name != "one column" else ("x",))
+    monkeypatch.setattr(csv_records, "_BLOCK", block) if block < 8 and name != "mark" else None
+    monkeypatch.setattr(csv_records, "_names", lambda *_: ("k", "x") if name != "one column" else ("x",))
     content, rows = GOOD[name]
     path = tmp_path / "people.csv"
     path.write_bytes(content)
@@ -98,8 +98,8 @@ def test_files_as_in_the_rfc_are_read_row_by_row(tmp_path, monkeypatch, name, bl
 @pytest.mark.parametrize("block", [1, 2, 3, 1 << 22])
 @pytest.mark.parametrize("name", BAD)
 def test_files_whose_rows_are_not_certain_are_refused(tmp_path, monkeypatch, name, block):
-    monkeypatch.setattr(csv_files, "_BLOCK", block)
-    monkeypatch.setattr(csv_files, "_names", lambda *_: ("k", "x"))
+    monkeypatch.setattr(csv_records, "_BLOCK", block)
+    monkeypatch.setattr(csv_records, "_names", lambda *_: ("k", "x"))
     path = tmp_path / "people.csv"
     path.write_bytes(BAD[name])
     with pytest.raises(inid.ArgumentError, match="RFC 4180") as error:

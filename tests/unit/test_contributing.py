@@ -26,7 +26,8 @@ PASSED_BY = {
     "asked, with nothing to do": "jobs/key_questions tables/marginals/domains tables/view tables/plan_of_query "
     "tables/public_facts learn/constant_part learn/column_moments dpsgd/distributed dpsgd/sharding "
     "dpsgd/sharded_parameters dpsgd/fixed_randomness dpsgd/fused_rounding dpsgd/gpu_clipping dpsgd/row_kernels",
-    "a part of the engine": "tables/engines/csv_files tables/engines/duckdb_settings tables/engines/duckdb_columns "
+    "a part of the engine": "tables/engines/csv_files tables/engines/csv_records tables/engines/duckdb_settings "
+    "tables/engines/duckdb_columns "
     "tables/engines/duckdb_sums tables/engines/grid_sums tables/engines/pandas_columns tables/engines/pandas_sums",
     "a part of the intervals": "tables/laplace_sums tables/ratio_intervals",
     "a part of the caps": "sets/caps/suprema sets/caps/envelope",

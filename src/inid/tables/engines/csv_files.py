@@ -1,92 +1,152 @@
-"""CSV files: which rows they have, by a rule that is checked before anything else.
+"""CSV files: which rows they have, whoever wrote them, and how DuckDB is made to read just these.
 
 A CSV file has no types, and what its rows are is a matter of how it is read. Nothing is guessed from the rows: types, a
 number of lines to skip or another escape character, taken from the values, would let one person's row change how
-everybody else's is read. Everything is text, the first line names the columns, and one row of the file is one row of
-the table. For that the file must follow RFC 4180, or it is refused:
+everybody else's is read. Everything is text, the first line names the columns, and one record of the file is one row of
+the table; `csv_records` finds the records, and says which files are refused.
 
-1. A quote stands at both ends of a value, or doubled inside such a value, and nowhere else. (A quote that is never
-   closed would swallow the rows after it.)
-2. A carriage return stands before a line feed, or inside quotes. (Alone it would split one row into many.)
-3. In a file of one column all lines end alike: in a line feed, or in a carriage return and a line feed. (There a blank
-   line is a row, and the end of a line must not be taken for one.)
-4. Where the number of rows is released as it is, a file of several columns has no blank line: it would be skipped.
-
-Whether a file follows the rule depends on its rows, and is said openly, like that it can be opened at all.
+DuckDB reads a file in buffers. A quoted value that covers a whole one is taken for rows, or stops the process. So a
+buffer is longer than every record: than the longest of the file where every row must count, and at most a little longer
+than `LONGEST` where rows may vanish. There longer records are left out: a copy of the file without them is read.
 """
 
-import csv
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from glob import glob
 from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import IO, Any
-
-import numpy as np
+from weakref import finalize
 
 from inid.errors import ArgumentError
-from inid.tables.engines.guarded import guarded, optional
+from inid.tables.engines.csv_records import LONGEST, Records, examined
+from inid.tables.engines.guarded import EngineError, guarded, optional
 
 __all__ = ["CsvFiles", "escaped", "found_files", "read_csv_files"]
 
-_BLOCK = 1 << 22
-_QUOTE, _CR, _LF = b'"'[0], b"\r"[0], b"\n"[0]
 _MARKS = "*?["
-_MIXED = "it has one column, and some lines end in a line feed alone, others in a carriage return and a line feed"
+_BUFFER = 1 << 25
+_ROOM = 1 << 6  # what DuckDB may count besides a record: the ends of lines
+_MOST = 1 << 31  # of the bytes of a record
+_PART = 1 << 22
+
+
+@dataclass(frozen=True)
+class _File:
+    """A file that was checked.
+
+    Attributes:
+        path: Where it is.
+        records: Its records.
+        state: Its size and time when it was checked; none of a remote one.
+        shortened: A copy without records that are too long, or the file itself.
+    """
+
+    path: str
+    records: Records
+    state: tuple[int, int] | None
+    shortened: str
+
+
+class _Folder:
+    """A folder that nobody else may read, removed with the last table that reads in it."""
+
+    def __init__(self) -> None:
+        self.path = Path(mkdtemp(prefix="inid-"))
+        finalize(self, rmtree, self.path, ignore_errors=True)
 
 
 @dataclass(frozen=True)
 class CsvFiles:
-    """Files whose rows are certain: by their columns, since files of several orders are matched by name.
+    """Files whose rows are certain: files of several orders of columns are matched by name.
 
     Attributes:
-        files: For each list of column names the files that have it.
+        files: The files.
         delimiter: A comma or a tab.
-        blank: Whether a file of several columns has a blank line.
+        folder: Where copies are, if there are any.
     """
 
-    files: Mapping[tuple[str, ...], Sequence[str]]
+    files: Sequence[_File]
     delimiter: str
-    blank: bool
+    folder: _Folder | None
+
+    @property
+    def _by_names(self) -> Mapping[tuple[str, ...], Sequence[_File]]:
+        found: dict[tuple[str, ...], list[_File]] = {}
+        for file in self.files:
+            found.setdefault(file.records.names, []).append(file)
+        return found
 
     @property
     def names(self) -> tuple[str, ...]:
         """Every column of any file, in the order in which they are met."""
-        return tuple(dict.fromkeys(name for names in self.files for name in names))
+        return tuple(dict.fromkeys(name for names in self._by_names for name in names))
+
+    def require_every_row(self) -> None:
+        """Refuse files of which a row would have to be left out.
+
+        Raises:
+            ArgumentError: A row is blank, is no UTF-8, or is longer than can be read.
+        """
+        cure = "but the number of rows is to be public: remove blank lines, or use Parquet."
+        if any(file.records.blank for file in self.files):
+            raise ArgumentError(f"the file has a blank line, which is no row, {cure}")
+        if not all(file.records.unicode for file in self.files):
+            cure = "but the number of rows is to be public: write the file in UTF-8, or use Parquet."
+            raise ArgumentError(f"the file is not UTF-8 throughout, so that a row could not be read, {cure}")
+        if any(file.records.longest > _MOST for file in self.files):
+            raise ArgumentError("the file has a record of more than 2 GiB, which no engine reads: use Parquet.")
+
+    def require_unchanged(self) -> None:
+        """Refuse files that are not those that were checked.
+
+        Raises:
+            EngineError: A file was written to since then.
+        """
+        for file in self.files:
+            if file.state is not None and _state(file.path) != file.state:
+                raise EngineError(
+                    f"the file {file.path!r} was changed after the table was made, when its rows were checked: make "
+                    "the table again."
+                )
 
     def relation(self, connection: Any, *, every_row: bool) -> Any:
         """The rows as a DuckDB relation of texts; a column that a file lacks is missing there.
 
-        A row with too few or too many fields is padded or cut on its own. One that is no UTF-8, or longer than the
-        engine's buffer, is left out on its own, or stops the query where every row must count. Lines are not read in
-        parallel: a line break in a quoted value would stop the query.
+        A row with too few or too many fields is padded or cut on its own. One that is no UTF-8 is left out on its own,
+        where rows may vanish. Lines are not read in parallel: a line break in a quoted value would stop the query.
         """
-        parts = [
-            connection.read_csv(
-                [escaped(path) for path in paths],
-                auto_detect=False,
-                header=True,
-                columns=dict.fromkeys(names, "VARCHAR"),
-                delimiter=self.delimiter,
-                quotechar='"',
-                escapechar='"',
-                null_padding=True,
-                strict_mode=False,
-                ignore_errors=not every_row,
-                parallel=False,
-            )
-            for names, paths in self.files.items()
-        ]
+        parts = [self._part(connection, names, files, every_row) for names, files in self._by_names.items()]
         if len(parts) == 1:
             return parts[0]
         quoted = {name: '"' + name.replace('"', '""') + '"' for name in self.names}
         whole = None
-        for names, part in zip(self.files, parts, strict=True):
+        for names, part in zip(self._by_names, parts, strict=True):
             columns = [word if name in names else f"NULL::VARCHAR AS {word}" for name, word in quoted.items()]
             typed = part.project(", ".join(columns))
             whole = typed if whole is None else whole.union(typed)
         return whole
+
+    def _part(self, connection: Any, names: Sequence[str], files: Sequence[_File], every_row: bool) -> Any:
+        longest = max(file.records.longest for file in files)
+        longest = (longest if every_row else min(longest, LONGEST)) + _ROOM
+        return connection.read_csv(
+            [escaped(file.path if every_row else file.shortened) for file in files],
+            auto_detect=False,
+            header=True,
+            columns=dict.fromkeys(names, "VARCHAR"),
+            delimiter=self.delimiter,
+            quotechar='"',
+            escapechar='"',
+            null_padding=True,
+            strict_mode=False,
+            ignore_errors=not every_row,
+            parallel=False,
+            max_line_size=longest,
+            buffer_size=max(_BUFFER, longest + _ROOM),
+        )
 
 
 def found_files(path: str) -> list[str]:
@@ -119,14 +179,26 @@ def read_csv_files(connection: Any, paths: Sequence[str], delimiter: str) -> Csv
         ArgumentError: A file breaks the rule, or its first line does not name the columns.
         EngineError: A file cannot be read.
     """
-    found: dict[tuple[str, ...], list[str]] = {}
-    blank = False
+    found: list[_File] = []
+    folder: _Folder | None = None
     for path in paths:
+        state = _state(path)
         for name, stream in _streams(connection, path):
-            names, skipped = guarded(partial(_checked, name, stream, delimiter), "read the file")
-            found.setdefault(names, []).append(name)
-            blank = blank or (skipped and len(names) > 1)
-    return CsvFiles(found, delimiter, blank)
+            records = guarded(partial(examined, name, stream, delimiter), "read the file")
+            shortened = name
+            if records.too_long:
+                folder = folder or _Folder()
+                shortened = str(folder.path / f"{len(found)}.csv")
+                guarded(partial(_shorten, connection, name, records, shortened), "read the file")
+            found.append(_File(name, records, state, shortened))
+    return CsvFiles(found, delimiter, folder)
+
+
+def _state(path: str) -> tuple[int, int] | None:
+    if "://" in path:
+        return None
+    found = guarded(Path(path).stat, "open the file")
+    return found.st_size, found.st_mtime_ns
 
 
 def _streams(connection: Any, path: str) -> Iterator[tuple[str, IO[bytes]]]:
@@ -143,81 +215,21 @@ def _streams(connection: Any, path: str) -> Iterator[tuple[str, IO[bytes]]]:
         yield name, whole if kind is None else arrow.CompressedInputStream(whole, kind)
 
 
-def _checked(path: str, stream: IO[bytes], delimiter: str) -> tuple[tuple[str, ...], bool]:
-    """The names in the first line, and whether there is a blank line."""
-    first = stream.read(_BLOCK).removeprefix(b"\xef\xbb\xbf")
-    names = _names(path, first, delimiter)
-    mark = delimiter.encode()
-    ends = None if len(names) > 1 else first.partition(b"\n")[0].endswith(b"\r")
-    block, quotes, blank = b"\n" + first, 0, False  # what stands before the first byte counts as the end of a line
-    while True:
-        more = stream.read(_BLOCK)
-        block += more or 2 * mark  # what stands after the last byte counts as the end of a value
-        stop = len(block) - 2  # of the last two bytes it is not known yet what follows
-        counted, skipped = _examined(path, block, stop, quotes, mark[0], returned=ends)
-        quotes, blank = quotes + counted, blank or skipped
-        if not more:
-            break
-        block = block[max(stop - 1, 0) :]
-    if quotes % 2:
-        raise _broken(path, "a quote is never closed")
-    return names, blank
+def _shorten(connection: Any, path: str, records: Records, target: str) -> None:
+    """Copy a file without the records that are too long, part by part."""
+    for _, stream in _streams(connection, path):
+        with Path(target).open("xb") as copy:
+            at = 0
+            for begin, end in records.too_long:
+                _copy(stream, begin - at, copy)
+                _copy(stream, end - begin, None)
+                at = end
+            _copy(stream, None, copy)
 
 
-def _examined(
-    path: str, block: bytes, stop: int, before: int, delimiter: int, *, returned: bool | None
-) -> tuple[int, bool]:
-    """Check the bytes from 1 up to `stop`, after so many quotes: how many more there are, and if a line is blank.
-
-    `returned`: whether there must be a carriage return at the end of every line, or of none; None where either will do.
-
-    After an even number of quotes a place is outside of them. So in order quotes open and close in turn, and the two
-    halves of a doubled one close and open at once: an opening one follows the end of a value, or a closing one
-    directly; a closing one is followed by the end of a value, or by an opening one directly.
-    """
-    data = np.frombuffer(block, dtype=np.uint8)
-    at = np.flatnonzero(data[1:stop] == _QUOTE) + 1 if b'"' in block else np.zeros(0, dtype=np.int64)
-    opening, closing = at[before % 2 :: 2], at[1 - before % 2 :: 2]
-    ends = np.array([_QUOTE, _LF, delimiter])
-    after = np.isin(data[closing + 1], ends) | ((data[closing + 1] == _CR) & (data[closing + 2] == _LF))
-    if not (np.isin(data[opening - 1], ends).all() and after.all()):
-        raise _broken(path, "a quote stands inside a value that is not quoted, or is not doubled inside one that is")
-
-    def outside(places: Any) -> bool:
-        return bool(((before + np.searchsorted(at, places)) % 2 == 0).any())
-
-    if b"\r" in block:
-        returns = np.flatnonzero(data[1:stop] == _CR) + 1
-        if outside(returns[data[returns + 1] != _LF]):
-            raise _broken(path, "a carriage return stands alone, outside quotes")
-        if returned is False and outside(returns):
-            raise _broken(path, _MIXED)
-    if returned:
-        feeds = np.flatnonzero(data[1:stop] == _LF) + 1
-        if outside(feeds[data[feeds - 1] != _CR]):
-            raise _broken(path, _MIXED)
-    blank = False
-    if b"\n\n" in block or b"\n\r\n" in block:
-        lines = np.flatnonzero(data[1:stop] == _LF) + 1
-        empty = (data[lines + 1] == _LF) | ((data[lines + 1] == _CR) & (data[lines + 2] == _LF))
-        blank = outside(lines[empty])
-    return at.size, blank
-
-
-def _names(path: str, first: bytes, delimiter: str) -> tuple[str, ...]:
-    line = first.partition(b"\n")[0].removesuffix(b"\r")
-    try:
-        names = tuple(next(csv.reader([line.decode()], delimiter=delimiter), []))
-    except (UnicodeDecodeError, csv.Error):
-        names = ()
-    if not names or len({name.casefold() for name in names}) != len(names) or line.count(b'"') % 2:
-        raise ArgumentError(
-            f"the first line of {path!r} must name the columns, each once, in UTF-8: add a header line."
-        )
-    return names
-
-
-def _broken(path: str, what: str) -> ArgumentError:
-    return ArgumentError(
-        f"the rows of {path!r} are not certain: {what}. Write the file with quotes as in RFC 4180, or as Parquet."
-    )
+def _copy(stream: IO[bytes], length: int | None, copy: IO[bytes] | None) -> None:
+    """Read so many bytes, or all that are left, and write them where there is somewhere to write them to."""
+    while part := stream.read(_PART if length is None else min(_PART, length)):
+        length = None if length is None else length - len(part)
+        if copy is not None:
+            copy.write(part)

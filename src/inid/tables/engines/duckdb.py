@@ -140,12 +140,12 @@ class DuckDBCsv(DuckDB):
         relation = guarded(lambda: files.relation(connection, every_row=every_row), "read the file")
         super().__init__(relation, list(files.names), connection)
 
+    def typed_columns(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
+        self._files.require_unchanged()
+        return super().typed_columns(wanted)
+
     def counting_every_row(self) -> Engine:
-        if self._files.blank:
-            raise ArgumentError(
-                "the file has a blank line, which is no row, but the number of rows is to be public: remove blank "
-                "lines, or use Parquet."
-            )
+        self._files.require_every_row()
         made = DuckDBCsv(self._connection.cursor(), self._files, every_row=True)
         return made.seen(self.view) if self.view else made
 

@@ -1,0 +1,169 @@
+"""The records of a CSV file: found byte by byte, and checked against a rule before anything else is done.
+
+A file that follows RFC 4180 is read, any other refused:
+
+1. A quote stands at both ends of a value, or doubled inside such a value, and nowhere else. (A quote that is never
+   closed would swallow the rows after it.)
+2. A carriage return stands before a line feed, or inside quotes. (Alone it would split one row into many.)
+3. In a file of one column all lines end alike: in a line feed, or in a carriage return and a line feed. (There a blank
+   line is a row, and the end of a line must not be taken for one.)
+4. Where the number of rows is released as it is, a file of several columns has no blank line: it would be skipped. And
+   the whole file is UTF-8: a record that is not could not be read.
+
+Whether a file follows the rule depends on its rows, and is said openly, like that it can be opened at all.
+
+A record ends at a line feed outside quotes. Only those at the ends of a block of bytes are looked up: a record inside a
+block is no longer than the block, and one that is longer begins and ends at these.
+"""
+
+import codecs
+import csv
+from dataclasses import dataclass, field
+from typing import IO, Any
+
+import numpy as np
+
+from inid.errors import ArgumentError
+
+__all__ = ["LONGEST", "Records", "examined"]
+
+_BLOCK = 1 << 22
+LONGEST = 1 << 26  # a longer record is left out where rows may vanish
+_QUOTE, _CR, _LF = b'"'[0], b"\r"[0], b"\n"[0]
+_MARK = b"\xef\xbb\xbf"
+_MIXED = "it has one column, and some lines end in a line feed alone, others in a carriage return and a line feed"
+
+
+@dataclass
+class Records:
+    """What is known of the records of a file.
+
+    Attributes:
+        names: The names in its first line.
+        longest: The most bytes that a record has: those of the longest, or of two blocks where that is more.
+        blank: Whether it has a blank line that is no row.
+        unicode: Whether it is UTF-8 throughout.
+        too_long: Where each record of more than `LONGEST` bytes begins and ends.
+    """
+
+    names: tuple[str, ...]
+    longest: int
+    blank: bool = False
+    unicode: bool = True
+    too_long: list[tuple[int, int]] = field(default_factory=list)
+
+
+def examined(path: str, stream: IO[bytes], delimiter: str) -> Records:
+    """Check a file against the rule.
+
+    Raises:
+        ArgumentError: It breaks the rule, or its first line does not name the columns.
+    """
+    raw = stream.read(_BLOCK)
+    first = raw.removeprefix(_MARK)
+    found = Records(_names(path, first, delimiter), 2 * _BLOCK)
+    mark = delimiter.encode()
+    ends = None if len(found.names) > 1 else first.partition(b"\n")[0].endswith(b"\r")
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    block, quotes = b"\n" + first, 0  # what stands before the first byte counts as the end of a line
+    start = len(raw) - len(block)  # of the block in the file
+    last = max(start + 1, 0)  # where the record begins that is not at its end
+    found.unicode = _is_unicode(decoder, raw)
+    while True:
+        more = stream.read(_BLOCK)
+        found.unicode = found.unicode and _is_unicode(decoder, more)
+        block += more or 2 * mark  # what stands after the last byte counts as the end of a value
+        stop = len(block) - 2  # of the last two bytes it is not known yet what follows
+        counted, skipped, feeds = _examined(path, block, stop, quotes, mark[0], returned=ends)
+        found.blank = found.blank or (skipped and len(found.names) > 1)
+        if feeds is not None:
+            _note(found, last, start + feeds[0] + 1)
+            last = start + feeds[1] + 1
+        quotes += counted
+        if not more:
+            break
+        start += max(stop - 1, 0)
+        block = block[max(stop - 1, 0) :]
+    if quotes % 2:
+        raise _broken(path, "a quote is never closed")
+    _note(found, last, start + stop)
+    return found
+
+
+def _note(found: Records, begin: int, end: int) -> None:
+    found.longest = max(found.longest, end - begin)
+    if end - begin > LONGEST:
+        found.too_long.append((begin, end))
+
+
+def _is_unicode(decoder: codecs.IncrementalDecoder, block: bytes) -> bool:
+    """Whether a file can go on like this; without a block, end here."""
+    if block and block.isascii() and not decoder.getstate()[0]:
+        return True
+    try:
+        decoder.decode(block, final=not block)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _examined(
+    path: str, block: bytes, stop: int, before: int, delimiter: int, *, returned: bool | None
+) -> tuple[int, bool, tuple[int, int] | None]:
+    """Check the bytes from 1 up to `stop`, after so many quotes.
+
+    `returned`: whether there must be a carriage return at the end of every line, or of none; None where either will do.
+
+    After an even number of quotes a place is outside of them. So in order quotes open and close in turn, and the two
+    halves of a doubled one close and open at once: an opening one follows the end of a value, or a closing one
+    directly; a closing one is followed by the end of a value, or by an opening one directly.
+
+    Returns:
+        How many more quotes there are, if a line is blank, and the first and the last line feed outside quotes.
+    """
+    data = np.frombuffer(block, dtype=np.uint8)
+    at = np.flatnonzero(data[1:stop] == _QUOTE) + 1 if b'"' in block else np.zeros(0, dtype=np.int64)
+    opening, closing = at[before % 2 :: 2], at[1 - before % 2 :: 2]
+    ends = np.array([_QUOTE, _LF, delimiter])
+    after = np.isin(data[closing + 1], ends) | ((data[closing + 1] == _CR) & (data[closing + 2] == _LF))
+    if not (np.isin(data[opening - 1], ends).all() and after.all()):
+        raise _broken(path, "a quote stands inside a value that is not quoted, or is not doubled inside one that is")
+
+    def outside(places: Any) -> Any:
+        return places[(before + np.searchsorted(at, places)) % 2 == 0]
+
+    if b"\r" in block:
+        returns = np.flatnonzero(data[1:stop] == _CR) + 1
+        if outside(returns[data[returns + 1] != _LF]).size:
+            raise _broken(path, "a carriage return stands alone, outside quotes")
+        if returned is False and outside(returns).size:
+            raise _broken(path, _MIXED)
+    if not at.size and not returned and not (b"\n\n" in block or b"\n\r\n" in block):
+        whole = before % 2 == 0 and block.find(b"\n", 1, stop) >= 0
+        return 0, False, (block.find(b"\n", 1, stop), block.rfind(b"\n", 1, stop)) if whole else None
+    feeds = np.flatnonzero(data[1:stop] == _LF) + 1
+    feeds = outside(feeds)
+    if returned and (data[feeds - 1] != _CR).any():
+        raise _broken(path, _MIXED)
+    empty = (data[feeds + 1] == _LF) | ((data[feeds + 1] == _CR) & (data[feeds + 2] == _LF))
+    return at.size, bool(empty.any()), (int(feeds[0]), int(feeds[-1])) if feeds.size else None
+
+
+def _names(path: str, first: bytes, delimiter: str) -> tuple[str, ...]:
+    line = first.partition(b"\n")[0].removesuffix(b"\r")
+    try:
+        names = tuple(next(csv.reader([line.decode()], delimiter=delimiter), []))
+    except (UnicodeDecodeError, csv.Error):
+        names = ()
+    whole = len(line) < len(first) or len(first) < _BLOCK  # else it goes on beyond the first block
+    if not (names and whole) or len({name.casefold() for name in names}) != len(names) or line.count(b'"') % 2:
+        raise ArgumentError(
+            f"the first line of {path!r} must name the columns, each once, in UTF-8: add a header line."
+        )
+    return names
+
+
+def _broken(path: str, what: str) -> ArgumentError:
+    return ArgumentError(
+        f"the rows of {path!r} are not certain: {what}. Write the file with quotes as in RFC 4180, or as Parquet."
+    )
