@@ -1,11 +1,11 @@
-"""What the library answered before: plans, curves and exact sums, to compare bit for bit when its inside is rearranged.
+"""What the library answered before: plans, curves and exact sums, to compare when its inside is rearranged.
 
-`python tests/recording.py` writes `tests/records/answers.json` anew. Do that only for a change that is meant, and add
-the reason to `tests/records/CHANGES.md`: the record is there to catch changes that are not.
+`python tests/recording.py` writes `tests/records/answers.json` anew, and the record of tables (`recording_tables`). Do
+that only for a change that is meant, and add the reason to `tests/records/CHANGES.md`: the record is there to catch
+changes that are not.
 """
 
 import json
-import math
 import sys
 from itertools import product
 from pathlib import Path
@@ -14,6 +14,8 @@ import numpy as np
 from sklearn.datasets import load_diabetes
 
 import inid
+import recording_tables
+from command_line import run
 from inid import learn, tables, testing
 
 RECORD = Path(__file__).parent / "records" / "answers.json"
@@ -52,8 +54,8 @@ def _sets():
     }
 
 
-def _hex(values):
-    return [float(value).hex() for value in np.atleast_1d(values)]
+def _floats(values):
+    return [float(value) for value in np.atleast_1d(values)]
 
 
 def _attempt(make):
@@ -65,7 +67,7 @@ def _attempt(make):
 
 
 def _described(plan):
-    return {"mechanism": plan.mechanism, "scales": _hex([s for s, _ in plan.runs]), "error": _hex(plan.error)[0]}
+    return {"mechanism": plan.mechanism, "scales": _floats([s for s, _ in plan.runs]), "error": float(plan.error)}
 
 
 def plans():
@@ -96,16 +98,16 @@ def curves():
             answers[f"{name} | {mechanism}"] = plan
             continue
         points = [plan.epsilon(delta=1e-9), plan.delta(epsilon=0.5), plan.delta(epsilon=2.0)]
-        answers[f"{name} | {mechanism}"] = _hex(points)
+        answers[f"{name} | {mechanism}"] = _floats(points)
     box = _sets()["box"]
     weekly = inid.plan(box, inid.GaussianDP(0.1), mechanism="gaussian")
     laplace = inid.plan(box, inid.PureDP(0.05))
     year = inid.compose(*[weekly] * 26, *[laplace] * 26)
-    answers["composition"] = _hex([year.epsilon(delta=1e-6), year.delta(epsilon=1.0)])
+    answers["composition"] = _floats([year.epsilon(delta=1e-6), year.delta(epsilon=1.0)])
     step = inid.plan(inid.Sensitivity.ball(dimension=1000, l2=1.0), inid.GaussianDP(1.0), mechanism="gaussian")
     for rate, steps in ((0.01, 100), (0.1, 10)):
         run = inid.subsample(step, rate=rate, steps=steps)
-        answers[f"subsampled {rate} {steps}"] = _hex([run.epsilon(delta=1e-5), run.delta(epsilon=1.0)])
+        answers[f"subsampled {rate} {steps}"] = _floats([run.epsilon(delta=1e-5), run.delta(epsilon=1.0)])
     return answers
 
 
@@ -122,11 +124,13 @@ def sums():
             t = tables.Table(frame, bounds=bounds, rows=len(frame), neighbours=neighbours)
             q = t.query(count=True, mean=columns, variance=["bmi"], by={"sex": ["F", "M"]})
             rows = q.release(q.plan(inid.ApproxDP(1.0, 1e-6))).rows
-            answers[f"table | {neighbours}"] = _hex([v for row in rows for v in (row.estimate, row.lower, row.upper)])
+            answers[f"table | {neighbours}"] = _floats(
+                [v for row in rows for v in (row.estimate, row.lower, row.upper)]
+            )
         values = frame[columns].to_numpy()
         low, high = np.array(list(bounds.values())).T
         moments = learn.PrivateMoments(inid.ApproxDP(1.0, 1e-6), bounds=(low, high)).fit(values)
-        answers["moments"] = _hex([*moments.mean_, *moments.release_.values])
+        answers["moments"] = _floats([*moments.mean_, *moments.release_.values])
     return answers
 
 
@@ -135,18 +139,8 @@ def answers():
     return {"plans": plans(), "curves": curves(), "sums": sums()}
 
 
-def different(recorded, now):
-    """The questions whose answers differ, with both."""
-    names = sorted(recorded.keys() | now.keys())
-    return {name: (recorded.get(name), now.get(name)) for name in names if recorded.get(name) != now.get(name)}
-
-
-def error_of(answer):
-    """The expected error that a recorded plan had; infinite for a refusal."""
-    return math.inf if isinstance(answer, str) else float.fromhex(answer["error"])
-
-
 if __name__ == "__main__":
     RECORD.parent.mkdir(exist_ok=True)
     RECORD.write_text(json.dumps(answers(), indent=0, sort_keys=True) + "\n")
-    sys.stdout.write(f"wrote {RECORD.name}\n")
+    recording_tables.write(run)
+    sys.stdout.write("wrote tests/records anew\n")

@@ -88,12 +88,12 @@ class DiscoveryQuery(Releasable[DiscoveryPlan, DiscoveryResult]):
         """Charge, noise and threshold included; count; draw for every key that is there; keep what is high enough."""
         least = plan.threshold  # known before the charge
         certificate, source = charge(plan.noise, ledger, label, delta=plan.delta)
-        counts = self.exact_counts()
+        counts = dict(sorted(self.exact_counts().items()))  # engines have orders of their own; the law is the same
         # Holding a count to a public size is 1-Lipschitz. Without any key there is nothing to draw.
         exact = np.array([min(count, self.table.max_rows) for count in counts.values()], dtype=np.float64)
         scales = np.full(exact.size, float(plan.noise.scales[0]))
         noisy = add_noise(exact, scales, plan.noise.mechanism, source) if exact.size else exact
-        kept = sorted((key, value) for key, value in zip(counts, noisy.tolist(), strict=True) if value >= least)
+        kept = [(key, value) for key, value in zip(counts, noisy.tolist(), strict=True) if value >= least]
         values = np.array([value for _, value in kept], dtype=np.float64)
         values.flags.writeable = False
         made = Release(values, plan.noise, certificate, source.private, label, dt.datetime.now(dt.UTC))

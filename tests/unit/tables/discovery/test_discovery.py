@@ -110,6 +110,18 @@ def test_large_keys_appear_in_order_with_their_noisy_counts(engine):
     assert "2 keys under" in str(result)
 
 
+def test_the_order_in_which_keys_are_met_changes_no_answer():
+    """Engines return groups in orders of their own, and one engine in another one each time."""
+    frame = pd.DataFrame({"zip": ["c"] * 90 + ["a"] * 80 + ["b"] * 70})
+    found = []
+    for rows in (frame, frame[::-1], pl.from_pandas(frame)):
+        query = tables.Table(rows).query(count=True, by={"zip": tables.discover(delta=1e-6)})
+        with inid.testing.unsafe_seed(3):
+            found.append(query.release(query.plan(inid.PureDP(1.0))).rows)
+    assert found[0] == found[1] == found[2]
+    assert [row.keys["zip"] for row in found[0]] == ["a", "b", "c"]
+
+
 def test_nothing_to_find_is_no_error():
     for frame in (visits({"rare": 2}), pd.DataFrame({"key": pd.Series([], dtype="string")}), visits({"a": 2}).map(len)):
         query = tables.Table(frame).query(count=True, by=FOUND)
