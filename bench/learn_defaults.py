@@ -1,236 +1,271 @@
-"""Estimators as a new user calls them: default parameters and round public bounds, on four datasets and a small one.
+"""The obvious call: estimators with default parameters and round public bounds, on eight datasets, beside their peers.
 
-Prints the tables of docs/learn/scores.md, or the parts named by the beginnings of their rows, `simple` and `few`:
-`python -m bench.learn_defaults California "Adult, six" few`. The datasets are looked for in INID_DATA, or in
-shared/data beside the project. diffprivlib lives in an environment of its own: set INID_BENCH_PYTHON to an interpreter
-that can import it.
+Prints the table of docs/learn/scores.md: for each dataset, model and epsilon the mean of six seeds, each of which draws
+another fifth of the rows to hold out. Beside it stand the same model without privacy, the best constant, and, where
+INID_BENCH_PYTHON names an interpreter that can import them, diffprivlib's models and interpret's DP-EBM.
+
+    python -m bench.learn_defaults                     every dataset
+    python -m bench.learn_defaults adult diabetes      some of them
+    python -m bench.learn_defaults --record new.json   keeps every score, seed by seed
+    python -m bench.learn_defaults --compare old.json new.json
+
+The last prints the mean difference of paired seeds and its standard error: "worse" is a loss of more than two.
+The datasets are looked for in INID_DATA, or in shared/data beside the project.
 """
 
+import json
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
+import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.datasets import load_diabetes
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_wine
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import r2_score, roc_auc_score
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import inid
+from bench._public_facts import ADULT, ADULT_CATEGORIES, CALIFORNIA, CANCER, DIABETES, NHANES, WINE
 from bench.learn import DATA, DAYS, california, electricity
-from inid import learn
+from inid import learn, testing
 
-ADULT = {
-    "age": (0, 100), "fnlwgt": (0, 1_500_000), "education_num": (0, 20), "capital_gain": (0, 100_000),
-    "capital_loss": (0, 5_000), "hours_per_week": (0, 100),
-}  # fmt: skip
-CALIFORNIA = ([0, 0, 0, 0, 0, 0, 32, -125], [15, 60, 20, 5, 10_000, 10, 42, -114])
-NHANES = {
-    "age": (0, 100), "diastolic_bp": (0, 200), "poverty_index": (0, 1000), "race": (1, 3),
-    "sedimentation_rate": (0, 100), "serum_albumin": (2, 6), "serum_cholesterol": (0, 800), "serum_iron": (0, 400),
-    "serum_magnesium": (0, 3), "serum_protein": (4, 12), "sex": (1, 2), "systolic_bp": (0, 300), "tibc": (0, 800),
-    "ts": (0, 100), "white_blood_cells": (0, 50), "bmi": (10, 80), "pulse_pressure": (0, 200),
-}  # fmt: skip
+EPSILONS, SEEDS = (0.5, 1.0, 3.0, 10.0), range(6)
+DELTA = 1e-6
 
 
-DIABETES = ([0, 1, 10, 50, 50, 0, 0, 0, 2, 50], [100, 2, 60, 150, 400, 300, 120, 12, 7, 150])
+@dataclass(frozen=True)
+class Task:
+    """A dataset with what is public about it.
 
-# One file of data and bounds; the medians and the worst of as many runs for each epsilon, a line for each.
-PEER = """
-import sys, warnings
-import numpy as np
-from diffprivlib import models
-warnings.simplefilter("ignore")
-d = np.load(sys.argv[1])
-low, high, runs = d["low"], d["high"], int(d["runs"])
-def hold(X):
-    return np.clip(X, low, high)
-def scaled(X):
-    return (hold(X) - low) / (high - low)
-def auc(y, s):
-    order = np.argsort(s, kind="mergesort")
-    _, place, count = np.unique(s[order], return_inverse=True, return_counts=True)
-    rank = np.empty(len(s)); rank[order] = (np.cumsum(count) - (count - 1) / 2)[place]
-    up = y == 1
-    return (rank[up].sum() - up.sum() * (up.sum() + 1) / 2) / (up.sum() * (~up).sum())
-for epsilon in d["epsilons"]:
-    found = []
-    for _ in range(runs):
-        if "ends" in d:
-            m = models.LinearRegression(epsilon=epsilon, bounds_X=(low, high), bounds_y=tuple(d["ends"]))
-            m.fit(hold(d["X"]), np.clip(d["y"], *d["ends"]))
-            p = np.clip(m.predict(hold(d["T"])).ravel(), *d["ends"])
-            found.append(1 - ((d["t"] - p) ** 2).sum() / ((d["t"] - d["t"].mean()) ** 2).sum())
-        else:
-            m = models.LogisticRegression(epsilon=epsilon, data_norm=len(low) ** 0.5, max_iter=1000)
-            m.fit(scaled(d["X"]), d["y"])
-            right = (m.predict(scaled(d["T"])) == d["t"]).mean()
-            found.append(right if "accuracy" in d else auc(d["t"], m.decision_function(scaled(d["T"]))))
-    print(np.median(found), np.min(found), flush=True)
-"""
-# The library's own test of a simple model (test_simple of its logistic regression, 60 rows, epsilon = 2): right at both
-# ends of the data, in how many of 300 fits.
-SIMPLE = """
-import sys, warnings
-import numpy as np
-from diffprivlib.models import LogisticRegression
-warnings.simplefilter("ignore")
-d = np.load(sys.argv[1])
-right = 0
-for epsilon in d["epsilons"]:
-    right = 0
-    for seed in range(300):
-        m = LogisticRegression(epsilon=epsilon, data_norm=1.0, random_state=seed).fit(d["X"], d["y"])
-        right += (m.predict([[-1.0]])[0] == 0) and (m.predict([[1.0]])[0] == 1)
-    print(right, 300)
-"""
+    Attributes:
+        X: One row per person; text columns only where there are categories.
+        y: The target, or labels.
+        bounds: (lower, upper) of the columns that hold numbers.
+        ends: (low, high) of a target; None for labels.
+        categories: The public categories of text columns.
+    """
+
+    X: pd.DataFrame
+    y: np.ndarray
+    bounds: tuple[np.ndarray, np.ndarray]
+    ends: tuple[float, float] | None = None
+    categories: dict[str, list[str]] | None = None
+
+    @property
+    def encoded(self) -> np.ndarray:
+        """The columns as numbers; categories one-hot, after the numbers."""
+        numbers = self.X.drop(columns=[*(self.categories or ())]).to_numpy(float)
+        marks = [self.X[[name]].to_numpy() == np.array([known]) for name, known in (self.categories or {}).items()]
+        return np.hstack([numbers, *marks]).astype(float)
+
+    @property
+    def ranges(self) -> tuple[np.ndarray, np.ndarray]:
+        """The bounds of the columns of `encoded`."""
+        more = sum(len(known) for known in (self.categories or {}).values())
+        return np.append(self.bounds[0], np.zeros(more)), np.append(self.bounds[1], np.ones(more))
 
 
-def theirs(script: str, **data: object) -> list[str]:
-    """What diffprivlib's models score, a cell for each line printed; nothing where there is no such interpreter."""
-    python = os.environ.get("INID_BENCH_PYTHON", sys.executable)
+def ends_of(pairs: Any) -> tuple[np.ndarray, np.ndarray]:
+    low, high = np.array([*pairs.values()] if isinstance(pairs, dict) else np.transpose(pairs), float).T
+    return low, high
+
+
+def adult() -> Task:
+    frame = pd.read_csv(DATA / "adult.csv.gz", keep_default_na=False)
+    y = (frame["income"] == ">50K").to_numpy().astype(int)
+    return Task(frame[[*ADULT, *ADULT_CATEGORIES]], y, ends_of(ADULT), categories=ADULT_CATEGORIES)
+
+
+def housing() -> Task:
+    X, y = california()
+    return Task(pd.DataFrame(X), y, ends_of(CALIFORNIA), (0, 5))
+
+
+def nhanes(target: str) -> Callable[[], Task]:
+    def read() -> Task:
+        frame = pd.read_csv(DATA / "nhanes1.csv.gz")
+        left_out = ("systolic_bp", "pulse_pressure") if target == "systolic_bp" else ()
+        columns = {name: ends for name, ends in NHANES.items() if name not in left_out}
+        y = frame[target].to_numpy()
+        return Task(frame[[*columns]], y, ends_of(columns), (50, 250) if left_out else None)
+
+    return read
+
+
+def prices() -> Task:
+    X, up = electricity()
+    return Task(pd.DataFrame(X), (up > 0).astype(int), (np.zeros(8), np.array(DAYS[1])))
+
+
+def bundled(load: Callable[..., Any], bounds: Any, ends: tuple[float, float] | None = None) -> Callable[[], Task]:
+    def read() -> Task:
+        X, y = load(return_X_y=True, **({"scaled": False} if load is load_diabetes else {}))
+        return Task(pd.DataFrame(X), y, ends_of(bounds), ends)
+
+    return read
+
+
+TASKS: dict[str, Callable[[], Task]] = {
+    "adult": adult,
+    "california": housing,
+    "nhanes pressure": nhanes("systolic_bp"),
+    "nhanes died": nhanes("died"),
+    "electricity": prices,
+    "diabetes": bundled(load_diabetes, DIABETES, (0, 400)),
+    "cancer": bundled(load_breast_cancer, CANCER),
+    "wine": bundled(load_wine, WINE),
+    "digits": bundled(load_digits, ([0] * 64, [16] * 64)),
+}
+PLAIN = {
+    "PrivateRidge": Ridge(),
+    "PrivateLasso": Ridge(),
+    "PrivateLogisticRegression": make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000)),
+    "PrivateGaussianNB": GaussianNB(),
+}
+
+
+def split(rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    order = np.random.default_rng(seed).permutation(rows)
+    return order[: rows * 4 // 5], order[rows * 4 // 5 :]
+
+
+def quality(task: Task, test: np.ndarray, model: Any, X: Any) -> float:
+    """R^2 of a regressor, AUC for two classes, accuracy for more."""
+    truth = task.y[test]
+    if task.ends is not None:
+        return float(r2_score(truth, model.predict(X)))
+    if len(np.unique(task.y)) == 2:
+        return float(roc_auc_score(truth, model.predict_proba(X)[:, 1]))
+    return float((model.predict(X) == truth).mean())
+
+
+def best_constant(task: Task, train: np.ndarray, test: np.ndarray) -> float:
+    """What a model scores that knows the mean of the target, or the most frequent class, and nothing else."""
+    if task.ends is not None:
+        return float(r2_score(task.y[test], np.full(len(test), task.y[train].mean())))
+    counts = np.bincount(task.y[train])
+    return 0.5 if len(counts) == 2 else float((task.y[test] == counts.argmax()).mean())
+
+
+def private(task: Task, name: str, budget: inid.Budget) -> Any:
+    """The obvious call."""
+    more: dict[str, Any] = {} if task.ends is None else {"bounds_y": task.ends}
+    if task.ends is None:
+        more["classes"] = tuple(np.unique(task.y).tolist())
+    if not hasattr(learn, "PublicCategories"):  # a version without encoders, and with another name for bounds
+        return getattr(learn, name)(budget=budget, bounds_X=task.ranges, **more)
+    if task.categories is None:
+        return getattr(learn, name)(budget=budget, bounds=task.bounds, **more)
+    encoder = learn.PublicCategories(task.categories)
+    numbers = [column for column in task.X if column not in task.categories]
+    pairs = dict(zip(numbers, zip(*task.bounds, strict=True), strict=True))
+    return make_pipeline(encoder, getattr(learn, name)(budget=budget, bounds=encoder.bounds(pairs), **more))
+
+
+def scores(task: Task, name: str) -> dict[str, list[float]]:
+    """Scores by epsilon, one for each seed; "plain" and "constant" beside them, and the seconds of a fit."""
+    found: dict[str, list[float]] = {"plain": [], "constant": [], "seconds": []}
+    X = task.X if hasattr(learn, "PublicCategories") else task.encoded
+    part = (lambda rows: X.iloc[rows]) if isinstance(X, pd.DataFrame) else (lambda rows: X[rows])
+    for seed in SEEDS:
+        train, test = split(len(task.y), seed)
+        plain = PLAIN[name].fit(task.encoded[train], task.y[train])
+        found["plain"].append(quality(task, test, plain, task.encoded[test]))
+        found["constant"].append(best_constant(task, train, test))
+        for epsilon in EPSILONS:
+            model = private(task, name, inid.ApproxDP(epsilon, DELTA))
+            start = time.perf_counter()
+            with testing.unsafe_seed(1000 * seed + round(10 * epsilon)), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                model.fit(part(train), task.y[train])
+            found["seconds"].append(time.perf_counter() - start)
+            found.setdefault(f"{epsilon:g}", []).append(quality(task, test, model, part(test)))
+    return found
+
+
+def peers(task: Task) -> dict[str, dict[str, list[float]]]:
+    """The same scores of peers, by an interpreter that can import them; nothing where there is none."""
+    python = os.environ.get("INID_BENCH_PYTHON")
+    if python is None:
+        return {}
+    halves = [split(len(task.y), seed) for seed in SEEDS]
+    low, high = task.ranges
     with tempfile.TemporaryDirectory() as folder:
-        np.savez(Path(folder) / "data.npz", **data)
-        ran = subprocess.run(
-            [python, "-c", script, str(Path(folder) / "data.npz")], capture_output=True, text=True, check=False
-        )
+        place = Path(folder) / "data.npz"
+        ends = {} if task.ends is None else {"ends": np.array(task.ends, float)}
+        np.savez(
+            place, X=task.encoded, y=task.y, low=low, high=high, epsilons=EPSILONS,
+            train=np.array([one for one, _ in halves]), test=np.array([two for _, two in halves]), **ends,
+        )  # fmt: skip
+        script = Path(__file__).with_name("_learn_peers.py")
+        ran = subprocess.run([python, str(script), str(place)], capture_output=True, text=True, check=False)
     if ran.returncode:
         print(ran.stderr.strip().splitlines()[-1:], file=sys.stderr)
-        return []
-    pairs = [line.split() for line in ran.stdout.split("\n") if line]
-    return [f"{float(a):.3f} ({float(b):.3f})" if float(a) > -100 else f"{float(a):.1e}" for a, b in pairs]
+        return {}
+    found: dict[str, dict[str, list[float]]] = json.loads(ran.stdout.splitlines()[-1])
+    return found
 
 
-def classifications() -> dict[str, tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray]]]:
-    """Features, labels and round public bounds."""
-    adult = pd.read_csv(DATA / "adult.csv.gz").drop(columns="split")
-    over = (adult.pop("income") == ">50K").to_numpy().astype(int)
-    raw, (low, high) = adult[[*ADULT]].to_numpy(float), np.array([*ADULT.values()], float).T
-    groups = pd.get_dummies(adult.drop(columns=[*ADULT])).to_numpy(float)
-    ones = np.ones(groups.shape[1])
-    E, up = electricity()
-    nhanes = pd.read_csv(DATA / "nhanes1.csv.gz")
-    days = np.zeros(8), np.array(DAYS[1])
-    return {
-        "Adult, six numbers": (raw, over, (low, high)),
-        "Adult, one-hot": (np.hstack([raw, groups]), over, (np.append(low, 0 * ones), np.append(high, ones))),
-        "Electricity": (E, (up > 0).astype(int), days),
-        "NHANES, died": (nhanes[[*NHANES]].to_numpy(float), nhanes["died"].to_numpy(),
-                         tuple(np.array([*NHANES.values()], float).T)),
-    }  # fmt: skip
+def compare(old: dict[str, Any], new: dict[str, Any]) -> None:
+    """Paired seeds: mean difference, its standard error, and a word where it is a loss of more than two of them."""
+    print("| dataset, model | epsilon | before | now | difference | standard error | |\n" + "| --- " * 7 + "|")
+    for name, scored in new.items():
+        for epsilon in (f"{one:g}" for one in EPSILONS):
+            if name not in old or epsilon not in scored:
+                continue
+            gaps = [two - one for one, two in zip(old[name][epsilon], scored[epsilon], strict=True)]
+            mean, error = statistics.mean(gaps), statistics.stdev(gaps) / len(gaps) ** 0.5
+            before, now = statistics.mean(old[name][epsilon]), statistics.mean(scored[epsilon])
+            word = "worse" if mean < -2 * error else ""
+            print(f"| {name} | {epsilon} | {before:.3f} | {now:.3f} | {mean:+.4f} | {error:.4f} | {word} |")
 
 
-def simple() -> None:
-    """diffprivlib's own test of a logistic regression, 60 rows of one column: how many of 300 fits pass."""
-    hours = [0.5, 0.75, 1, 1.25, 1.5, 1.75, 1.75, 2, 2.25, 2.5, 2.75, 3, 3.25, 3.5, 4, 4.25, 4.5, 4.75, 5, 5.5] * 3
-    X = (np.array(hours)[:, None] - 3) / 2.5
-    y = np.array([0, 0, 0, 0, 0, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 1, 1, 1, 1, 1] * 3)
-    epsilons = (0.5, 1.0, 2.0)
-    print(f"\ndiffprivlib's own simple test, epsilon in {epsilons}, right at both ends, of 300 fits\n")
-    for name, promise in (("delta = 1e-6", lambda e: inid.ApproxDP(e, 1e-6)), ("pure", inid.PureDP)):
-        counts = []
-        for epsilon in epsilons:
-            model = learn.PrivateLogisticRegression(budget=promise(epsilon), bounds_X=(-1, 1), classes=(0, 1))
-            counts.append(sum(model.fit(X, y).predict([[-1.0], [1.0]]).tolist() == [0, 1] for _ in range(300)))
-        print(f"inid, {name}:", *counts, flush=True)
-    print("diffprivlib, pure:", *theirs(SIMPLE, X=X, y=y, epsilons=epsilons))
-
-
-def few_rows() -> None:
-    """Adult with 2,000 rows to learn from, epsilon = 1: AUC and accuracy."""
-    for name in ("Adult, six numbers", "Adult, one-hot"):
-        X, y, (low, high) = classifications()[name]
-        order = np.random.default_rng(1).permutation(len(y))
-        a, b = order[:2000], order[2000:12000]
-        runs = 20 if X.shape[1] < 50 else 5
-        print(f"\n{name}, 2,000 rows, epsilon = 1: AUC and accuracy, median (worst) of {runs}\n")
-        for title, budget in (("delta = 1e-6", inid.ApproxDP(1.0, 1e-6)), ("pure", inid.PureDP(1.0))):
-            model = learn.PrivateLogisticRegression(budget=budget, bounds_X=(low, high), classes=(0, 1))
-            found = []
-            for _ in range(runs):
-                scores = model.fit(X[a], y[a]).decision_function(X[b])
-                found.append((roc_auc_score(y[b], scores), float(((scores > 0) == y[b]).mean())))
-            cells = [f"{statistics.median(one):.3f} ({min(one):.3f})" for one in zip(*found, strict=True)]
-            print(f"inid, {title}:", *cells, flush=True)
-        common = {"X": X[a], "y": y[a], "T": X[b], "t": y[b], "low": low, "high": high, "runs": runs, "epsilons": [1.0]}
-        print("diffprivlib, pure:", *theirs(PEER, **common), *theirs(PEER, accuracy=1, **common))
+def show(name: str, scored: dict[str, list[float]]) -> None:
+    cells = []
+    for epsilon in (f"{one:g}" for one in EPSILONS):
+        each = scored.get(epsilon, [])
+        cells.append(f"{statistics.mean(each):.3f} ({min(each):.3f})" if each else "")
+    plain, constant = (f"{statistics.mean(scored[one]):.3f}" if one in scored else "" for one in ("plain", "constant"))
+    print(f"| {name} | {constant} | {plain} | " + " | ".join(cells) + " |", flush=True)
 
 
 def main() -> None:
-    """What the obvious call gives: default parameters, round bounds, a fifth of the rows held out, medians of runs."""
-    epsilons, runs = (0.5, 1.0, 3.0), 20
-    wanted = tuple(sys.argv[1:]) or ("",)
-    head_row = " | ".join(f"epsilon = {e:g}" for e in epsilons)
-    print(f"\nDefaults only, delta = 1e-6 (diffprivlib: pure)\n\n| | not private | {head_row} |")
-    print("| --- | --- | --- | --- | --- |")
-
-    def peer(X: np.ndarray, y: np.ndarray, train: np.ndarray, test: np.ndarray, bounds: tuple, **more: object) -> None:
-        low, high = (np.broadcast_to(np.asarray(end, float), X.shape[1]) for end in bounds)
-        cells = theirs(
-            PEER, X=X[train], y=y[train], T=X[test], t=y[test], low=low, high=high, epsilons=epsilons,
-            runs=runs if X.shape[1] < 50 else 5, **more,
-        )  # fmt: skip
-        print("| diffprivlib | | " + " | ".join(cells or ["not installed"] * 3) + " |", flush=True)
-
-    def row(name: str, plain: float, score: Callable[[inid.Budget], float], runs: int = runs) -> None:
-        cells = []
-        for epsilon in epsilons:
-            found = [score(inid.ApproxDP(epsilon, 1e-6)) for _ in range(runs)]
-            cells.append(f"{statistics.median(found):.3f} ({min(found):.3f})")
-        print(f"| {name} | {plain:.3f} | " + " | ".join(cells) + " |", flush=True)
-
-    X, y = california()
-    nhanes = pd.read_csv(DATA / "nhanes1.csv.gz")
-    pressure = {name: ends for name, ends in NHANES.items() if name not in ("systolic_bp", "pulse_pressure")}
-    regressions = {
-        "California": (X, y, tuple(np.array(CALIFORNIA, float)), (0, 5)),
-        "NHANES, blood pressure": (nhanes[[*pressure]].to_numpy(float), nhanes["systolic_bp"].to_numpy(float),
-                                   tuple(np.array([*pressure.values()], float).T), (50, 250)),
-        "diabetes (353 rows)": (*load_diabetes(return_X_y=True, scaled=False), tuple(np.array(DIABETES, float)),
-                                (0, 400)),
-    }  # fmt: skip
-    for name, (X, y, bounds, ends) in regressions.items():
-        if not name.startswith(wanted):
+    arguments = sys.argv[1:]
+    if "--compare" in arguments:
+        old, new = (json.loads(Path(one).read_text()) for one in arguments[1:3])
+        return compare(old, new)
+    record = Path(arguments.pop(arguments.index("--record") + 1)) if "--record" in arguments else None
+    wanted = tuple(one for one in arguments if not one.startswith("--")) or ("",)
+    head = " | ".join(f"epsilon = {epsilon:g}" for epsilon in EPSILONS)
+    print(f"\ndelta = {DELTA:g} (diffprivlib: pure), mean (worst) of {len(SEEDS)} seeds: R^2, AUC, or accuracy\n")
+    print(f"| | constant | not private | {head} |\n" + "| --- " * (3 + len(EPSILONS)) + "|")
+    kept: dict[str, Any] = {}
+    for title, read in TASKS.items():
+        if not title.startswith(wanted):
             continue
-        train, test = _held_out(len(y))
-        plain = Ridge().fit(X[train], y[train]).score(X[test], y[test])
-        for kind, more in {"PrivateRidge": {}, "PrivateLasso": {"alpha": 1e-3, "solver": "coordinate_descent"}}.items():
-            model = getattr(learn, kind)(bounds_X=bounds, bounds_y=ends, **more)
-            row(
-                f"{name}, {kind}{', by descent' if more else ''}, R^2", plain,
-                lambda budget, m=model, X=X, y=y, a=train, b=test: m.set_params(budget=budget).fit(X[a], y[a]).score(
-                    X[b], y[b]
-                ),
-            )  # fmt: skip
-        peer(X, y, train, test, bounds, ends=ends)
-    for name, (X, y, bounds) in classifications().items():
-        if not name.startswith(wanted):
-            continue
-        train, test = _held_out(len(y))
-        scaled = (X - X[train].mean(axis=0)) / (X[train].std(axis=0) + 1e-12)
-        plain = LogisticRegression(max_iter=2000).fit(scaled[train], y[train]).decision_function(scaled[test])
-        model = learn.PrivateLogisticRegression(bounds_X=bounds, classes=(0, 1))
-        row(
-            f"{name}, AUC", roc_auc_score(y[test], plain),
-            lambda budget, m=model, X=X, y=y, a=train, b=test: roc_auc_score(
-                y[b], m.set_params(budget=budget).fit(X[a], y[a]).decision_function(X[b])
-            ),
-            runs if X.shape[1] < 50 else 5,
-        )  # fmt: skip
-        peer(X, y, train, test, bounds)
-    if "simple".startswith(wanted):
-        simple()
-    if "few".startswith(wanted):
-        few_rows()
-
-
-def _held_out(rows: int) -> tuple[np.ndarray, np.ndarray]:
-    order = np.random.default_rng(0).permutation(rows)
-    return order[: rows * 4 // 5], order[rows * 4 // 5 :]
+        task = read()
+        regressors = ("PrivateRidge", "PrivateLasso")
+        names = regressors if task.ends is not None else ("PrivateLogisticRegression", "PrivateGaussianNB")
+        for name in names:
+            kept[f"{title}, {name}"] = scores(task, name)
+            show(f"{title}, {name}", kept[f"{title}, {name}"])
+        for name, scored in peers(task).items():
+            kept[f"{title}, {name}"] = scored
+            show(f"{title}, {name}", scored)
+        if record is not None:
+            record.write_text(json.dumps(kept, indent=1))
+    return None
 
 
 if __name__ == "__main__":
