@@ -1,4 +1,4 @@
-"""What is public about the datasets of `learn_defaults`: round bounds of columns, and categories by the data dictionary."""
+"""What is public about the datasets of `learn_defaults`: round bounds, and categories as their data dictionary has."""
 
 ADULT = {
     "age": (0, 100), "fnlwgt": (0, 1_500_000), "education_num": (0, 20), "capital_gain": (0, 100_000),

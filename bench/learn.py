@@ -120,14 +120,14 @@ def lasso() -> None:
     for relation in ("zero_out", "replace"):
         for allocation in ("optimal", "spr", "iid"):
             runs = 200 if allocation != "iid" else 20
-            named = {"bounds_X": bounds, "neighbours": relation, "allocation": allocation}
+            named = {"bounds": bounds, "neighbours": relation, "allocation": allocation}
             scored(f"moments, {allocation}, {relation}", lambda named=named: fit(**named), runs)
         paid = np.append(squares, (y**2).mean())
-        named = {"bounds_X": bounds, "neighbours": relation, "weights": paid}
+        named = {"bounds": bounds, "neighbours": relation, "weights": paid}
         scored(f"moments, optimal, mean squares known, {relation}", lambda named=named: fit(**named), 200)
         descent = {
             "solver": "coordinate_descent",
-            "bounds_X": (X.min(axis=0), X.max(axis=0)),
+            "bounds": (X.min(axis=0), X.max(axis=0)),
             "smoothness": squares,
             "clip": 10_000.0,
             "passes": 50,
@@ -138,7 +138,7 @@ def lasso() -> None:
             "SPR": {"allocation": "spr"},
             "curvature": {},
             "as printed (weights=None)": {"weights": None},
-            "curvature, 10 % of epsilon for M": {"smoothness": 0.1, "bounds_X": bounds},
+            "curvature, 10 % of epsilon for M": {"smoothness": 0.1, "bounds": bounds},
         }
         for name, more in variants.items():
             named = descent | more
@@ -149,7 +149,7 @@ def logistic() -> None:
     X, y = electricity()
     best = LogisticRegression(C=1.0, fit_intercept=False, tol=1e-12, max_iter=10_000).fit(X, y).coef_[0]
     least = logistic_objective(X, y, best)
-    common = {"budget": promise(len(X)), "bounds_X": DAYS, "classes": (-1.0, 1.0), "clip": 7.0, "passes": 50}
+    common = {"budget": promise(len(X)), "bounds": DAYS, "classes": (-1.0, 1.0), "clip": 7.0, "passes": 50}
     common |= {"smoothness": (X**2).mean(axis=0) / 4, "units": "data", "fit_intercept": False}
 
     def fit(**more: object) -> float:
@@ -220,11 +220,11 @@ def peers() -> None:
     )  # fmt: skip
 
     def linear(budget: inid.Budget) -> float:
-        model = learn.PrivateLinearRegression(budget, bounds_X=(lower, upper), bounds_y=TARGET).fit(X, y)
+        model = learn.PrivateLinearRegression(budget, bounds=(lower, upper), bounds_y=TARGET).fit(X, y)
         return float(np.mean((model.predict(C) - y) ** 2)) / mse - 1
 
     def logit(budget: inid.Budget) -> float:
-        model = learn.PrivateLogisticRegression(budget=budget, bounds_X=DAYS, clip=7.0, classes=(-1, 1), units="data")
+        model = learn.PrivateLogisticRegression(budget=budget, bounds=DAYS, clip=7.0, classes=(-1, 1), units="data")
         model.set_params(
             fit_intercept=False,
             smoothness=(E**2).mean(axis=0) / 4,
@@ -334,10 +334,10 @@ def class_and_cluster_speed() -> None:
             centres = np.stack([clipped[near == k].mean(axis=0) if (near == k).any() else centres[k] for k in range(8)])
         return centres
 
-    bayes = learn.PrivateGaussianNB(budget, bounds_X=(-1, 1), classes=range(3))
+    bayes = learn.PrivateGaussianNB(budget, bounds=(-1, 1), classes=range(3))
     for name, ours, theirs in (
         ("naive Bayes, 3 classes", lambda: bayes.fit(X, labels), by_class),
-        ("k-means, 8 clusters, 8 rounds", learn.PrivateKMeans(8, budget=budget, bounds_X=(-1, 1)).fit, lloyd),
+        ("k-means, 8 clusters, 8 rounds", learn.PrivateKMeans(8, budget=budget, bounds=(-1, 1)).fit, lloyd),
     ):
         fit = ours if name[0] == "n" else (lambda f=ours: f(X))
         pairs = [(seconds(fit), seconds(theirs)) for _ in range(5)]
@@ -349,7 +349,7 @@ def descent_speed(rows: int, path: str, *, logit: bool) -> None:
     """One row: a private fit beside the same passes in plain NumPy, in turns, so that a busy machine slows both."""
     X = np.random.default_rng(0).uniform(-1, 1, size=(rows, 8))
     y, smoothness = X.sum(axis=1), np.full(8, 1 / 3)
-    common = {"budget": promise(rows), "bounds_X": (-1, 1), "passes": 50, "units": "data", "fit_intercept": False}
+    common = {"budget": promise(rows), "bounds": (-1, 1), "passes": 50, "units": "data", "fit_intercept": False}
     if logit:
         y, smoothness = (y > 0).astype(float), smoothness / 4
         model = learn.PrivateLogisticRegression(smoothness=smoothness, classes=(0, 1), **common)

@@ -71,7 +71,7 @@ class Problem:
             return self.error(_descend_on_gradients(self, budget or self.promise, **settings))
         common: dict[str, Any] = {
             "budget": budget or self.promise,
-            "bounds_X": (-self.bounds, self.bounds),
+            "bounds": (-self.bounds, self.bounds),
             "smoothness": self.smoothness,
             "neighbours": "replace",
             "units": "data",

@@ -34,7 +34,7 @@ def run(study: Study) -> Outcome:
                             del seed
                             # The records call "zero_out" by its former name.
                             named = "zero_out" if relation == "add_remove" else relation
-                            return task.moments(bounds_X=bounds, neighbours=named, allocation=allocation)
+                            return task.moments(bounds=bounds, neighbours=named, allocation=allocation)
 
                         key = {"what": "moments", "bounds": what, "neighbours": relation, "allocation": allocation}
                         found[what, relation, allocation] = Estimate.of(study.sample(runs, trial, **key))

@@ -32,7 +32,7 @@ RELATIONS = ["zero_out", "add_remove", "replace"]
 
 
 def regressors(**more):
-    common = {"bounds_X": (0, 1), "bounds_y": (0, 2), "budget": BUDGET, "mechanism": "gaussian"} | more
+    common = {"bounds": (0, 1), "bounds_y": (0, 2), "budget": BUDGET, "mechanism": "gaussian"} | more
     return [
         learn.PrivateLinearRegression(**common),
         learn.PrivateRidge(**common),
@@ -48,7 +48,7 @@ def estimators(**more):
         learn.PrivateMoments(bounds=(0, 1), **common),
         learn.PrivatePCA(1, row_norm=1.0, **common),
         learn.PrivatePCA(1, row_norm=1.0, center=False, **common),
-        learn.PrivateLogisticRegression(bounds_X=(0, 1), classes=(0, 1), passes=2, **common),
+        learn.PrivateLogisticRegression(bounds=(0, 1), classes=(0, 1), passes=2, **common),
     ]
 
 
@@ -104,7 +104,7 @@ def test_a_target_is_refused_by_type_or_shape_and_never_shown(target):
         with pytest.raises(ValueError, match=r"y|Complex") as caught:
             model.fit(X, target)
         assert "123456" not in str(caught.value)
-    logistic = learn.PrivateLogisticRegression(budget=BUDGET, bounds_X=(0, 1), classes=(0, 1), passes=1)
+    logistic = learn.PrivateLogisticRegression(budget=BUDGET, bounds=(0, 1), classes=(0, 1), passes=1)
     if target.dtype.kind == "c" or target.ndim > 1 or isinstance(target, np.ma.MaskedArray):
         with pytest.raises(ValueError, match=r"y|Complex") as caught:
             logistic.fit(X, target)
@@ -142,7 +142,7 @@ def test_a_strange_label_is_negative_and_no_error(missing):
     labels[1] = missing
     negative = labels.copy()
     negative[1] = 0
-    model = learn.PrivateLogisticRegression(budget=BUDGET, bounds_X=(0, 1), classes=(0, 1), passes=2)
+    model = learn.PrivateLogisticRegression(budget=BUDGET, bounds=(0, 1), classes=(0, 1), passes=2)
     found = []
     for y in (labels, negative):
         with unsafe_seed(2):
@@ -208,7 +208,7 @@ def test_one_person_moves_the_moments_of_a_linear_model_by_at_most_the_planned_s
 
     for low, high in ((0.0, 1.0), (-1.0, 1.0), (2.0, 2.5)):
         model = learn.PrivateRidge(
-            budget=BUDGET, bounds_X=(low, high), bounds_y=(-3, 1), neighbours=relation, fit_intercept=intercept
+            budget=BUDGET, bounds=(low, high), bounds_y=(-3, 1), neighbours=relation, fit_intercept=intercept
         )
         with (
             patch.object(moment_sources, "exact_moments", watched),
@@ -229,7 +229,7 @@ def test_one_person_moves_the_moments_of_a_linear_model_by_at_most_the_planned_s
 
 
 def fitted(_=None):
-    model = learn.PrivateLasso(0.0, budget=BUDGET, bounds_X=(0, 1), bounds_y=(0, 2), solver="coordinate_descent")
+    model = learn.PrivateLasso(0.0, budget=BUDGET, bounds=(0, 1), bounds_y=(0, 2), solver="coordinate_descent")
     return tuple(model.fit(X, Y).coef_.tolist())
 
 
@@ -244,7 +244,7 @@ def test_forked_fits_never_share_noise():
 
 @pytest.mark.filterwarnings("ignore::inid.learn.base.RepeatedSpendingWarning")
 def test_copies_and_clones_of_a_fitted_estimator_draw_new_noise():
-    model = learn.PrivateLasso(0.0, budget=BUDGET, bounds_X=(0, 1), bounds_y=(0, 2), solver="coordinate_descent")
+    model = learn.PrivateLasso(0.0, budget=BUDGET, bounds=(0, 1), bounds_y=(0, 2), solver="coordinate_descent")
     first = model.fit(X, Y).coef_.copy()
     for again in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model), clone(model), model):  # noqa: S301
         assert (again.fit(X, Y).coef_ != first).all()
@@ -253,7 +253,7 @@ def test_copies_and_clones_of_a_fitted_estimator_draw_new_noise():
 def test_what_cannot_be_planned_costs_nothing_even_after_a_paid_estimate():
     ledger = inid.Ledger(total=inid.PureDP(1.0))
     model = learn.PrivateLogisticRegression(
-        budget=inid.PureDP(1.0), mechanism="gaussian", units="data", bounds_X=(0, 1), classes=(0, 1)
+        budget=inid.PureDP(1.0), mechanism="gaussian", units="data", bounds=(0, 1), classes=(0, 1)
     )
     with pytest.raises(inid.InidError, match="Gaussian"):
         model.fit(X, Y > 1, ledger=ledger)
@@ -285,7 +285,7 @@ def test_a_search_says_that_its_scores_are_not_covered():
 def test_an_audit_of_a_whole_descent_stays_within_its_promise_and_comes_near_it(relation):
     """One record at its threshold against its worst neighbour: epsilon = 1 is what an attacker can prove, no more."""
     model = learn.PrivateLasso(
-        0.0, budget=inid.PureDP(1.0), bounds_X=(-1, 1), bounds_y=(-1, 1), solver="coordinate_descent", passes=1,
+        0.0, budget=inid.PureDP(1.0), bounds=(-1, 1), bounds_y=(-1, 1), solver="coordinate_descent", passes=1,
         clip=0.5, neighbours=relation, units="data", smoothness="bounds", fit_intercept=False,
     )  # fmt: skip
     # A target of 0 gives the gradient 0: what is left when the record is nothing.

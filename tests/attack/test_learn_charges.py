@@ -14,7 +14,7 @@ ROWS = 50
 X = np.linspace(0, 1, 2 * ROWS).reshape(ROWS, 2)
 Y = X.sum(axis=1)
 LABELS = (Y > 1).astype(int)
-BOTH = {"budget": BUDGET, "bounds_X": (0, 1)}
+BOTH = {"budget": BUDGET, "bounds": (0, 1)}
 LINEAR = BOTH | {"bounds_y": (0, 2)}
 DESCENT = {"passes": 2}
 

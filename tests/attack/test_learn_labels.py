@@ -72,7 +72,7 @@ def test_text_and_bytes_are_told_apart_one_by_one(positive, strange):
 
 
 def test_one_persons_text_in_a_list_moves_the_fit_by_one_record_only():
-    model = learn.PrivateLogisticRegression(budget=BUDGET, bounds_X=(0, 1), classes=(0, 1), passes=2)
+    model = learn.PrivateLogisticRegression(budget=BUDGET, bounds=(0, 1), classes=(0, 1), passes=2)
     y = [1] * ROWS
     found = []
     for one in ("other", 0):

@@ -43,7 +43,7 @@ def released(data, relation, budget, look, count, monkeypatch):
     """The exact answers behind one fit, in the order of its plan, and the plan."""
     forced = ForcedLook(look, count)
     monkeypatch.setattr(narrower_bounds, "add_noise", forced)
-    model = learn.PrivateRidge(budget=budget, neighbours=relation, bounds_X=(LOW[:2], HIGH[:2]), bounds_y=(-1, 2))
+    model = learn.PrivateRidge(budget=budget, neighbours=relation, bounds=(LOW[:2], HIGH[:2]), bounds_y=(-1, 2))
     model.fit(data[:, :2], data[:, 2])
     np.testing.assert_array_equal(forced.in_order(forced.scales), model.plan_.scales)
     return [Fraction(x) for x in forced.in_order(forced.exact).tolist()], model.plan_
@@ -92,7 +92,7 @@ def held_numbers(value, seen):
 @pytest.mark.parametrize(("relation", "secret"), [("add_remove", True), ("zero_out", False)])
 def test_a_fitted_model_keeps_no_exact_number(relation, secret):
     data = np.random.default_rng(0).uniform(2, 3, size=(1009, 2))
-    model = learn.PrivateRidge(budget=inid.PureDP(1.0), neighbours=relation, bounds_X=(0, 10), bounds_y=(0, 10)).fit(
+    model = learn.PrivateRidge(budget=inid.PureDP(1.0), neighbours=relation, bounds=(0, 10), bounds_y=(0, 10)).fit(
         data[:, :1], data[:, 1]
     )
     numbers = set(held_numbers(model, set()))

@@ -14,11 +14,11 @@ RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, size=(60, 2))
 Y = X.sum(axis=1)
 LABELS = np.arange(60) % 3
-BOTH = {"bounds_X": (-1, 1), "passes": 2}
+BOTH = {"bounds": (-1, 1), "passes": 2}
 ESTIMATORS = {
-    "ridge": (learn.PrivateRidge(bounds_X=(-1, 1), bounds_y=(-2, 2)), Y),
-    "two targets": (learn.PrivateRidge(bounds_X=(-1, 1), bounds_y=(-2, 2)), np.column_stack([Y, -Y])),
-    "k-means": (learn.PrivateKMeans(3, bounds_X=(-1, 1)), Y),
+    "ridge": (learn.PrivateRidge(bounds=(-1, 1), bounds_y=(-2, 2)), Y),
+    "two targets": (learn.PrivateRidge(bounds=(-1, 1), bounds_y=(-2, 2)), np.column_stack([Y, -Y])),
+    "k-means": (learn.PrivateKMeans(3, bounds=(-1, 1)), Y),
     "lasso by descent": (learn.PrivateLasso(0.1, solver="coordinate_descent", bounds_y=(-2, 2), **BOTH), Y),
     "logistic": (learn.PrivateLogisticRegression(classes=(0, 1), **BOTH), LABELS),
     "three classes": (learn.PrivateLogisticRegression(classes=(0, 1, 2), **BOTH), LABELS),

@@ -81,7 +81,7 @@ def test_every_release_of_every_estimator_has_noise_or_is_refused(others, size, 
             learn.PrivatePCA(row_norm=max(min(size, 0.9e50), 1.1e-50), mechanism="auto", **common).fit,
             lambda X, b=bounds, c=common: learn.estimate_smoothness(X, bounds=b, **c),
         ]
-        descent = {"bounds_X": bounds, "passes": 1, "classes": (0, 1), "units": "data"} | common
+        descent = {"bounds": bounds, "passes": 1, "classes": (0, 1), "units": "data"} | common
         for constants, clip in (("bounds", 1.1e-50), ([weight, 1.0], 0.9e50), ([1e-200, 1e200], 1.1e-50)):
             model = learn.PrivateLogisticRegression(smoothness=constants, clip=clip, **descent)
             fits.append(lambda X, model=model: plans.append(model.fit(X, [0, 1]).plan_))

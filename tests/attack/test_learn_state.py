@@ -25,7 +25,7 @@ BUDGET = inid.ApproxDP(epsilon=1.0, delta=1e-6)
 ROWS = 60
 X = np.linspace(0, 1, 2 * ROWS).reshape(ROWS, 2)
 Y = X.sum(axis=1)
-LASSO = {"budget": BUDGET, "bounds_X": (0, 1), "bounds_y": (0, 2)}
+LASSO = {"budget": BUDGET, "bounds": (0, 1), "bounds_y": (0, 2)}
 DESCENT = LASSO | {"solver": "coordinate_descent", "passes": 1}
 
 
@@ -37,7 +37,7 @@ def estimators():
         learn.PrivateLasso(**DESCENT),
         learn.PrivateMoments(BUDGET, bounds=(0, 1)),
         learn.PrivatePCA(1, budget=BUDGET, row_norm=1.0),
-        learn.PrivateLogisticRegression(budget=BUDGET, bounds_X=(0, 1), classes=(0, 1), passes=1),
+        learn.PrivateLogisticRegression(budget=BUDGET, bounds=(0, 1), classes=(0, 1), passes=1),
     ]
 
 
@@ -98,7 +98,7 @@ def test_no_error_of_scipys_functions_depends_on_a_record(action):
     far[0] = -1e6
     model = learn.PrivateLogisticRegression(
         budget=inid.ApproxDP(50.0, 1e-6),
-        bounds_X=(-1e6, 1),
+        bounds=(-1e6, 1),
         classes=(0, 1),
         passes=3,
         smoothness=[0.1],

@@ -20,7 +20,7 @@ def data(seed=0):
     rng = np.random.default_rng(seed)
     X = rng.uniform(-1, 1, size=(ROWS, 4)) * [1.0, 5.0, 0.2, 30.0] + [0.0, 5.0, 0.0, -60.0]
     y = X @ [1.0, -0.5, 8.0, 0.1] + 3.0 + rng.normal(size=ROWS) * 0.3
-    return X, y, {"bounds_X": ([-1, 0, -0.2, -90], [1, 10, 0.2, -30]), "bounds_y": (-20, 20)}
+    return X, y, {"bounds": ([-1, 0, -0.2, -90], [1, 10, 0.2, -30]), "bounds_y": (-20, 20)}
 
 
 def electricity():
@@ -56,7 +56,7 @@ def test_moments_with_a_huge_budget_are_numpys(allocation, mechanism):
     X, _, bounds = data()
     for center in (True, False):
         model = learn.PrivateMoments(
-            HUGE, bounds=bounds["bounds_X"], center=center, allocation=allocation, mechanism=mechanism
+            HUGE, bounds=bounds["bounds"], center=center, allocation=allocation, mechanism=mechanism
         ).fit(X)
         about = X - model.center_
         np.testing.assert_allclose(model.second_moment_, about.T @ about / ROWS, atol=1e-3)
@@ -101,7 +101,7 @@ def test_descent_without_noise_is_the_lasso_on_california():
     model = learn.PrivateLasso(
         1.0,
         budget=HUGE,
-        bounds_X=(X.min(axis=0), X.max(axis=0)),
+        bounds=(X.min(axis=0), X.max(axis=0)),
         bounds_y=(0, 6),
         solver="coordinate_descent",
         passes=200,
@@ -122,7 +122,7 @@ def test_descent_without_noise_is_logistic_regression_on_electricity():
     exact = LogisticRegression(C=1.0, fit_intercept=False, tol=1e-12, max_iter=10_000).fit(X, y).coef_[0]
     model = learn.PrivateLogisticRegression(
         budget=HUGE,
-        bounds_X=(0, [1, 7, 1, 1, 1, 1, 1, 1]),
+        bounds=(0, [1, 7, 1, 1, 1, 1, 1, 1]),
         passes=400,
         units="data",
         fit_intercept=False,
@@ -138,7 +138,7 @@ def test_intercepts_of_a_descent_are_scikit_learns(smoothness):
     rng = np.random.default_rng(3)
     X = rng.uniform(-1, 1, size=(2000, 2))
     y = X @ [1.0, -2.0] + 0.7 + rng.normal(size=2000) * 0.1
-    common = {"budget": HUGE, "bounds_X": (-1, 1), "passes": 200, "smoothness": smoothness}
+    common = {"budget": HUGE, "bounds": (-1, 1), "passes": 200, "smoothness": smoothness}
     with unsafe_no_noise():
         ours = learn.PrivateLasso(0.05, bounds_y=(-5, 5), solver="coordinate_descent", **common)
         ours.fit(X, y)
@@ -160,7 +160,7 @@ def test_private_moments_beat_one_per_cent_on_california_at_epsilon_one():
     model = learn.PrivateLasso(
         1.0,
         budget=inid.ApproxDP(epsilon=1.0, delta=2.35e-9),
-        bounds_X=(np.minimum(ends, 0), np.maximum(ends, 0)),
+        bounds=(np.minimum(ends, 0), np.maximum(ends, 0)),
         bounds_y=(0, 5.00001),
         fit_intercept=False,
     )

@@ -40,7 +40,7 @@ def bounds(X):
 def test_on_few_rows_a_linear_model_is_no_worse_than_a_private_constant(kind, first):
     """353 rows of ten columns: at epsilon = 1 hardly more than the mean can be learned, at 3 much of the rest."""
     rows = parts(*datasets.load_diabetes(return_X_y=True, scaled=False))
-    model = kind(bounds_X=DIABETES, bounds_y=(0, 400))
+    model = kind(bounds=DIABETES, bounds_y=(0, 400))
     found = scores(model.set_params(budget=BUDGET), rows, first)
     assert statistics.median(found) > -0.008
     assert min(found) > -0.15
@@ -52,7 +52,7 @@ def test_on_few_rows_a_linear_model_is_no_worse_than_a_private_constant(kind, fi
 def test_logistic_regression_of_few_rows_beats_the_majority(first):
     X, y = datasets.load_breast_cancer(return_X_y=True)
     rows = parts(X, y)
-    model = learn.PrivateLogisticRegression(budget=BUDGET, bounds_X=bounds(X), classes=(0, 1))
+    model = learn.PrivateLogisticRegression(budget=BUDGET, bounds=bounds(X), classes=(0, 1))
     found = scores(model, rows, first)
     assert statistics.median(found) > 0.85
     assert min(found) > max(rows[3].mean(), 1 - rows[3].mean())
@@ -75,7 +75,7 @@ def test_a_classifier_is_never_below_the_majority_in_the_median(name, kind, budg
     load, ends = BUNDLED[name]
     X, y = load(return_X_y=True)
     rows = parts(X, y)
-    model = kind(budget=budget, bounds_X=ends or bounds(X), classes=np.unique(y).tolist())
+    model = kind(budget=budget, bounds=ends or bounds(X), classes=np.unique(y).tolist())
     found = scores(model, rows, first)
     assert statistics.median(found) >= (rows[3] == np.bincount(rows[1]).argmax()).mean()
 
@@ -89,7 +89,7 @@ def test_a_linear_model_of_skewed_columns_is_never_below_a_private_constant(mode
     X = rng.lognormal(0, 0.6, size=(5000, 6)) * [1, 10, 100, 1000, 3, 0.1]
     y = 2 + signal * (np.log(X[:, 0]) + 0.01 * X[:, 1]) + rng.normal(size=5000) * 0.5
     rows = parts(X, y)
-    model.set_params(budget=budget, bounds_X=(0, [15, 150, 1500, 15_000, 50, 1.5]), bounds_y=(-5, 10))
+    model.set_params(budget=budget, bounds=(0, [15, 150, 1500, 15_000, 50, 1.5]), bounds_y=(-5, 10))
     constant = DummyRegressor().fit(*rows[:2]).score(*rows[2:])
     found = np.array(scores(model, rows, 0)) - constant
     assert statistics.median(found) > 0.3 * signal - 0.002
@@ -102,7 +102,7 @@ def test_the_simple_test_of_a_peer_passes():
     X = (np.array(hours)[:, None] - 3) / 2.5
     y = np.array([0, 0, 0, 0, 0, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 1, 1, 1, 1, 1] * 3)
     for budget in (BUDGET, inid.PureDP(1.0)):
-        model, right = learn.PrivateLogisticRegression(budget=budget, bounds_X=(-1, 1), classes=(0, 1)), 0
+        model, right = learn.PrivateLogisticRegression(budget=budget, bounds=(-1, 1), classes=(0, 1)), 0
         for seed in range(100):
             with unsafe_seed(seed):
                 right += model.fit(X, y).predict([[-1.0], [1.0]]).tolist() == [0, 1]

@@ -19,7 +19,7 @@ HUGE = inid.GaussianDP(mu=1e9)
 BUDGET = inid.ApproxDP(epsilon=1.0, delta=1e-6)
 X, Y = datasets.load_diabetes(return_X_y=True, scaled=False)
 LOWER, UPPER = X.min(axis=0) - 1, X.max(axis=0) + 1
-WIDE = {"bounds_X": (LOWER, UPPER), "bounds_y": (0, 400)}
+WIDE = {"bounds": (LOWER, UPPER), "bounds_y": (0, 400)}
 MODELS = {
     "linear": (learn.PrivateLinearRegression(HUGE, **WIDE), linear_model.LinearRegression()),
     "ridge": (learn.PrivateRidge(10.0, budget=HUGE, **WIDE), linear_model.Ridge(10.0)),
@@ -59,7 +59,7 @@ def test_several_targets_are_fitted_as_one_by_one(name):
 def test_logistic_regression_is_its_namesake(several):
     data, labels = datasets.load_iris(return_X_y=True)
     data, labels = data[labels < several], labels[labels < several]
-    model = learn.PrivateLogisticRegression(0.5, budget=HUGE, bounds_X=(0, 10), classes=range(several), passes=3000)
+    model = learn.PrivateLogisticRegression(0.5, budget=HUGE, bounds=(0, 10), classes=range(several), passes=3000)
     with unsafe_no_noise():
         model.set_params(clip=None).fit(data, labels)
     theirs = linear_model.LogisticRegression(C=0.5, tol=1e-10, max_iter=10_000)
@@ -87,7 +87,7 @@ def test_without_a_penalty_units_change_nothing(name, relation):
     predictions = []
     for data, bounds in ((X, (LOWER, UPPER)), (scaled, (0, 1)), (X * 1000, (LOWER * 1000, UPPER * 1000))):
         with unsafe_seed(5):
-            model.set_params(bounds_X=bounds).fit(data, y)
+            model.set_params(bounds=bounds).fit(data, y)
         found = model.decision_function(data) if name == "logistic" else model.predict(data)
         predictions.append(found / np.abs(found).max())
     np.testing.assert_allclose(predictions[1], predictions[0], atol=1e-9)
@@ -100,8 +100,8 @@ def test_predictions_are_made_as_the_fit_was():
     wild[1] = np.nan
     for model in (*DESCENTS.values(), MODELS["lasso"][0]):
         y = Y > 150 if "classes" in model.get_params() else Y
-        model.set_params(budget=BUDGET, bounds_X=(LOWER, UPPER), neighbours=None).fit(X, y)
-        low, high = getattr(model, "bounds_X_", (LOWER, UPPER))
+        model.set_params(budget=BUDGET, bounds=(LOWER, UPPER), neighbours=None).fit(X, y)
+        low, high = getattr(model, "bounds_", (LOWER, UPPER))
         assert (low >= LOWER).all()
         assert (high <= UPPER).all()
         held = np.clip(wild, low, high)
@@ -117,24 +117,24 @@ def test_predictions_are_made_as_the_fit_was():
 def test_bounds_by_name_are_those_by_place_in_any_order():
     frame = pd.DataFrame(X, columns=[f"c{i}" for i in range(10)])
     named = {f"c{i}": (LOWER[i], UPPER[i]) for i in reversed(range(10))}
-    one = learn.PrivateRidge(budget=BUDGET, bounds_X=named, bounds_y=(0, 400)).fit(frame, Y)
-    two = learn.PrivateRidge(budget=BUDGET, bounds_X=(LOWER, UPPER), bounds_y=(0, 400)).fit(frame, Y)
+    one = learn.PrivateRidge(budget=BUDGET, bounds=named, bounds_y=(0, 400)).fit(frame, Y)
+    two = learn.PrivateRidge(budget=BUDGET, bounds=(LOWER, UPPER), bounds_y=(0, 400)).fit(frame, Y)
     assert one.plan_ == two.plan_
     for wrong in ({"c0": (0, 1)}, named | {"d": (0, 1)}, dict.fromkeys(named, 3)):
-        with pytest.raises(inid.ArgumentError, match="bounds_X"):
-            learn.PrivateRidge(budget=BUDGET, bounds_X=wrong, bounds_y=(0, 400)).fit(frame, Y)
+        with pytest.raises(inid.ArgumentError, match="bounds"):
+            learn.PrivateRidge(budget=BUDGET, bounds=wrong, bounds_y=(0, 400)).fit(frame, Y)
     with pytest.raises(inid.ArgumentError, match="no names"):
-        learn.PrivateRidge(budget=BUDGET, bounds_X=named, bounds_y=(0, 400)).fit(X, Y)
+        learn.PrivateRidge(budget=BUDGET, bounds=named, bounds_y=(0, 400)).fit(X, Y)
     public = learn.bounds_of(frame)
     assert public["c3"] == (X[:, 3].min(), X[:, 3].max())
-    learn.PrivateRidge(budget=BUDGET, bounds_X=public, bounds_y=(0, 400)).fit(frame, Y)
+    learn.PrivateRidge(budget=BUDGET, bounds=public, bounds_y=(0, 400)).fit(frame, Y)
 
 
 def test_sparse_data_are_read_as_dense_ones():
     data = sparse.random_array((300, 4), density=0.2, rng=np.random.default_rng(0))
     y = data.sum(axis=1)
     for kind in (sparse.csr_array, sparse.csc_matrix, sparse.coo_array):
-        model = learn.PrivateRidge(budget=BUDGET, bounds_X=(0, 1), bounds_y=(0, 4))
+        model = learn.PrivateRidge(budget=BUDGET, bounds=(0, 1), bounds_y=(0, 4))
         with unsafe_seed(1):
             one = model.fit(kind(data), y).coef_
         with unsafe_seed(1):
@@ -159,7 +159,7 @@ def test_scalers_are_their_namesakes():
 
 
 def test_a_pipeline_with_a_step_that_reads_the_data_warns_and_others_do_not():
-    model = learn.PrivateRidge(budget=BUDGET, bounds_X=(0, 1), bounds_y=(0, 400))
+    model = learn.PrivateRidge(budget=BUDGET, bounds=(0, 1), bounds_y=(0, 400))
     with pytest.warns(learn.NotPrivateStepWarning, match="StandardScaler in this pipeline") as said:
         make_pipeline(StandardScaler(), model).fit(X, Y)
     assert len(said) == 1
@@ -169,7 +169,7 @@ def test_a_pipeline_with_a_step_that_reads_the_data_warns_and_others_do_not():
 def test_naive_bayes_is_its_namesake():
     data, labels = datasets.load_iris(return_X_y=True)
     with unsafe_no_noise():
-        ours = learn.PrivateGaussianNB(HUGE, bounds_X=(0, 10), classes=range(3)).fit(data, labels)
+        ours = learn.PrivateGaussianNB(HUGE, bounds=(0, 10), classes=range(3)).fit(data, labels)
     theirs = GaussianNB().fit(data, labels)
     np.testing.assert_allclose(ours.theta_, theirs.theta_, atol=1e-5)
     np.testing.assert_allclose(ours.var_, theirs.var_, atol=1e-5)
@@ -179,8 +179,8 @@ def test_naive_bayes_is_its_namesake():
 def test_k_means_without_noise_is_lloyds_algorithm_from_the_same_start():
     data = datasets.load_iris().data
     with unsafe_no_noise():
-        ours = learn.PrivateKMeans(3, budget=HUGE, bounds_X=(0, 10), rounds=30).fit(data)
-        start = learn.PrivateKMeans(3, budget=HUGE, bounds_X=(0, 10), rounds=9).fit(data).cluster_centers_
+        ours = learn.PrivateKMeans(3, budget=HUGE, bounds=(0, 10), rounds=30).fit(data)
+        start = learn.PrivateKMeans(3, budget=HUGE, bounds=(0, 10), rounds=9).fit(data).cluster_centers_
     theirs = KMeans(3, init=start, n_init=1, max_iter=21, tol=0, algorithm="lloyd").fit(data)
     np.testing.assert_allclose(ours.cluster_centers_, theirs.cluster_centers_, atol=1e-4)
     assert (ours.predict(data) == theirs.predict(data)).all()
@@ -192,7 +192,7 @@ def test_naive_bayes_and_k_means_are_useful_at_epsilon_one():
     labels = rng.integers(0, 3, 5000)
     data = np.array([[2.0, 2.0], [5.0, 8.0], [8.0, 3.0]])[labels] + rng.normal(size=(5000, 2)) * 0.7
     for budget in (BUDGET, inid.PureDP(1.0)):
-        bayes = learn.PrivateGaussianNB(budget, bounds_X=(0, 10), classes=range(3)).fit(data, labels)
+        bayes = learn.PrivateGaussianNB(budget, bounds=(0, 10), classes=range(3)).fit(data, labels)
         assert bayes.score(data, labels) > 0.95
-    found = learn.PrivateKMeans(3, budget=BUDGET, bounds_X=(0, 10)).fit(data)
+    found = learn.PrivateKMeans(3, budget=BUDGET, bounds=(0, 10)).fit(data)
     assert np.mean((data - found.cluster_centers_[found.predict(data)]) ** 2) < 1.0

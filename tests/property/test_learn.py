@@ -182,7 +182,7 @@ def test_every_step_of_a_descent_moves_by_at_most_its_threshold(data, relation, 
     """With the noisy answers held fixed, whatever the data: that is what adaptive composition conditions on."""
     X, other = data.draw(neighbours(3))
     answers = data.draw(st.lists(st.floats(-1e12, 1e12), min_size=8, max_size=8))
-    common = {"budget": BUDGET, "bounds_X": (-5.0, 9.0), "passes": 2, "clip": 3.0, "neighbours": relation}
+    common = {"budget": BUDGET, "bounds": (-5.0, 9.0), "passes": 2, "clip": 3.0, "neighbours": relation}
     common |= {"units": units, "smoothness": "bounds"}
     if kind == "lasso":
         model = learn.PrivateLasso(solver="coordinate_descent", bounds_y=(-2, 3), fit_intercept=intercept, **common)
@@ -289,7 +289,7 @@ def test_sums_and_squares_of_columns_move_by_at_most_the_planned_box(data, relat
     X, other = data.draw(neighbours(2))
     lower, upper = data.draw(intervals(2))
     common = {"budget": BUDGET, "neighbours": relation}
-    descent = common | {"bounds_X": (lower, upper), "passes": 1, "fit_intercept": intercept}
+    descent = common | {"bounds": (lower, upper), "passes": 1, "fit_intercept": intercept}
     model = {
         "lasso": lambda: learn.PrivateLasso(solver="coordinate_descent", bounds_y=(-1, 1), **descent),
         "logistic": lambda: learn.PrivateLogisticRegression(classes=(0, 1), **descent),

@@ -105,7 +105,7 @@ def test_the_round_over_cells_moves_by_at_most_its_part_of_the_planned_set(relat
         for rows in (X, other):
             patched, seen = watched(k_means, "_in_units")
             with patched:
-                model = learn.PrivateKMeans(2, budget=budget, bounds_X=(-1, 2), rounds=rounds, neighbours=relation)
+                model = learn.PrivateKMeans(2, budget=budget, bounds=(-1, 2), rounds=rounds, neighbours=relation)
                 model.fit(rows)
             found.append(seen[0])
         assert found[0].size > 2 * 3  # more cells than clusters
@@ -127,8 +127,8 @@ def test_whole_fits_move_by_at_most_the_planned_set(relation, budget):
         other[0], labels[1:] = rng.choice([*NASTY, 2.0, -1.0], size=2), y[1:]
         if relation == "add_remove":
             other, labels = X[1:], y[1:]
-        bayes = learn.PrivateGaussianNB(budget, bounds_X=(-1, 2), classes=(0, 1), neighbours=relation)
-        means = learn.PrivateKMeans(2, budget=budget, bounds_X=(-1, 2), rounds=1, neighbours=relation)
+        bayes = learn.PrivateGaussianNB(budget, bounds=(-1, 2), classes=(0, 1), neighbours=relation)
+        means = learn.PrivateKMeans(2, budget=budget, bounds=(-1, 2), rounds=1, neighbours=relation)
         for model, module, name, targets in (
             (bayes, naive_bayes, "_by_group", (y, labels)),
             (means, k_means, "_in_units", (y, labels)),
@@ -151,7 +151,7 @@ def test_a_row_counts_in_one_class_whatever_its_label_claims():
         def __eq__(self, other):
             return True
 
-    model = learn.PrivateGaussianNB(BUDGETS[0], bounds_X=(0, 1), classes=(0, 1))
+    model = learn.PrivateGaussianNB(BUDGETS[0], bounds=(0, 1), classes=(0, 1))
     patched, seen = watched(naive_bayes, "_by_group")
     with patched:
         model.fit([[0.5], [0.5]], [Everything(), 1])

@@ -108,21 +108,21 @@ def test_where_the_columns_lie_is_found_and_a_huge_budget_clips_nothing():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20_000, 2)) * [1.0, 0.02] + [30.0, 0.3]
     y = np.clip(X @ [1.0, 20.0] + rng.normal(size=20_000), 0, 100)
-    model = learn.PrivateLinearRegression(BUDGET, bounds_X=([0, 0], [100, 1]), bounds_y=(0, 100))
+    model = learn.PrivateLinearRegression(BUDGET, bounds=([0, 0], [100, 1]), bounds_y=(0, 100))
     with unsafe_seed(3):
         narrow = model.fit(X, y)
-    low, high = narrow.bounds_X_
+    low, high = narrow.bounds_
     assert (low < X.mean(axis=0) - 1.9 * X.std(axis=0)).all()
     assert (high > X.mean(axis=0) + 1.9 * X.std(axis=0)).all()
     assert (high - low < [40, 0.8]).all()
     error = np.abs(narrow.coef_ - [1.0, 20.0])
     with unsafe_seed(3):
         wide = model.set_params(narrow=False).fit(X, y)
-    assert (wide.bounds_X_[1] == [100, 1]).all()
+    assert (wide.bounds_[1] == [100, 1]).all()
     assert (error < np.abs(wide.coef_ - [1.0, 20.0])).all()
     with unsafe_no_noise():
         model.set_params(narrow=True, budget=inid.GaussianDP(1e9)).fit(X, y)
-    np.testing.assert_array_equal(model.bounds_X_, ([0, 0], [100, 1]))
+    np.testing.assert_array_equal(model.bounds_, ([0, 0], [100, 1]))
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
@@ -139,7 +139,7 @@ def test_noise_of_the_planned_scale_reaches_every_number_released(relation, budg
     rng = np.random.default_rng(1)
     X = rng.uniform(size=(500, 2))
     ledger = inid.Ledger(total=budget, neighbours=relation)
-    model = learn.PrivateRidge(budget=budget, bounds_X=(0, 1), bounds_y=(0, 2)).fit(X, X.sum(axis=1), ledger=ledger)
+    model = learn.PrivateRidge(budget=budget, bounds=(0, 1), bounds_y=(0, 2)).fit(X, X.sum(axis=1), ledger=ledger)
     assert len(ledger.history()) == 1
     look, *counted, moments = drawn
     np.testing.assert_array_equal(np.concatenate([moments, *counted, look]), model.plan_.scales)
@@ -152,7 +152,7 @@ def test_noise_of_the_planned_scale_reaches_every_number_released(relation, budg
 def test_narrower_bounds_follow_from_what_was_released_alone(relation, budget):
     """Broken twins: bounds from the exact sums, or from the exact number of rows where it is secret."""
     X = np.random.default_rng(2).normal(size=(5000, 2)) * 0.05 + 0.3
-    model = learn.PrivateRidge(budget=budget, bounds_X=(0, 1), bounds_y=(0, 2), neighbours=relation)
+    model = learn.PrivateRidge(budget=budget, bounds=(0, 1), bounds_y=(0, 2), neighbours=relation)
     values = model.fit(X, X.sum(axis=1)).release_.values
     secret = relation == "add_remove"
     rows = max(values[9], 1.0) if secret else 5000.0
@@ -161,7 +161,7 @@ def test_narrower_bounds_follow_from_what_was_released_alone(relation, budget):
     public = Units.of(lower, upper, known, centre=True, scale=True)
     units = narrowed(public, values[-6:] / rows, spread[-6:] / rows, rows / np.median(spread[:6]), known)
     low, high = np.maximum(units.centre - units.unit, lower), np.minimum(units.centre + units.unit, upper)
-    np.testing.assert_allclose(model.bounds_X_, (low[:2], high[:2]), rtol=1e-13)
+    np.testing.assert_allclose(model.bounds_, (low[:2], high[:2]), rtol=1e-13)
     assert (high - low < upper).all()
 
 

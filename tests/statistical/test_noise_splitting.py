@@ -76,7 +76,7 @@ def test_intervals_for_coefficients_cover(sampling, budget, count):
     for _ in range(150):
         if sampling:
             X, y = rows(count)
-        model = learn.PrivateRidge(0.5, budget=budget, bounds_X=(-1, 1), bounds_y=(-3, 3)).fit(X, y)
+        model = learn.PrivateRidge(0.5, budget=budget, bounds=(-1, 1), bounds_y=(-3, 3)).fit(X, y)
         low, high = model.coefficient_interval(0.95, sampling=sampling)
         truth = population if sampling else Ridge(0.5).fit(X, y).coef_
         inside += ((low <= truth) & (truth <= high)).tolist()
@@ -86,7 +86,7 @@ def test_intervals_for_coefficients_cover(sampling, budget, count):
 
 def test_intervals_narrow_as_noise_does_and_are_refused_where_there_are_none():
     X, y = rows(5000)
-    model = learn.PrivateLinearRegression(bounds_X=(-1, 1), bounds_y=(-3, 3))
+    model = learn.PrivateLinearRegression(bounds=(-1, 1), bounds_y=(-3, 3))
     widths = []
     for epsilon in (0.5, 5.0):
         model.set_params(budget=inid.ApproxDP(epsilon, 1e-6)).fit(X, y)
@@ -100,7 +100,7 @@ def test_intervals_narrow_as_noise_does_and_are_refused_where_there_are_none():
     for level in (0, 1, 2, np.nan):
         with pytest.raises(inid.ArgumentError, match="level"):
             model.coefficient_interval(level)
-    lasso = learn.PrivateLasso(budget=inid.ApproxDP(1.0, 1e-6), bounds_X=(-1, 1), bounds_y=(-3, 3))
+    lasso = learn.PrivateLasso(budget=inid.ApproxDP(1.0, 1e-6), bounds=(-1, 1), bounds_y=(-3, 3))
     for solver in ("moments", "coordinate_descent"):
         with pytest.raises(inid.ArgumentError, match="intervals"):
             lasso.set_params(solver=solver).fit(X, y).coefficient_interval()

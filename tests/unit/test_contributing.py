@@ -182,7 +182,7 @@ def test_a_fit_of_the_lasso():
     rng = np.random.default_rng(0)
     rows = rng.uniform(-1, 1, (500, 3))
     model = inid.learn.PrivateLasso(
-        alpha=0.01, budget=inid.GaussianDP(1.0), mechanism="gaussian", bounds_X=(-1, 1), bounds_y=(-1, 1)
+        alpha=0.01, budget=inid.GaussianDP(1.0), mechanism="gaussian", bounds=(-1, 1), bounds_y=(-1, 1)
     )
     check(lambda: model.fit(rows, rows[:, 0]), written(5), written(1))
 

@@ -12,7 +12,7 @@ required and never read from the data.
 >>> import inid, numpy as np
 >>> from inid import learn
 >>> X = np.linspace(0, 1, 2000).reshape(1000, 2)
->>> model = learn.PrivateRidge(1.0, budget=inid.ApproxDP(1.0, 1e-6), bounds_X=(0, 1), bounds_y=(0, 2))
+>>> model = learn.PrivateRidge(1.0, budget=inid.ApproxDP(1.0, 1e-6), bounds=(0, 1), bounds_y=(0, 2))
 >>> model.fit(X, X.sum(axis=1)).coef_.shape
 (2,)
 """
@@ -24,7 +24,7 @@ try:
 except ImportError:
     raise MissingExtraError("inid.learn needs scikit-learn: pip install 'inid[learn]'.") from None
 
-from inid.learn.base import NotPrivateStepWarning, RepeatedSpendingWarning
+from inid.learn.base import RepeatedSpendingWarning
 from inid.learn.bounds import bounds_of
 from inid.learn.k_means import PrivateKMeans
 from inid.learn.lasso import PrivateElasticNet, PrivateLasso
@@ -33,6 +33,7 @@ from inid.learn.logistic import PrivateLogisticRegression
 from inid.learn.lost_in_noise import NoisyFitWarning
 from inid.learn.moments import PrivateMoments
 from inid.learn.naive_bayes import PrivateGaussianNB
+from inid.learn.not_private_steps import NotPrivateStepWarning, row_wise
 from inid.learn.pca import PrivatePCA, subspace_recovery_error
 from inid.learn.scaling import BoundsScaler, PrivateStandardScaler
 from inid.learn.search import PrivateSearchCV
@@ -57,5 +58,6 @@ __all__ = [
     "RepeatedSpendingWarning",
     "bounds_of",
     "estimate_smoothness",
+    "row_wise",
     "subspace_recovery_error",
 ]

@@ -2,30 +2,29 @@
 
 import sys
 import warnings
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, is_dataclass
 from typing import Any, Literal, Self
 
 from sklearn.base import BaseEstimator
-from sklearn.pipeline import Pipeline
-from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from inid.accounting import Ledger
 from inid.arguments import choice
 from inid.learn.fit_report import fit_report
+from inid.learn.not_private_steps import warn_of_readers
+from inid.learn.parameters import estimator, read_keywords
 from inid.promises import Budget, PureDP
 from inid.sets import Neighbours
 
 __all__ = [
     "NoisyEstimator",
-    "NotPrivateStepWarning",
     "PrivateEstimator",
     "RepeatedSpendingWarning",
     "read_mechanism",
     "read_relation",
 ]
 
-_CALLERS = 8  # frames between a pipeline and the fit of its last step
+_HOSTS = ("inid", "sklearn", "joblib", "contextlib")
 _RELATIONS: tuple[Neighbours, ...] = ("zero_out", "add_remove", "replace")
 
 
@@ -57,8 +56,12 @@ def read_mechanism(mechanism: object, budget: Budget) -> Literal["gaussian", "la
     return "laplace" if pure else "gaussian"
 
 
-class _Family:
-    """Clones of one estimator, and how many fits they have made or will make in other processes."""
+class _Clones:
+    """The clones of one object, and how many fits they have made or will make in other processes.
+
+    A search clones its estimator once, and this clone for each fit, so that each search counts its own fits; so does
+    each voter of an ensemble, and each estimator that is cross-validated.
+    """
 
     def __init__(self) -> None:
         self.fits = 0
@@ -70,53 +73,39 @@ class _Family:
                 f"{name} and its clones are fitted repeatedly without a ledger: each fit spends its whole budget "
                 "again, and the scores of a search are not private. Pass ledger=... to fit to keep count.",
                 RepeatedSpendingWarning,
-                stacklevel=4,
+                stacklevel=_user_level(),
             )
 
 
-class NotPrivateStepWarning(UserWarning):
-    """A step of a pipeline reads the data without noise before a private estimator does."""
-
-
-def _warn_of_readers() -> None:
-    """Warn if the fit is part of a pipeline whose other steps learn from the data.
-
-    scikit-learn does not tell a step which pipeline it is in, so the pipeline is looked for among the callers.
-    """
-    frame = sys._getframe(2)  # noqa: SLF001 - no other way is offered
-    for _ in range(_CALLERS):
-        pipeline = frame.f_locals.get("self")
-        if isinstance(pipeline, Pipeline):
-            break
-        if frame.f_back is None:
-            return
-        frame = frame.f_back
-    else:
-        return
-    steps = [step for _, step in pipeline.steps if hasattr(step, "fit") and not isinstance(step, PrivateEstimator)]
-    readers = [type(step).__name__ for step in steps if get_tags(step).requires_fit]
-    if readers:
-        warnings.warn(
-            f"{', '.join(readers)} in this pipeline learns from the data without noise, so no promise covers the "
-            "pipeline: use learn.BoundsScaler or learn.PrivateStandardScaler, or fit it on public data beforehand.",
-            NotPrivateStepWarning,
-            stacklevel=3,
-        )
+def _user_level() -> int:
+    """How many callers up the first one stands that is neither of this library nor of scikit-learn and joblib."""
+    frame, level = sys._getframe(2), 2  # noqa: SLF001 - as `warnings` itself does it
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in _HOSTS:
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     """Base of the private estimators.
 
     There is no `random_state`: noise comes from the operating system and must not repeat. Clones of one estimator (as
-    made by `GridSearchCV` and `cross_val_score`) count their fits together, to warn once of what a search costs; the
+    made by `GridSearchCV` and `cross_val_score`) count their fits together, so each search warns of what it costs; the
     account is the ledger's. An unfitted clone that is pickled counts as fitted: a search sends it to another process.
     """
 
+    _is_private = True  # no step that reads the data without noise
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name, as scikit-learn does; an old name warns, one of other libraries gets a cure."""
+        own = {name: value for name, value in params.items() if "__" not in name}
+        nested = {name: value for name, value in params.items() if "__" in name}
+        found: Self = super().set_params(**(read_keywords(type(self), own) if is_dataclass(self) else own), **nested)
+        return found
+
     def __sklearn_clone__(self) -> Self:
         clone: Self = super().__sklearn_clone__()
-        family: _Family = getattr(self, "_family", None) or _Family()
-        self._family = family
-        clone._family = family
+        clones: _Clones = getattr(self, "_clones", None) or _Clones()
+        self._clones = clone._family = clones
         return clone
 
     def __sklearn_tags__(self) -> Any:
@@ -131,11 +120,11 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         if not self._results() and not getattr(self, "_counted", False):
             self._count_fit(None)
             self._counted = True  # a cache pickles what it then fits here
-        return {name: value for name, value in state.items() if name not in ("_family", "_counted")}
+        return {name: value for name, value in state.items() if name not in ("_clones", "_family", "_counted")}
 
     def _start_fit(self) -> None:
         """Drop what an earlier fit found, so that nothing of it passes for a result of the next."""
-        _warn_of_readers()
+        warn_of_readers()
         for name in self._results():
             delattr(self, name)
 
@@ -150,12 +139,12 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         return [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]
 
     def _count_fit(self, ledger: Ledger | None) -> None:
-        family: _Family | None = getattr(self, "_family", None)
+        family: _Clones | None = getattr(self, "_family", None)
         if family is not None and ledger is None:
             family.count(type(self).__name__)
 
 
-@dataclass(eq=False, repr=False)
+@estimator
 class NoisyEstimator(PrivateEstimator):
     """An estimator that pays for its fit. Its parameters, and those of its subclasses, are dataclass fields.
 
@@ -165,6 +154,10 @@ class NoisyEstimator(PrivateEstimator):
             number is secret) or "replace"; None takes the ledger's or the table's relation, else "zero_out".
         mechanism: "auto", "gaussian" or "laplace".
         allocation: "optimal", "spr" or "iid".
+
+    Attributes:
+        plan_: The noise plan.
+        private_: False when a test's source drew the noise.
     """
 
     _: KW_ONLY

@@ -35,8 +35,8 @@ def read_bounds(
 
     Args:
         name: The argument's name, for messages.
-        bounds: (lower, upper), each a number, or a list or array of one per column; or a mapping from each column's
-            name to its own pair.
+        bounds: (lower, upper), each a number, or a list or array of one per column; or a pair for each column, in a
+            mapping by the columns' names or in a list.
         features: The number of columns.
         names: The names of the columns, where the data have any.
 
@@ -44,10 +44,12 @@ def read_bounds(
         ArgumentError: They are missing, not finite, in the wrong order, of the wrong length or for other columns; or
             two pairs for two columns, which can be read in two ways.
 
-    >>> lower, upper = read_bounds("bounds_X", (0, [1.0, 5.0]), 2)
+    >>> lower, upper = read_bounds("bounds", (0, [1.0, 5.0]), 2)
     >>> lower.tolist(), upper.tolist()
     ([0.0, 0.0], [1.0, 5.0])
-    >>> lower, upper = read_bounds("bounds_X", {"b": (0, 5), "a": (-1, 1)}, 2, ["a", "b"])
+    >>> [end.tolist() for end in read_bounds("bounds", [(0, 1), (0, 7), (1, 9)], 3)]
+    [[0.0, 0.0, 1.0], [1.0, 7.0, 9.0]]
+    >>> lower, upper = read_bounds("bounds", {"b": (0, 5), "a": (-1, 1)}, 2, ["a", "b"])
     >>> lower.tolist(), upper.tolist()
     ([-1.0, 0.0], [1.0, 5.0])
     """
@@ -56,6 +58,8 @@ def read_bounds(
         raise ArgumentError(f"{name} must be given, and is never read from the data: {cure}.")
     if isinstance(bounds, Mapping):
         bounds = _by_name(name, bounds, names)
+    elif features != 2 and _is_list_of_pairs(bounds, features):
+        bounds = tuple(zip(*bounds, strict=True))
     if isinstance(bounds, (str, bytes)) or not hasattr(bounds, "__len__") or len(bounds) != 2:
         raise ArgumentError(f"{name} must be a pair, got {shown(bounds)}: {cure}.")
     if features == 2 and _are_two_pairs(bounds):
@@ -88,6 +92,11 @@ def read_bounds(
             f"[{_LEAST:g}, {_LARGEST:g}], got ({lower[at]:g}, {upper[at]:g}): {cure}."
         )
     return lower, upper
+
+
+def _is_list_of_pairs(bounds: Any, features: int) -> bool:
+    """Whether there is a pair for each column; with two columns that could be (lower, upper) as well."""
+    return hasattr(bounds, "__len__") and len(bounds) == features and all(np.shape(pair) == (2,) for pair in bounds)
 
 
 def _are_two_pairs(bounds: Any) -> bool:

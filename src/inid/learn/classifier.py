@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from typing import Any, Self
 
 from sklearn.base import ClassifierMixin
@@ -15,24 +15,26 @@ from inid.learn.base import NoisyEstimator, read_relation
 from inid.learn.bounds import Bounds, hold, read_bounds
 from inid.learn.inputs import Labels, Matrix, read_labels, read_matrix
 from inid.learn.lost_in_noise import warn_of_noise
+from inid.learn.parameters import estimator
 from inid.sets import Neighbours
 from inid.tables import Table
 
 __all__ = ["PrivateClassifier"]
 
 
-@dataclass(eq=False, repr=False)
+@estimator
 class PrivateClassifier(ClassifierMixin, NoisyEstimator):  # type: ignore[misc]
     """A classifier of rows within public bounds.
 
     Args:
-        bounds_X: (lower, upper) of the columns, public, or a pair for each column's name; values outside are clipped,
-            in `fit` and in `predict`, and NaN counts as the middle.
+        bounds: (lower, upper) of the columns, public: numbers, or lists of one per column; or a pair for each column,
+            by name or in a list; or those of `PublicCategories.bounds`. Values outside are clipped, in `fit` and in
+            `predict`, and NaN counts as the middle.
         classes: The labels; left out, the set of labels that occur in y is treated as public.
     """
 
     _: KW_ONLY
-    bounds_X: Bounds | None = None  # noqa: N815 - scikit-learn's capital
+    bounds: Bounds | None = None
     classes: Sequence[Any] | None = None
 
     def __sklearn_tags__(self) -> Any:
@@ -60,7 +62,7 @@ class PrivateClassifier(ClassifierMixin, NoisyEstimator):  # type: ignore[misc]
             relation = read_relation(self.neighbours, ledger)
             data = read_matrix(self, X, reset=True, empty=relation == "add_remove")
             labels = read_labels(self, data, y)
-            self._held = read_bounds("bounds_X", self.bounds_X, data.shape[1], getattr(self, "feature_names_in_", None))
+            self._held = read_bounds("bounds", self.bounds, data.shape[1], getattr(self, "feature_names_in_", None))
             self._learn(data, labels, relation, ledger)
         self._end_fit(ledger)
         warn_of_noise(self)

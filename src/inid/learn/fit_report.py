@@ -83,7 +83,9 @@ def _errors(model: Any, plan: NoisePlan) -> Iterator[str]:
         return
     rows = _rows(model)
     spread = plan.scales * (math.sqrt(2 / math.pi) if plan.mechanism == "gaussian" else 1.0) / rows
-    yield f"  expected error of each, as a mean over {rows:,.0f} rows, in units in which bounds are -1 and 1:"
+    own = hasattr(model, "second_moment_") or hasattr(model, "components_")  # noise is planned in the columns' units
+    units = "the columns' own units" if own else "units in which bounds are -1 and 1"
+    yield f"  expected error of each, as a mean over {rows:,.0f} rows, in {units}:"
     for name, part in blocks:
         values = spread[part]
         if name == "the number of rows":

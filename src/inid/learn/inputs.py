@@ -81,13 +81,30 @@ class Labels:
         """The labels that occur, for estimators that treat the set of them as public.
 
         Raises:
+            ArgumentError: A label is missing, or labels are of several kinds.
             ValueError: scikit-learn finds no labels but numbers of a continuous kind, say.
         """
         with np.errstate(all="ignore"):
             labels = self.read()
-            labels = np.asarray(labels.tolist()) if labels.dtype.kind == "O" else labels
+            if labels.dtype.kind == "O":
+                if any(_is_missing(entry) for entry in labels):
+                    raise _missing_labels()
+                if len({isinstance(entry, (str, bytes)) for entry in labels}) > 1:
+                    raise ArgumentError(
+                        "y must hold labels of one kind, got text beside something else: convert them, or pass "
+                        "classes=, with which labels are compared one by one."
+                    )
+                labels = np.asarray(labels.tolist())
+            elif labels.dtype.kind in "fmM" and (labels != labels).any():  # noqa: PLR0124 - NaN and NaT
+                raise _missing_labels()
             check_classification_targets(labels)
-            return np.unique(labels)
+            try:
+                return np.unique(labels)
+            except TypeError:  # labels that cannot be put in order
+                raise ArgumentError(
+                    "y must hold labels that can be put in order, such as text or whole numbers: pass classes=, with "
+                    "which labels of any kind are compared one by one."
+                ) from None
 
 
 def read_matrix(estimator: object, X: Any, *, reset: bool, empty: bool = False) -> Matrix:
@@ -186,6 +203,20 @@ def _declared_labels(y: Any) -> tuple[tuple[int, ...], Callable[[], Array]]:
     return raw.shape, raw.ravel
 
 
+def _is_missing(entry: Any) -> bool:
+    """Whether a label is missing: None, NaN, or what data frames write for a gap."""
+    if entry is None or type(entry).__name__ in _MISSING:
+        return True
+    return isinstance(entry, (float, np.floating, Decimal)) and math.isnan(entry)
+
+
+def _missing_labels() -> ArgumentError:
+    return ArgumentError(
+        "y has labels that are missing (None or NaN), which are no class: drop these rows, or pass classes=(negative, "
+        "positive), so that the labels are public and a row of any other label belongs to none of them."
+    )
+
+
 def _matrix(name: str, values: Any) -> tuple[Matrix, Any]:
     """Numbers with rows and columns, and the object that has the names of the columns."""
     source, read = _numbers(name, values)
@@ -213,9 +244,12 @@ def _numbers(name: str, values: Any) -> tuple[Any, Callable[[], Floats]]:
         return values, lambda: _floats(values.to_numpy(**_NAN_FOR_GAPS if hasattr(values, "iloc") else {}))
     raw = _array(name, values)
     if raw.dtype.kind == "O":
-        raw = np.array([_number(name, entry) for entry in raw.reshape(-1)], dtype=np.float64).reshape(raw.shape)
+        flat = [_number(entry) for entry in raw.reshape(-1)]
+        if None in flat:
+            raise _not_numbers(name, values, raw, flat.index(None))
+        raw = np.array(flat, dtype=np.float64).reshape(raw.shape)
     if raw.dtype.kind not in "biuf":
-        raise _not_numbers(name)
+        raise _not_numbers(name, values, raw, 0)
     return raw, lambda: _floats(raw)
 
 
@@ -243,14 +277,14 @@ def _array(name: str, values: Any) -> Array:
     try:
         raw = np.asarray(values)
     except Exception:  # noqa: BLE001 - any converter may raise anything, and its message may hold data
-        raise _not_numbers(name) from None
+        raise ArgumentError(f"{name} must hold real numbers: convert or drop what is something else.") from None
     if raw.dtype.kind == "c":
         raise ArgumentError(f"Complex data not supported: {name} must hold real numbers.")
     return raw
 
 
-def _number(name: str, entry: object) -> float:
-    """One entry by its type: a number, held to the range of the floats, or NaN for a missing one."""
+def _number(entry: object) -> float | None:
+    """One entry by its type: a number, held to the range of the floats, or NaN for a missing one; None if no number."""
     if isinstance(entry, float):
         return float.__float__(entry)  # not a subclass's own, which could say anything
     if isinstance(entry, (np.floating, np.bool_)):
@@ -261,11 +295,20 @@ def _number(name: str, entry: object) -> float:
         return math.nan if entry.is_nan() else float(max(Decimal(-_FLOAT), min(Decimal(_FLOAT), entry)))
     if entry is None or type(entry).__name__ in _MISSING:
         return math.nan
-    raise _not_numbers(name)
+    return None
 
 
-def _not_numbers(name: str) -> ArgumentError:
-    return ArgumentError(f"{name} must hold real numbers: convert or drop the columns that hold something else.")
+def _not_numbers(name: str, values: Any, raw: Array, at: int) -> ArgumentError:
+    """What to do with the column of the entry `at`, which is no number by its type."""
+    if raw.ndim != 2 or name != "X":
+        return ArgumentError(f"{name} must hold real numbers: convert or drop what is something else.")
+    place = at % raw.shape[1]
+    names: Any = getattr(values, "column_names", getattr(values, "columns", range(raw.shape[1])))
+    column = shown([*names][place])
+    return ArgumentError(
+        f"X must hold real numbers, and column {column} holds something else: encode a column of categories by "
+        f"learn.PublicCategories({{{column}: [...]}}), convert dates and numbers that are written as text, or drop it."
+    )
 
 
 def _check_size(shape: tuple[int, int], estimator: object, *, empty: bool) -> None:

@@ -6,7 +6,7 @@ means and numbers of rows of the cells ordinary k-means, of several starts, then
 """
 
 import math
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from typing import Any, Self
 
 import numpy as np
@@ -20,7 +20,9 @@ from inid.arguments import Floats, integer
 from inid.learn.base import NoisyEstimator, read_mechanism, read_relation
 from inid.learn.bounds import Bounds, hold, read_bounds, read_budget
 from inid.learn.inputs import read_matrix
+from inid.learn.lost_in_noise import doubt_of_centres, warn_of_noise
 from inid.learn.noise_range import cover_answers
+from inid.learn.parameters import estimator
 from inid.learn.public_units import MOST_ROWS, Units, exact_floats
 from inid.learn.table_rows import TableRows, check_table
 from inid.noise import add_noise
@@ -62,7 +64,7 @@ def cluster_sensitivity(blocks: int, width: int, rounds: int, neighbours: Neighb
     return Sensitivity.ellipsoid(np.tile(block * size, blocks), neighbours=neighbours)
 
 
-@dataclass(eq=False, repr=False)
+@estimator
 class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEstimator):  # type: ignore[misc]
     """k-means under differential privacy: centres from noisy sums over noisy numbers of rows.
 
@@ -71,32 +73,30 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEsti
 
     Args:
         n_clusters: How many.
-        budget: The promise.
-        bounds_X: (lower, upper) of the columns, public, or a pair for each column's name; values outside are clipped,
-            in `fit` and in `predict`, and NaN counts as the middle.
+        bounds: (lower, upper) of the columns, public: numbers, or lists of one per column; or a pair for each column,
+            by name or in a list; or those of `PublicCategories.bounds`. Values outside are clipped, in `fit` and in
+            `predict`, and NaN counts as the middle.
         rounds: How often rows are summed: once for the first centres, and then each time that the centres move. With
             a single round the centres start from public points.
         neighbours: "zero_out", "add_remove" or "replace"; None takes the ledger's relation, else "zero_out". The number
             of rows of each cluster is released in any case.
         mechanism: "auto" (Gaussian unless the promise is pure), "gaussian" or "laplace".
-        allocation: "optimal", "spr" or "iid".
 
     Attributes:
         cluster_centers_: One centre per row, in the user's units.
         cluster_count_: The released number of rows of each cluster, in the last round.
         plan_: The noise plan of all rounds.
-        private_: False when a test's source drew the noise.
 
     >>> import inid
     >>> X = np.repeat([[0.1], [0.9]], 5000, axis=0)
-    >>> model = PrivateKMeans(2, budget=inid.ApproxDP(1.0, 1e-6), bounds_X=(0, 1)).fit(X)
+    >>> model = PrivateKMeans(2, budget=inid.ApproxDP(1.0, 1e-6), bounds=(0, 1)).fit(X)
     >>> np.sort(model.cluster_centers_.ravel()).round(1).tolist()
     [0.1, 0.9]
     """
 
     n_clusters: int = 8
     _: KW_ONLY
-    bounds_X: Bounds | None = None  # noqa: N815 - scikit-learn's capital
+    bounds: Bounds | None = None
     rounds: int = _ROUNDS
 
     def fit(self, X: Any, y: object = None, *, ledger: Ledger | None = None) -> Self:  # noqa: ARG002 - for pipelines
@@ -119,14 +119,14 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEsti
         rounds = integer("rounds", self.rounds, least=1, cure="pass how often the centres move")
         if isinstance(X, Table):
             stored = TableRows.of(X, [*X.bounds], self.neighbours, ledger)
-            self._held = read_bounds("bounds", check_table(X, self.bounds_X, stored.names), len(stored.names))
+            self._held = read_bounds("bounds", check_table(X, self.bounds, stored.names), len(stored.names))
             self.n_features_in_, self.feature_names_in_ = len(stored.names), np.asarray(stored.names, dtype=object)
             relation, rows = stored.relation, stored.rows
         else:
             relation = read_relation(self.neighbours, ledger)
             data = read_matrix(self, X, reset=True, empty=relation == "add_remove")
             names = getattr(self, "feature_names_in_", None)
-            self._held = read_bounds("bounds_X", self.bounds_X, data.shape[1], names)
+            self._held = read_bounds("bounds", self.bounds, data.shape[1], names)
             rows = None if relation == "add_remove" else data.shape[0]
         width, units = self.n_features_in_, Units.of(*self._held, rows, centre=True, scale=True)
 
@@ -134,9 +134,8 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEsti
             sensitivity = cluster_sensitivity(blocks, width, rounds, relation, pure=mechanism == "laplace")
             return plan(sensitivity, budget, mechanism=mechanism, allocation=self.allocation)
 
-        first = clusters
-        if rounds > 1:
-            first = _cells(clusters, _SECRET if rows is None else rows, float(planned(1).scales[-1]))
+        some = _SECRET if rows is None else rows
+        first = _cells(clusters, some, float(planned(1).scales[-1])) if rounds > 1 else clusters
         noise = planned(first + (rounds - 1) * clusters)
         noise = cover_answers(noise, float(MOST_ROWS if rows is None else rows))
         _, source = charge(noise, ledger, type(self).__name__)
@@ -162,7 +161,10 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEsti
         self.plan_, self.private_ = noise, source.private
         self.cluster_centers_ = units.centre + units.unit * centres
         self.cluster_count_ = counts[:, 0]
+        sizes, noisy = np.maximum(counts[:, 0], least), scales[-1] * (math.sqrt(2) if mechanism == "laplace" else 1.0)
+        self._doubt = doubt_of_centres(centres, sizes, units.unit, float(noisy[0]), float(noisy[-1]))
         self._n_features_out = clusters
+        warn_of_noise(self)
         return self
 
     def predict(self, X: Any) -> NDArray[np.intp]:

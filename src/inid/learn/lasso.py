@@ -1,6 +1,6 @@
 """Linear models with an l1 penalty: the LASSO, from moments or by coordinate descent, and the elastic net."""
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from typing import Literal
 
 import numpy as np
@@ -15,6 +15,7 @@ from inid.learn.coordinate_descent import Descent
 from inid.learn.inputs import Matrix
 from inid.learn.linear import LinearModel
 from inid.learn.normal_equations import Normal, least_squares
+from inid.learn.parameters import estimator
 from inid.sets import Neighbours
 from inid.tables import Table
 
@@ -23,7 +24,7 @@ __all__ = ["PrivateElasticNet", "PrivateLasso"]
 _TOLERANCE, _SWEEPS = 1e-10, 100_000
 
 
-@dataclass(eq=False, repr=False)
+@estimator
 class PrivateElasticNet(LinearModel):
     """The elastic net under differential privacy, as scikit-learn's ElasticNet, from one release of moments.
 
@@ -33,12 +34,11 @@ class PrivateElasticNet(LinearModel):
         alpha: The weight of the penalty.
         l1_ratio: How much of it is l1, between 0 and 1.
 
-    The other parameters, all by name, and the attributes are those of `PrivateLinearRegression`; an intercept is not
-    penalised.
+    An intercept is not penalised.
 
     >>> import inid
     >>> X = np.linspace(-1, 1, 10_000).reshape(10_000, 1)
-    >>> model = PrivateElasticNet(0.1, budget=inid.ApproxDP(5.0, 1e-6), bounds_X=(-1, 1), bounds_y=(-1, 1))
+    >>> model = PrivateElasticNet(0.1, budget=inid.ApproxDP(5.0, 1e-6), bounds=(-1, 1), bounds_y=(-1, 1))
     >>> bool(0.5 < model.fit(X, X.ravel()).coef_[0] < 0.9)
     True
     """
@@ -56,7 +56,7 @@ class PrivateElasticNet(LinearModel):
         return _sparse(normal, self._penalty(), float(self.l1_ratio))
 
 
-@dataclass(eq=False, repr=False)
+@estimator
 class PrivateLasso(LinearModel):
     """The LASSO under differential privacy, as scikit-learn's Lasso: mean of (1/2)(x.w + b - y)^2, plus alpha |w|_1.
 
@@ -81,7 +81,7 @@ class PrivateLasso(LinearModel):
         units: "bounds": columns and target are scaled by their bounds, and `clip` and `smoothness` are in those units.
             "data": everything is in the user's units, as in the paper.
 
-    The other parameters, all by name, are those of `PrivateLinearRegression`; an intercept is not penalised.
+    An intercept is not penalised.
 
     Attributes:
         coef_: One coefficient per column; a row of them for each of several targets (moments only).
@@ -90,11 +90,10 @@ class PrivateLasso(LinearModel):
         release_: The noisy moments, as published, in units in which the bounds are -1 and 1; moments only.
         smoothness_: The constants used; coordinate descent only.
         noise_chance_: The chance, about, that noise alone moves the coefficients as far as they are; likewise.
-        private_: False when a test's source drew the noise.
 
     >>> import inid
     >>> X = np.linspace(-1, 1, 10_000).reshape(10_000, 1)
-    >>> model = PrivateLasso(0.1, budget=inid.ApproxDP(5.0, 1e-6), bounds_X=(-1, 1), bounds_y=(-1, 1))
+    >>> model = PrivateLasso(0.1, budget=inid.ApproxDP(5.0, 1e-6), bounds=(-1, 1), bounds_y=(-1, 1))
     >>> bool(0.5 < model.fit(X, X.ravel()).coef_[0] < 0.9)
     True
     """

@@ -1,10 +1,11 @@
 """Linear models from one release of second moments: least squares, ridge, and what the LASSO shares with them."""
 
 import numbers
+import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -25,6 +26,7 @@ from inid.learn.moments import column_costs, euclidean, typical_cost
 from inid.learn.narrower_bounds import release_narrowed
 from inid.learn.noise_splitting import shrinkage
 from inid.learn.normal_equations import Equations, Normal, Solver, forward, least_squares
+from inid.learn.parameters import estimator
 from inid.learn.public_units import Units
 from inid.learn.second_moments import MomentPlan, plan_moments
 from inid.learn.table_rows import check_table
@@ -35,16 +37,39 @@ from inid.tables import Table
 __all__ = ["LinearModel", "PrivateLinearRegression", "PrivateRidge"]
 
 
-@dataclass(eq=False, repr=False)
+@estimator
 class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
     """A linear model solved on noisy moments of (X, y), in units in which the bounds are -1 and 1.
 
     Without an intercept the moments are about 0. With one they are about the middle of the public bounds, the means are
     released too, and the model is solved on the covariance.
+
+    Args:
+        bounds: (lower, upper) of the columns, public: numbers, or lists of one per column; or a pair for each column,
+            by name or in a list; or those of `PublicCategories.bounds`. Values outside are clipped, in `fit` and in
+            `predict`, and NaN counts as the middle.
+        bounds_y: (low, high) of the target, likewise.
+        fit_intercept: Whether there is an intercept; its cost is part of the same release.
+        clip_predictions: Whether predictions are held to `bounds_y`.
+        narrow: Whether a tenth of the plan first finds narrower bounds: where the columns lie within the public ones.
+            Columns are then clipped to these, in `fit` and in `predict`; more rows and a larger budget clip less. Only
+            with an intercept.
+        weights: What errors in the moments cost, as for `PrivateMoments`; the target is the last column.
+        neighbours: "zero_out" (one person's row becomes nothing, and the number of rows is public), "add_remove" (the
+            number is secret, and released as one more moment) or "replace"; None takes the ledger's or the table's
+            relation, else "zero_out".
+
+    Attributes:
+        coef_: One coefficient per column; a row of them for each of several targets.
+        intercept_: The intercept.
+        bounds_: (lower, upper) that columns are held to: `bounds`, or narrower ones.
+        release_: The noisy moments, as published, in units in which these bounds are -1 and 1; then the number of rows,
+            where it is secret, and the sums and squares of the first look, in units in which the public bounds are.
+        shrinkage_: How much of the coefficients of each target is believed.
     """
 
     _: KW_ONLY
-    bounds_X: Bounds | None = None  # noqa: N815 - scikit-learn's capital
+    bounds: Bounds | None = None
     bounds_y: Bounds | None = None
     fit_intercept: bool = True
     clip_predictions: bool = True
@@ -88,6 +113,13 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
         low, high = self._held[1]
         return np.asarray(np.clip(found, low, high) if found.ndim == 2 else np.clip(found, low[0], high[0]))
 
+    @property
+    def bounds_X_(self) -> tuple[Floats, Floats]:  # noqa: N802 - the name it had
+        """`bounds_`, by the name that it had."""
+        warnings.warn("bounds_X_ is now bounds_: use it.", DeprecationWarning, stacklevel=2)
+        found: tuple[Floats, Floats] = self.bounds_
+        return found
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True  # on the few hundred rows of scikit-learn's checks
@@ -104,7 +136,7 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
 
     def _learn_table(self, table: Table, target: str, ledger: Ledger | None) -> None:
         names = [name for name in table.bounds if name != target]
-        check_table(table, self.bounds_X, [target])
+        check_table(table, self.bounds, [target])
         (low_y,), (high_y,) = check_table(table, self.bounds_y, [target])
         low, high = check_table(table, None, names)
         self.n_features_in_, self.feature_names_in_ = len(names), np.asarray(names, dtype=object)
@@ -114,12 +146,12 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
 
     def _read_bounds(self, width: int, outputs: int) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
         names = getattr(self, "feature_names_in_", None)
-        return read_bounds("bounds_X", self.bounds_X, width, names), read_bounds("bounds_y", self.bounds_y, outputs)
+        return read_bounds("bounds", self.bounds, width, names), read_bounds("bounds_y", self.bounds_y, outputs)
 
     def _release(
         self,
         source: MomentSource,
-        bounds_X: tuple[Floats, Floats],
+        bounds: tuple[Floats, Floats],
         bounds_y: tuple[Floats, Floats],
         *,
         flat: bool,
@@ -127,19 +159,19 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
     ) -> None:
         """Plan, charge, release, solve."""
         budget, outputs = read_budget(self.budget), len(bounds_y[0])
-        lower, upper = (np.append(x, y) for x, y in zip(bounds_X, bounds_y, strict=True))
+        lower, upper = (np.append(x, y) for x, y in zip(bounds, bounds_y, strict=True))
         planned, intercept = self._plan(budget, lower, upper, source, outputs), bool(self.fit_intercept)
         units, label = planned.units, type(self).__name__
         if intercept and self.narrow:
             public = Units.of(lower, upper, source.rows, centre=True, scale=True)
             moments, units = release_narrowed(source, planned, public, ledger, label)
             width, least, most = self.n_features_in_, units.centre - units.unit, units.centre + units.unit
-            bounds_X = np.maximum(least, lower)[:width], np.minimum(most, upper)[:width]
+            bounds = np.maximum(least, lower)[:width], np.minimum(most, upper)[:width]
         else:
             moments = source.release(planned, ledger, label)
         self.plan_ = planned.noise
         self.release_, self.private_ = moments.release, moments.release.private
-        self._held, self.bounds_X_ = (bounds_X, bounds_y), bounds_X
+        self._held, self.bounds_ = (bounds, bounds_y), bounds
         origin = None if intercept else units.centre / units.unit
         size = units.size if intercept else np.maximum(np.abs(lower), np.abs(upper)) / units.unit
         self.equations_ = Equations(moments, origin, size, units.unit, outputs)
@@ -158,7 +190,7 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
 
         >>> import inid
         >>> X = np.linspace(-1, 1, 20_000).reshape(10_000, 2) ** [1, 2]
-        >>> model = PrivateRidge(1.0, budget=inid.ApproxDP(5.0, 1e-6), bounds_X=(-1, 1), bounds_y=(-1, 1))
+        >>> model = PrivateRidge(1.0, budget=inid.ApproxDP(5.0, 1e-6), bounds=(-1, 1), bounds_y=(-1, 1))
         >>> path = [model.fit(X, X[:, 0]).solve_again(alpha=alpha) for alpha in (0.1, 10.0, 1000.0)]
         >>> bool(path[0].coef_[0] > path[2].coef_[0]), model.solve_again(columns=1).coef_.astype(bool).tolist()
         (True, [True, False])
@@ -282,42 +314,15 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
         """The coefficients of one target, in public units."""
 
 
-@dataclass(eq=False, repr=False)
+@estimator
 class PrivateLinearRegression(LinearModel):
     """Least squares under differential privacy, as scikit-learn's LinearRegression: |y - X w - b|^2.
-
-    Args:
-        budget: The promise.
-        bounds_X: (lower, upper) of the columns, public, or a pair for each column's name; values outside are clipped,
-            in `fit` and in `predict`, and NaN counts as the middle.
-        bounds_y: (low, high) of the target, likewise.
-        fit_intercept: Whether there is an intercept; its cost is part of the same release.
-        clip_predictions: Whether predictions are held to `bounds_y`.
-        narrow: Whether a tenth of the plan first finds narrower bounds: where the columns lie within the public ones.
-            Columns are then clipped to these, in `fit` and in `predict`; more rows and a larger budget clip less. Only
-            with an intercept.
-        weights: What errors in the moments cost, as for `PrivateMoments`; the target is the last column.
-        neighbours: "zero_out" (one person's row becomes nothing, and the number of rows is public), "add_remove" (the
-            number is secret, and released as one more moment) or "replace"; None takes the ledger's or the table's
-            relation, else "zero_out".
-        mechanism: "auto", "gaussian" or "laplace".
-        allocation: "optimal", "spr" or "iid".
-
-    Attributes:
-        coef_: One coefficient per column; a row of them for each of several targets.
-        intercept_: The intercept.
-        plan_: The noise plan.
-        bounds_X_: (lower, upper) that columns are held to: `bounds_X`, or narrower ones.
-        release_: The noisy moments, as published, in units in which these bounds are -1 and 1; then the number of rows,
-            where it is secret, and the sums and squares of the first look, in units in which the public bounds are.
-        shrinkage_: How much of the coefficients of each target is believed.
-        private_: False when a test's source drew the noise.
 
     >>> import inid
     >>> X = np.linspace(-1, 1, 20_000).reshape(10_000, 2)
     >>> X[:, 1] *= -X[:, 0]
     >>> y = X @ [1.0, 2.0]
-    >>> model = PrivateLinearRegression(inid.ApproxDP(5.0, 1e-6), bounds_X=(-1, 1), bounds_y=(-3, 3)).fit(X, y)
+    >>> model = PrivateLinearRegression(inid.ApproxDP(5.0, 1e-6), bounds=(-1, 1), bounds_y=(-3, 3)).fit(X, y)
     >>> bool(abs(model.coef_ - [1.0, 2.0]).max() < 0.2)
     True
     """
@@ -331,19 +336,18 @@ class PrivateLinearRegression(LinearModel):
         return least_squares(normal, 0.0)
 
 
-@dataclass(eq=False, repr=False)
+@estimator
 class PrivateRidge(LinearModel):
     """Ridge regression under differential privacy, as scikit-learn's Ridge: |y - X w - b|^2 + alpha |w|^2.
 
     Args:
         alpha: The weight of the penalty.
 
-    The other parameters, all by name, and the attributes are those of `PrivateLinearRegression`; an intercept is not
-    penalised.
+    An intercept is not penalised.
 
     >>> import inid
     >>> X = np.linspace(-1, 1, 10_000).reshape(10_000, 1)
-    >>> model = PrivateRidge(1000.0, budget=inid.ApproxDP(5.0, 1e-6), bounds_X=(-1, 1), bounds_y=(-1, 1))
+    >>> model = PrivateRidge(1000.0, budget=inid.ApproxDP(5.0, 1e-6), bounds=(-1, 1), bounds_y=(-1, 1))
     >>> bool(0.6 < model.fit(X, X.ravel()).coef_[0] < 0.9)
     True
     """

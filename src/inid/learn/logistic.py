@@ -1,6 +1,6 @@
 """PrivateLogisticRegression: l2-regularised logistic regression by private coordinate descent."""
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from typing import Any, Literal
 
 import numpy as np
@@ -13,12 +13,13 @@ from inid.learn.classifier import PrivateClassifier
 from inid.learn.clipped_gradients import LogisticLoss
 from inid.learn.coordinate_descent import Descent
 from inid.learn.inputs import Labels, Matrix, read_classes
+from inid.learn.parameters import estimator
 from inid.sets import Neighbours
 
 __all__ = ["PrivateLogisticRegression"]
 
 
-@dataclass(eq=False, repr=False)
+@estimator
 class PrivateLogisticRegression(PrivateClassifier):
     """Logistic regression under differential privacy, as scikit-learn's: C times the sum of losses, plus |w|^2 / 2.
 
@@ -27,9 +28,6 @@ class PrivateLogisticRegression(PrivateClassifier):
 
     Args:
         C: The weight of the losses; a smaller one means a larger penalty.
-        budget: The promise.
-        bounds_X: (lower, upper) of the columns, public, or a pair for each column's name; values outside are clipped,
-            in `fit` and in `predict`, and NaN counts as the middle.
         classes: The labels, for two of them (negative, positive). Another label counts as none of them: as negative
             where there are two. Left out, the set of labels that occur in y is treated as public.
         fit_intercept: Whether there is an intercept (not penalised).
@@ -46,7 +44,6 @@ class PrivateLogisticRegression(PrivateClassifier):
         neighbours: "zero_out" (one person's row becomes nothing, and the number of rows is public), "add_remove" (the
             number is secret, and released too) or "replace"; None takes the ledger's relation, else "zero_out".
         mechanism: "auto" (Gaussian unless the promise is pure), "gaussian" or "laplace".
-        allocation: "optimal", "spr" or "iid".
 
     Attributes:
         coef_: One row of coefficients for two classes, else one for each class, as scikit-learn's.
@@ -55,11 +52,10 @@ class PrivateLogisticRegression(PrivateClassifier):
         plan_: The noise plan of the whole descent.
         smoothness_: The constants used.
         noise_chance_: The chance, about, that noise alone moves the coefficients as far as they are.
-        private_: False when a test's source drew the noise.
 
     >>> import inid
     >>> X = np.linspace(-1, 1, 10_000).reshape(10_000, 1)
-    >>> model = PrivateLogisticRegression(budget=inid.ApproxDP(5.0, 1e-6), bounds_X=(-1, 1), classes=(0, 1))
+    >>> model = PrivateLogisticRegression(budget=inid.ApproxDP(5.0, 1e-6), bounds=(-1, 1), classes=(0, 1))
     >>> bool(model.fit(X, (X.ravel() > 0).astype(int)).score(X, X.ravel() > 0) > 0.9)
     True
     """

@@ -14,7 +14,15 @@ from scipy.special import chdtrc
 
 from inid.arguments import Floats
 
-__all__ = ["NoisyFitWarning", "chance_of_classes", "chance_of_steps", "doubt_of", "warn_of_noise"]
+__all__ = [
+    "NoisyFitWarning",
+    "chance_of_classes",
+    "chance_of_steps",
+    "doubt_of",
+    "doubt_of_centres",
+    "doubt_of_components",
+    "warn_of_noise",
+]
 
 _CURE = "spend more budget, state tighter bounds, use fewer columns or more rows"
 _CHANCE = 0.001
@@ -82,8 +90,70 @@ def chance_of_steps(found: Floats, steps: Floats, kept: Floats, passes: int, ave
     return float(chdtrc(int(used.sum()), ((found / deviation)[used] ** 2).sum()))
 
 
+def doubt_of_centres(centres: Floats, counts: Floats, unit: Floats, sums: float, numbers: float) -> str | None:
+    """Why the centres of k-means may be worse than one centre for all rows, None if they are not.
+
+    Moving from the mean of all rows to the exact means m_k of clusters takes B = sum of n_k |m_k - m|^2 off the squared
+    distances. Centres with noise e_k give back L = sum of n_k |e_k|^2, and what is seen, sum of n_k |m_k + e_k - m|^2,
+    is B + L on average. So the gain B - L is what is seen less 2 L. The noise in a mean is that of its sum, and its own
+    size times that of the number, over the number.
+
+    Args:
+        centres: As released, in units in which the bounds are -1 and 1.
+        counts: The noisy numbers of rows, positive.
+        unit: The unit of each column.
+        sums: The noise's standard deviation in each sum.
+        numbers: The same in each number.
+
+    >>> counts, unit = np.array([50.0, 50.0]), np.ones(1)
+    >>> doubt_of_centres(np.array([[-0.5], [0.5]]), counts, unit, 5.0, 5.0) is None
+    True
+    >>> doubt_of_centres(np.array([[-0.5], [0.5]]), counts, unit, 40.0, 40.0) is None
+    False
+    """
+    mean = counts @ centres / counts.sum()
+    seen = float((counts[:, None] * (centres - mean) ** 2 * unit**2).sum())
+    errors = np.minimum((sums**2 + centres**2 * numbers**2) / counts[:, None] ** 2, 1.0)
+    lost = float((counts[:, None] * errors * unit**2).sum())
+    if len(centres) == 1 or seen > 2 * lost:
+        return None
+    return "the centres are no further apart than noise alone puts them, and one centre for all rows may do better"
+
+
+def doubt_of_components(values: Floats, kept: int, noise: float) -> str | None:
+    """Why the components of PCA may hold less than half of the variance that as many could, None if they do not.
+
+    A symmetric M x M matrix of independent noise of standard deviation s turns an eigenvalue v of a large matrix into
+    v + M s^2 / v, and its eigenvector by an angle of cosine squared 1 - M s^2 / v^2, if v > s sqrt(M); a smaller one
+    cannot be told from noise (Benaych-Georges and Nadakuditi 2011). So the eigenvalues seen say what they were, and
+    what the eigenvectors hold of them. An eigenvalue that cannot be told is thought of as half of the limit.
+
+    Args:
+        values: The eigenvalues of the noisy matrix, in decreasing order.
+        kept: How many components are kept.
+        noise: s.
+
+    >>> doubt_of_components(np.array([5.0, 0.1, -0.1]), 1, 0.5) is None
+    True
+    >>> doubt_of_components(np.array([1.5, 0.1, -1.5]), 1, 0.5) is None
+    False
+    """
+    limit = noise * np.sqrt(len(values))
+    if kept == len(values) or not limit > 0:
+        return None
+    top = values[:kept]
+    told = top > 2 * limit
+    was = np.where(told, (top + np.sqrt(np.where(told, top**2 - 4 * limit**2, 0.0))) / 2, limit / 2)
+    held = np.where(told, 1 - (limit / was) ** 2, 0.0)
+    if float((was * held).sum()) >= 0.5 * float(was.sum()):
+        return None
+    return f"less than half of the variance that {kept} of {len(values)} components can hold is expected in these"
+
+
 def doubt_of(model: Any) -> str | None:
     """What is to be told of a fitted model in one sentence and its cure, None if it stands out of its noise."""
+    if getattr(model, "_doubt", None) is not None:
+        return f"{model._doubt}: {_CURE}."  # noqa: SLF001 - what k-means and PCA found out about themselves
     believed, chance = getattr(model, "shrinkage_", None), getattr(model, "noise_chance_", 0.0)
     if believed is not None and not float(np.min(believed)) >= _BELIEVED:
         lost = int((believed < _BELIEVED).sum())
@@ -100,5 +170,5 @@ def doubt_of(model: Any) -> str | None:
 def warn_of_noise(model: Any) -> None:
     """Warn of a fit that is hardly more than noise, once everything that was paid for is kept."""
     doubt = doubt_of(model)
-    if doubt is not None:
+    if doubt is not None and not getattr(model, "_of_search", False):
         warnings.warn(f"{type(model).__name__} is a noisy fit: {doubt}", NoisyFitWarning, stacklevel=3)

@@ -1,7 +1,7 @@
 """PrivateMoments: the mean and the second-moment matrix of bounded columns, in one release."""
 
 import math
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -14,6 +14,7 @@ from inid.learn.base import NoisyEstimator, read_relation
 from inid.learn.bounds import Bounds, read_bounds, read_budget, read_sizes
 from inid.learn.inputs import read_matrix
 from inid.learn.moment_sources import MomentSource
+from inid.learn.parameters import estimator
 from inid.learn.public_units import Units
 from inid.learn.second_moments import nearest_psd, plan_moments
 from inid.learn.table_rows import check_table
@@ -23,7 +24,7 @@ from inid.tables import Table
 __all__ = ["PrivateMoments", "column_costs", "euclidean", "typical_cost"]
 
 
-@dataclass(eq=False, repr=False)
+@estimator
 class PrivateMoments(NoisyEstimator):
     """The mean and the second-moment matrix of bounded columns under differential privacy.
 
@@ -31,7 +32,6 @@ class PrivateMoments(NoisyEstimator):
     projected to the positive semi-definite ones, which costs no privacy.
 
     Args:
-        budget: The promise.
         bounds: (lower, upper) of each column, from public knowledge; values outside are clipped, NaN counts as the
             middle. A `Table` brings its own.
         mean: Release the sums of the columns as well.
@@ -42,18 +42,14 @@ class PrivateMoments(NoisyEstimator):
             (`estimate_smoothness`).
         neighbours: "zero_out", "add_remove" or "replace"; None takes the ledger's or the table's relation, else
             "zero_out".
-        mechanism: "auto", "gaussian" or "laplace".
-        allocation: "optimal", "spr" or "iid".
 
     Attributes:
         second_moment_: The mean of (x - center)(x - center)^T, positive semi-definite.
         mean_: The mean of x, with `mean`.
         covariance_: The covariance, with `mean`, positive semi-definite.
         center_: What was subtracted.
-        plan_: The noise plan.
         release_: The release, as published: intervals, certificate.
         n_rows_: The number of rows: public, or as released.
-        private_: False when a test's source drew the noise.
 
     >>> import inid
     >>> X = np.linspace(0, 1, 3000).reshape(1000, 3)

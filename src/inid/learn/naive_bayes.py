@@ -6,7 +6,6 @@ not grow with the number of classes.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from inid.learn.constant_part import constant_part
 from inid.learn.inputs import Labels, Matrix, read_classes
 from inid.learn.lost_in_noise import chance_of_classes
 from inid.learn.noise_range import cover_answers
+from inid.learn.parameters import estimator
 from inid.learn.public_units import MOST_ROWS, Units, exact_floats
 from inid.learn.table_rows import TableRows, check_table
 from inid.planning import plan
@@ -101,20 +101,16 @@ def shrunk_moments(sums: Floats, squares: Floats, counts: Floats, spread: float)
     return means, np.maximum(variances, np.minimum(least, 1.0))
 
 
-@dataclass(eq=False, repr=False)
+@estimator
 class PrivateGaussianNB(PrivateClassifier):
     """Gaussian naive Bayes under differential privacy, as scikit-learn's GaussianNB, from one release.
 
     Args:
-        budget: The promise.
-        bounds_X: (lower, upper) of the columns, public, or a pair for each column's name; values outside are clipped,
-            in `fit` and in `predict`, and NaN counts as the middle.
         classes: The labels. A row of another label counts nowhere. Left out, the set of labels that occur in y is
             treated as public.
         neighbours: "zero_out", "add_remove" or "replace"; None takes the ledger's relation, else "zero_out". The number
             of rows of each class is released in any case.
         mechanism: "auto" (Gaussian unless the promise is pure), "gaussian" or "laplace".
-        allocation: "optimal", "spr" or "iid".
 
     Attributes:
         theta_: The mean of each column in each class, nearer to that of all rows the more noise there is.
@@ -126,11 +122,10 @@ class PrivateGaussianNB(PrivateClassifier):
         plan_: The noise plan.
         release_: The numbers of rows of the classes, then the sums and squares of each, as published, in units in which
             the bounds are -1 and 1.
-        private_: False when a test's source drew the noise.
 
     >>> import inid
     >>> X = np.linspace(-1, 1, 10_000).reshape(10_000, 1)
-    >>> model = PrivateGaussianNB(inid.ApproxDP(1.0, 1e-6), bounds_X=(-1, 1), classes=(0, 1))
+    >>> model = PrivateGaussianNB(inid.ApproxDP(1.0, 1e-6), bounds=(-1, 1), classes=(0, 1))
     >>> bool(model.fit(X, X.ravel() > 0).score(X, X.ravel() > 0) > 0.9)
     True
     """
@@ -157,7 +152,7 @@ class PrivateGaussianNB(PrivateClassifier):
         if not isinstance(label, str):
             raise ArgumentError(f"y must be the name of the table's column of labels, got a {type(label).__name__}.")
         names = [name for name in table.bounds if name != label]
-        self._held = read_bounds("bounds", check_table(table, self.bounds_X, names), len(names))
+        self._held = read_bounds("bounds", check_table(table, self.bounds, names), len(names))
         rows, labels = TableRows.of(table, names, self.neighbours, ledger), [*self.classes]
         rows.check_label(label, labels)
         self.n_features_in_, self.feature_names_in_ = len(names), np.asarray(names, dtype=object)

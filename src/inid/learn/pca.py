@@ -7,7 +7,7 @@ destroys more than its smaller noise gains (docs/learn/measured.md has the measu
 
 import math
 from collections.abc import Iterator
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -22,7 +22,9 @@ from inid.fixed_point import product_bits
 from inid.learn.base import NoisyEstimator, read_relation
 from inid.learn.bounds import read_budget
 from inid.learn.inputs import read_matrix
+from inid.learn.lost_in_noise import doubt_of_components, warn_of_noise
 from inid.learn.noise_range import cover_answers
+from inid.learn.parameters import estimator
 from inid.learn.public_units import MOST_ROWS, exact_floats
 from inid.learn.second_moments import symmetric
 from inid.learn.table_rows import TableRows, check_table
@@ -39,17 +41,15 @@ _FARTHEST = 1e100
 _CHUNK = 1 << 20
 
 
-@dataclass(eq=False, repr=False)
+@estimator
 class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEstimator):  # type: ignore[misc]
     """Principal components under differential privacy, for rows clipped to a public norm.
 
     Args:
         n_components: How many components to keep; all when None.
-        budget: The promise.
         row_norm: R, the l2 norm to which each row is clipped (by scaling it), from public knowledge; NaN counts as 0.
             There is no default: columns of sizes at most B_i have norms of at most the root of the sum of B_i^2, which
             is taken for a `Table`, whose bounds are stated.
-        mechanism: "auto", "gaussian" or "laplace".
         clipping: "rows" (E8), or "elementwise": the paper's clipping of the entries of x x^T, after that of the rows.
         center: Release the mean too and use the covariance, as PCA does; False uses the second moments about 0, as
             TruncatedSVD does. Not with clipping="elementwise".
@@ -65,10 +65,8 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEstimat
         singular_values_: The roots of the eigenvalues of the sum over the rows.
         row_norm_: The norm that rows were clipped to.
         mean_: What is subtracted before projecting: the noisy mean, or 0.
-        plan_: The noise plan.
         release_: The noisy sums, as published.
         n_rows_: The number of rows: public, or as released.
-        private_: False when a test's source drew the noise.
 
     >>> import inid
     >>> X = np.random.default_rng(0).normal(size=(5000, 4)) * [0.5, 0.1, 0.1, 0.1]
@@ -144,6 +142,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEstimat
         rows = max(float(made.values[-1]), 2.0) if secret else float(most)
         self.n_rows_, self.row_norm_ = rows, norm
         self._decompose(made.values / rows, rows, width, kept)
+        warn_of_noise(self)
         return self
 
     def _decompose(self, means: Floats, rows: float, width: int, kept: int) -> None:
@@ -152,6 +151,8 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEstimat
         matrix = symmetric(means[:products], width)
         self.mean_ = means[products : products + width] if self.center else np.zeros(width)
         values, vectors = np.linalg.eigh(matrix - np.outer(self.mean_, self.mean_))
+        spread = self.plan_.scales[:products] / rows * (1.0 if self.plan_.mechanism == "gaussian" else math.sqrt(2))
+        self._doubt = doubt_of_components(values[::-1], kept, float(np.median(spread)))
         values, total = np.maximum(values[::-1][:kept], 0.0), float(np.maximum(values, 0.0).sum())
         self.components_ = np.ascontiguousarray(vectors[:, ::-1][:, :kept].T)
         self.explained_variance_ = values * (rows / max(rows - 1, 1.0) if self.center else 1.0)

@@ -1,7 +1,7 @@
 """Scalers for private pipelines: by public bounds, which costs nothing, or by means and variances that are paid for."""
 
 import math
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from typing import Any, Self
 
 import numpy as np
@@ -16,6 +16,7 @@ from inid.learn.bounds import Bounds, hold, read_bounds, read_budget
 from inid.learn.column_moments import column_sensitivity, exact_columns
 from inid.learn.inputs import read_matrix
 from inid.learn.noise_range import cover_answers
+from inid.learn.parameters import estimator
 from inid.learn.public_units import MOST_ROWS, Units
 from inid.planning import plan
 from inid.promises import Budget
@@ -24,6 +25,7 @@ from inid.releasing import release
 __all__ = ["BoundsScaler", "PrivateStandardScaler"]
 
 
+@estimator
 class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]
     """Maps public bounds to a range, [0, 1] by default; values outside are clipped, and NaN is the middle.
 
@@ -37,9 +39,9 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  #
     [[0.5, 1.0], [0.5, 0.5]]
     """
 
-    def __init__(self, bounds: Bounds | None = None, *, feature_range: tuple[float, float] = (0.0, 1.0)) -> None:
-        self.bounds = bounds
-        self.feature_range = feature_range
+    bounds: Bounds | None = None
+    _: KW_ONLY
+    feature_range: tuple[float, float] = (0.0, 1.0)
 
     def fit(self, X: Any, y: object = None) -> Self:  # noqa: ARG002 - for pipelines
         """Remember the columns; their values are not looked at."""
@@ -64,7 +66,7 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  #
         return np.asarray((np.asarray(X) - self.min_) / self.scale_)
 
 
-@dataclass(eq=False, repr=False)
+@estimator
 class PrivateStandardScaler(OneToOneFeatureMixin, TransformerMixin, NoisyEstimator):  # type: ignore[misc]
     """Centres columns at released means and divides by released standard deviations, as StandardScaler does.
 
@@ -73,18 +75,14 @@ class PrivateStandardScaler(OneToOneFeatureMixin, TransformerMixin, NoisyEstimat
         bounds: (lower, upper) of the columns, public, or a pair for each column's name; values outside are clipped, in
             `fit` and in `transform`, and NaN is the middle.
         neighbours: "zero_out", "add_remove" or "replace"; None takes the ledger's relation, else "zero_out".
-        mechanism: "auto", "gaussian" or "laplace".
-        allocation: "optimal", "spr" or "iid".
 
     Attributes:
         mean_: The means.
         var_: The variances, not below what noise alone gives.
         scale_: Their roots.
         bounds_: (lower, upper) of what `transform` returns, for the estimator that follows.
-        plan_: The noise plan.
         release_: The noisy sums and sums of squares, as published, in units in which the bounds are -1 and 1.
         n_rows_: The number of rows: public, or as released.
-        private_: False when a test's source drew the noise.
 
     >>> import inid
     >>> X = np.linspace(0, 1, 20_000).reshape(10_000, 2)

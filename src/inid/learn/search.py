@@ -19,7 +19,7 @@ law, so neighbours stay neighbours in both parts.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from functools import partial
 from typing import Any, Self
 
@@ -39,8 +39,10 @@ from inid.learn.bounds import read_bounds, read_budget
 from inid.learn.budget_parts import countable, equal_parts, split_budget
 from inid.learn.inputs import Matrix, read_labels, read_matrix, read_target
 from inid.learn.linear import LinearModel
+from inid.learn.lost_in_noise import warn_of_noise
 from inid.learn.noise_splitting import expected_errors
 from inid.learn.normal_equations import Equations
+from inid.learn.parameters import estimator
 from inid.noise import current_source
 from inid.planning import plan
 from inid.selecting import plan_selection, select
@@ -57,7 +59,7 @@ def _winner_has(name: str) -> Any:
     return available_if(lambda search: hasattr(getattr(search, "best_estimator_", search.estimator), name))
 
 
-@dataclass(eq=False, repr=False)
+@estimator
 class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[misc]
     """The best of several parameters of a private estimator, for the budget of that estimator in all.
 
@@ -82,7 +84,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
     >>> import inid
     >>> from inid.learn.linear import PrivateRidge
     >>> X = np.linspace(-1, 1, 20_000).reshape(10_000, 2) ** [1, 2]
-    >>> model = PrivateRidge(budget=inid.ApproxDP(1.0, 1e-6), bounds_X=(-1, 1), bounds_y=(-1, 1))
+    >>> model = PrivateRidge(budget=inid.ApproxDP(1.0, 1e-6), bounds=(-1, 1), bounds_y=(-1, 1))
     >>> search = PrivateSearchCV(model, {"alpha": [1.0, 1e5]}).fit(X, X[:, 0])
     >>> search.best_params_
     {'alpha': 1.0}
@@ -142,6 +144,8 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
             if hasattr(self.best_estimator_, name):
                 setattr(self, name, getattr(self.best_estimator_, name))
         self._end_fit(ledger)
+        vars(self.best_estimator_).pop("_of_search", None)
+        warn_of_noise(self.best_estimator_)
         return self
 
     def _from_moments(self, candidates: list[dict[str, Any]]) -> bool:
@@ -235,6 +239,7 @@ def _copy(estimator: Any) -> Any:
     """A clone that counts its fits by itself: a search pays for all of them, and warns for itself."""
     made = clone(estimator)
     vars(made).pop("_family", None)
+    made._of_search = True  # noqa: SLF001 - a search warns of noise in its winner alone
     return made
 
 

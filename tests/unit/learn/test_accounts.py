@@ -26,7 +26,7 @@ Y = X @ [1.0, -1.0, 0.5]
 
 
 def estimators(budget=BUDGET, **more):
-    both = {"budget": budget, "bounds_X": (-1, 1)} | more
+    both = {"budget": budget, "bounds": (-1, 1)} | more
     return [
         (learn.PrivateMoments(budget, bounds=(-1, 1), **more), Y),
         (learn.PrivatePCA(2, budget=budget, row_norm=1.0, **more), Y),
@@ -67,7 +67,7 @@ def test_every_baseline_is_one_argument_away(allocation):
 
 
 def test_the_plan_of_a_descent_covers_every_step_drawn():
-    model = learn.PrivateLogisticRegression(budget=BUDGET, bounds_X=(-1, 1), passes=7, smoothness="bounds")
+    model = learn.PrivateLogisticRegression(budget=BUDGET, bounds=(-1, 1), passes=7, smoothness="bounds")
     made, drawn = [], []
 
     class Counted:
@@ -87,7 +87,7 @@ def test_the_plan_of_a_descent_covers_every_step_drawn():
 
 def test_a_refused_descent_draws_nothing_and_looks_at_nothing():
     ledger = inid.Ledger(total=inid.ApproxDP(0.1, 1e-6))
-    model = learn.PrivateLogisticRegression(budget=BUDGET, bounds_X=(-1, 1), classes=(0, 1))
+    model = learn.PrivateLogisticRegression(budget=BUDGET, bounds=(-1, 1), classes=(0, 1))
     refuse = {name: Mock(side_effect=AssertionError) for name in ("PreparedNoise", "bounded_features")}
     with patch.multiple(coordinate_descent, **refuse), pytest.raises(inid.BudgetError):
         model.fit(X, Y > 0, ledger=ledger)
@@ -95,7 +95,7 @@ def test_a_refused_descent_draws_nothing_and_looks_at_nothing():
 
 
 def test_curvature_makes_the_optimal_split_of_a_descent_the_equal_one():
-    common = {"budget": BUDGET, "bounds_X": (0, [1, 10, 100]), "units": "data", "smoothness": "bounds", "clip": 1.0}
+    common = {"budget": BUDGET, "bounds": (0, [1, 10, 100]), "units": "data", "smoothness": "bounds", "clip": 1.0}
     common |= {"fit_intercept": False, "passes": 50}
     optimal = learn.PrivateLogisticRegression(**common).fit(X, Y > 0).plan_
     equal = learn.PrivateLogisticRegression(allocation="spr", **common).fit(X, Y > 0).plan_
@@ -106,7 +106,7 @@ def test_curvature_makes_the_optimal_split_of_a_descent_the_equal_one():
 
 
 def test_replacement_doubles_the_thresholds_of_a_descent():
-    common = {"budget": BUDGET, "bounds_X": (-1, 1), "smoothness": "bounds", "clip": 0.7}
+    common = {"budget": BUDGET, "bounds": (-1, 1), "smoothness": "bounds", "clip": 0.7}
     one = learn.PrivateLogisticRegression(**common).fit(X, Y > 0).plan_.sensitivity
     two = learn.PrivateLogisticRegression(neighbours="replace", **common).fit(X, Y > 0)
     np.testing.assert_array_equal(two.plan_.sensitivity.limits, 2 * one.limits)
@@ -115,7 +115,7 @@ def test_replacement_doubles_the_thresholds_of_a_descent():
 
 def test_where_the_fewest_passes_are_made_half_the_threshold_does():
     """Slopes are 1/2 at the start: by default, in public units, and only where noise allows no more passes."""
-    few = {"budget": inid.ApproxDP(0.01, 1e-6), "bounds_X": (-1, 1), "smoothness": "bounds", "fit_intercept": False}
+    few = {"budget": inid.ApproxDP(0.01, 1e-6), "bounds": (-1, 1), "smoothness": "bounds", "fit_intercept": False}
     for more, wanted in (({}, 0.5), ({"passes": 3}, 1.0), ({"clip": 10.0}, 1.0), ({"units": "data"}, 1.0),
                          ({"budget": inid.GaussianDP(10.0)}, 1.0)):  # fmt: skip
         model = learn.PrivateLogisticRegression(**(few | more)).fit(X, Y > 0)
@@ -124,7 +124,7 @@ def test_where_the_fewest_passes_are_made_half_the_threshold_does():
 
 def test_no_threshold_exceeds_the_largest_gradient_that_the_bounds_allow():
     """|slope| < 1 and |x_i| <= B_i: a larger threshold would add noise and clip nothing."""
-    common = {"budget": BUDGET, "bounds_X": ([-1, 0, 0], [1, 3, 10]), "smoothness": "bounds", "fit_intercept": False}
+    common = {"budget": BUDGET, "bounds": ([-1, 0, 0], [1, 3, 10]), "smoothness": "bounds", "fit_intercept": False}
     for clip in (None, 1e6):
         model = learn.PrivateLogisticRegression(clip=clip, passes=4, **common)
         np.testing.assert_allclose(model.fit(X, Y > 0).plan_.sensitivity.limits, [1, 1, 1])
@@ -154,7 +154,7 @@ def test_a_split_budget_never_adds_up_to_more(budget, total, fraction):
 def test_a_paid_estimate_of_smoothness_is_charged_first_and_the_rest_is_what_remains():
     ledger = inid.Ledger(total=inid.PureDP(1.0))
     model = learn.PrivateLogisticRegression(
-        budget=inid.PureDP(1.0), bounds_X=(-1, 1), passes=2, units="data", smoothness=0.1
+        budget=inid.PureDP(1.0), bounds=(-1, 1), passes=2, units="data", smoothness=0.1
     )
     model.fit(X, Y > 0, ledger=ledger)
     assert [record.label for record in ledger.history()] == ["smoothness constants", "PrivateLogisticRegression"]
@@ -204,7 +204,7 @@ def test_what_test_sources_drew_says_so():
 
 def test_a_search_warns_of_what_it_spends_and_a_ledger_counts_it():
     grid = {"alpha": [0.1, 1.0]}
-    model = learn.PrivateRidge(budget=BUDGET, bounds_X=(-1, 1), bounds_y=(-3, 3))
+    model = learn.PrivateRidge(budget=BUDGET, bounds=(-1, 1), bounds_y=(-3, 3))
     with pytest.warns(RepeatedSpendingWarning, match="spends its whole budget again") as said:
         found = GridSearchCV(model, grid, cv=2).fit(X, Y)
     assert found.best_params_["alpha"] in (0.1, 1.0)
@@ -217,11 +217,11 @@ def test_a_search_warns_of_what_it_spends_and_a_ledger_counts_it():
 
 
 def test_one_fit_of_one_clone_does_not_warn():
-    clone(learn.PrivateRidge(budget=BUDGET, bounds_X=(-1, 1), bounds_y=(-3, 3))).fit(X, Y)
+    clone(learn.PrivateRidge(budget=BUDGET, bounds=(-1, 1), bounds_y=(-3, 3))).fit(X, Y)
 
 
 def test_pipelines_work():
-    model = learn.PrivateLasso(0.01, budget=BUDGET, bounds_X=(-1, 1), bounds_y=(-3, 3))
+    model = learn.PrivateLasso(0.01, budget=BUDGET, bounds=(-1, 1), bounds_y=(-3, 3))
     ledger = inid.Ledger(total=inid.ApproxDP(20.0, 1e-4))
     pipeline = make_pipeline(FunctionTransformer(), learn.PrivatePCA(2, budget=BUDGET, row_norm=2.0), model)
     pipeline.fit(X, Y, privatepca__ledger=ledger, privatelasso__ledger=ledger)
@@ -240,7 +240,7 @@ def test_a_clone_has_the_parameters_and_none_of_the_results():
 
 @pytest.mark.parametrize("step", [1e3, 1e40])
 def test_a_descent_that_diverges_stays_among_the_numbers(step):
-    common = {"budget": BUDGET, "bounds_X": (-1, 1), "passes": 40, "step": step, "clip": 1.0}
+    common = {"budget": BUDGET, "bounds": (-1, 1), "passes": 40, "step": step, "clip": 1.0}
     lasso = learn.PrivateLasso(1e300, bounds_y=(-3, 3), solver="coordinate_descent", smoothness=[1e-150] * 3, **common)
     assert np.isfinite(lasso.fit(X, Y).coef_).all()
     assert np.isfinite(learn.PrivateLogisticRegression(**common).fit(X, Y > 0).coef_).all()

@@ -14,7 +14,7 @@ Y = X.sum(axis=1)
 
 
 def models(**changes):
-    bounds = {"bounds_X": (-1, 1), "bounds_y": (-3, 3)}
+    bounds = {"bounds": (-1, 1), "bounds_y": (-3, 3)}
     only = {key: changes.pop(key) for key in list(changes) if key in bounds}
     return [
         learn.PrivateLinearRegression(budget=BUDGET, **(bounds | only)),
@@ -24,7 +24,7 @@ def models(**changes):
     ]
 
 
-@pytest.mark.parametrize("name", ["bounds_X", "bounds_y"])
+@pytest.mark.parametrize("name", ["bounds", "bounds_y"])
 @pytest.mark.parametrize(
     "bad",
     [None, 3.0, (0,), (1, 0), (0, 0), (0, np.nan), (-np.inf, 1), (0, np.inf), ([0, 0], 1), "ab", (0, "x"), (0, 1e200)],
@@ -52,10 +52,10 @@ def test_two_pairs_for_two_columns_are_not_read_as_lower_and_upper(pairs):
         learn.PrivateMoments(BUDGET, bounds=pairs).fit,
         learn.PrivateStandardScaler(BUDGET, bounds=pairs).fit,
         learn.BoundsScaler(pairs).fit,
-        learn.PrivateKMeans(2, budget=BUDGET, bounds_X=pairs).fit,
-        lambda X: learn.PrivateGaussianNB(BUDGET, bounds_X=pairs, classes=(0, 1)).fit(X, np.arange(50) % 2),
-        lambda X: learn.PrivateRidge(budget=BUDGET, bounds_X=pairs, bounds_y=(0, 1)).fit(X, X[:, 0]),
-        lambda X: learn.PrivateRidge(budget=BUDGET, bounds_X=(0, 200), bounds_y=pairs).fit(X, X),
+        learn.PrivateKMeans(2, budget=BUDGET, bounds=pairs).fit,
+        lambda X: learn.PrivateGaussianNB(BUDGET, bounds=pairs, classes=(0, 1)).fit(X, np.arange(50) % 2),
+        lambda X: learn.PrivateRidge(budget=BUDGET, bounds=pairs, bounds_y=(0, 1)).fit(X, X[:, 0]),
+        lambda X: learn.PrivateRidge(budget=BUDGET, bounds=(0, 200), bounds_y=pairs).fit(X, X),
         lambda X: learn.estimate_smoothness(X, budget=BUDGET, bounds=pairs),
     ):
         with pytest.raises(inid.ArgumentError, match=r"two ways.*tuple of two lists"):
@@ -80,8 +80,8 @@ def test_a_constant_column_is_told_to_be_dropped():
 def test_labels_are_refused_by_their_values_only_where_their_set_is_public(labels):
     ledger = inid.Ledger(total=inid.ApproxDP(3.0, 1e-5))
     for model in (
-        learn.PrivateGaussianNB(BUDGET, bounds_X=(-1, 1)),
-        learn.PrivateLogisticRegression(budget=BUDGET, bounds_X=(-1, 1), passes=1),
+        learn.PrivateGaussianNB(BUDGET, bounds=(-1, 1)),
+        learn.PrivateLogisticRegression(budget=BUDGET, bounds=(-1, 1), passes=1),
     ):
         with pytest.raises(ValueError, match=r"one class|continuous|NaN"):
             model.fit(X, labels, ledger=ledger)
@@ -121,7 +121,7 @@ def test_scalars_hold_for_every_column():
 )  # fmt: skip
 def test_a_malformed_parameter_costs_no_budget(name, bad):
     ledger = inid.Ledger(total=BUDGET)
-    model = learn.PrivateLasso(budget=BUDGET, bounds_X=(-1, 1), bounds_y=(-3, 3)).set_params(**{name: bad})
+    model = learn.PrivateLasso(budget=BUDGET, bounds=(-1, 1), bounds_y=(-3, 3)).set_params(**{name: bad})
     with pytest.raises(inid.ArgumentError, match=name):
         model.fit(X, Y, ledger=ledger)
     assert len(ledger.history()) == 0
@@ -139,7 +139,7 @@ def test_a_malformed_parameter_costs_no_budget(name, bad):
 )  # fmt: skip
 def test_a_malformed_parameter_of_a_descent_costs_no_budget(name, bad):
     ledger = inid.Ledger(total=BUDGET)
-    model = learn.PrivateLogisticRegression(budget=BUDGET, bounds_X=(-1, 1)).set_params(**{name: bad})
+    model = learn.PrivateLogisticRegression(budget=BUDGET, bounds=(-1, 1)).set_params(**{name: bad})
     with pytest.raises(inid.ArgumentError, match=name):
         model.fit(X, Y > 0, ledger=ledger)
     assert len(ledger.history()) == 0

@@ -19,7 +19,7 @@ def test_a_good_start_is_found_where_public_points_lead_to_a_poor_one(seed):
     """From fixed public points the inertia was 1.68 and 1.31 times that of scikit-learn, in every fit at any budget."""
     X, labels = datasets.make_blobs(3000, centers=5, random_state=seed)
     best = cluster.KMeans(5, n_init=10, random_state=0).fit(X)
-    model = learn.PrivateKMeans(5, budget=HUGE, bounds_X=(-15, 15)).fit(X)
+    model = learn.PrivateKMeans(5, budget=HUGE, bounds=(-15, 15)).fit(X)
     assert -model.score(X) < 1.01 * best.inertia_
     theirs = metrics.adjusted_rand_score(labels, best.labels_)
     assert metrics.adjusted_rand_score(labels, model.predict(X)) > theirs - 0.02
@@ -27,7 +27,7 @@ def test_a_good_start_is_found_where_public_points_lead_to_a_poor_one(seed):
 
 def test_rows_are_labelled_and_scored_by_the_released_centres():
     X = np.repeat([[0.1, 0.2], [0.9, 0.7]], 500, axis=0)
-    model = learn.PrivateKMeans(2, budget=HUGE, bounds_X=(0, 1))
+    model = learn.PrivateKMeans(2, budget=HUGE, bounds=(0, 1))
     labels = model.fit_predict(X)
     assert (labels == model.predict(X)).all()
     assert metrics.adjusted_rand_score(np.repeat([0, 1], 500), labels) == 1
@@ -54,14 +54,14 @@ def test_no_start_warns_whatever_the_noise(budget):
         warnings.simplefilter("error")
         for seed in range(5):
             with unsafe_seed(seed):
-                model = learn.PrivateKMeans(3, budget=budget, bounds_X=(0, 1)).fit(np.zeros((20, 2)))
+                model = learn.PrivateKMeans(3, budget=budget, bounds=(0, 1)).fit(np.zeros((20, 2)))
             assert model.cluster_centers_.shape == (3, 2)
 
 
 def test_logarithms_of_probabilities_are_those_of_the_probabilities():
     X, y = datasets.load_iris(return_X_y=True)
     for labels in (y, y > 0):
-        model = learn.PrivateLogisticRegression(budget=HUGE, bounds_X=(0, 8), passes=5).fit(X, labels)
+        model = learn.PrivateLogisticRegression(budget=HUGE, bounds=(0, 8), passes=5).fit(X, labels)
         assert np.allclose(np.exp(model.predict_log_proba(X)), model.predict_proba(X))
     plain = linear_model.LogisticRegression(max_iter=1000).fit(X, y > 0)
     assert model.predict_log_proba(X).shape == plain.predict_log_proba(X).shape

@@ -30,18 +30,18 @@ ESTIMATORS = [
     (learn.PrivateMoments(HUGE, bounds=(-1000, 1000)), EVERYWHERE),
     (learn.PrivatePCA(budget=HUGE, row_norm=1000.0), EVERYWHERE),
     (learn.BoundsScaler((-1000, 1000)), EVERYWHERE),
-    (learn.PrivateGaussianNB(HUGE, bounds_X=(-1000, 1000)), EVERYWHERE),
-    (learn.PrivateKMeans(2, budget=HUGE, bounds_X=(-1000, 1000)), EVERYWHERE),
+    (learn.PrivateGaussianNB(HUGE, bounds=(-1000, 1000)), EVERYWHERE),
+    (learn.PrivateKMeans(2, budget=HUGE, bounds=(-1000, 1000)), EVERYWHERE),
     (learn.PrivateStandardScaler(HUGE, bounds=(-1000, 1000)), EVERYWHERE),
-    (learn.PrivateLinearRegression(HUGE, bounds_X=(-1000, 1000), bounds_y=(-1000, 1000)), WITH_TARGET),
-    (learn.PrivateRidge(0.01, budget=HUGE, bounds_X=(-1000, 1000), bounds_y=(-1000, 1000)), WITH_TARGET),
-    (learn.PrivateLasso(0.01, budget=HUGE, bounds_X=(-1000, 1000), bounds_y=(-1000, 1000)), WITH_TARGET),
-    (learn.PrivateElasticNet(0.01, budget=HUGE, bounds_X=(-1000, 1000), bounds_y=(-1000, 1000)), WITH_TARGET),
+    (learn.PrivateLinearRegression(HUGE, bounds=(-1000, 1000), bounds_y=(-1000, 1000)), WITH_TARGET),
+    (learn.PrivateRidge(0.01, budget=HUGE, bounds=(-1000, 1000), bounds_y=(-1000, 1000)), WITH_TARGET),
+    (learn.PrivateLasso(0.01, budget=HUGE, bounds=(-1000, 1000), bounds_y=(-1000, 1000)), WITH_TARGET),
+    (learn.PrivateElasticNet(0.01, budget=HUGE, bounds=(-1000, 1000), bounds_y=(-1000, 1000)), WITH_TARGET),
     (
         learn.PrivateLasso(
             0.01,
             budget=HUGE,
-            bounds_X=(-100, 100),
+            bounds=(-100, 100),
             bounds_y=(-1000, 1000),
             solver="coordinate_descent",
             clip=1e6,
@@ -49,7 +49,7 @@ ESTIMATORS = [
         ),
         WITH_TARGET,
     ),
-    (learn.PrivateLogisticRegression(budget=HUGE, bounds_X=(-100, 100), clip=1e3, passes=5), EVERYWHERE),
+    (learn.PrivateLogisticRegression(budget=HUGE, bounds=(-100, 100), clip=1e3, passes=5), EVERYWHERE),
 ]
 
 

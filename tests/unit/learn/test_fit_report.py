@@ -14,7 +14,7 @@ BUDGET = inid.ApproxDP(epsilon=1.0, delta=1e-6)
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, size=(2000, 3))
 Y = X @ [1.0, -1.0, 0.5]
-BOTH = {"budget": BUDGET, "bounds_X": (-1, 1)}
+BOTH = {"budget": BUDGET, "bounds": (-1, 1)}
 MODELS = [
     (learn.PrivateMoments(BUDGET, bounds=(-1, 1)), None), (learn.PrivateStandardScaler(BUDGET, bounds=(-1, 1)), None),
     (learn.PrivatePCA(2, budget=BUDGET, row_norm=1.0), None), (learn.PrivateKMeans(2, **BOTH), None),

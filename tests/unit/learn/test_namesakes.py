@@ -13,7 +13,7 @@ from inid.testing import unsafe_no_noise
 
 ONE, HUGE = inid.ApproxDP(1.0, 1e-6), inid.ApproxDP(1e9, 1e-6)
 DIABETES = datasets.load_diabetes(return_X_y=True)
-LINEAR = {"bounds_X": (-0.2, 0.2), "bounds_y": (25, 346)}
+LINEAR = {"bounds": (-0.2, 0.2), "bounds_y": (25, 346)}
 
 
 @pytest.mark.parametrize(
@@ -34,11 +34,11 @@ def test_a_huge_budget_does_not_clip_a_heavy_tail():
     rng = np.random.default_rng(0)
     X = np.column_stack([np.append(rng.normal(3, 1, size=19_999), 1000.0), rng.normal(size=20_000)])
     y = np.clip(0.02 * X[:, 0] + X[:, 1], -3, 3)
-    model = learn.PrivateRidge(budget=HUGE, bounds_X=([-5, -5], [1000, 5]), bounds_y=(-3, 3)).fit(X, y)
-    assert model.bounds_X_[1].tolist() == [1000, 5]
+    model = learn.PrivateRidge(budget=HUGE, bounds=([-5, -5], [1000, 5]), bounds_y=(-3, 3)).fit(X, y)
+    assert model.bounds_[1].tolist() == [1000, 5]
     assert np.allclose(model.coef_, linear_model.Ridge().fit(X, y).coef_, rtol=1e-3)
     clipped = model.set_params(budget=inid.ApproxDP(10.0, 1e-6)).fit(X, y)
-    assert clipped.bounds_X_[1][0] < 300
+    assert clipped.bounds_[1][0] < 300
 
 
 @pytest.mark.parametrize(("signal", "deviations"), [(1e4, 6.0), (129_600.0, 11.384), (1e6, 31.623), (1e8, 316.23)])
@@ -55,7 +55,7 @@ def test_a_logistic_regression_comes_near_its_namesake():
     def objective(weights, constant):
         return np.logaddexp(0, -(2 * y - 1) * (X @ weights + constant)).sum() + weights @ weights / 2
 
-    model = learn.PrivateLogisticRegression(budget=HUGE, bounds_X=(X.min(axis=0), X.max(axis=0)), classes=(0, 1))
+    model = learn.PrivateLogisticRegression(budget=HUGE, bounds=(X.min(axis=0), X.max(axis=0)), classes=(0, 1))
     model.fit(X, y)
     plain = linear_model.LogisticRegression(tol=1e-8, max_iter=10_000).fit(X, y)
     best = objective(plain.coef_[0], plain.intercept_[0])
@@ -64,7 +64,7 @@ def test_a_logistic_regression_comes_near_its_namesake():
 
 def test_naive_bayes_comes_to_its_namesake():
     X, y = datasets.load_iris(return_X_y=True)
-    model, plain = learn.PrivateGaussianNB(HUGE, bounds_X=(0, 10), classes=(0, 1, 2)).fit(X, y), GaussianNB().fit(X, y)
+    model, plain = learn.PrivateGaussianNB(HUGE, bounds=(0, 10), classes=(0, 1, 2)).fit(X, y), GaussianNB().fit(X, y)
     assert np.allclose(model.theta_, plain.theta_, atol=1e-3)
     assert np.allclose(model.var_, plain.var_, atol=2e-3)
     assert (model.predict(X) == plain.predict(X)).all()

@@ -18,18 +18,18 @@ DIABETES = datasets.load_diabetes(return_X_y=True)
 CANCER = datasets.load_breast_cancer(return_X_y=True)
 WIDE = (0, 10 * CANCER[0].max(axis=0))
 TIGHT = (CANCER[0].min(axis=0), CANCER[0].max(axis=0))
-LINEAR = {"bounds_X": (-0.2, 0.2), "bounds_y": (25, 346)}
+LINEAR = {"bounds": (-0.2, 0.2), "bounds_y": (25, 346)}
 POOR = [
     (learn.PrivateRidge(budget=inid.ApproxDP(0.1, 1e-6), **LINEAR), DIABETES),
     (learn.PrivateLasso(0.001, solver="coordinate_descent", budget=inid.ApproxDP(0.1, 1e-6), **LINEAR), DIABETES),
-    (learn.PrivateGaussianNB(ONE, bounds_X=WIDE, classes=(0, 1)), CANCER),
-    (learn.PrivateLogisticRegression(budget=ONE, bounds_X=WIDE, classes=(0, 1)), CANCER),
+    (learn.PrivateGaussianNB(ONE, bounds=WIDE, classes=(0, 1)), CANCER),
+    (learn.PrivateLogisticRegression(budget=ONE, bounds=WIDE, classes=(0, 1)), CANCER),
 ]
 GOOD = [
     (learn.PrivateRidge(budget=inid.ApproxDP(10.0, 1e-6), **LINEAR), DIABETES),
     (learn.PrivateLasso(0.001, solver="coordinate_descent", budget=inid.ApproxDP(10.0, 1e-6), **LINEAR), DIABETES),
-    (learn.PrivateGaussianNB(ONE, bounds_X=TIGHT, classes=(0, 1)), CANCER),
-    (learn.PrivateLogisticRegression(budget=ONE, bounds_X=TIGHT, classes=(0, 1)), CANCER),
+    (learn.PrivateGaussianNB(ONE, bounds=TIGHT, classes=(0, 1)), CANCER),
+    (learn.PrivateLogisticRegression(budget=ONE, bounds=TIGHT, classes=(0, 1)), CANCER),
 ]
 
 
@@ -62,7 +62,7 @@ def test_what_was_paid_for_is_kept_where_the_warning_is_an_error():
 def test_one_of_several_targets_that_is_lost_is_told():
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, size=(5000, 2))
-    model = learn.PrivateRidge(budget=ONE, bounds_X=(-1, 1), bounds_y=(-1, 1))
+    model = learn.PrivateRidge(budget=ONE, bounds=(-1, 1), bounds_y=(-1, 1))
     with unsafe_seed(1), pytest.warns(learn.NoisyFitWarning, match="1 of 2 targets"):
         model.fit(X, np.column_stack([X[:, 0], rng.uniform(-1, 1, size=5000)]))
 
@@ -106,7 +106,7 @@ def test_noise_alone_in_a_descent_is_doubted_as_often_as_stated(kept, averaged):
 
 def test_coefficients_that_a_penalty_made_0_are_not_doubted():
     X = np.linspace(-1, 1, 4000).reshape(2000, 2)
-    assert doubt_of(learn.PrivateLasso(9.0, budget=ONE, bounds_X=(-1, 1), bounds_y=(-1, 1)).fit(X, X[:, 0])) is None
+    assert doubt_of(learn.PrivateLasso(9.0, budget=ONE, bounds=(-1, 1), bounds_y=(-1, 1)).fit(X, X[:, 0])) is None
     assert chance_of_steps(np.zeros((1, 3)), np.ones(3), np.zeros(3), 5, 1) == 0.0
     assert math.isclose(
         chance_of_steps(np.array([[2.0, 0.0]]), np.ones(2), np.zeros(2), 5, 1),

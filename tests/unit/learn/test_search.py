@@ -19,8 +19,8 @@ RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, size=(20_000, 4))
 Y = X @ [1.0, -0.5, 0.0, 0.0] + RNG.normal(size=20_000) * 0.1
 LABELS = (Y > 0).astype(int)
-RIDGE = learn.PrivateRidge(budget=BUDGET, bounds_X=(-1, 1), bounds_y=(-2, 2))
-LOGISTIC = learn.PrivateLogisticRegression(budget=BUDGET, bounds_X=(-1, 1), classes=(0, 1), passes=5)
+RIDGE = learn.PrivateRidge(budget=BUDGET, bounds=(-1, 1), bounds_y=(-2, 2))
+LOGISTIC = learn.PrivateLogisticRegression(budget=BUDGET, bounds=(-1, 1), classes=(0, 1), passes=5)
 
 
 def test_all_candidates_of_one_release_cost_one_fit():
@@ -39,14 +39,14 @@ def test_all_candidates_of_one_release_cost_one_fit():
 
 def test_solving_again_is_the_fit_with_those_parameters_and_the_same_noise():
     for kind in (learn.PrivateRidge, learn.PrivateLasso, learn.PrivateElasticNet):
-        model = kind(budget=BUDGET, bounds_X=(-1, 1), bounds_y=(-2, 2))
+        model = kind(budget=BUDGET, bounds=(-1, 1), bounds_y=(-2, 2))
         with unsafe_seed(3):
             one = model.fit(X, Y).solve_again(alpha=0.02)
         with unsafe_seed(3):
             two = clone(model).set_params(alpha=0.02).fit(X, Y)
         np.testing.assert_array_equal(one.coef_, two.coef_)
         assert (model.alpha, one.alpha) == (1.0, 0.02)
-    model = learn.PrivateElasticNet(budget=inid.GaussianDP(1e9), bounds_X=(-1, 1), bounds_y=(-2, 2))
+    model = learn.PrivateElasticNet(budget=inid.GaussianDP(1e9), bounds=(-1, 1), bounds_y=(-2, 2))
     with unsafe_no_noise():
         few = model.fit(X, Y).set_params(alpha=0.0).solve_again(columns=[1, 3])
     np.testing.assert_allclose(few.coef_[[1, 3]], LinearRegression().fit(X[:, [1, 3]], Y).coef_, atol=1e-3)
@@ -59,7 +59,7 @@ def test_solving_again_is_the_fit_with_those_parameters_and_the_same_noise():
 
 
 def test_forward_selection_finds_the_columns_in_their_order():
-    model = learn.PrivateRidge(budget=BUDGET, bounds_X=(-1, 1), bounds_y=(-2, 2)).fit(X, Y)
+    model = learn.PrivateRidge(budget=BUDGET, bounds=(-1, 1), bounds_y=(-2, 2)).fit(X, Y)
     assert model.solve_again(columns=1).coef_.astype(bool).tolist() == [True, False, False, False]
     assert model.solve_again(columns=2).coef_.astype(bool).tolist() == [True, True, False, False]
     assert not model.solve_again(columns=0).coef_.any()
@@ -94,7 +94,7 @@ def test_a_search_by_fits_costs_the_budget_of_the_estimator_in_all(budget, relat
 
 
 def test_a_search_of_regressors_chooses_the_better():
-    model = learn.PrivateLasso(budget=BUDGET, bounds_X=(-1, 1), bounds_y=(-2, 2), solver="coordinate_descent", passes=5)
+    model = learn.PrivateLasso(budget=BUDGET, bounds=(-1, 1), bounds_y=(-2, 2), solver="coordinate_descent", passes=5)
     found = learn.PrivateSearchCV(model, {"alpha": [1e-3, 10.0]}).fit(X, Y)
     assert found.best_params_ == {"alpha": 1e-3}
 
@@ -153,7 +153,7 @@ def test_rows_are_held_out_without_a_look_and_the_coins_of_others_do_not_depend_
 def test_what_cannot_be_searched_is_refused_before_it_costs():
     ledger = inid.Ledger(total=BUDGET, neighbours="zero_out")
     wrong = [
-        (learn.PrivateKMeans(budget=BUDGET, bounds_X=(-1, 1)), {"n_clusters": [2]}, {}),
+        (learn.PrivateKMeans(budget=BUDGET, bounds=(-1, 1)), {"n_clusters": [2]}, {}),
         (LinearRegression(), {"fit_intercept": [True]}, {}),
         (RIDGE, {}, {}), (RIDGE, {"alpha": [-1.0]}, {}), (RIDGE, {"columns": [[9]]}, {}),
         (LOGISTIC, {"C": [1.0], "columns": [1]}, {}), (LOGISTIC, {"C": [1.0]}, {"choice": 1.0}),

@@ -84,9 +84,9 @@ def test_moments_about_another_point_are_those_of_shifted_columns():
 def test_without_an_intercept_the_better_of_two_public_centres_is_taken():
     X, y = np.full((100, 3), 0.5), np.full(100, 0.5)
     common = {"budget": ONE, "fit_intercept": False}
-    one_sided = learn.PrivateRidge(bounds_X=(0, 1), bounds_y=(0, 1), **common).fit(X, y)
+    one_sided = learn.PrivateRidge(bounds=(0, 1), bounds_y=(0, 1), **common).fit(X, y)
     assert one_sided.plan_.dimension == 10 + 4  # about the middle, with the means
-    symmetric = learn.PrivateRidge(bounds_X=(-1, 1), bounds_y=(-1, 1), **common).fit(X, y)
+    symmetric = learn.PrivateRidge(bounds=(-1, 1), bounds_y=(-1, 1), **common).fit(X, y)
     assert symmetric.plan_.dimension == 10
 
 

@@ -84,7 +84,7 @@ def test_linear_models_of_a_table_are_those_of_the_array(relation):
     for model in (learn.PrivateRidge, learn.PrivateLasso, learn.PrivateLinearRegression, learn.PrivateElasticNet):
         more = {} if model is learn.PrivateLinearRegression else {"alpha": 0.1}
         found = model(budget=inid.GaussianDP(1e6), **more).fit(table, "c")
-        bounds = {"bounds_X": (LOWER[:2], UPPER[:2]), "bounds_y": (LOWER[2], UPPER[2])}
+        bounds = {"bounds": (LOWER[:2], UPPER[:2]), "bounds_y": (LOWER[2], UPPER[2])}
         array = model(budget=inid.GaussianDP(1e6), neighbours=relation, **bounds, **more).fit(X[:, :2], X[:, 2])
         np.testing.assert_allclose(found.coef_, array.coef_, atol=1e-3)
         np.testing.assert_allclose(found.predict(FRAME[["a", "b"]]), array.predict(X[:, :2]), atol=1e-2)

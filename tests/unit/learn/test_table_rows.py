@@ -70,7 +70,7 @@ def test_models_of_a_table_are_those_of_the_array(relation):
     for name, frame in frames():
         table = tables.Table(frame, bounds=BOUNDS, neighbours=relation)
         ledger = inid.Ledger(total=inid.GaussianDP(1e7), neighbours=relation)
-        same = {"bounds_X": (LOWER, UPPER), "neighbours": relation}
+        same = {"bounds": (LOWER, UPPER), "neighbours": relation}
         with unsafe_no_noise():
             bayes = learn.PrivateGaussianNB(HUGE, classes=("no", "yes")).fit(table, "label", ledger=ledger)
             means = learn.PrivateKMeans(3, budget=HUGE).fit(table, ledger=ledger)
@@ -128,7 +128,7 @@ def test_what_a_table_cannot_be_learned_for_is_refused_by_name():
         (learn.PrivateGaussianNB(HUGE, classes=("no", 1)), "label", "classes"),
         (learn.PrivateGaussianNB(HUGE, classes=("no", "yes")), LABELS, "name of the table's"),
         (learn.PrivateGaussianNB(HUGE, classes=("no", "yes")), "nobody", "nobody"),
-        (learn.PrivateKMeans(2, budget=HUGE, bounds_X=(0, 1)), None, "left out"),
+        (learn.PrivateKMeans(2, budget=HUGE, bounds=(0, 1)), None, "left out"),
     ):
         ledger = inid.Ledger(total=HUGE, neighbours="add_remove")
         with pytest.raises(inid.ArgumentError, match=match):

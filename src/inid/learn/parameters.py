@@ -1,0 +1,184 @@
+"""Parameters of the estimators: read by name, documented once, and a cure for names that other libraries have.
+
+`estimator` is the decorator of every estimator. It makes a dataclass of it, completes its docstring by what its bases
+say of the parameters and attributes that they share, and reads keywords: an old name warns and is taken, a name that
+scikit-learn or diffprivlib has and this library has not is refused with what to do instead.
+"""
+
+import difflib
+import functools
+import inspect
+import re
+import warnings
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast, dataclass_transform
+
+from inid.arguments import shown
+from inid.errors import ArgumentError
+
+__all__ = ["estimator", "read_keywords"]
+
+_RENAMED = {"bounds_X": "bounds"}
+_PROMISE = "pass budget=inid.ApproxDP(epsilon=1.0, delta=1e-6), a promise"
+_NOISE = "leave it out: noise must not repeat (inid.testing.unsafe_seed is for tests)"
+_EXACT = "leave it out: the model is solved exactly from what was released, or in a number of passes fixed beforehand"
+_SERIAL = "leave it out: a fit is one pass of exact sums"
+_SEARCH = "leave it out: candidates are compared by released moments, or on held-out rows (holdout=)"
+
+# What scikit-learn and diffprivlib call by a name that does not exist here, and the cure.
+_ELSEWHERE = {
+    "epsilon": _PROMISE,
+    "delta": _PROMISE,
+    "accountant": "pass ledger= to fit",
+    "random_state": _NOISE,
+    "data_norm": "pass bounds=(lower, upper) of the columns, or row_norm= to PrivatePCA",
+    "bounds": "this estimator takes row_norm=, the largest l2 norm of a row: bounds.row_norm of encoded columns, or "
+    "the root of the sum of squares of the columns' largest sizes",
+    "centered": "pass center=False for moments about 0",
+    "range_X": "pass bounds=(lower, upper)",
+    "max_iter": "leave it out, or pass passes= to a descent (rounds= to k-means): every pass is paid for, so their "
+    "number is fixed beforehand",
+    "n_iter": "pass passes= to a descent, rounds= to k-means",
+    "tol": "leave it out: a fit does not stop by looking at the data; passes= and rounds= fix how long it takes",
+    "n_init": "leave it out: the first centres are found from one release, whatever the number of starts",
+    "init": "leave it out: the first centres are found from a first round of noisy sums",
+    "solver": _EXACT,
+    "penalty": "leave it out: the penalty is l2 (PrivateLasso and PrivateElasticNet have l1)",
+    "dual": _EXACT,
+    "multi_class": "leave it out: more than two classes are fitted one against the rest",
+    "intercept_scaling": "leave it out: the intercept is not penalised",
+    "l1_ratio": "use PrivateElasticNet",
+    "warm_start": "leave it out: every fit is a release of its own",
+    "copy_X": "leave it out: the data are never changed",
+    "copy": "leave it out: the data are never changed",
+    "positive": "leave it out: coefficients have no constraints",
+    "precompute": _EXACT,
+    "selection": _EXACT,
+    "normalize": "leave it out: columns are scaled by their public bounds",
+    "with_mean": "leave it out: columns are centred and scaled",
+    "with_std": "leave it out: columns are centred and scaled",
+    "n_jobs": _SERIAL,
+    "verbose": "leave it out, and print(model) after the fit",
+    "class_weight": "use PrivateLogisticRegression, which takes it",
+    "sample_weight": "pass sample_weight= to fit, and its largest value as max_weight=",
+    "priors": "leave it out: the numbers of the classes are released",
+    "var_smoothing": "leave it out: variances are held above their noise",
+    "algorithm": "leave it out: there is one",
+    "svd_solver": "leave it out: there is one",
+    "whiten": "divide by the roots of explained_variance_ afterwards",
+    "iterated_power": "leave it out: there is one solver",
+    "cv": _SEARCH,
+    "scoring": "leave it out: candidates are compared by accuracy, or by the squared error within bounds_y",
+    "refit": "leave it out: the winner is the model as it was fitted",
+    "return_train_score": "leave it out: no score is released",
+    "error_score": "leave it out: malformed candidates are refused before anything is spent",
+    "param_distributions": "pass param_grid=, lists of values by name",
+    "n_quantiles": "pass quantiles=, how many are released",
+    "output_distribution": "leave it out: values are mapped to [0, 1]",
+    "subsample": "leave it out: every row counts",
+    "strategy": "leave it out: missing values become the released median",
+    "handle_unknown": 'pass other="ignore" (a row of zeros) or other="category" (one more column)',
+    "sparse_output": "leave it out: the columns are dense",
+    "drop": "leave it out: models are penalised, and a column for every category costs no more",
+    "min_frequency": "leave it out: it would be read from the data",
+    "max_categories": "leave it out: it would be read from the data",
+    "memory": "leave it out, or build the pipeline with sklearn.pipeline.Pipeline",
+}
+
+_Kind = TypeVar("_Kind", bound=type)
+
+
+@dataclass_transform(eq_default=False)
+def estimator(kind: _Kind) -> _Kind:
+    """Make an estimator of a class with annotated parameters.
+
+    >>> @estimator
+    ... class Example:
+    ...     '''An example.
+    ...
+    ...     Args:
+    ...         C: A number.
+    ...     '''
+    ...
+    ...     C: float = 1.0
+    >>> Example(C=2.0).C, str(inspect.signature(Example))
+    (2.0, '(C=1.0)')
+    >>> try:
+    ...     Example(max_iter=100)
+    ... except ArgumentError as error:
+    ...     print(str(error)[:66])
+    Example has no parameter max_iter: leave it out, or pass passes= t
+    """
+    made: Any = dataclass(eq=False, repr=False)(kind)
+    plain = made.__init__
+
+    @functools.wraps(plain)
+    def read(self: Any, *args: Any, **keywords: Any) -> None:
+        plain(self, *args, **read_keywords(type(self), keywords))
+
+    # Types are for checkers and documentation; help() is for readers, who are shown names and defaults.
+    found = inspect.signature(plain)
+    bare = [one.replace(annotation=inspect.Parameter.empty) for one in found.parameters.values()]
+    read.__signature__ = found.replace(parameters=bare, return_annotation=inspect.Signature.empty)  # type: ignore[attr-defined]
+    made.__init__ = read
+    made.__doc__ = _completed(made)
+    return cast("_Kind", made)
+
+
+def read_keywords(kind: type, keywords: dict[str, Any]) -> dict[str, Any]:
+    """Keywords of an estimator with old names replaced.
+
+    Raises:
+        ArgumentError: The estimator has no such parameter; the message says what to do instead.
+    """
+    known = [*inspect.signature(kind).parameters]
+    found: dict[str, Any] = {}
+    for name, value in keywords.items():
+        now = _RENAMED.get(name, name)
+        if now not in known:
+            raise ArgumentError(_no_such_parameter(kind.__name__, name, known))
+        if now in found:
+            raise ArgumentError(f"{kind.__name__} got {now} twice, also as {name}: pass {now}= alone.")
+        if now != name:
+            warnings.warn(f"{name} is now {now}, in every estimator: pass {now}=.", DeprecationWarning, stacklevel=3)
+        found[now] = value
+    return found
+
+
+def _no_such_parameter(kind: str, name: str, known: list[str]) -> str:
+    """One sentence, with the cure."""
+    if name in _ELSEWHERE and not (name == "bounds" and "row_norm" not in known):
+        return f"{kind} has no parameter {name}: {_ELSEWHERE[name]}."
+    near = difflib.get_close_matches(name, known, 1)
+    return f"{kind} has no parameter {shown(name)}" + (
+        f": did you mean {near[0]}?" if near else f": it takes {', '.join(known)}."
+    )
+
+
+_SECTION = re.compile(r"^(Args|Attributes):\n((?:    .*\n|\n)+)", re.MULTILINE)
+_ENTRY = re.compile(r"^    (\w+): .*\n(?:        .*\n)*", re.MULTILINE)
+
+
+def _entries(kind: type, section: str) -> dict[str, str]:
+    """What a class's own docstring says of its parameters, or of its attributes, by name."""
+    text = inspect.cleandoc(vars(kind).get("__doc__") or "") + "\n"
+    bodies = {match[1]: match[2] for match in _SECTION.finditer(text)}
+    return {match[1]: match[0] for match in _ENTRY.finditer(bodies.get(section, ""))}
+
+
+def _completed(kind: type) -> str:
+    """The docstring with an entry for each parameter, and for each attribute, that a base documents."""
+    text = inspect.cleandoc(kind.__doc__ or "") + "\n"
+    for section in ("Args", "Attributes"):
+        said: dict[str, str] = {}
+        for base in reversed(kind.__mro__):
+            said |= _entries(base, section)
+        order = inspect.signature(kind).parameters if section == "Args" else said
+        body = "".join(said[name] for name in order if name in said)
+        if not body:
+            continue
+        begun = re.search(rf"^{section}:\n((?:    .*\n|\n)+)", text, re.MULTILINE)
+        where = begun or re.search(r"^>>> ", text, re.MULTILINE)
+        start, end = (where.start(), begun.end() if begun else where.start()) if where else (len(text), len(text))
+        text = f"{text[:start]}{section}:\n{body}\n{text[end:]}"
+    return text.rstrip() + "\n"
