@@ -167,10 +167,10 @@ def private(task: Task, name: str, budget: inid.Budget) -> Any:
         return getattr(learn, name)(budget=budget, bounds_X=task.ranges, **more)
     if task.categories is None:
         return getattr(learn, name)(budget=budget, bounds=task.bounds, **more)
-    encoder = learn.PublicCategories(task.categories)
     numbers = [column for column in task.X if column not in task.categories]
     pairs = dict(zip(numbers, zip(*task.bounds, strict=True), strict=True))
-    return make_pipeline(encoder, getattr(learn, name)(budget=budget, bounds=encoder.bounds(pairs), **more))
+    encoder = learn.PublicCategories(task.categories, bounds=pairs)
+    return make_pipeline(encoder, getattr(learn, name)(budget=budget, bounds=encoder.get_bounds_out(), **more))
 
 
 def scores(task: Task, name: str) -> dict[str, list[float]]:

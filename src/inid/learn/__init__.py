@@ -26,6 +26,8 @@ except ImportError:
 
 from inid.learn.base import RepeatedSpendingWarning
 from inid.learn.bounds import bounds_of
+from inid.learn.encoded_bounds import EncodedBounds
+from inid.learn.encoders import PublicCategories
 from inid.learn.k_means import PrivateKMeans
 from inid.learn.lasso import PrivateElasticNet, PrivateLasso
 from inid.learn.linear import PrivateLinearRegression, PrivateRidge
@@ -41,6 +43,7 @@ from inid.learn.smoothness import NotPrivateWarning, estimate_smoothness
 
 __all__ = [
     "BoundsScaler",
+    "EncodedBounds",
     "NoisyFitWarning",
     "NotPrivateStepWarning",
     "NotPrivateWarning",
@@ -55,6 +58,7 @@ __all__ = [
     "PrivateRidge",
     "PrivateSearchCV",
     "PrivateStandardScaler",
+    "PublicCategories",
     "RepeatedSpendingWarning",
     "bounds_of",
     "estimate_smoothness",

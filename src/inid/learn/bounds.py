@@ -8,13 +8,14 @@ from numpy.typing import ArrayLike
 
 from inid.arguments import Floats, shown
 from inid.errors import ArgumentError
+from inid.learn.encoded_bounds import EncodedBounds
 from inid.learn.inputs import read_rows
 from inid.promises import Budget
 
 __all__ = ["Bounds", "bounds_of", "hold", "read_bounds", "read_budget", "read_columns", "read_sizes"]
 
 # (lower, upper), each one number for all columns or a list of one per column; or a pair for each column's name.
-Bounds = tuple[ArrayLike, ArrayLike] | Sequence[ArrayLike] | Mapping[str, tuple[float, float]]
+Bounds = tuple[ArrayLike, ArrayLike] | Sequence[ArrayLike] | Mapping[str, tuple[float, float]] | EncodedBounds
 
 _LARGEST, _LEAST = 1e100, 1e-100  # squares and fourth powers of bounds stay within the floats
 
@@ -56,7 +57,9 @@ def read_bounds(
     cure = "pass (lower, upper) from public knowledge, each a number or a list of one number per column"
     if bounds is None:
         raise ArgumentError(f"{name} must be given, and is never read from the data: {cure}.")
-    if isinstance(bounds, Mapping):
+    if isinstance(bounds, EncodedBounds):
+        bounds = _encoded(name, bounds, features, names)
+    elif isinstance(bounds, Mapping):
         bounds = _by_name(name, bounds, names)
     elif features != 2 and _is_list_of_pairs(bounds, features):
         bounds = tuple(zip(*bounds, strict=True))
@@ -92,6 +95,18 @@ def read_bounds(
             f"[{_LEAST:g}, {_LARGEST:g}], got ({lower[at]:g}, {upper[at]:g}): {cure}."
         )
     return lower, upper
+
+
+def _encoded(
+    name: str, bounds: EncodedBounds, features: int, names: Sequence[str] | None
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """The ends of encoded columns, if the data have these columns."""
+    if len(bounds.names) != features or (names is not None and [*names] != [*bounds.names]):
+        raise ArgumentError(
+            f"{name} are those of {len(bounds.names)} encoded columns, {shown([*bounds.names])}, and the data have "
+            f"{features if names is None else shown([*names])}: pass what the encoder makes, and nothing beside it."
+        )
+    return bounds.lower, bounds.upper
 
 
 def _is_list_of_pairs(bounds: Any, features: int) -> bool:

@@ -12,7 +12,7 @@ here depends on the order or on the neighbours of a record:
 * No product is NaN, since all factors are finite and held within bounds whose products do not overflow.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -95,20 +95,27 @@ class LogisticLoss:
         return np.asarray(out)
 
 
-def bounded_features(data: Floats, units: Units, *, constant: bool) -> Floats:
+def bounded_features(data: Floats, units: Units, *, constant: bool, columns: Sequence[int] | None = None) -> Floats:
     """The columns within their bounds, as rows of 26 significant bits, with a last row of ones if there is a constant.
+
+    Args:
+        data: One row per record.
+        units: The units of all columns.
+        constant: Whether there is a constant.
+        columns: Which columns, all of them by default.
 
     >>> lower, upper = np.array([0.0]), np.array([3.0])
     >>> units = Units.of(lower, upper, None, centre=False, scale=False, bits=FEATURE_BITS)
     >>> bounded_features(np.array([[0.1], [np.nan], [np.inf]]), units, constant=True).round(6).tolist()
     [[0.1, 1.5, 3.0], [1.0, 1.0, 1.0]]
     """
-    width = data.shape[1]
+    used = [*range(data.shape[1])] if columns is None else [*columns]
+    width = len(used)
     rows = _aligned(width + constant, len(data))
-    rows[:width] = data.T
     spread, mapping = np.empty(len(data)), units.mapping
-    for i in range(width):
-        row = mapping.only(i).whole(rows[i], out=rows[i])
+    for place, i in enumerate(used):
+        rows[place] = data[:, i]
+        row = mapping.only(i).whole(rows[place], out=rows[place])
         # As `short` does it: spread - (spread - x).
         np.multiply(row, _SPLIT, out=spread)
         np.subtract(spread, row, out=row)
@@ -125,45 +132,102 @@ class Gradients:
     is one pass over the memory.
 
     Args:
-        features: One row per coefficient, from `bounded_features`.
+        features: One row per coefficient that is in no group, in their order, from `bounded_features`.
         loss: The loss, which holds the targets.
         steps: The power of two that each coefficient's gradients are rounded to.
         bounds: The threshold of each, a whole multiple of its step.
         compiled: Use the compiled loop, which needs numba and gives the same bits.
+        hot: One-hot groups, by the place of their first coefficient: each record's code (the number of columns where it
+            is in none), and the number of columns. All coefficients of a group have the same step and threshold. A
+            record is in one of them at most, so all sums of a group are made in one pass, and no move of one changes
+            another's.
     """
 
-    def __init__(self, features: Floats, loss: Loss, steps: Floats, bounds: Floats, *, compiled: bool = False) -> None:
+    def __init__(
+        self,
+        features: Floats,
+        loss: Loss,
+        steps: Floats,
+        bounds: Floats,
+        *,
+        compiled: bool = False,
+        hot: Mapping[int, tuple[NDArray[np.intp], int]] | None = None,
+    ) -> None:
         self._loss = loss
         self._steps: list[float] = steps.tolist()
         count = features.shape[1]
         chunks = [slice(start, min(start + _CHUNK, count)) for start in range(0, count, _CHUNK)]
         state, buffer = _aligned(1, count)[0], _aligned(1, min(count, _CHUNK))[0]
         state[:] = loss.start()
-        self._columns = [[row[rows] for rows in chunks] for row in features]
+        self._hot = {
+            first: ([code[rows] for rows in chunks], np.zeros(size + 1)) for first, (code, size) in (hot or {}).items()
+        }
+        self._group = {first + at: first for first, (_, size) in (hot or {}).items() for at in range(size)}
+        plain = [i for i in range(len(steps)) if i not in self._group]
+        self._columns = {i: [row[rows] for rows in chunks] for i, row in zip(plain, features, strict=True)}
+        self._sums: list[float] = []
         self._parts = [(rows, state[rows], *_two_views(buffer[: rows.stop - rows.start])) for rows in chunks]
         # Arrays of one entry, which NumPy takes faster than numbers.
         large = _STEPS_OF_ONE * steps
         self._ends = list(zip(-bounds[:, None], bounds[:, None], large[:, None], strict=True))
         self._empty = [-count * int(bits) for bits in large.view(np.int64)]
-        self._pending: tuple[list[Floats], float] | None = None
+        self._pending: tuple[list[Floats], float] | tuple[list[NDArray[np.intp]], Floats] | None = None
         self._bits_of = _compiled() if compiled else _vectorised
 
     def move(self, i: int, by: float) -> None:
         """Note that coefficient i has moved, by a number that `short` has made."""
-        self._pending = (self._columns[i], by)
+        first = self._group.get(i)
+        if first is None:
+            self._pending = (self._columns[i], by)
+            return
+        code, moves = self._hot[first]
+        moves[i - first] = by
+        self._pending = (code, moves)
 
     def sum(self, i: int) -> float:
-        """The sum of the clipped gradients of coefficient i."""
-        column, total, pending = self._columns[i], self._empty[i], self._pending
+        """The sum of the clipped gradients of coefficient i; those of a group are made when its first is asked for."""
+        first = self._group.get(i)
+        if first is not None:
+            if i == first:
+                self._sums = self._group_sums(first)
+            return self._sums[i - first]
+        column, total = self._columns[i], self._empty[i]
         for at, (rows, state, buffer, whole) in enumerate(self._parts):
-            if pending is not None:
-                daxpy(pending[0][at], state, state.size, pending[1])
+            self._apply(at, state)
             slopes = self._loss.slopes(state, rows)
             total += self._bits_of(column[at], slopes, self._ends[i], buffer, whole)  # modulo 2^64, as is read below
         self._pending = None
         whole = (total + 2**63) % 2**64 - 2**63
         # Beyond 2^53 steps, which only a secret number of rows can reach, the sum is held: exact, and no further apart.
         return float(max(-_EXACT, min(_EXACT, whole))) * self._steps[i]
+
+    def _apply(self, at: int, state: Floats) -> None:
+        """Apply the last move to one chunk of the state; each record's state takes one rounded addition."""
+        if self._pending is None:
+            return
+        part, by = self._pending[0][at], self._pending[1]
+        if isinstance(by, float):
+            daxpy(part, state, state.size, by)
+        else:
+            state += by[part]
+
+    def _group_sums(self, first: int) -> list[float]:
+        """The sums of all coefficients of a group: each record's clipped slope counts for the column that it is in."""
+        code, moves = self._hot[first]
+        low, high, large = self._ends[first]
+        step, total = self._steps[first], np.zeros(len(moves), np.int64)
+        for at, (rows, state, buffer, _) in enumerate(self._parts):
+            self._apply(at, state)
+            np.clip(self._loss.slopes(state, rows), low, high, out=buffer)
+            np.add(buffer, large, out=buffer)  # rounded to whole steps
+            np.subtract(buffer, large, out=buffer)
+            # Multiples of a power of two, fewer than 2^53 in a chunk: exact in any order.
+            found = np.bincount(code[at], weights=buffer, minlength=len(moves))
+            total += (found / step).astype(np.int64)
+        self._pending = None
+        moves[:] = 0.0
+        held = np.clip(total[:-1], -_EXACT, _EXACT)
+        return [float(one) * step for one in held]
 
 
 _Ends = tuple[Floats, Floats, Floats]

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from inid.accounting import Ledger
@@ -33,7 +33,9 @@ from inid.learn.base import read_mechanism
 from inid.learn.bounds import read_budget, read_sizes
 from inid.learn.budget_parts import split_budget
 from inid.learn.clipped_gradients import FEATURE_BITS, Gradients, Loss, bounded_features, whole_steps
-from inid.learn.column_moments import column_reach, exact_columns, likely_columns
+from inid.learn.column_moments import exact_columns, likely_columns
+from inid.learn.descent_plan import Steps, passes_for, plan_steps
+from inid.learn.encoded_bounds import Groups, codes, held_to_groups, one_hot_groups
 from inid.learn.inputs import Matrix
 from inid.learn.lost_in_noise import chance_of_steps
 from inid.learn.noise_range import cover_answers
@@ -46,17 +48,15 @@ from inid.noise.compiled_draws import available
 from inid.noise.grid_noise import check_scales
 from inid.noise.law_tables import law
 from inid.noise.prepared_noise import PreparedNoise
-from inid.planning import NoisePlan, plan
+from inid.planning import NoisePlan
 from inid.promises import Budget
 from inid.releasing import charge
-from inid.sets import Allocation, Neighbours, Sensitivity
+from inid.sets import Allocation, Neighbours
 
 __all__ = ["Descended", "Descent"]
 
 _WORTH_LOADING = 1 << 29  # entries of columns visited in all: fewer take less time than it takes to load numba
-_COUNT = 0.02  # of what the gradients cost, for the number of rows where it is secret
-_FEW, _MANY, _MOST_PASSES = 3, 50, 500
-_PER_PASS = 2000  # rows over noise, for each pass beyond 50
+_FEW = 3  # passes
 _LOGIT_DAMPING, _DAMPING = 0.7, 3.0  # 1 / how far the noise of one pass may move a prediction, about, in its unit
 
 
@@ -81,8 +81,9 @@ class Descent:
 
     Attributes:
         budget: The promise.
-        lower: The lower bounds of the columns.
+        lower: The lower bounds of the columns; -1 for one-hot ones, so that the middle is 0, and 0 stays 0.
         upper: The upper bounds.
+        groups: Which columns are one-hot; none in the user's units, where they count as any other.
         target: (low, high) of the target; None for labels.
         in_data: Whether columns stay in the user's units.
         intercept: Whether there is one.
@@ -100,6 +101,7 @@ class Descent:
     budget: Budget
     lower: Floats
     upper: Floats
+    groups: Groups
     target: tuple[Floats, Floats] | None
     in_data: bool
     intercept: bool
@@ -126,12 +128,18 @@ class Descent:
         budget = read_budget(estimator.budget)
         if estimator.weights is not None:
             choice("weights", estimator.weights, ("curvature",))
+        in_data = choice("units", estimator.units, ("bounds", "data")) == "data"
+        groups = () if in_data else one_hot_groups(estimator.bounds)
+        lower = lower.copy()
+        for first, last in groups:
+            lower[first:last] = -1.0
         return cls(
             budget,
             lower,
             upper,
+            groups,
             target,
-            choice("units", estimator.units, ("bounds", "data")) == "data",
+            in_data,
             bool(estimator.fit_intercept),
             estimator.weights,
             neighbours,
@@ -175,32 +183,37 @@ class Descent:
         units = self._units(self.lower, self.upper)
         known, budget = self._constants(data, units, curvature, ledger)
         paid = known is None
-        columns = outputs * (units.size.size + self.intercept)
-        passes = self.passes or _passes(budget, self.mechanism, 2**16 if secret else most, columns)
+        columns, some = units.size.size + self.intercept, 2**16 if secret else most
+        passes = self.passes or passes_for(budget, self.mechanism, some, columns, self.groups, outputs)
         few = self.passes is None and passes <= _FEW
         steps, bounds = whole_steps(self._thresholds(known, units, few=few), most)
-        noise = self._plan(budget, known, bounds, units, passes * outputs)
+        noise, row = self._plan(budget, known, bounds, units, passes * outputs)
         largest = [most * bounds] + [np.full(2 * units.size.size, float(most))] * paid + [np.ones(1) * most] * secret
-        noise = cover_answers(noise, np.concatenate(largest))
+        by_row = np.zeros(len(noise.row_scales))
+        np.maximum.at(by_row, row, np.concatenate(largest))
+        noise = cover_answers(noise, by_row)
         _, source = charge(noise, ledger, self.name)
-        scales = check_scales(noise.row_scales)
+        scales = check_scales(noise.row_scales)[row]
         # Whatever the caller has set in NumPy or SciPy, no error and no warning may depend on a record.
         with np.errstate(all="ignore"), special.errstate(all="ignore"):
-            values, rows = data.floats(), float(data.shape[0])
+            values, rows = held_to_groups(data.floats(), self.groups), float(data.shape[0])
             if secret:
                 counted = add_noise(np.array([rows]), scales[-1:], noise.mechanism, source)
                 rows = max(float(counted[0]), 1.0)
             kept = np.zeros(len(bounds))
             if known is None:
                 known, units, kept = self._standardise(values, units, rows, curvature, scales, noise.mechanism, source)
-            features = bounded_features(values, units, constant=self.intercept)
+            hot = {first: (codes(values, (first, last)), last - first) for first, last in self.groups}
+            inside = {at for first, last in self.groups for at in range(first, last)}
+            plain = [at for at in range(values.shape[1]) if at not in inside]
+            features = bounded_features(values, units, constant=self.intercept, columns=plain)
             compiled = _compiled(features.size * passes * outputs)
             drawn = PreparedNoise(scales[: len(bounds)], passes * outputs, law(noise.mechanism), source)
             unit_y, averaged = self.target_unit[1], (passes + 1) // 2 if self._averages else 1
             moves = self.step / known / rows
             found = [
                 descend(
-                    Gradients(features, loss, steps, bounds, compiled=compiled),
+                    Gradients(features, loss, steps, bounds, compiled=compiled, hot=hot),
                     drawn,
                     passes,
                     averaged=averaged,
@@ -269,33 +282,20 @@ class Descent:
         share = np.append(units.size**2, constant) if known is None else known
         # Roots first: a quotient of constants may leave the floats, that of their roots does not.
         clipped = self.clip * (np.sqrt(share) / np.sqrt(share.sum()))
+        for first, last in self.groups:  # one threshold for all columns of a group
+            clipped[first:last] = clipped[first:last].max()
         return np.asarray(np.minimum(clipped, largest) if self.target is None and not self.in_data else clipped)
 
-    def _plan(self, budget: Budget, known: Floats | None, bounds: Floats, units: Units, passes: int) -> NoisePlan:
-        """The plan of all steps: a box with one row per column, which stands for as many coordinates as passes.
-
-        Where the constants M_i are paid for by the same plan, sums and squares of the columns follow: a z in [-1, 1]
-        moves its sum by at most 1 (2 when replaced) and the sum of its squares by at most 1. The number of rows comes
-        last where it is secret. Weights give these a fixed part of what optimal Gaussian noise costs, which is in
-        proportion to weight times sensitivity.
-        """
-        replaced = self.neighbours == "replace"
-        reach = bounds * (2 if replaced else 1)
-        counts, width = [passes] * len(bounds), units.size.size
+    def _plan(
+        self, budget: Budget, known: Floats | None, bounds: Floats, units: Units, passes: int
+    ) -> tuple[NoisePlan, NDArray[np.intp]]:
+        """The plan of all steps, and the row of it that each number's noise is in (`descent_plan`)."""
         # An error e in the gradient moves the parameter by tau e / M_i, which costs M_i (tau e / M_i)^2 / 2.
         M = np.ones(len(bounds)) if known is None else known
         weights = 1 / np.sqrt(M) if self.weights == "curvature" else 1 / M
-        whole = float((weights * reach).sum()) * passes
-        if known is None and isinstance(self.smoothness, float):
-            sums = column_reach(width, self.neighbours)
-            share = self.smoothness / (1 - self.smoothness) * whole / (2 * width)
-            reach, weights = np.append(reach, sums), np.append(weights, share / sums)
-            counts += [1] * (2 * width)
-        if self.neighbours == "add_remove":
-            reach, weights = np.append(reach, 1.0), np.append(weights, _COUNT * whole)
-            counts += [1]
-        box = Sensitivity.box(reach, counts=counts, neighbours=self.neighbours)
-        return plan(box, budget, mechanism=self.mechanism, allocation=self.allocation, weights=weights)
+        look = self.smoothness if known is None and isinstance(self.smoothness, float) else None
+        steps = Steps(bounds, weights, units.size.size, self.groups, passes, look, self.neighbours)
+        return plan_steps(steps, budget, self.mechanism, self.allocation)
 
     def _constants(
         self, data: Matrix, units: Units, curvature: float, ledger: Ledger | None
@@ -340,11 +340,17 @@ class Descent:
         width = units.size.size
         first = len(scales) - 2 * width - (self.neighbours == "add_remove")
         coarse = Units.of(self.lower, self.upper, None, centre=self.intercept, scale=True)
-        exact = exact_columns(values, coarse, count=False)
-        looks = scales[first : first + 2 * width]
-        found, deviation = add_noise(exact, looks, mechanism, source), 1.0 if mechanism == "gaussian" else math.sqrt(2)
+        found = exact_columns(values, coarse, count=False)
+        looks, deviation = scales[first : first + 2 * width], 1.0 if mechanism == "gaussian" else math.sqrt(2)
+        hot = np.zeros(width, bool)
+        for one in self.groups:
+            hot[slice(*one)] = True
+        released = np.append(np.ones(width, bool), ~hot)  # squares of 0 and 1 are their sums
+        found[released] = add_noise(found[released], looks[released], mechanism, source)
+        found[width:] = np.where(hot, found[:width], found[width:])
         mean, square = likely_columns(found / rows, looks * deviation / rows)
         if self.intercept:
+            mean = np.where(hot, 0.0, mean)  # 0 stays 0
             square = np.maximum(square - mean**2, 0.0)
             centre = units.centre + units.unit * mean
             low, high = (self.lower - centre) / units.unit, (self.upper - centre) / units.unit
@@ -352,20 +358,9 @@ class Descent:
         M = curvature * np.append(square, [1.0] * self.intercept)
         spread = scales[:first] * (1.0 if mechanism == "gaussian" else math.sqrt(2))
         damping = _LOGIT_DAMPING if self.target is None else _DAMPING
-        held = np.maximum(M, damping * math.sqrt(first) * spread / rows)
+        visited = first - sum(last - start - 1 for start, last in self.groups)  # a row is in one column of a group
+        held = np.maximum(M, damping * math.sqrt(visited) * spread / rows)
         return held, units, 1 - M / held
-
-
-def _passes(budget: Budget, mechanism: str, rows: int, columns: int) -> int:
-    """Passes from public facts: more while the noise of one pass is small beside the number of rows.
-
-    One pass at the whole budget has noise of about sqrt(columns) / mu in each sum of gradients that are at most 1. More
-    than 50 passes gain little and take time, but a huge budget is spent to come near the exact solution.
-    """
-    pure = mechanism == "laplace"
-    signal = rows * (budget.laplace_epsilon / columns if pure else budget.gaussian_mu / math.sqrt(columns))
-    wanted = max(min(0.5 * math.sqrt(signal), _MANY), signal / _PER_PASS)
-    return round(min(max(wanted, 1), _MOST_PASSES))
 
 
 def _compiled(entries: int) -> bool:

@@ -1,0 +1,72 @@
+"""The geometry of encoded columns: bounds of each, and which of them are one column of categories, one-hot.
+
+A row has at most one 1 among the columns of a group, so one row moves at most one of any sums over them: the norm of a
+group is 1, however many categories there are. Estimators plan with that, and hold the data to it: whatever X holds, a
+row's entries in a group are read as *which of them is 1*, none if there are none or several (`codes`).
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inid.arguments import Floats
+
+__all__ = ["EncodedBounds", "Groups", "codes", "held_to_groups", "one_hot_groups"]
+
+Groups = tuple[tuple[int, int], ...]  # (first, after the last) column of each
+
+
+@dataclass(frozen=True)
+class EncodedBounds:
+    """Bounds of encoded columns, to be passed as `bounds` to an estimator.
+
+    Attributes:
+        names: The names of the columns.
+        lower: Their lower bounds.
+        upper: Their upper bounds.
+        groups: (first, after the last) place of the columns of each one-hot group.
+
+    >>> EncodedBounds(("age", "sex_F", "sex_M"), (0, 0, 0), (3, 1, 1), ((1, 3),)).row_norm == 10**0.5
+    True
+    """
+
+    names: tuple[str, ...]
+    lower: tuple[float, ...]
+    upper: tuple[float, ...]
+    groups: Groups = ()
+
+    @property
+    def row_norm(self) -> float:
+        """The largest l2 norm of a row, for `PrivatePCA`: a group adds 1, whatever its number of columns."""
+        grouped = {at for first, last in self.groups for at in range(first, last)}
+        sizes = [max(abs(a), abs(b)) for a, b in zip(self.lower, self.upper, strict=True)]
+        return math.sqrt(len(self.groups) + sum(size**2 for at, size in enumerate(sizes) if at not in grouped))
+
+
+def one_hot_groups(bounds: object) -> Groups:
+    """The one-hot groups that bounds state; none for any other bounds."""
+    return bounds.groups if isinstance(bounds, EncodedBounds) else ()
+
+
+def codes(values: Floats, group: tuple[int, int]) -> NDArray[np.intp]:
+    """Which column of a group is 1, row by row; their number where none is, or several are.
+
+    An entry counts as 1 from 1/2 on. Each row is read by itself, and any row has one code.
+
+    >>> codes(np.array([[0.0, 1.0], [1.0, 0.0], [0.0, np.nan], [1.0, 1.0]]), (0, 2)).tolist()
+    [1, 0, 2, 2]
+    """
+    marks = values[:, slice(*group)] >= 0.5  # NaN is not
+    return np.asarray(np.where(marks.sum(axis=1) == 1, marks.argmax(axis=1), marks.shape[1]), dtype=np.intp)
+
+
+def held_to_groups(values: Floats, groups: Groups) -> Floats:
+    """The rows with the columns of each group replaced by what `codes` reads."""
+    if not groups:
+        return values
+    held = np.array(values)
+    for first, last in groups:
+        held[:, first:last] = codes(values, (first, last))[:, None] == np.arange(last - first)
+    return held
