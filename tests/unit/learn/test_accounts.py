@@ -251,9 +251,9 @@ def test_the_compiled_loop_is_used_when_it_is_there_or_worth_it_and_changes_no_b
     used = []
     original = coordinate_descent.Gradients
 
-    def watched(*args, compiled):
+    def watched(*args, compiled, **more):
         used.append(compiled)
-        return original(*args, compiled=compiled)
+        return original(*args, compiled=compiled, **more)
 
     monkeypatch.setattr(coordinate_descent, "Gradients", watched)
     found = []
