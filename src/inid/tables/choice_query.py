@@ -16,7 +16,7 @@ from inid.releasing import Release
 from inid.selecting import Selection, plan_selection, select
 from inid.tables.counting_question import CountingQuestion
 from inid.tables.facts import Key, read_keys
-from inid.tables.plan_of_query import PlanOfQuestion
+from inid.tables.plan_of_query import PlanOfQuery
 from inid.tables.public_facts import parsing
 from inid.tables.published import PageFacts, Published
 from inid.tables.query import Query
@@ -101,7 +101,7 @@ class ChoiceQuestion(CountingQuestion):
 
 
 @dataclass(frozen=True, eq=False)
-class ChoicePlan(PlanOfQuestion):
+class ChoicePlan(PlanOfQuery):
     """The noise of a choice: that of one number, however many groups there are."""
 
     noise: NoisePlan

@@ -1,28 +1,28 @@
 """Spending one promise on all sums of a query, and what that means for each statistic."""
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from inid.errors import ArgumentError
 from inid.mechanisms import MechanismChoice
-from inid.planning import Certificate, Comparison, NoisePlan, plan, plan_for_accuracy
+from inid.planning import Comparison, NoisePlan, plan, plan_for_accuracy
 from inid.planning.accuracy import CheapestPlan
 from inid.planning.text import aligned, counted
 from inid.promises import Budget
 from inid.report.plan_summary import nothing_to_gain
 from inid.sets import Allocation, Sensitivity
-from inid.tables.plan_of_query import PlanOfQuery, fill_advice, rows_assumed
+from inid.tables.plan_of_query import PlanOfQuery, fill_advice, rows_assumed, rows_in_words
 from inid.tables.presentation import COUNTED
 from inid.tables.sensitivity import narrowest
 from inid.tables.statistics import Layout, rounding, slopes
-from inid.tables.view import View
 
 if TYPE_CHECKING:
     from inid.report import PlanSummary
+    from inid.tables.question import Question
 
 __all__ = [
     "Planning",
@@ -68,24 +68,30 @@ class TablePlan(PlanOfQuery):
     """The noise that every sum of a query gets, and the error to expect in every statistic. Made by `Query.plan`.
 
     Attributes:
-        noise: The certified plan of all released sums; `compare()` and `verify()` are its own.
+        noise: The certified plan of all released sums; `compare()` is its own.
+        question: What is asked.
         statistics: One entry per statistic.
-        rows: The rows assumed in planning and display, in all cells together: a public guess.
-        stated: Whether that guess was stated by the user.
         iid: The plan's baseline of i.i.d. noise.
         spr: The plan's baseline of an equal split.
-        view: Which rows count, and which columns are computed from others.
         advice: What would make the errors smaller, from public facts alone.
     """
 
     noise: NoisePlan
+    question: "Question"
     statistics: tuple[StatisticPlan, ...]
-    rows: int
-    stated: bool
     iid: NoisePlan
     spr: NoisePlan
-    view: View = field(default_factory=View)
     advice: tuple[str, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """The rows assumed in planning and display, in all cells together: a public guess."""
+        return self.question.assumed_rows
+
+    @property
+    def stated(self) -> bool:
+        """Whether that guess was stated by the user."""
+        return self.question.rows is not None
 
     def _summary(self) -> "PlanSummary":
         from inid.tables.report_inputs import summarize_table_plan
@@ -123,14 +129,6 @@ class TablePlan(PlanOfQuery):
         """The noise beside its baselines, for the sums as they are released."""
         return self.noise.compare()
 
-    def verify(self) -> Certificate:
-        """Re-derive the guarantee from the plan's own floats.
-
-        Raises:
-            GuaranteeError: The scales break the promise.
-        """
-        return self.noise.verify()
-
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe dictionary: the noise plan's own record and one entry per statistic."""
         fields = ("statistic", "column", "tolerance", "error", "iid", "spr", "share")
@@ -140,7 +138,7 @@ class TablePlan(PlanOfQuery):
             "stated": self.stated,
             "gain": {name: self.gain(name) for name in ("iid", "spr")},
             "remark": self.remark,
-            **self.view.to_dict(),
+            **self.question.view.to_dict(),
             "statistics": [{name: getattr(entry, name) for name in fields} for entry in self.statistics],
         }
 
@@ -152,7 +150,6 @@ class TablePlan(PlanOfQuery):
         lines = aligned(table, left=1)
         if len(self.statistics) > _ROWS:
             lines.append(f"... and {len(self.statistics) - _ROWS} more statistics")
-        guess = f"{self.rows} rows" + ("" if self.stated else ", a nominal guess: pass Table(rows=...) for your own")
         order = self.noise.order
         name = "squared error" if order == 2 else f"error of order {order:g}"
         gains = f"An equal split would have {self.gain('spr'):.3g} times the {name} "
@@ -163,8 +160,8 @@ class TablePlan(PlanOfQuery):
             [
                 f"{self.mechanism.capitalize()} noise on {counted(self.noise.dimension, 'sum')}",
                 f"promise: {self.budget}, neighbours: {self.noise.sensitivity.neighbours}",
-                f"errors for {guess}",
-                *self.view.lines(),
+                f"errors for {rows_in_words(self.question)}",
+                *self.question.view.lines(),
                 "",
                 *lines,
                 "",
@@ -183,22 +180,17 @@ class Planning:
     """Plans of a query: the sums of its layout, the sets that bound them, and what an error of each statistic is worth.
 
     Attributes:
-        layout: The statistics and the sums they are made of.
-        sets: The sets that bound the sums, shaped for weights, one per item of the layout.
+        question: What is asked: it has the sums, and the sets that bound them.
         tolerances: One for each statistic.
-        rows: The number of rows assumed.
-        cells: The number of groups.
-        stated: Whether the user stated the number of rows.
-        view: Which rows count.
     """
 
-    layout: Layout
-    sets: Callable[[Sequence[float]], Sequence[Sensitivity]]
+    question: "Question"
     tolerances: list[float]
-    rows: int
-    cells: int
-    stated: bool
-    view: View
+
+    @property
+    def rows(self) -> float:
+        """The rows assumed in one cell."""
+        return self.question.assumed_rows / len(self.question.cells)
 
     def plan(self, budget: Budget, *, mechanism: MechanismChoice, allocation: Allocation, order: float) -> TablePlan:
         """Weigh each sum by what its error does to the statistics, and plan with the set that gives the least error.
@@ -209,7 +201,7 @@ class Planning:
         independent, so for p < 2 the sum of their E|J T|^p is at least E|sum of J T|^p.
         """
         weighing = self._weighing(order)
-        known = narrowest(self.sets(weighing.weights))
+        known = narrowest(self.question.all_sensitivities(weighing.weights))
         made = [_best(known, budget, mechanism, kind, weighing.weights, order) for kind in (allocation, "iid", "spr")]
         return self._described(weighing, *made)
 
@@ -218,12 +210,13 @@ class Planning:
     ) -> list[float]:
         """The expected error of each statistic under the plan that `plan` would make, without its baselines."""
         weighing = self._weighing(order)
-        noise = _best(narrowest(self.sets(weighing.weights)), budget, mechanism, allocation, weighing.weights, order)
+        known = narrowest(self.question.all_sensitivities(weighing.weights))
+        noise = _best(known, budget, mechanism, allocation, weighing.weights, order)
         return [_error(noise, move) for move in weighing.moves]
 
     def for_accuracy(self, *, failure: float, delta: float | None) -> TableAccuracy:
         """The cheapest noise with which every statistic is within its tolerance; see `Query.plan_for_accuracy`."""
-        layout, rows = self.layout, self.rows / self.cells
+        question, layout, rows = self.question, self.question.layout, self.rows
         limits, most = [math.inf] * len(layout.items), 1
         for statistic, limit in zip(layout.statistics, self.tolerances, strict=True):
             left = limit - rounding(statistic, layout, rows)
@@ -239,7 +232,7 @@ class Planning:
         # A sum that moves no answer to first order may be as wrong as the others are together.
         largest = max(limit for limit in limits if limit < math.inf)
         limits = [limit if limit < math.inf else largest for limit in limits]
-        known = self.sets([1 / at for at in limits])
+        known = question.all_sensitivities([1 / at for at in limits])
         answers = [plan_for_accuracy(s, limits, failure=failure / most, delta=delta) for s in known]
         best = min(answers, key=lambda answer: float(answer.plan.budget.to_dict()["epsilon"]))
         weighing = self._weighing(2.0)
@@ -250,16 +243,16 @@ class Planning:
             return self._described(weighing, noise, *baselines)
 
         reason = best.reason
-        if not self.stated and any(statistic.kind not in COUNTED for statistic in layout.statistics):
-            reason += f" {rows_assumed(self.rows)}"
+        if question.rows is None and any(statistic.kind not in COUNTED for statistic in layout.statistics):
+            reason += f" {rows_assumed(question.assumed_rows)}"
         return TableAccuracy(made(best.plan), tuple(made(noise) for noise in best.alternatives), reason)
 
     def _weighing(self, order: float) -> "_Weighing":
-        return _weighing(self.layout, self.tolerances, self.rows / self.cells, order)
+        return _weighing(self.question.layout, self.tolerances, self.rows, order)
 
     def _described(self, weighing: "_Weighing", noise: NoisePlan, iid: NoisePlan, spr: NoisePlan) -> TablePlan:
         """What a plan of the sums means for each statistic."""
-        layout = self.layout
+        layout = self.question.layout
         # One row per item, so the size of an item's group multiplies its share.
         sizes = [1 if noise.cells.counts is None else int(noise.cells.counts[at]) for at in range(len(layout.items))]
         shares = [float(share) * size for share, size in zip(noise.row_shares, sizes, strict=True)]
@@ -270,7 +263,7 @@ class Planning:
             share = math.fsum(shares[at] * value / weighing.powers[at] for at, value in part.items())
             column = ",".join(statistic.columns)
             entries.append(StatisticPlan(statistic.kind, column, limit, error, equal, split, share))
-        return TablePlan(noise, tuple(entries), self.rows, self.stated, iid, spr, self.view)
+        return TablePlan(noise, self.question, tuple(entries), iid, spr)
 
 
 def with_advice(made: TablePlan, unfilled: Sequence[str], filled: Sequence[float]) -> TablePlan:

@@ -1,5 +1,6 @@
 """What every plan of a query shares."""
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
@@ -7,13 +8,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 from inid.errors import GuaranteeError
 from inid.planning import Certificate, NoisePlan
 from inid.promises import Budget
+from inid.tables.public_facts import PublicFacts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from inid.report import PlanSummary
 
-__all__ = ["PlanOfQuery", "PlanOfQuestion", "fill_advice", "rows_assumed"]
+__all__ = ["PlanOfQuery", "fill_advice", "rows_assumed", "rows_in_words"]
 
 _WORTH = 1.05  # advice that makes errors less than 5 % smaller is not worth a line
 _NAMED = 4
@@ -46,14 +48,32 @@ def rows_assumed(rows: int) -> str:
     return f"This is for {rows:,} rows, a nominal guess: of fewer rows the errors are larger. {cure}"
 
 
+def rows_in_words(question: PublicFacts) -> str:
+    """The number of rows that a plan assumes, and whether anybody stated it."""
+    nominal = ", a nominal guess: pass Table(rows=...) for your own"
+    return f"{question.assumed_rows} rows" + ("" if question.rows else nominal)
+
+
+class _Asked(Protocol):
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-safe dictionary that says what is asked, and of what."""
+        ...
+
+    def is_covered_by(self, noise: NoisePlan) -> bool:
+        """Whether the set of a plan holds whatever one person can change in the numbers that are released."""
+        ...
+
+
 class PlanOfQuery(ABC):
-    """What every plan of a query shares.
+    """What every plan of a query shares. It keeps its question, so that it proves both: noise, and what it is for.
 
     Attributes:
         noise: The certified plan of all released numbers.
+        question: What is asked.
     """
 
     noise: NoisePlan
+    question: _Asked
 
     @property
     def budget(self) -> Budget:
@@ -92,29 +112,12 @@ class PlanOfQuery(ABC):
     def _summary(self) -> "PlanSummary":
         """The plan line by line."""
 
-
-class _Asked(Protocol):
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON-safe dictionary that says what is asked, and of what."""
-        ...
-
-    def is_covered_by(self, noise: NoisePlan) -> bool:
-        """Whether the set of a plan holds whatever one person can change in the numbers that are released."""
-        ...
-
-
-class PlanOfQuestion(PlanOfQuery):
-    """A plan that keeps its question, so that it proves both: the noise, and the set that the noise is for.
-
-    Attributes:
-        question: What is asked.
-    """
-
-    question: _Asked
-
     def is_of(self, question: _Asked) -> bool:
-        """Whether the plan is of this very question, and its noise covers what one person can change in it."""
-        return self.question.to_dict() == question.to_dict() and question.is_covered_by(self.noise)
+        """Whether the plan is of this very question, and its noise covers what one person can change in it.
+
+        A guess of the number of rows changes no answer, so plans made with another one are taken.
+        """
+        return _asked(self.question) == _asked(question) and question.is_covered_by(self.noise)
 
     def verify(self) -> Certificate:
         """Re-derive the guarantee: the noise keeps the promise, and the plan's set holds what a person can change.
@@ -129,3 +132,8 @@ class PlanOfQuestion(PlanOfQuery):
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe dictionary: the noise plan's own record, and what it means for the answers."""
+
+
+def _asked(question: _Asked) -> str:
+    """What is asked as text, in its order: Python would find True in place of 1, and cells follow the order of keys."""
+    return json.dumps({name: value for name, value in question.to_dict().items() if name != "rows"})

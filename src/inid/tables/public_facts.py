@@ -11,9 +11,10 @@ from inid.sets import Neighbours
 from inid.tables.facts import Person
 from inid.tables.view import View
 
-__all__ = ["MOST_ROWS", "PublicFacts", "parsing"]
+__all__ = ["MOST_ROWS", "NOMINAL_ROWS", "PublicFacts", "parsing"]
 
 MOST_ROWS = 2**40  # leaves 22 bits for each value
+NOMINAL_ROWS = 1000  # assumed when the user states no guess
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -33,6 +34,11 @@ class PublicFacts:
     rows: int | None
     max_rows: int
     view: View = field(default_factory=View)
+
+    @property
+    def assumed_rows(self) -> int:
+        """The rows assumed in planning and display: the public guess, or a nominal one."""
+        return self.rows or NOMINAL_ROWS
 
     def facts_to_dict(self) -> dict[str, Any]:
         """These facts as a JSON-safe dictionary."""

@@ -30,11 +30,10 @@ from inid.tables.table import Table
 if TYPE_CHECKING:
     from inid.accounting import Ledger
 
-__all__ = ["NOMINAL_ROWS", "Query", "read_asked", "read_query"]
+__all__ = ["Query", "read_asked", "read_query"]
 
 _MOST_ADVISED = 200  # sums: a second plan of more of them would take its time
 _OTHERS = ("variance", "std", "covariance")
-NOMINAL_ROWS = 1000  # assumed when the user states no guess
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +129,7 @@ class Query(VectorQuery[TablePlan, Result]):
             return made
         middles = {column: asked.layout.values[column].middle for column in unfilled}
         filled = replace(asked, missing={**asked.missing, **middles})
-        other = replace(planning, layout=filled.layout, sets=filled.all_sensitivities)
+        other = replace(planning, question=filled)
         errors = other.errors(budget, mechanism=mechanism, allocation=allocation, order=power)
         return with_advice(made, unfilled, errors)
 
@@ -187,7 +186,7 @@ class Query(VectorQuery[TablePlan, Result]):
         return TablePlan
 
     def _is_planned_by(self, plan: TablePlan) -> bool:
-        return self.question.is_covered_by(plan.noise)
+        return plan.is_of(self.question)
 
     def _check_types(self) -> None:
         self._sums.check(self.table.source)
@@ -207,10 +206,10 @@ class Query(VectorQuery[TablePlan, Result]):
 
 
 def _planning(asked: Question, tolerance: Mapping[str, float] | None, weights: Mapping[str, float] | None) -> Planning:
-    layout, cells, rows = asked.layout, len(asked.cells), asked.rows or NOMINAL_ROWS
+    layout = asked.layout
     columns = [*layout.values, *(item.columns[0] for item in layout.items if item.cells is not None)]
-    tolerances = read_tolerances(layout, tolerance, weights, columns, rows / cells)
-    return Planning(layout, asked.all_sensitivities, tolerances, rows, cells, asked.rows is not None, asked.view)
+    rows = asked.assumed_rows / len(asked.cells)
+    return Planning(asked, read_tolerances(layout, tolerance, weights, columns, rows))
 
 
 def read_query(

@@ -8,7 +8,7 @@ from inid.numbers.decimals import decimal_fraction, decimal_up
 from inid.planning import NoisePlan, plan
 from inid.promises import ApproxDP, Budget, PureDP
 from inid.tables.discovery.question import DiscoveryQuestion
-from inid.tables.plan_of_query import PlanOfQuestion
+from inid.tables.plan_of_query import PlanOfQuery
 
 if TYPE_CHECKING:
     from inid.report import PlanSummary
@@ -17,7 +17,7 @@ __all__ = ["DiscoveryPlan", "plan_discovery", "whole_promise"]
 
 
 @dataclass(frozen=True, eq=False)
-class DiscoveryPlan(PlanOfQuestion):
+class DiscoveryPlan(PlanOfQuery):
     """The noise of each count, and the threshold. Made by `DiscoveryQuery.plan`.
 
     Attributes:

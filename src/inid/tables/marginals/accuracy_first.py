@@ -13,7 +13,7 @@ from inid.planning.accuracy import CheapestPlan
 from inid.promises import ApproxDP, Budget, GaussianDP, PureDP
 from inid.tables.marginals.intervals import half_width, one_cell
 from inid.tables.marginals.plan import MarginalsPlan, planned
-from inid.tables.marginals.question import NOMINAL_ROWS, MarginalsQuestion
+from inid.tables.marginals.question import MarginalsQuestion
 from inid.tables.marginals.tolerances import read_tolerances
 from inid.tables.plan_of_query import rows_assumed
 
@@ -42,7 +42,7 @@ def plan_marginals_for_accuracy(
         raise ArgumentError(f"failure must be a probability below 1, got {shown(failure)}: pass 0.05, say.")
     limits = read_tolerances(question, tolerance)
     laplace = _laplace(question, limits, gamma, delta)
-    assumed = f" {rows_assumed(NOMINAL_ROWS)}" if question.means and question.rows is None else ""
+    assumed = f" {rows_assumed(question.assumed_rows)}" if question.means and question.rows is None else ""
     if delta is None:
         reason = (
             f"Laplace noise reaches it at epsilon = {_epsilon(laplace):g}; name a delta to consider Gaussian noise."

@@ -17,11 +17,11 @@ from inid.tables.marginals.allocation import Allocation, least_maximum, least_su
 from inid.tables.marginals.basis import Floats
 from inid.tables.marginals.domains import Marginal
 from inid.tables.marginals.least_squares import precisions
-from inid.tables.marginals.question import NOMINAL_ROWS, MarginalsQuestion
+from inid.tables.marginals.question import MarginalsQuestion
 from inid.tables.marginals.table_statistics import OFFSETS, TableStatistic
 from inid.tables.marginals.tables_inside import largest_inside
 from inid.tables.marginals.tolerances import read_tolerances
-from inid.tables.plan_of_query import PlanOfQuestion, fill_advice
+from inid.tables.plan_of_query import PlanOfQuery, fill_advice, rows_in_words
 
 if TYPE_CHECKING:
     from inid.report import PlanSummary
@@ -84,7 +84,7 @@ class TableNumbers:
 
 
 @dataclass(frozen=True, eq=False)
-class MarginalsPlan(PlanOfQuestion):
+class MarginalsPlan(PlanOfQuery):
     """The noise of many statistics by tables, and the error to expect in each. Made by `MarginalsQuery.plan`.
 
     Attributes:
@@ -205,8 +205,7 @@ class MarginalsPlan(PlanOfQuestion):
 
     @property
     def _guess(self) -> str:
-        rows = self.question.rows
-        return f"{rows} rows" if rows else f"{NOMINAL_ROWS} rows, a nominal guess: pass Table(rows=...) for your own"
+        return rows_in_words(self.question)
 
 
 def _columns(number: int) -> str:

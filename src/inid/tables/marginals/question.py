@@ -32,9 +32,8 @@ from inid.tables.marginals.table_statistics import (
 from inid.tables.marginals.workload import Parts, Workload, workload_of
 from inid.tables.public_facts import PublicFacts, parsing
 
-__all__ = ["NOMINAL_ROWS", "MarginalsQuestion"]
+__all__ = ["MarginalsQuestion"]
 
-NOMINAL_ROWS = 1000  # assumed when the user states no guess
 _MOST_CELLS = 2**26  # of all asked tables in one release
 _EXACT = 2**52  # half of what doubles hold as whole numbers: the guarantee holds up to twice the stated rows
 
@@ -106,7 +105,7 @@ class MarginalsQuestion(PublicFacts):
     def cell_rows(self, table: Marginal) -> float:
         """The rows assumed in a cell of a table, at least 1: a public guess, for planning and display only."""
         cells = float(np.prod([self.domains.size(column) for column in table]))
-        return max((self.rows or NOMINAL_ROWS) / cells, 1.0)
+        return max(self.assumed_rows / cells, 1.0)
 
     def with_offset(self, offset: float) -> "MarginalsQuestion":
         """The same question with another t; itself where it has this one, with all that was computed for it."""

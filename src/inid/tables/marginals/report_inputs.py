@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from inid.report import EstimateBlock, PlanLine, PlanSummary, ReportInputs
 from inid.tables.marginals.plan import MarginalsPlan
-from inid.tables.marginals.question import NOMINAL_ROWS
 from inid.tables.marginals.result import MarginalsResult
 from inid.tables.published import PageFacts
 from inid.tables.report_inputs import (
@@ -38,7 +37,7 @@ def summarize_marginals_plan(made: MarginalsPlan) -> PlanSummary:
         for table in made.tables
     )
     question = made.question
-    rows = (question.rows or NOMINAL_ROWS) if question.means else None
+    rows = question.assumed_rows if question.means else None
     gains = {"iid": made.gain(), "spr": made.gain()}
     guessed = question.rows is None
     return PlanSummary(made.noise, lines, gains, None, rows, guessed, made.advice, inside=made.inside_text)

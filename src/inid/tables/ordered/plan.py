@@ -14,7 +14,7 @@ from inid.planning import NoisePlan, plan
 from inid.planning.text import aligned, counted
 from inid.promises import Budget, PureDP
 from inid.tables.ordered.question import OrderedQuestion
-from inid.tables.plan_of_query import PlanOfQuestion
+from inid.tables.plan_of_query import PlanOfQuery
 
 if TYPE_CHECKING:
     from inid.report import PlanSummary
@@ -44,7 +44,7 @@ class OrderedTablePlan:
 
 
 @dataclass(frozen=True, eq=False)
-class OrderedPlan(PlanOfQuestion):
+class OrderedPlan(PlanOfQuery):
     """The noise of ordered columns, and the error to expect in each. Made by `OrderedQuery.plan`.
 
     Attributes:
