@@ -1,5 +1,6 @@
 """Property tests draw the same examples in every run, and no test leaves settings of a library behind for the next."""
 
+import itertools
 import os
 import sys
 
@@ -29,6 +30,15 @@ def pytest_xdist_make_scheduler(config, log):
     from work_units import WorkUnits
 
     return WorkUnits(config, log)
+
+
+_NUMBERS = itertools.count()
+
+
+@pytest.fixture(autouse=True)
+def state_folder(monkeypatch):
+    """Each test starts as a user who has seen no ledger before; the folder is below that of the whole run."""
+    monkeypatch.setenv("INID_STATE", f"{os.environ['INID_STATE']}{os.sep}{os.getpid()}-{next(_NUMBERS)}")
 
 
 @pytest.fixture(autouse=True)

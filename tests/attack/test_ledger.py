@@ -12,7 +12,7 @@ import pytest
 import inid
 from inid.accounting import Ledger
 from inid.accounting.addresses import place, read_address
-from inid.accounting.databases import SqliteStore
+from inid.accounting.sqlite import SqliteStore
 from inid.jobs.ledgers import open_existing, stored_settings
 
 TOTAL = inid.PureDP(epsilon=1.0)
@@ -265,3 +265,25 @@ def test_settings_of_a_later_version_are_not_half_read() -> None:
     record = json.loads(Settings.make(TOTAL).to_text())
     with pytest.raises(inid.RecordError, match="later version"):
         Settings.from_text(json.dumps(record | {"tomorrow": 1}))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"inid_stream": 1}', '{"inid_composition": 2, "loss": {}}', '{"inid": 2}', '{"inid_parts": 999}', '{"kind": 1}'],
+)
+def test_an_entry_of_a_newer_kind_is_no_damage(tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A later version charged, and this one meets the row: it says so, and neither passes it over nor cries damage."""
+    from inid.accounting import charges, history
+
+    path = tmp_path / "budget.db"
+    with Ledger.open(path, total=TOTAL) as ledger:
+        ledger.charge(plan())
+        with monkeypatch.context() as later:
+            later.setattr(history, "is_known", lambda _row: True)
+            later.setattr(history, "charged_steps", lambda _text: None)
+            later.setattr(charges.Charge, "texts", lambda *_arguments: (text, "{}"))
+            ledger.charge(inid.plan(inid.Sensitivity.box([1.0]), inid.PureDP(epsilon=0.1)))
+        for look in (ledger.history, lambda: Ledger.open(path)):
+            with pytest.raises(inid.RecordError, match="entry 2 was made by a newer version of inid") as caught:
+                look()
+            assert "damaged" not in str(caught.value)

@@ -8,11 +8,12 @@ refused.
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import parse_qsl, unquote, urlencode
 
+from inid.accounting.short_texts import read_word
 from inid.errors import ArgumentError
 
-__all__ = ["Address", "is_file", "place", "read_address"]
+__all__ = ["Address", "in_schema", "is_file", "place", "read_address"]
 
 _SERVER = re.compile(
     r"(?P<scheme>[a-z][a-z0-9+.-]*)://"
@@ -25,7 +26,7 @@ _SERVER = re.compile(
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(?=:/)")
 _POSTGRES = ("postgresql", "postgres", "postgresql+psycopg")
 _SHOWN_HOST = re.compile(r"[A-Za-z0-9._/-]+")
-_OPEN_OPTIONS = ("host", "hostaddr", "port", "dbname", "sslmode")  # what a query may hold that is no secret
+_OPEN_OPTIONS = ("host", "hostaddr", "port", "dbname", "sslmode", "schema")  # what a query may hold that is no secret
 _CURE = "pass a file's path, or postgresql://user:password@host/database"
 _SHORT = 4
 
@@ -37,12 +38,14 @@ class Address:
     Attributes:
         path: The file; None for a server.
         url: The whole address of a server, secrets included: never shown. "" for a file.
-        where: The place in words: the file, or host and database.
+        where: The place in words: the file, or host and database, with the schema where the address names it.
+        schema: The schema of a server's tables, `?schema=census` in the address; None where it names none.
     """
 
     path: Path | None
     url: str
     where: str
+    schema: str | None = None
 
     def __repr__(self) -> str:
         return f"<Address {self.where}>"
@@ -73,6 +76,8 @@ def read_address(address: object) -> Address:
     <Address budget.db>
     >>> read_address("postgres://ann:s3cret@db.example.org:5432/privacy?sslmode=require")
     <Address db.example.org/privacy>
+    >>> read_address("postgres://db.example.org/privacy?schema=census")
+    <Address db.example.org/privacy, schema census>
     """
     if not isinstance(address, (str, Path)):
         raise ArgumentError(f"a ledger cannot be opened on a {type(address).__name__}: {_CURE}.")
@@ -122,11 +127,32 @@ def _server(text: str, scheme: str) -> Address:
             "the database's address does not parse: pass postgresql://user:password@host:port/database, and write "
             "@ / ? # % and spaces in a password as %40 %2F %3F %23 %25 %20."
         )
-    options = dict(parse_qsl(found["query"] or ""))
+    pairs = parse_qsl(found["query"] or "", keep_blank_values=True)
+    options = dict(pairs)
     host = ",".join(part.rpartition(":")[0] or part for part in found["hosts"].split(","))
     if found["hosts"].startswith("["):
         host = found["hosts"].partition("]")[0] + "]"
     stated = options.get("host", "")
     host = host or (stated if _SHOWN_HOST.fullmatch(stated) else "") or "localhost"
-    url = f"postgresql+psycopg://{text.partition('://')[2]}"
-    return Address(None, url, f"{host}/{found['database']}" if found["database"] else host)
+    where = f"{host}/{found['database']}" if found["database"] else host
+    url = f"postgresql+psycopg://{text.partition('://')[2].partition('?')[0]}"
+    rest = urlencode([(key, value) for key, value in pairs if key != "schema"])
+    schema = _schema([value for key, value in pairs if key == "schema"])
+    return Address(None, f"{url}?{rest}" if rest else url, in_schema(where, schema) if schema else where, schema)
+
+
+def in_schema(where: str, schema: str) -> str:
+    """Host and database with a schema of it, in words.
+
+    >>> in_schema("db.example.org/privacy", "census")
+    'db.example.org/privacy, schema census'
+    """
+    return f"{where}, schema {schema}"
+
+
+def _schema(stated: list[str]) -> str | None:
+    if not stated:
+        return None
+    if len(stated) > 1:
+        raise ArgumentError("the database's address names several schemas: leave all ?schema=... but one out.")
+    return read_word("schema", stated[0])

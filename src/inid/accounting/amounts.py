@@ -14,6 +14,7 @@ from typing import Literal, get_args
 
 from inid.arguments import shown
 from inid.errors import RecordError
+from inid.promises import Budget
 
 __all__ = ["Amounts", "Currency", "Spending", "added", "amounts_from_text", "amounts_to_text", "exact_decimal", "read"]
 
@@ -44,12 +45,13 @@ class Spending:
     >>> ledger.spent().epsilon
     Decimal('0.3')
     >>> print(ledger.remaining())
-    epsilon 0.7
+    epsilon 0.7: PureDP(epsilon=0.7)
     """
 
     amounts: tuple[tuple[Currency, Fraction | None], ...]
     order: Fraction | None = None
     left: bool = False
+    fits: tuple[Budget, ...] = ()  # the largest promise of each kind that what is left has room for
 
     @property
     def epsilon(self) -> Decimal | None:
@@ -90,7 +92,8 @@ class Spending:
         if all(amount is None for _, amount in self.amounts):  # the whole promise went in one charge, rule (d)
             return "nothing" if self.left else "the whole promise"
         shown_lines = zip(self.lines(), self.amounts, strict=True)
-        return " | ".join(f"{name} {text}" for (name, text), (_, amount) in shown_lines if amount is not None)
+        counted = " | ".join(f"{name} {text}" for (name, text), (_, amount) in shown_lines if amount is not None)
+        return f"{counted}: {', or '.join(map(str, self.fits))}" if self.fits else counted
 
     def _exactly(self, currency: Currency) -> Decimal | None:
         amount = dict(self.amounts).get(currency)

@@ -1,35 +1,28 @@
-"""Ledgers in SQLite and PostgreSQL: one schema, one transaction per charge, every failure an error of this library.
+"""Ledgers in databases: one set of tables, one transaction per charge, every failure an error of this library.
 
-This module imports SQLAlchemy, so it is imported only when a ledger is opened on a database. Every transaction opens a
-connection of its own and closes it: nothing is shared between threads, carried over a fork, or left stale by a restart
-of the server.
+This module imports SQLAlchemy, so it is imported only when a ledger is opened on a database; `sqlite` and `postgres`
+say what differs. Every transaction opens a connection of its own and closes it: nothing is shared between threads,
+carried over a fork, or left stale by a restart of the server.
 """
 
-import os
-import secrets
-import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.exc import ArgumentError as BadUrl
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from inid.accounting.addresses import Address
 from inid.accounting.records import Row
 from inid.accounting.settings import Settings
-from inid.accounting.stores import Head, first_head
-from inid.errors import ArgumentError, BudgetError, MissingExtraError, RecordError
+from inid.accounting.stores import Head, Mark, first_head
+from inid.errors import BudgetError, RecordError
 
-__all__ = ["GRANTS", "SCHEMA_VERSION", "DatabaseStore", "PostgresStore", "SqliteStore"]
-
-SCHEMA_VERSION = 1
+__all__ = ["CHARGES", "GRANTS", "LEDGERS", "SCHEMA", "DatabaseStore", "fields", "make_tables"]
 
 _METADATA = sa.MetaData()
-_SCHEMA = sa.Table("inid_schema", _METADATA, sa.Column("version", sa.Integer, primary_key=True, autoincrement=False))
-_LEDGERS = sa.Table(
+SCHEMA = sa.Table("inid_schema", _METADATA, sa.Column("version", sa.Integer, primary_key=True, autoincrement=False))
+LEDGERS = sa.Table(
     "inid_ledgers",
     _METADATA,
     sa.Column("name", sa.Text, primary_key=True),
@@ -38,7 +31,7 @@ _LEDGERS = sa.Table(
     sa.Column("spent", sa.Text, nullable=False),
     sa.Column("digest", sa.Text, nullable=False),
 )
-_CHARGES = sa.Table(
+CHARGES = sa.Table(
     "inid_charges",
     _METADATA,
     sa.Column("ledger", sa.Text, sa.ForeignKey("inid_ledgers.name"), primary_key=True),
@@ -50,21 +43,20 @@ _CHARGES = sa.Table(
     sa.Column("cost", sa.Text, nullable=False),
     sa.Column("digest", sa.Text, nullable=False),
 )
-_HEAD = (_LEDGERS.c.settings, _LEDGERS.c.charges, _LEDGERS.c.spent, _LEDGERS.c.digest)
-_ROW = tuple(column for column in _CHARGES.c if column.name != "ledger")
+_HEAD = (LEDGERS.c.settings, LEDGERS.c.charges, LEDGERS.c.spent, LEDGERS.c.digest)
+_ROW = tuple(column for column in CHARGES.c if column.name != "ledger")
 _NO_RIGHTS = "42501"  # PostgreSQL's code for it
 GRANTS = (
     "GRANT SELECT ON inid_schema, inid_ledgers, inid_charges TO role; "
     "GRANT INSERT ON inid_ledgers, inid_charges TO role; GRANT UPDATE ON inid_ledgers TO role;"
 )
-_SMALLEST_FILE = 512  # one page of SQLite
-_CREATION_LOCK = 0x696E6964  # "inid": an arbitrary key under which PostgreSQL serialises the making of tables
 
 
 class DatabaseStore:
-    """What both databases share. A subclass says how to connect and how to lock."""
+    """What both databases share. A subclass says how to connect, how to lock and where the tables are."""
 
     persistent = True
+    versions: tuple[int, ...] = (1,)  # of the tables, as this library reads them; it writes the last
 
     def __init__(self, engine: sa.Engine, address: Address, name: str) -> None:
         self.engine = engine
@@ -88,46 +80,67 @@ class DatabaseStore:
             stored = self._stored(connection)
             if stored is not None:
                 return stored
-            if not sa.inspect(connection).has_table(_SCHEMA.name):
-                if self.address.path is not None and sa.inspect(connection).get_table_names():
-                    raise ArgumentError(f"{self.where} is a database of another program: name a new file.")
-                _make_tables(connection)
+            if self._has_tables(connection):
+                self._write_version(connection)
+            else:
+                self._make_place(connection)
+                make_tables(connection)
             head = first_head(settings)
-            connection.execute(_LEDGERS.insert().values(name=self.name, **_fields(head)))
+            self._insert_ledger(connection, head)
         return head.settings
 
     def names(self) -> tuple[str, ...]:
         """The names of all ledgers in this place, in order."""
         with self._connected(writes=False) as connection:
-            if not sa.inspect(connection).has_table(_SCHEMA.name):
+            if not self._has_tables(connection):
                 return ()
-            self._check_version(connection)
-            return tuple(connection.scalars(sa.select(_LEDGERS.c.name).order_by(_LEDGERS.c.name)))
+            self._version(connection)
+            return tuple(connection.scalars(sa.select(LEDGERS.c.name).order_by(LEDGERS.c.name)))
 
     @contextmanager
     def transaction(self, *, writes: bool) -> Iterator["_DatabaseTransaction"]:
         """A transaction on one ledger; it has committed when the block ends without an error."""
         with self._connected(writes=writes, charges=writes) as connection:
-            yield _DatabaseTransaction(connection, self.name, self.where, writes=writes)
+            if writes:
+                self._write_version(connection)
+            yield _DatabaseTransaction(self, connection, writes=writes)
 
     def close(self) -> None:
         """Let go of the engine; connections are closed after every transaction anyway."""
         self.engine.dispose()
 
+    def mark(self, connection: sa.Connection) -> Mark:
+        """What tells this ledger apart: for tables that keep nothing of the kind, the digest of its first charge."""
+        first = sa.select(CHARGES.c.digest).where(CHARGES.c.ledger == self.name, CHARGES.c.number == 1)
+        return Mark(connection.scalar(first), None)
+
+    def adopt(self, connection: sa.Connection) -> None:
+        """Take the mark of a backup away from the ledger, where there can be one."""
+
+    def insert_charge(self, connection: sa.Connection, row: Row) -> None:
+        """Add a row."""
+        connection.execute(CHARGES.insert().values(ledger=self.name, **fields(row)))
+
     def _stored(self, connection: sa.Connection) -> str | None:
-        if not sa.inspect(connection).has_table(_SCHEMA.name):
+        if not self._has_tables(connection):
             return None
-        self._check_version(connection)
-        found: str | None = connection.scalar(sa.select(_LEDGERS.c.settings).where(_LEDGERS.c.name == self.name))
+        self._version(connection)
+        found: str | None = connection.scalar(sa.select(LEDGERS.c.settings).where(LEDGERS.c.name == self.name))
         return found
 
-    def _check_version(self, connection: sa.Connection) -> None:
-        versions = list(connection.scalars(sa.select(_SCHEMA.c.version)))
-        if versions != [SCHEMA_VERSION]:
+    def _version(self, connection: sa.Connection) -> int:
+        versions: list[int] = list(connection.scalars(sa.select(SCHEMA.c.version)))
+        if len(versions) != 1 or versions[0] not in self.versions:
             raise RecordError(
                 f"the tables in {self.where} have schema version {', '.join(map(repr, versions)) or 'none'}, "
-                f"this library reads {SCHEMA_VERSION}: use the version of inid that wrote them, or another place."
+                f"this library reads {' and '.join(map(str, self.versions))}: use the version of inid that wrote them, "
+                "or another place."
             )
+        return versions[0]
+
+    def _write_version(self, connection: sa.Connection) -> None:
+        """Make sure that the tables are of the version that this library writes."""
+        self._version(connection)
 
     @contextmanager
     def _connected(self, *, writes: bool, charges: bool = False) -> Iterator[sa.Connection]:
@@ -146,21 +159,24 @@ class DatabaseStore:
         if getattr(getattr(error, "orig", None), "sqlstate", None) == _NO_RIGHTS:
             return BudgetError(
                 f"the database's role lacks rights on the ledger in {self.where}: {reason}. Nothing may be released. "
-                f"Have the owner of its tables run {GRANTS}; to make the first ledger of a database a role needs "
-                "CREATE on its schema."
+                f"Have the owner of its tables run, in their schema, {GRANTS} in a schema other than public a role "
+                "needs USAGE on it, too, and to make the first ledger CREATE."
             )
         if isinstance(error, OperationalError) or getattr(error, "connection_invalidated", False):
-            failed = f"the ledger in {self.where} could not be used: {reason}."
-            cure = "make sure that the database can be reached, written to and is not held by another process"
-            if not charges:
-                return BudgetError(f"{failed} Nothing was charged: {cure}.")
-            return BudgetError(
-                f"{failed} Nothing may be released for this charge: {cure}, then look at history() before charging "
-                "again, since the charge may have been recorded."
-            )
+            return self._unusable(reason, charges=charges)
         return RecordError(
             f"the ledger in {self.where} does not read as a ledger: {reason}. Nothing may be released: "
             "restore the database from a backup that is not older than the last release, or open another ledger."
+        )
+
+    def _unusable(self, reason: str, *, charges: bool = False) -> BudgetError:
+        failed = f"the ledger in {self.where} could not be used: {reason}."
+        cure = "make sure that the database can be reached, written to and is not held by another process"
+        if not charges:
+            return BudgetError(f"{failed} Nothing was charged: {cure}.")
+        return BudgetError(
+            f"{failed} Nothing may be released for this charge: {cure}, then look at history() before charging "
+            "again, since the charge may have been recorded."
         )
 
     def _options(self, connection: sa.Connection, *, writes: bool) -> sa.Connection:
@@ -172,183 +188,61 @@ class DatabaseStore:
     def _lock_creation(self, connection: sa.Connection) -> None:
         """Keep others from making the same tables at the same time."""
 
+    def _has_tables(self, connection: sa.Connection) -> bool:
+        """Whether the tables of ledgers are in this place; later statements of the connection find them there."""
+        return sa.inspect(connection).has_table(SCHEMA.name)
 
-class SqliteStore(DatabaseStore):
-    """A ledger in a file. Writers hold the file's write lock from the first statement (BEGIN IMMEDIATE)."""
+    def _make_place(self, connection: sa.Connection) -> None:
+        """Refuse a place in which tables must not be made, or make it."""
 
-    def __init__(self, address: Address, name: str, timeout: float) -> None:
-        self.path = (address.path or Path()).absolute()
-        self._timeout = timeout
-        engine = _sqlite_engine(self._connect)
-        super().__init__(engine, address, name)
-
-    def load(self) -> str | None:
-        """The settings of the ledger as stored; None when there is no such ledger, or no such file.
-
-        Raises:
-            RecordError: The file is empty, or its tables are of an unknown version.
-        """
-        return super().load() if self._exists() else None
-
-    def names(self) -> tuple[str, ...]:
-        """The names of all ledgers in the file, in order; none when there is no such file."""
-        return super().names() if self._exists() else ()
-
-    def create(self, settings: Settings) -> str:
-        """Make the file, the tables and the ledger unless they are there."""
-        if not self._exists():
-            if not self.path.parent.is_dir():
-                raise ArgumentError(f"the folder {self.path.parent} of the ledger does not exist: make it first.")
-            self._make_file()
-        return super().create(settings)
-
-    def _exists(self) -> bool:
-        """Whether the file is there; one too short for a database is refused, since ledgers are never made that way.
-
-        Files appear whole. SQLite takes a file of 0 bytes, or of 1, for a new database; here it is a ledger that lost
-        its history.
-        """
-        try:
-            size = self.path.stat().st_size
-        except OSError:
-            return self.path.exists()
-        if size < _SMALLEST_FILE:
-            raise RecordError(
-                f"the ledger in {self.where} is a file of {size} bytes, and none is so short: its history was cut off. "
-                "Restore it from a backup that is not older than the last release; if there never was a ledger in it, "
-                "delete the file."
-            )
-        return True
-
-    def _make_file(self) -> None:
-        """Make a file with tables and no ledger, whole from the first moment that it can be seen.
-
-        The tables are made in a file beside it, which is then linked to its name; a link never replaces a file that
-        somebody else made meanwhile, and the first commit that follows syncs the folder. Where the file system has no
-        links the bytes are copied: a crash in between leaves part of a file, which is refused.
-        """
-        target = self.path.resolve()
-        aside = target.with_name(f".{target.name}.{secrets.token_hex(8)}.new")
-        try:
-            engine = _sqlite_engine(lambda: self._connect(aside, "rwc"))
-            with engine.execution_options(inid_writes=True).begin() as connection:
-                _make_tables(connection)
-            try:
-                os.link(aside, target)
-            except FileExistsError:
-                raise
-            except OSError:
-                with target.open("xb") as copy:
-                    copy.write(aside.read_bytes())
-                    copy.flush()
-                    os.fsync(copy.fileno())
-        except FileExistsError:
-            pass  # somebody else was faster
-        except SQLAlchemyError as error:
-            raise self._translated(error) from error
-        except OSError as error:
-            raise BudgetError(f"the ledger in {self.where} could not be made: {error.strerror}.") from error
-        finally:
-            aside.unlink(missing_ok=True)
-
-    def _connect(self, path: Path | None = None, mode: str = "rw") -> sqlite3.Connection:
-        # Mode "rw": a file that vanished is an error, never a fresh and empty ledger.
-        # Transactions are begun by hand: the driver's own would begin too late, after the first read.
-        address = f"{(path or self.path).as_uri()}?mode={mode}"
-        connection = sqlite3.connect(address, uri=True, timeout=self._timeout, isolation_level=None)
-        try:
-            # FULL, and the directory as well: a committed charge survives a power cut.
-            connection.execute("PRAGMA synchronous = EXTRA")
-            connection.execute("PRAGMA foreign_keys = ON")
-        except sqlite3.Error:
-            connection.close()
-            raise
-        return connection
-
-    def _options(self, connection: sa.Connection, *, writes: bool) -> sa.Connection:
-        return connection.execution_options(inid_writes=writes)
-
-
-class PostgresStore(DatabaseStore):
-    """A ledger on a server. Writers lock the ledger's own row (SELECT ... FOR UPDATE)."""
-
-    def __init__(self, address: Address, name: str, timeout: float) -> None:
-        self._milliseconds = max(1, round(timeout * 1000))
-        try:
-            engine = sa.create_engine(
-                address.url,
-                poolclass=sa.pool.NullPool,
-                hide_parameters=True,
-                connect_args={"connect_timeout": max(2, round(timeout))},
-            )
-        except ModuleNotFoundError as error:
-            raise MissingExtraError(
-                f"a ledger on PostgreSQL needs the package {error.name}: install the extra with "
-                "pip install 'inid[postgres]', or keep the ledger in a file with Ledger.open(path, ...)."
-            ) from None
-        except (BadUrl, ValueError):
-            raise ArgumentError(
-                "the database's address does not parse: pass postgresql://user:password@host:port/database."
-            ) from None
-        super().__init__(engine, address, name)
-
-    def _options(self, connection: sa.Connection, *, writes: bool) -> sa.Connection:
-        # A writer must see what was committed while it waited for the lock; a reader wants one consistent picture.
-        return connection.execution_options(isolation_level="READ COMMITTED" if writes else "REPEATABLE READ")
-
-    def _begun(self, connection: sa.Connection) -> None:
-        connection.execute(sa.text(f"SET LOCAL lock_timeout = {self._milliseconds}"))
-        connection.execute(sa.text("SET LOCAL synchronous_commit = on"))
-
-    def _lock_creation(self, connection: sa.Connection) -> None:
-        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_CREATION_LOCK)))
+    def _insert_ledger(self, connection: sa.Connection, head: Head) -> None:
+        connection.execute(LEDGERS.insert().values(name=self.name, **fields(head)))
 
 
 class _DatabaseTransaction:
     """One transaction on one ledger."""
 
-    def __init__(self, connection: sa.Connection, name: str, where: str, *, writes: bool) -> None:
+    def __init__(self, store: DatabaseStore, connection: sa.Connection, *, writes: bool) -> None:
+        self._store = store
         self._connection = connection
-        self._name = name
-        self._where = where
         self._writes = writes
 
     def head(self) -> Head:
-        query = sa.select(*_HEAD).where(_LEDGERS.c.name == self._name)
+        query = sa.select(*_HEAD).where(LEDGERS.c.name == self._store.name)
         # SQLite has no row locks and needs none: the whole file is locked, and SQLAlchemy leaves the clause out there.
         found = self._connection.execute(query.with_for_update() if self._writes else query).one_or_none()
         if found is None:
-            raise RecordError(f'the ledger "{self._name}" has vanished from {self._where}: restore it from a backup.')
+            raise self._vanished()
         return Head(*found)
 
     def rows(self, after: int) -> list[Row]:
-        query = sa.select(*_ROW).where(_CHARGES.c.ledger == self._name, _CHARGES.c.number > after)
-        return [Row(*found) for found in self._connection.execute(query.order_by(_CHARGES.c.number))]
+        query = sa.select(*_ROW).where(CHARGES.c.ledger == self._store.name, CHARGES.c.number > after)
+        return [Row(*found) for found in self._connection.execute(query.order_by(CHARGES.c.number))]
+
+    def mark(self) -> Mark:
+        return self._store.mark(self._connection)
+
+    def adopt(self) -> None:
+        self._store.adopt(self._connection)
 
     def append(self, row: Row, head: Head) -> None:
-        self._connection.execute(_CHARGES.insert().values(ledger=self._name, **_fields(row)))
-        changed = self._connection.execute(
-            _LEDGERS.update().where(_LEDGERS.c.name == self._name).values(**_fields(head))
+        self._store.insert_charge(self._connection, row)
+        update = LEDGERS.update().where(LEDGERS.c.name == self._store.name).values(**fields(head))
+        if self._connection.execute(update).rowcount != 1:
+            raise self._vanished()
+
+    def _vanished(self) -> RecordError:
+        return RecordError(
+            f'the ledger "{self._store.name}" has vanished from {self._store.where}: restore it from a backup.'
         )
-        if changed.rowcount != 1:
-            raise RecordError(f'the ledger "{self._name}" has vanished from {self._where}: restore it from a backup.')
 
 
-def _make_tables(connection: sa.Connection) -> None:
+def make_tables(connection: sa.Connection) -> None:
+    """The tables of ledgers, in version 1."""
     _METADATA.create_all(connection)
-    connection.execute(_SCHEMA.insert().values(version=SCHEMA_VERSION))
+    connection.execute(SCHEMA.insert().values(version=1))
 
 
-def _sqlite_engine(connect: Callable[[], sqlite3.Connection]) -> sa.Engine:
-    engine = sa.create_engine("sqlite://", creator=connect, poolclass=sa.pool.NullPool, hide_parameters=True)
-    sa.event.listen(engine, "begin", _begin_sqlite)
-    return engine
-
-
-def _begin_sqlite(connection: sa.Connection) -> None:
-    writes = connection.get_execution_options().get("inid_writes", True)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
-
-
-def _fields(record: Head | Row) -> dict[str, Any]:
+def fields(record: Head | Row) -> dict[str, Any]:
+    """The columns of a record by name."""
     return dict(vars(record))

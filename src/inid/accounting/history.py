@@ -8,6 +8,7 @@ Being rows of one chain, leases are as atomic and as lasting as charges, and no 
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -19,9 +20,15 @@ from inid.accounting.stores import Head
 from inid.arguments import integer, shown
 from inid.errors import BudgetError, RecordError
 
-__all__ = ["History", "Steps", "is_lease", "lease_text"]
+__all__ = ["History", "NewerEntryError", "Steps", "is_known", "is_lease", "lease_text"]
 
 _LEASE = '{"inid_lease"'  # how the text of a lease begins
+_KIND = re.compile(r'\{"(inid[a-z_]*)": ([0-9]+)[,}]')  # how every entry begins: its kind, and the version of its kind
+_KNOWN = {"inid": 1, "inid_composition": 1}  # a plan, a composition
+
+
+class NewerEntryError(RecordError):
+    """An entry that is whole, and of a kind that this version does not know."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +73,10 @@ class History:
             raise RecordError(f"charge {shown(row.number)} is missing, changed or half written")
         sums = added(self.sums, amounts_from_text(row.cost, terms.currencies))
         longer = replace(self, rows=row.number, sums=sums, digest=row.digest)
+        if not is_known(row):
+            raise NewerEntryError(
+                f"entry {row.number} was made by a newer version of inid: use that one, or a later one"
+            )
         try:
             if is_lease(row):
                 return replace(longer, steps=self._leased(row))
@@ -134,6 +145,15 @@ class History:
 def is_lease(row: Row) -> bool:
     """Whether a row hands out steps of an earlier charge instead of charging something."""
     return row.plan.startswith(_LEASE)
+
+
+def is_known(row: Row) -> bool:
+    """Whether a row is of a kind, and a version of that kind, that this library reads.
+
+    What a newer version writes may restrict what can follow, so it is not passed over.
+    """
+    kind = _KIND.match(row.plan)
+    return is_lease(row) or (kind is not None and int(kind[2]) <= _KNOWN.get(kind[1], -1))
 
 
 def lease_text(charge: int, steps: range) -> str:

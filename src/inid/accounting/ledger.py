@@ -3,26 +3,25 @@
 A charge is committed before `charge` returns. Costs: `costs`; rules: `rules`; what fits: `admission`; rows: `journal`.
 """
 
-from decimal import Decimal
-from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn, Self
 
+from inid.accounting.addresses import read_address
 from inid.accounting.admission import admitted, priced
-from inid.accounting.amounts import Amounts, Currency, Spending
+from inid.accounting.amounts import Amounts, Currency
 from inid.accounting.composition import Composition, PlanOfTable
 from inid.accounting.history import History, lease_text
 from inid.accounting.journal import Journal
-from inid.accounting.parts import PartsTable, part_of, parts_table, read_part
+from inid.accounting.ledger_view import LedgerView
 from inid.accounting.records import Receipt, Record
-from inid.accounting.rules import Rule, Terms
+from inid.accounting.rules import Rule
 from inid.accounting.settings import Settings
 from inid.accounting.short_texts import read_word, who
 from inid.accounting.stores import MemoryStore, Store, open_store
-from inid.accounting.summary import left_of, percent, spending, summary
+from inid.accounting.summary import spending
 from inid.arguments import integer, real
-from inid.errors import BudgetError, GuaranteeError
+from inid.errors import BudgetError
 from inid.numbers.decimals import decimal_fraction
 from inid.planning import NoisePlan
 from inid.promises import Budget
@@ -31,7 +30,7 @@ from inid.sets import Neighbours
 __all__ = ["Ledger"]
 
 
-class Ledger:
+class Ledger(LedgerView):
     """A privacy budget shared by many releases, in memory; `Ledger.open` keeps one in a database.
 
     The total, the composition rule, the neighbouring relation and the privacy unit are fixed when it is made. Each rule
@@ -163,36 +162,6 @@ class Ledger:
         self._name = name
         self._by = by
 
-    @property
-    def total(self) -> Budget:
-        """The promise that all charges together keep."""
-        return self._settings.total
-
-    @property
-    def rule(self) -> str:
-        """The composition rule."""
-        return self._settings.rule
-
-    @property
-    def neighbours(self) -> Neighbours:
-        """The neighbouring relation that every plan must be for."""
-        return self._settings.neighbours
-
-    @property
-    def unit(self) -> str:
-        """What one neighbour differs in."""
-        return self._settings.unit
-
-    @property
-    def currency(self) -> Currency | None:
-        """The currency in which parts are counted: the stated one, or the only one there is; None when neither is."""
-        return self._settings.counted
-
-    @property
-    def persistent(self) -> bool:
-        """Whether the ledger outlives this process."""
-        return self._journal.store.persistent
-
     def charge(
         self, plan: NoisePlan | Composition | PlanOfTable, label: str = "", private: bool = True, *, delta: float = 0.0
     ) -> Receipt:
@@ -271,87 +240,48 @@ class Ledger:
         _, state = self._journal.read().steps_of(receipt)
         return state.charged - state.leased
 
-    def part(self, part: str | Fraction | Decimal | float) -> Budget:
-        """A promise that costs at most a part of this ledger: parts that add up to 1 always fit.
+    def backup(self, path: str | Path) -> None:
+        """Copy the ledger's file, as of one moment, to a new file that is marked as a backup.
 
-        Counted in the currency that was stated when the ledger was made: a part of epsilon is a `PureDP`, of mu^2 a
-        `GaussianDP`, of rho a `ZCDP`, of Renyi divergences a `RenyiDP`. Other charges to the same ledger take room from
-        the parts that were not charged yet.
+        All ledgers in the file are copied. The copy takes no charges until somebody adopts it: two copies that both
+        take charges are two budgets. A database server has backups of its own (`pg_dump`).
 
         Args:
-            part: "1/3", "0.25" or 0.25, for example.
+            path: The file to make; there must be none of this name.
 
         Raises:
-            ArgumentError: Not above 0 and at most 1.
-            BudgetError: The ledger was made without a currency; the message shows what a part buys in each.
+            ArgumentError: There is a file already, or no such folder.
+            BudgetError: The ledger is not in a file, or the copy could not be made.
 
-        >>> import inid
-        >>> ledger = Ledger(total=inid.ApproxDP(epsilon=3.0, delta=1e-6), currency="epsilon")
-        >>> ledger.part("1/3")
-        PureDP(epsilon=1.0)
-        >>> s = inid.Sensitivity.box([1.0, 3.0])
-        >>> [ledger.charge(inid.plan(s, ledger.part("1/3"))).id for _ in range(3)]
-        [1, 2, 3]
+        >>> import inid, pathlib, tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> with Ledger.open(pathlib.Path(folder.name, "budget.db"), total=inid.PureDP(epsilon=1.0)) as ledger:
+        ...     ledger.backup(pathlib.Path(folder.name, "copy.db"))
+        >>> with Ledger.open(pathlib.Path(folder.name, "copy.db")) as copy:
+        ...     copy.can_afford(inid.plan(inid.Sensitivity.box([1.0]), inid.PureDP(epsilon=0.1)))
+        False
+        >>> folder.cleanup()
         """
-        share = read_part(part)
-        if self._settings.counted is None:
+        target = read_address(path).path
+        make = getattr(self._store, "backup", None)
+        if make is None or target is None:
             raise BudgetError(
-                "this ledger was made without a currency in which parts are counted, and that never changes: make "
-                f"another by name=..., with currency=... (--currency), as suits.\n{self.parts_table(part)}"
+                "only a ledger in a file is copied to a file: on a server, take backups of the database, by pg_dump."
             )
-        return part_of(self._terms, self._settings.counted, share)
+        make(target)
 
-    def parts_table(self, part: str | Fraction | Decimal | float = "1/3") -> PartsTable:
-        """What a part of this ledger buys in each of its currencies, counted or not; prints as a table.
+    def adopt(self) -> None:
+        """Take this copy of the ledger for the one that counts, and let it take charges again.
 
-        >>> import inid
-        >>> print(Ledger(total=inid.ApproxDP(epsilon=3.0, delta=1e-6)).parts_table("1/3"))
-        What 1/3 of ApproxDP(epsilon=3.0, delta=1e-06) buys, by the currency it is counted in:
-          currency  promise                                Laplace epsilon  Gaussian mu  std of 1 count  each of 100
-          epsilon   PureDP(epsilon=1)                                    1            -           1.414        141.4
-          mu^2      GaussianDP(mu=0.363643)                         0.3116       0.3636            2.75         27.5
-          renyi     RenyiDP(order=9, divergence=0.526285)           0.6058        0.342           2.335        29.24
-        """
-        return parts_table(self.total, self._terms, read_part(part))
-
-    def can_afford(self, plan: NoisePlan | Composition | PlanOfTable) -> bool:
-        """Whether `charge` would accept this now. Changes nothing; another process may still be faster.
+        A backup, and a copy that is older than what this user saw of the ledger before or went another way, refuses
+        charges. Whoever adopts it acknowledges that charges which are missing here were made: they are spent, and the
+        promise counts them no more. Every other copy must take no more charges.
 
         Raises:
-            ArgumentError: Not a plan.
-            BudgetError: The database cannot be read.
+            BudgetError: The store failed.
             RecordError: The stored history is damaged.
         """
-        try:
-            charge = priced(self._settings, plan)
-        except (BudgetError, GuaranteeError):
-            return False
-        seen = self._journal.read()
-        try:
-            admitted(self._settings, seen, charge)
-        except BudgetError:
-            return False
-        return True
-
-    def spent(self) -> Spending:
-        """The exact sum of all charges in each currency that the ledger counts.
-
-        With an ApproxDP total this is deliberately not an (epsilon, delta): only the total is a guarantee, and a
-        half-way conversion, chosen after seeing answers, is not.
-        """
-        return spending(self._terms, self._journal.read().sums)
-
-    def remaining(self) -> Spending:
-        """What is left of each limit; a charge must fit one of them together with the whole history."""
-        return left_of(self._terms, self._journal.read().sums)
-
-    def percent_spent(self) -> int:
-        """How much is spent, in whole percent rounded up: in the currency of parts, else by the rule with most room."""
-        return percent(self._settings, self._journal.read())
-
-    def history(self) -> tuple[Record, ...]:
-        """Every charge, oldest first, read anew and checked row by row."""
-        return self._journal.records()
+        self._journal.adopt()
 
     def close(self) -> None:
         """Let go of the store; every later call on this object is an error. What is stored stays."""
@@ -375,26 +305,3 @@ class Ledger:
             "a ledger cannot be pickled: open it in the other process with Ledger.open(...), or stay in this one, "
             'with threads: joblib.parallel_config(backend="threading").'
         )
-
-    def __repr__(self) -> str:
-        name = f" name={self._name!r}" if self._name else ""
-        return f"<Ledger in {self._store.where}:{name} total={self.total}>"
-
-    def __str__(self) -> str:
-        records, seen = self._journal.records(), self._journal.read()
-        others = tuple(name for name in self._store.names() if name != self._name)
-        place = f'"{self._name}" in {self._store.where}' if self._name else f"in {self._store.where}"
-        last = records[-1] if records and self.persistent else None
-        return summary(self._settings, seen, place, last=last, others=others)
-
-    @property
-    def _store(self) -> Store:
-        return self._journal.store
-
-    @property
-    def _settings(self) -> Settings:
-        return self._journal.settings
-
-    @property
-    def _terms(self) -> Terms:
-        return self._settings.terms

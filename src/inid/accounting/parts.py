@@ -19,12 +19,14 @@ from inid.accounting.amounts import Currency
 from inid.accounting.rules import Terms
 from inid.arguments import shown
 from inid.errors import ArgumentError, BudgetError
+from inid.mechanisms import MechanismName
 from inid.numbers.decimals import decimal_down, decimal_root_down
+from inid.planning import NoisePlan
 from inid.planning.plan import plan
 from inid.promises import ZCDP, Budget, GaussianDP, PureDP, RenyiDP
-from inid.sets import Sensitivity
+from inid.sets import Neighbours, Sensitivity
 
-__all__ = ["PartsTable", "part_of", "parts_table", "read_part"]
+__all__ = ["PartsTable", "part_of", "parts_table", "plans_of_one_number", "read_part"]
 
 _MANY = 100
 _WORDS = {"epsilon": "epsilon", "mu_squared": "mu^2", "rho": "rho", "renyi": "renyi"}
@@ -69,7 +71,7 @@ def read_part(part: str | Fraction | Decimal | float) -> Fraction:
     >>> read_part("1/3"), read_part(0.25)
     (Fraction(1, 3), Fraction(1, 4))
     """
-    cure = 'pass a part such as "1/3" or 0.25'
+    cure = 'pass a part such as "1/3" or 0.25, or "rest"'
     try:
         share = Fraction(repr(part)) if type(part) is float else Fraction(part)
     except (ValueError, TypeError, ZeroDivisionError, OverflowError):
@@ -79,17 +81,16 @@ def read_part(part: str | Fraction | Decimal | float) -> Fraction:
     return share
 
 
-def part_of(terms: Terms, currency: Currency, share: Fraction) -> Budget:
-    """The promise that costs at most this share of the limit in a currency.
+def part_of(terms: Terms, currency: Currency, amount: Fraction) -> Budget:
+    """The promise that costs at most this amount in a currency.
 
     Raises:
-        BudgetError: The ledger has nothing to share in this currency.
+        BudgetError: The amount is nothing, or too little for a float.
     """
-    amount = share * dict(terms.limits)[currency]
     number = decimal_root_down(amount) if currency == "mu_squared" else decimal_down(amount)
     if not number > 0:
         raise BudgetError(
-            f"a part {share} of this ledger is nothing in the currency {_WORDS[currency]}: "
+            f"such a part of this ledger is nothing in the currency {_WORDS[currency]}: "
             "make a ledger with a larger total, or with another currency=..."
         )
     if currency == "epsilon":
@@ -102,11 +103,11 @@ def part_of(terms: Terms, currency: Currency, share: Fraction) -> Budget:
 def parts_table(total: Budget, terms: Terms, share: Fraction) -> PartsTable:
     """What a part buys in each of the ledger's currencies; those in which it is nothing are left out."""
     rows = []
-    for currency, _ in terms.limits:
+    for currency, limit in terms.limits:
         if currency == "renyi" and terms.order is not None and terms.order.denominator != 1:
             continue
         try:
-            promise = part_of(terms, currency, share)
+            promise = part_of(terms, currency, share * limit)
         except BudgetError:
             continue
         one, many = (plan(Sensitivity.box([1.0], counts=[n]), promise) for n in (1, _MANY))
@@ -121,6 +122,13 @@ def parts_table(total: Budget, terms: Terms, share: Fraction) -> PartsTable:
             }
         )
     return PartsTable(str(share), str(total), tuple(rows))
+
+
+def plans_of_one_number(promise: Budget, neighbours: Neighbours) -> list[NoisePlan]:
+    """Plans for a single number under a promise, one for each kind of noise that it allows."""
+    single = Sensitivity.box([1.0], neighbours=neighbours)
+    kinds: tuple[MechanismName, ...] = ("laplace",) if isinstance(promise, PureDP) else ("laplace", "gaussian")
+    return [plan(single, promise, mechanism=kind) for kind in kinds]
 
 
 def _promise(promise: Budget) -> str:

@@ -9,13 +9,28 @@ from inid.accounting.charges import Charge
 from inid.accounting.composition import Composition
 from inid.accounting.rules import Terms
 from inid.curves import Subsampled
+from inid.errors import BudgetError
+from inid.mechanisms.gaussian import epsilon_of
 from inid.numbers.decimals import decimal_down, decimal_root_down
-from inid.promises import GaussianDP, RenyiDP
+from inid.promises import ZCDP, ApproxDP, Budget, GaussianDP, PureDP, RenyiDP
 from inid.sets import Neighbours
 
-__all__ = ["largest_epsilon", "largest_mu", "largest_part", "relation_cure", "what_fits"]
+__all__ = [
+    "NoRoomError",
+    "largest_epsilon",
+    "largest_mu",
+    "largest_part",
+    "largest_promises",
+    "relation_cure",
+    "what_fits",
+]
 
 _DIGITS = 4
+_A_BIT_LESS = 1 - Fraction(1, 10**9)
+
+
+class NoRoomError(BudgetError):
+    """A part of a ledger was asked for of which less is left."""
 
 
 def what_fits(terms: Terms, left: Amounts, counted: Currency | None, charge: Charge | None = None) -> str:
@@ -68,6 +83,27 @@ def largest_mu(terms: Terms, left: Amounts) -> float:
         squares.append(2 * renyi / terms.order)
     best = max((square for square in squares if square is not None), default=Fraction(0))
     return _rounded_down(Fraction(decimal_root_down(best))) if best > 0 else 0.0
+
+
+def largest_promises(total: Budget, terms: Terms, left: Amounts) -> tuple[Budget, ...]:
+    """The largest promise of each kind, to 4 digits, under which a plan for one number still fits, whatever its noise.
+
+    Pure and Gaussian DP are counted by the rule that leaves most. Totals in zero-concentrated and Renyi DP name those,
+    in which a plan costs the decimal that was promised; an ApproxDP total names an (epsilon, delta) at its own delta,
+    for which noise of either kind fits.
+    """
+    epsilon, mu = largest_epsilon(terms, left), largest_mu(terms, left)
+    found: list[Budget] = [PureDP(epsilon)] if epsilon else []
+    found += [GaussianDP(mu)] if mu else []
+    if isinstance(total, ZCDP) and (rho := _rounded_down(left.get("rho") or Fraction(0))):
+        found.append(ZCDP(rho))
+    if isinstance(total, RenyiDP) and (divergence := _rounded_down(left.get("renyi") or Fraction(0))):
+        found.append(RenyiDP(total.order, divergence))
+    if isinstance(total, ApproxDP) and epsilon and mu:
+        gaussian_epsilon = Fraction(epsilon_of(mu, total.delta)) * _A_BIT_LESS  # affords a mu below this one
+        below = _rounded_down(min(Fraction(epsilon), gaussian_epsilon))
+        found += [ApproxDP(below, total.delta)] if below else []
+    return tuple(found)
 
 
 def largest_part(terms: Terms, left: Amounts, counted: Currency | None) -> str:

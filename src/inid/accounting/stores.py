@@ -21,7 +21,7 @@ from inid.errors import BudgetError
 if TYPE_CHECKING:
     from inid.accounting.databases import DatabaseStore
 
-__all__ = ["Head", "MemoryStore", "Store", "Transaction", "first_head", "open_store"]
+__all__ = ["Head", "Mark", "MemoryStore", "Store", "Transaction", "first_head", "open_store"]
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,19 @@ class Head:
     digest: str
 
 
+@dataclass(frozen=True)
+class Mark:
+    """What tells a ledger from others and from its copies.
+
+    Attributes:
+        id: Its own id, which its copies share; None while nothing tells it apart.
+        backup: When it was copied, where it is a backup that nobody adopted yet.
+    """
+
+    id: str | None = None
+    backup: str | None = None
+
+
 class Transaction(Protocol):
     """One look at a ledger, or one charge."""
 
@@ -42,6 +55,12 @@ class Transaction(Protocol):
 
     def rows(self, after: int) -> list[Row]:
         """The charges with greater numbers, in order."""
+
+    def mark(self) -> Mark:
+        """What tells the ledger apart."""
+
+    def adopt(self) -> None:
+        """Take the mark of a backup away."""
 
     def append(self, row: Row, head: Head) -> None:
         """Add a charge and replace the ledger's own row."""
@@ -103,6 +122,13 @@ class MemoryStore:
         """The charges with greater numbers, in order."""
         return self._rows[after:]
 
+    def mark(self) -> Mark:
+        """A ledger in memory has no copies."""
+        return Mark()
+
+    def adopt(self) -> None:
+        """A ledger in memory is no backup."""
+
     def append(self, row: Row, head: Head) -> None:
         """Add a charge and replace the ledger's own row."""
         self._rows.append(row)
@@ -125,6 +151,10 @@ def open_store(address: str | Path, name: str, timeout: float) -> "DatabaseStore
     """
     wait = real("timeout", timeout, above=0, cure="pass the seconds to wait, for example timeout=30")
     read = read_address(address)
-    from inid.accounting.databases import PostgresStore, SqliteStore
+    if read.path is not None:
+        from inid.accounting.sqlite import SqliteStore
 
-    return (PostgresStore if read.path is None else SqliteStore)(read, name, wait)
+        return SqliteStore(read, name, wait)
+    from inid.accounting.postgres import PostgresStore
+
+    return PostgresStore(read, name, wait)

@@ -15,7 +15,13 @@ _TINY = Fraction(1, 10**12)  # a sum of rounded parts is whole when no more than
 
 
 def summary(
-    settings: Settings, seen: History, place: str, *, last: Record | None = None, others: tuple[str, ...] = ()
+    settings: Settings,
+    seen: History,
+    place: str,
+    *,
+    last: Record | None = None,
+    others: tuple[str, ...] = (),
+    obstacle: str | None = None,
 ) -> str:
     """The text of a ledger.
 
@@ -25,6 +31,7 @@ def summary(
         place: Its name and place in words.
         last: The last charge, if it is to be named.
         others: The names of other ledgers in the same place.
+        obstacle: Why it takes no charges, if it takes none.
     """
     terms = settings.terms
     spent, left = spending(terms, seen.sums), left_of(terms, seen.sums)
@@ -42,6 +49,8 @@ def summary(
         body.append(f"last: {last}")
     if others:
         body.append(f"other ledgers there: {', '.join(others)}")
+    if obstacle is not None:
+        body.append(obstacle)
     return "\n  ".join([f"{percent(settings, seen)} % spent: ledger {place}", facts, *body])
 
 

@@ -10,7 +10,7 @@ from inid._version import __version__
 from inid.cli.commands.accuracy import ACCURACY
 from inid.cli.commands.base import Command
 from inid.cli.commands.demo import DEMO
-from inid.cli.commands.ledger import CREATE, HISTORY, SHOW
+from inid.cli.commands.ledger import ADOPT, BACKUP, CREATE, HISTORY, SHOW
 from inid.cli.commands.plan import COMPARE, PLAN
 from inid.cli.commands.release import RELEASE
 from inid.cli.commands.studio import STUDIO
@@ -22,7 +22,7 @@ from inid.cli.options import read_values
 __all__ = ["COMMANDS", "LEDGER_COMMANDS", "app"]
 
 COMMANDS = (PLAN, RELEASE, COMPARE, ACCURACY, VERIFY, DEMO, STUDIO)
-LEDGER_COMMANDS = (CREATE, SHOW, HISTORY)
+LEDGER_COMMANDS = (CREATE, SHOW, HISTORY, BACKUP, ADOPT)
 
 app = typer.Typer(
     help="Differential privacy with the least noise for one promise: plan it, see it, pay for it, publish it.",

@@ -2,6 +2,7 @@
 
 from enum import IntEnum
 
+from inid.accounting.refusals import NoRoomError
 from inid.errors import GuaranteeError, InidError, RecordError
 from inid.jobs.failures import sentence_of
 from inid.tables import EngineError
@@ -44,4 +45,6 @@ def _code(error: Exception) -> ExitCode:
         return ExitCode.UNPROVED
     if isinstance(error, (EngineError, OSError)):
         return ExitCode.FILES
+    if isinstance(error, NoRoomError):
+        return ExitCode.REFUSED
     return ExitCode.USAGE if isinstance(error, InidError) else ExitCode.UNEXPECTED

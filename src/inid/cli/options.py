@@ -177,7 +177,7 @@ NOISE = (
     Option("order", "P", "The order of the error that is minimized: 2 (the default), 1, ..."),
 )
 
-PART = Option("part", "P", "A part of the ledger, such as 1/3, instead of a promise in numbers.")
+PART = Option("part", "P", "A part of the ledger, such as 1/3, or rest, instead of a promise in numbers.")
 
 LEDGER_NAME = Option("name", "NAME", "A database holds any number of ledgers; this one (default: default).")
 

@@ -132,10 +132,13 @@ def preview(address: str, name: str, plan: NoisePlan, delta: float = 0.0) -> Led
         return LedgerPreview(plan.budget, 0, 0, 100, None, new=True)
     store = open_store(address, name, _WAIT)
     try:
-        seen = Journal(store, settings.to_text()).read()
+        journal = Journal(store, settings.to_text())
+        seen = journal.read()
     finally:
         store.close()
     spent = percent(settings, seen)
+    if journal.obstacle is not None:
+        return LedgerPreview(settings.total, seen.charges, spent, None, journal.obstacle)
     try:
         cost = admitted(settings, seen, priced(settings, plan, decimal_fraction(delta)))
     except BudgetError as error:

@@ -127,7 +127,7 @@ def probability(name: str, value: object, example: str) -> Number | None:
 
 
 def fraction(name: str, value: object) -> str | None:
-    """A part of a whole as it was written, "1/3" or 0.25, or None when it was not given.
+    """A part of a whole as it was written, "1/3", 0.25 or "rest", or None when it was not given.
 
     >>> fraction("part", "1/3"), fraction("part", Decimal("0.25"))
     ('1/3', '0.25')
@@ -136,9 +136,9 @@ def fraction(name: str, value: object) -> str | None:
         return None
     text = value if isinstance(value, str) else str(number(name, value))
     with suppress(ValueError, ZeroDivisionError):
-        if 0 < Fraction(text) <= 1:
+        if text == "rest" or 0 < Fraction(text) <= 1:
             return text
-    raise _wrong(name, value, "pass a part above 0 and at most 1, such as 1/3")
+    raise _wrong(name, value, 'pass a part above 0 and at most 1, such as 1/3, or "rest"')
 
 
 def whole(name: str, value: object) -> int | None:

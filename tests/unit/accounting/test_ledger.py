@@ -9,6 +9,7 @@ import threading
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
@@ -156,7 +157,8 @@ def test_unsafe_releases_may_be_tried_in_memory() -> None:
 @pytest.mark.parametrize("plan", [None, 0.1, "plan", inid.PureDP(0.1)])
 def test_only_plans_can_be_charged(plan: object) -> None:
     ledger = Ledger(total=inid.PureDP(1.0))
-    for call in (ledger.charge, ledger.can_afford):
+    calls = (ledger.charge,) if isinstance(plan, inid.Budget) else (ledger.charge, ledger.can_afford)
+    for call in calls:
         with pytest.raises(inid.ArgumentError, match="plan must be a NoisePlan"):
             call(plan)  # type: ignore[operator]
 
@@ -307,3 +309,78 @@ def test_records_that_do_not_hold_are_refused() -> None:
     for bad in (another, claims, {**record, "certificate": None}, {**record, "plan": {}}, {}, None, "record", [record]):
         with pytest.raises(inid.RecordError):
             verify_record(bad)
+
+
+PARTS = [
+    {"total": inid.PureDP(1.0)},
+    {"total": inid.GaussianDP(0.5)},
+    {"total": inid.ZCDP(0.1)},
+    {"total": inid.RenyiDP(8, 0.5)},
+    {"total": inid.ApproxDP(3.0, 1e-6), "currency": "epsilon"},
+    {"total": inid.ApproxDP(3.0, 1e-6), "currency": "mu^2"},
+    {"total": inid.ApproxDP(3.0, 1e-6), "currency": "renyi"},
+]
+
+
+@pytest.mark.parametrize("settings", PARTS, ids=str)
+def test_the_rest_fits_once_and_larger_parts_are_refused_when_they_are_made(settings: dict[str, Any]) -> None:
+    ledger = Ledger(**settings)
+    ledger.charge(inid.plan(LINE, ledger.part("1/3")))
+    with pytest.raises(inid.BudgetError, match=r"less than the part 0\.7 .*What still fits"):
+        ledger.part("0.7")
+    ledger.charge(inid.plan(LINE, ledger.part("0.3")))
+    rest = ledger.part("rest")
+    assert ledger.can_afford(rest)
+    ledger.charge(inid.plan(LINE, rest))
+    for part in ("0.001", "1/3", 1):
+        with pytest.raises(inid.BudgetError, match=f"less than the part {part}"):
+            ledger.part(part)
+
+
+def test_the_rest_of_a_ledger_whose_currency_is_out_is_nothing() -> None:
+    closed = Ledger(total=inid.ApproxDP(1.0, 1e-6), currency="epsilon")
+    closed.charge(gaussian(0.01))
+    for part in ("rest", "1/3"):
+        with pytest.raises(inid.BudgetError, match="less than the part"):
+            closed.part(part)
+    with pytest.raises(inid.BudgetError, match="without a currency"):
+        Ledger(total=inid.ApproxDP(1.0, 1e-6)).part("rest")
+    with pytest.raises(inid.ArgumentError, match="rest"):
+        Ledger(total=inid.PureDP(1.0)).part("the rest")
+
+
+@pytest.mark.parametrize("settings", PARTS, ids=str)
+@pytest.mark.parametrize("spent", [None, laplace(0.01), gaussian(0.02)], ids=["empty", "laplace", "gaussian"])
+def test_what_remains_names_promises_that_fit_and_none_that_is_much_larger(
+    settings: dict[str, Any], spent: inid.NoisePlan | None
+) -> None:
+    """To four digits: what is named fits, whatever its noise, and 1 % more of the same kind does not."""
+    ledger = Ledger(**settings)
+    if spent is not None:
+        if not ledger.can_afford(spent):
+            return
+        ledger.charge(spent)
+    found = ledger.remaining().fits
+    assert found
+    assert "\n" not in str(ledger.remaining())
+    for promise in found:
+        assert str(promise) in str(ledger.remaining())
+        assert ledger.can_afford(promise), promise
+        larger = {
+            name: value * 1.01
+            for name, value in promise.to_dict().items()
+            if name in ("epsilon", "mu", "rho", "divergence")
+        }
+        assert not ledger.can_afford(replace(promise, **larger)), promise
+
+
+def test_a_promise_is_affordable_when_a_plan_of_either_noise_is() -> None:
+    ledger = Ledger(total=inid.ApproxDP(1.0, 1e-6))
+    assert ledger.can_afford(inid.ApproxDP(1.0, 1e-6))
+    ledger.charge(laplace(0.5))
+    assert ledger.can_afford(inid.PureDP(0.5))
+    assert not ledger.can_afford(inid.PureDP(0.51))
+    assert not ledger.can_afford(inid.ApproxDP(0.5, 1e-6))  # Laplace noise would fit, Gaussian noise not
+    assert not Ledger(total=inid.PureDP(1.0)).can_afford(inid.GaussianDP(0.001))
+    with pytest.raises(inid.ArgumentError, match="NoisePlan"):
+        ledger.can_afford(1.0)  # type: ignore[arg-type]

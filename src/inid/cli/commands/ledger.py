@@ -1,4 +1,4 @@
-"""`inid ledger create`, `show` and `history`."""
+"""`inid ledger create`, `show`, `history`, `backup` and `adopt`."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from inid.jobs.planned_job import missing_promise
 from inid.jobs.result_files import check_writable
 from inid.report import LedgerState
 
-__all__ = ["CREATE", "HISTORY", "SHOW"]
+__all__ = ["ADOPT", "BACKUP", "CREATE", "HISTORY", "SHOW"]
 
 _DATABASE = argument("ledger", "LEDGER", "A file, or postgresql://user:password@host/database.")
 _RELATIONS = ("add_remove", "replace", "zero_out")
@@ -60,6 +60,8 @@ def show(values: Values) -> None:
             )
         elif not any(amount for _, amount in ledger.remaining().amounts):
             console.line("All is spent: nothing is left.")
+        else:
+            console.line(f"What still fits: {', or '.join(map(str, ledger.remaining().fits))}.")
 
 
 def history(values: Values) -> None:
@@ -76,6 +78,31 @@ def history(values: Values) -> None:
         console.table(rows, left=7)
     else:
         console.line("No charge yet.")
+
+
+def backup(values: Values) -> None:
+    """Copy the file of a ledger to another that is marked as a backup."""
+    console = Console(values)
+    path = check.word("PATH", values.get("path"))
+    if path is None:
+        raise ArgumentError("the file to make is missing: name it, for example budget-backup.db.")
+    with open_existing(_address(values), _name(values)) as ledger:
+        ledger.backup(path)
+    console.document({"command": "ledger backup", "path": path})
+    console.line(f"{path} is a backup: it takes no charges until somebody runs inid ledger adopt {path}.")
+
+
+def adopt(values: Values) -> None:
+    """Take a copy of a ledger for the one that counts."""
+    console = Console(values)
+    with open_existing(_address(values), _name(values)) as ledger:
+        ledger.adopt()
+        console.document({"command": "ledger adopt", "ledger": LedgerState.of(ledger).to_dict()})
+        console.lines(str(ledger))
+        console.line(
+            "This copy takes charges now. Whatever other copies counted and this one does not was spent all the same, "
+            "and is not counted here. No other copy may take charges any more."
+        )
 
 
 def _address(values: Values) -> str:
@@ -135,5 +162,33 @@ HISTORY = Command(
     """,
     """
   inid ledger history budget.db
+""",
+)
+
+BACKUP = Command(
+    "backup",
+    backup,
+    (_DATABASE, argument("path", "PATH", "The file to make; there must be none of this name."), LEDGER_NAME, *COMMON),
+    """Copy a ledger's file to another that is marked as a backup.
+
+    All ledgers in the file are copied, as of one moment. The copy takes no charges until it is adopted.
+    """,
+    """
+  inid ledger backup budget.db budget-2027-03-31.db
+""",
+)
+
+ADOPT = Command(
+    "adopt",
+    adopt,
+    (_DATABASE, LEDGER_NAME, *COMMON),
+    """Let a copy of a ledger take charges: it is the one that counts from now on.
+
+    Backups, and copies that are older than what you saw of the ledger before, refuse charges: charges that were made
+    may be missing in them. Whoever adopts one acknowledges that those are spent and no longer counted, and that no
+    other copy takes charges any more.
+    """,
+    """
+  inid ledger adopt budget-2027-03-31.db
 """,
 )
