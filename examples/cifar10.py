@@ -1,18 +1,17 @@
-"""Train ResNet-20 on CIFAR-10 with differential privacy.
+"""Train ResNet-20, or a wide residual network, on CIFAR-10 with differential privacy.
 
     python examples/cifar10.py --epochs 100 --device cuda --bf16
     python examples/cifar10.py --epochs 1 --limit 2000 --batch-size 200       # a taste, on a CPU
     python examples/cifar10.py --augmentations 8 --average 0.999 --batch-size 4000 --max-physical-batch-size 2048
     python examples/cifar10.py --clipping per_layer --thresholds adaptive --quantile 0.98 --total 1
 
-A progress bar shows loss, epsilon and the test accuracy; `--checkpoint` keeps the run, and a run that finds its
-checkpoint goes on where it stopped, with its count of what was spent. The images come from torchvision (which downloads
-them) or from the file `cifar10_jpeg94.npz` in the folder INID_DATA.
+A progress bar shows loss, epsilon and the test accuracy every few epochs; `--checkpoint` keeps the run then, and a run
+that finds its checkpoint goes on where it stopped, with its count of what was spent. The images come from torchvision
+(which downloads them) or from the file `cifar10_jpeg94.npz` in the folder INID_DATA.
 """
 
 import argparse
 import contextlib
-import io
 import json
 import math
 import os
@@ -21,16 +20,15 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
+from cifar10_images import augmented, load, synthetic
 from inid import dpsgd
 from inid.testing import unsafe_seed
-
-MEAN, DEVIATION = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
+from wide_resnet import WideResNet
 
 
 class Block(nn.Module):
@@ -78,74 +76,20 @@ class ResNet20(nn.Module):
         return self.last(x.mean((2, 3)))
 
 
-def load(folder: Path | None) -> tuple[TensorDataset, TensorDataset]:
-    """Training and test images as tensors."""
-    packed = None if folder is None else folder / "cifar10_jpeg94.npz"
-    if packed is not None and packed.exists():
-        arrays = _unpacked(packed)
-    else:
-        try:
-            from torchvision.datasets import CIFAR10
-        except ImportError:
-            sys.exit("CIFAR-10 is not here: pip install torchvision, which downloads it, or set INID_DATA.")
-        sets = [CIFAR10("cifar10", train=train, download=True) for train in (True, False)]
-        arrays = [(each.data, np.array(each.targets)) for each in sets]
-    return tuple(
-        TensorDataset(_standardised(images), torch.from_numpy(labels.astype(np.int64))) for images, labels in arrays
-    )
-
-
-def _unpacked(path: Path) -> list[tuple[np.ndarray, np.ndarray]]:
-    from PIL import Image
-
-    stored = np.load(path)
-
-    def sheet(name: str) -> np.ndarray:
-        tiles = np.asarray(Image.open(io.BytesIO(stored[name].tobytes()))).reshape(100, 32, 100, 32, 3)
-        return tiles.transpose(0, 2, 1, 3, 4).reshape(10_000, 32, 32, 3)
-
-    train = np.concatenate([sheet(f"train_{at}") for at in range(5)])
-    return [(train, stored["y_train"]), (sheet("test_0"), stored["y_test"])]
-
-
-def _standardised(images: np.ndarray) -> torch.Tensor:
-    values = torch.from_numpy(images.copy()).permute(0, 3, 1, 2).float() / 255
-    return (values - torch.tensor(MEAN).view(3, 1, 1)) / torch.tensor(DEVIATION).view(3, 1, 1)
-
-
-def synthetic(train: int, test: int) -> tuple[TensorDataset, TensorDataset]:
-    """Coloured noise with a class-dependent tint, for trying the script without the data."""
-    made = []
-    for count, seed in ((train, 1), (test, 2)):
-        draw = torch.Generator().manual_seed(seed)
-        labels = torch.randint(0, 10, (count,), generator=draw)
-        tint = torch.stack([torch.cos(labels * k) for k in (1.0, 2.0, 3.0)], 1)[:, :, None, None]
-        made.append(TensorDataset(torch.randn(count, 3, 32, 32, generator=draw) + tint, labels))
-    return made[0], made[1]
-
-
-def augmented(images: torch.Tensor, pixels: int) -> torch.Tensor:
-    """Every image moved by up to so many pixels, every second one (view of an image) mirrored; their order stays."""
-    count, device = len(images), images.device
-    padded = functional.pad(images, (pixels,) * 4)
-    rows, columns = (
-        torch.randint(0, 2 * pixels + 1, (count, 1), device=device) + torch.arange(32, device=device) for _ in range(2)
-    )
-    mirrored = torch.arange(count, device=device)[:, None] % 2 == 1
-    columns = torch.where(mirrored, columns.flip(1), columns)
-    at = torch.arange(count, device=device)[:, None, None, None]
-    channels = torch.arange(3, device=device)[None, :, None, None]
-    return padded[at, channels, rows[:, None, :, None], columns[:, None, None, :]]
+NETWORKS = {"resnet20": ResNet20, "wrn16-4": WideResNet}
 
 
 @torch.no_grad()
-def accuracy(model: nn.Module, data: TensorDataset) -> float:
-    """The fraction of images that are classified right."""
+def accuracy(model: nn.Module, data: TensorDataset, *, mirrored: bool = False) -> float:
+    """The fraction of images that are classified right, by themselves or by the mean with their mirror images."""
     images, labels = data.tensors
-    hits = sum(
-        int((model(x).argmax(1) == y).sum()) for x, y in zip(images.split(1000), labels.split(1000), strict=True)
-    )
-    return hits / len(labels)
+    hits = torch.zeros((), dtype=torch.int64, device=images.device)
+    for x, y in zip(images.split(1000), labels.split(1000), strict=True):
+        scores = model(x).softmax(1)
+        if mirrored:
+            scores += model(x.flip(3)).softmax(1)
+        hits += (scores.argmax(1) == y).sum()
+    return int(hits) / len(labels)
 
 
 def train(options: argparse.Namespace) -> dict[str, object]:
@@ -160,13 +104,13 @@ def train(options: argparse.Namespace) -> dict[str, object]:
     data, test = (TensorDataset(*each) for each in tensors)
     torch.set_float32_matmul_precision("high")  # on a GPU products round like convolutions, which do so by default
     torch.manual_seed(options.seed)
-    model = ResNet20().to(device)
+    model = NETWORKS[options.network]().to(device)
     thresholds = options.thresholds
     if thresholds == "adaptive":
         thresholds = dpsgd.Adaptive(quantile=options.quantile, rate=options.quantile_rate, normalise=options.normalise)
     private = dpsgd.make_private(
         module=model,
-        optimizer=torch.optim.SGD(model.parameters(), lr=options.lr, momentum=options.momentum),
+        optimizer=torch.optim.SGD(_by_rate(model, options), lr=options.lr, momentum=options.momentum),
         data_loader=DataLoader(data, batch_size=options.batch_size),
         **(
             {"noise_multiplier": options.noise_multiplier}
@@ -188,23 +132,30 @@ def train(options: argparse.Namespace) -> dict[str, object]:
     schedule = _schedule(options, private.optimizer, per_epoch)
     done = _resume(options.checkpoint, model, private.optimizer, schedule, average)
     backward = _backward(private, options)
-    filters = [layer.weight for layer in model.modules() if isinstance(layer, nn.Conv2d)] if options.centre else []
-    _centre(filters)
+    filters = [layer.weight for layer in model.modules() if isinstance(layer, nn.Conv2d)]
+    _adjust(filters, options)
     began, began_at = time.perf_counter(), done
-    for epoch in range(done, options.epochs):
+    while done < options.epochs and time.perf_counter() - began < (options.seconds or math.inf):
         loss = _epoch(private, backward, schedule, filters, options)
-        _keep(options.checkpoint, model, private.optimizer, schedule, epoch + 1, average)
-        if not options.quiet:
-            right = accuracy(average.module() if average else model, test)
-            _show(epoch + 1, options.epochs, loss, private.accountant.get_epsilon(options.delta), right)
+        done += 1
+        # What an epoch has cost and how good it is takes as long as some steps: it is not asked every time.
+        if done % options.every == 0 or done == options.epochs:
+            _keep(options.checkpoint, model, private.optimizer, schedule, done, average)
+            if not options.quiet:
+                right = accuracy(average.module() if average else model, test)
+                _show(done, options.epochs, loss, private.accountant.get_epsilon(options.delta), right)
     if device.type == "cuda":
         torch.cuda.synchronize()
-    steps = max(1, (options.epochs - began_at) * per_epoch)
+    _keep(options.checkpoint, model, private.optimizer, schedule, done, average)
+    steps = max(1, (done - began_at) * per_epoch)
     milliseconds = 1000 * (time.perf_counter() - began) / steps
+    tested = average.module() if average else model
     return {
-        "accuracy": accuracy(average.module() if average else model, test),
+        "accuracy": accuracy(tested, test),
+        "accuracy_mirrored": accuracy(tested, test, mirrored=True),
         "epsilon": private.accountant.get_epsilon(options.delta),
         "steps": private.accountant.steps,
+        "epochs_done": done,
         "private": private.accountant.private,
         "noise_multiplier": private.accountant.history[-1].noise_multiplier,
         "milliseconds_per_step": milliseconds,
@@ -212,11 +163,26 @@ def train(options: argparse.Namespace) -> dict[str, object]:
     }
 
 
+def _by_rate(model: nn.Module, options: argparse.Namespace) -> list[dict[str, object]]:
+    """The parameters: filters, which may have a learning rate of their own, and the others."""
+    filters = [layer.weight for layer in model.modules() if isinstance(layer, nn.Conv2d)]
+    others = [parameter for parameter in model.parameters() if parameter.ndim != 4]
+    rate = options.lr if options.filter_lr is None else options.filter_lr
+    return [{"params": filters, "lr": rate}, {"params": others, "lr": options.lr}]
+
+
 @torch.no_grad()
-def _centre(filters: list[torch.Tensor]) -> None:
-    """Take from every filter its mean; whatever is done to parameters between steps costs no privacy."""
+def _adjust(filters: list[torch.Tensor], options: argparse.Namespace) -> None:
+    """Take from every filter its mean, and bring its entries to one size, as asked.
+
+    Whatever is done to parameters between steps costs no privacy. A normalisation follows, so that the size of a filter
+    changes nothing but how far a step turns it: noise makes filters grow, and later steps turn them less and less.
+    """
     for each in filters:
-        each.sub_(each.mean((1, 2, 3), keepdim=True))
+        if options.centre:
+            each.sub_(each.mean((1, 2, 3), keepdim=True))
+        if options.filter_size:
+            each.mul_(options.filter_size / each.square().mean((1, 2, 3), keepdim=True).sqrt())
 
 
 def _epoch(
@@ -234,7 +200,7 @@ def _epoch(
         private.optimizer.step()
         if drawn.complete:
             schedule.step()
-            _centre(filters)
+            _adjust(filters, options)
         total += torch.where(drawn.mask.to(x.device), losses, 0).sum()  # without padding
         count += drawn.examples * drawn.views
     return float(total) / max(count, 1)
@@ -328,7 +294,10 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=_Help)
     add = parser.add_argument
+    add("--network", choices=tuple(NETWORKS), default="resnet20", help="what is trained")
     add("--epochs", type=int, default=100, help="how often to go over the images")
+    add("--seconds", type=float, default=None, help="stop after the epoch in which so many have passed")
+    add("--every", type=int, default=1, help="test, ask for epsilon and keep the run after so many epochs")
     add("--batch-size", type=int, default=1000, help="expected; batches are Poisson samples")
     add("--max-physical-batch-size", type=int, default=None, help="how many rows the network sees at a time")
     add("--augmentations", type=int, default=1, help="views of each image, moved and mirrored, that are averaged")
@@ -339,7 +308,9 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     add("--noise-multiplier", type=float, default=None, help="instead of --epsilon")
     add("--lr", type=float, default=1.0, help="the learning rate")
     add("--momentum", type=float, default=0.9, help="of stochastic gradient descent")
+    add("--filter-lr", type=float, default=None, help="the learning rate of filters, where it is another")
     add("--centre", action="store_true", help="keep the mean of every filter at 0")
+    add("--filter-size", type=float, default=None, help="keep the root mean square of a filter's entries there: 0.1")
     add("--schedule", choices=("constant", "cosine"), default="constant", help="of the learning rate")
     add("--max-grad-norm", type=float, default=1.0, help="the norm of an image's whole gradient")
     add("--total", type=float, default=None, help="a threshold for the whole gradient, before the layers' own")

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ TINY = ["--synthetic", "--limit", "48", "--batch-size", "16", "--device", "cpu",
 
 @pytest.fixture(scope="module")
 def example():
+    sys.path.insert(0, str(SCRIPT.parent))  # as for a script: what it imports lies beside it
     spec = importlib.util.spec_from_file_location("cifar10_example", SCRIPT)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -53,8 +55,54 @@ def test_it_trains_keeps_a_checkpoint_and_resumes(example, tmp_path, capsys):
 @pytest.mark.parametrize("clipping", ["global", "elementwise"])
 def test_other_options_run(example, clipping, capsys):
     options = ["--clipping", clipping, "--thresholds", "flat", "--epochs", "1", "--quiet", "--schedule", "cosine"]
-    example.main([*TINY, *options])
+    example.main([*TINY, *options, "--filter-size", "0.05", "--filter-lr", "0.5", "--centre", "--every", "5"])
     assert "(3 steps" in capsys.readouterr().out
+
+
+def test_filters_are_centred_and_brought_to_one_size(example):
+    options = example.parse(["--centre", "--filter-size", "0.05"])
+    filters = [torch.randn(4, 3, 3, 3) + 1, 7 * torch.randn(2, 8, 1, 1)]
+    before = [each.clone() for each in filters]
+    example._adjust(filters, options)
+    for each, old in zip(filters, before, strict=True):
+        assert each.mean((1, 2, 3)).abs().max() < 1e-6
+        assert torch.allclose(each.square().mean((1, 2, 3)).sqrt(), torch.tensor(0.05))
+        centred = old - old.mean((1, 2, 3), keepdim=True)
+        assert torch.allclose(each / 0.05, centred / centred.square().mean((1, 2, 3), keepdim=True).sqrt(), atol=1e-5)
+    untouched = [each.clone() for each in before]
+    example._adjust(untouched, example.parse([]))
+    assert all(torch.equal(*pair) for pair in zip(untouched, before, strict=True))
+
+
+def test_filters_may_have_a_rate_of_their_own(example):
+    model = example.ResNet20()
+    filters, others = example._by_rate(model, example.parse(["--lr", "2", "--filter-lr", "0.5"]))
+    assert (filters["lr"], others["lr"]) == (0.5, 2.0)
+    assert len(filters["params"]) == 19
+    assert {*filters["params"], *others["params"]} == set(model.parameters())
+    same, _ = example._by_rate(model, example.parse(["--lr", "2"]))
+    assert same["lr"] == 2.0
+
+
+def test_every_says_how_often_it_is_tested_and_kept(example, tmp_path, capsys):
+    kept = tmp_path / "run.pt"
+    example.main([*TINY, "--epochs", "3", "--every", "2", "--seconds", "0.01", "--checkpoint", str(kept)])
+    out = capsys.readouterr().out
+    assert "(3 steps" in out  # stopped by the clock after the first epoch
+    assert "1/3" not in out
+    assert torch.load(kept)["epoch"] == 1
+
+
+def test_the_mirrored_accuracy_is_of_the_mean_with_the_mirror_image(example):
+    class Left(torch.nn.Module):
+        def forward(self, x):
+            return torch.stack([x[:, 0, 0, 0], torch.full((len(x),), 0.5)], 1)
+
+    images = torch.zeros(2, 3, 32, 32)
+    images[1, :, :, -1] = 4.0  # bright on the right: seen in the mirror alone
+    data = example.TensorDataset(images, torch.tensor([1, 0]))
+    assert example.accuracy(Left(), data) == 0.5
+    assert example.accuracy(Left(), data, mirrored=True) == 1.0
 
 
 def test_views_and_averages_go_on_from_a_checkpoint(example, tmp_path, capsys):
@@ -81,5 +129,8 @@ def test_every_second_view_is_mirrored_and_moved_by_the_pixels_asked(example):
     assert torch.equal(still[1::2], images[1::2].flip(3))
 
 
-def test_the_network_is_the_one_of_the_paper(example):
+def test_the_networks_are_those_of_the_papers(example):
     assert sum(p.numel() for p in example.ResNet20().parameters()) == 269_722
+    wide = example.NETWORKS["wrn16-4"]()
+    assert sum(p.numel() for p in wide.parameters()) == 2_748_890
+    assert wide(torch.zeros(2, 3, 32, 32)).shape == (2, 10)

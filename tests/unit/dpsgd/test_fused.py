@@ -168,3 +168,23 @@ def test_it_is_the_same_for_float64_and_the_rows(seen):
     found = sums(model, x, max_grad_norm=0.3)
     fused_layers._FEW = 2**40
     assert_close(found, sums(model, x, max_grad_norm=0.3), torch.float64)
+
+
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+@pytest.mark.parametrize(
+    "layer",
+    [
+        nn.Conv2d(3, 5, 3, stride=2, padding=1, dilation=2),
+        nn.Conv2d(4, 5, (2, 3), stride=(1, 2), padding=(1, 0)),
+        nn.Conv2d(2, 3, 1),
+        nn.Conv2d(3, 4, (3, 5), padding="same"),
+        nn.Conv1d(3, 4, 3, stride=2, padding=1),
+    ],
+)
+def test_windows_are_what_each_position_met(layer, layout):
+    plane = isinstance(layer, nn.Conv2d)
+    inputs = torch.randn(6, layer.in_channels, *((11, 12) if plane else (13,)))
+    inputs = inputs.to(memory_format=layout) if plane else inputs
+    wanted = layer(inputs)
+    found = fused_layers._windows(layer, inputs) @ layer.weight.flatten(1).T + layer.bias
+    assert torch.allclose(found.mT.reshape(wanted.shape), wanted, atol=1e-5)
