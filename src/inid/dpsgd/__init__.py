@@ -12,11 +12,12 @@ except ImportError as _error:
 
 from inid.dpsgd.accountant import Accountant, Segment, noise_multiplier_for
 from inid.dpsgd.adaptive import Adaptive
-from inid.dpsgd.make_private import PrivateTraining, make_private
+from inid.dpsgd.make_private import make_private
 from inid.dpsgd.optimizer import PrivateOptimizer
 from inid.dpsgd.parameter_average import ParameterAverage
 from inid.dpsgd.per_example_loss import per_example_loss
 from inid.dpsgd.poisson_loader import PoissonLoader
+from inid.dpsgd.private_training import PrivateTraining
 from inid.dpsgd.recording import CapturedBackward, captured_backward
 from inid.dpsgd.validation import fix, validate
 

@@ -70,10 +70,12 @@ class CallPlan:
     Attributes:
         calls: The calls.
         shared: Layers that are called with the same input for all examples (positions): it is repeated for each.
+        output: For every leaf of the model's output the dimension along which examples lie; None for others.
     """
 
     calls: tuple[Call, ...]
     shared: frozenset[Unit]
+    output: tuple[int | None, ...] = ()
 
     @cached_property
     def once(self) -> frozenset[Unit]:
@@ -185,7 +187,8 @@ class _Comparison:
                     "three examples are not those for each of them side by side (a hook that changes gradients?): "
                     f"{APART}."
                 )
-        return CallPlan(tuple(calls), frozenset(repeated) | self._together.shared)
+        lying = tuple(None if leaf is None or leaf.same else leaf.dimension for leaf in self._output)
+        return CallPlan(tuple(calls), frozenset(repeated) | self._together.shared, lying)
 
 
 def _meet_all(known: Sequence[Beside | None] | Sequence[Flow], at: int, leaves: list[Any]) -> None:

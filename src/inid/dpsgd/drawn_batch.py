@@ -1,7 +1,8 @@
 """What a private loader has handed out, and what of it has been used."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import torch
@@ -29,7 +30,8 @@ class Drawn:
         ahead: Whether it was handed out before the one before had been used, so that either may be trained on next.
         reader: The iterator that handed it out; None once it was given up, or has only been read through.
         refused: Whether a backward over it was refused: then its loop is over.
-        tensors: What was handed out, while it is being looked at (see `loop_checks`).
+        tensors: What was handed out, and how often each tensor had been written to.
+        quiet: Whether gradients that flow now are those of a look, and count nowhere.
         used: The batch whose examples are in the sums.
         stepped: The batch of the last step.
         private: Whether the batch was drawn from secret randomness.
@@ -50,7 +52,8 @@ class Drawn:
     views: int = 1
     reader: object = None
     refused: bool = False
-    tensors: Sequence[Tensor] = ()
+    tensors: Sequence[tuple[Tensor, int]] = ()
+    quiet: bool = False
 
     @property
     def rows(self) -> int:
@@ -89,8 +92,22 @@ class Drawn:
                 )
             self.batch, self.private = self.batch + 1, True
         self.placed, self.complete, self.fresh, self.seen = placed, last, True, False
-        self.reader, self.refused, self.tensors = reader, False, tensors if self.to_be_watched else ()
+        self.reader, self.refused = reader, False
+        self.tensors = [(tensor, tensor._version) for tensor in tensors]  # noqa: SLF001 - shows a change in place
         self.private = self.private and private
+
+    def gave(self, tensor: Tensor) -> bool:
+        """Whether a tensor is one that was handed out last, as it was then."""
+        return any(each is tensor and version == tensor._version for each, version in self.tensors)  # noqa: SLF001 - as above
+
+    @contextmanager
+    def looked_at(self) -> Iterator[None]:
+        """Let gradients flow that count nowhere."""
+        self.quiet = True
+        try:
+            yield
+        finally:
+            self.quiet = False
 
     def let_go(self, reader: object) -> None:
         """Note that an iterator was given up, and its latest batch with it."""

@@ -1,10 +1,17 @@
 """One forward of a private model and the backward that belongs to it."""
 
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor, nn
 
 from inid.dpsgd.call_plan import CallPlan
 from inid.dpsgd.clipped_sums import GroupRows
+from inid.dpsgd.loss_graph import Edge, LossGraph, edge_of
+from inid.dpsgd.model_outputs import along_rows
 from inid.dpsgd.stacked_layers import Waiting
+from inid.errors import GuaranteeError
 
 __all__ = ["CallsChanged", "ForwardPass"]
 
@@ -24,6 +31,10 @@ class ForwardPass:
         done: The groups that have been clipped and added.
         task: The backward in which gradients have come, by torch's number for it; None before.
         ended: Whether the backward is over.
+        by_rows: Where layers and the model gave tensors back, and along which dimension of each the rows lie.
+        returned: Those of them that the model gave back.
+        plain: The other tensors that the model gave back, and how often each had been written to.
+        judged: Whether the loss has been looked at whose backward is to come.
     """
 
     rows: int
@@ -36,11 +47,57 @@ class ForwardPass:
     done: set[int] = field(default_factory=set)
     task: int | None = None
     ended: bool = False
+    by_rows: dict[Edge, int] = field(default_factory=dict)
+    returned: set[Edge] = field(default_factory=set)
+    plain: list[tuple[Tensor, int]] = field(default_factory=list)
+    judged: bool = False
 
     @property
     def examples(self) -> int:
         """How many examples the rows are, padding included."""
         return self.rows // self.views
+
+    def note_output(self, leaves: Iterable[Any], along: Iterable[int | None], *, whole: bool) -> None:
+        """Note what a layer, or the whole model, gives back by rows."""
+        for leaf, at in zip(leaves, along, strict=False):
+            if whole and isinstance(leaf, Tensor) and not leaf.requires_grad:
+                self.plain.append((leaf, leaf._version))  # noqa: SLF001 - the only way to see a change in place
+            edge = edge_of(leaf) if at is not None and isinstance(leaf, Tensor) else None
+            if edge is not None and at is not None and leaf.shape[at] % self.rows == 0:
+                self.by_rows[edge] = at
+                if whole:
+                    self.returned.add(edge)
+
+    def judge(self, ends: list[Edge], known: Collection[nn.Parameter], kept: Callable[[], list[Tensor]]) -> None:
+        """Look at the loss of a backward that is about to begin.
+
+        Args:
+            ends: Where it begins.
+            known: The parameters of the model.
+            kept: Gives tensors that the model keeps as attributes: asked for where the loss is made of others, too.
+
+        Raises:
+            GuaranteeError: The loss may mix rows.
+        """
+        try:
+            LossGraph(self.by_rows, self.rows, known).check(ends)
+        except GuaranteeError:
+            before, leaves = len(self.by_rows), kept()
+            self.note_output(leaves, [along_rows(leaf, self.rows) for leaf in leaves], whole=False)
+            if len(self.by_rows) == before:
+                raise
+            LossGraph(self.by_rows, self.rows, known).check(ends)
+        self.judged = True
+
+    def gave(self, tensor: Tensor) -> bool:
+        """Whether a tensor that needs no gradient is one that the model gave back, as it was then."""
+        return any(each is tensor and version == tensor._version for each, version in self.plain)  # noqa: SLF001 - as above
+
+    def let_go(self) -> None:
+        """Hold on to no graph any more."""
+        self.by_rows.clear()
+        self.returned.clear()
+        self.plain.clear()
 
     def scale(self, *, mean: bool) -> float:
         """What turns the sum over the rows of one example into the mean over its views, for a mean or summed loss.

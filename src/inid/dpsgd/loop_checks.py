@@ -33,14 +33,18 @@ def watched(output: Any, met: Tensor | None, drawn: Drawn, *, mean: bool) -> Any
     if not 0 < drawn.examples < len(drawn.placed):
         return output
     first = int(mask.nonzero()[0])
-    if met is not None and met.shape[0] == drawn.rows and _reordered(met, drawn.tensors, first, ~mask):
+    if (
+        met is not None
+        and met.shape[0] == drawn.rows
+        and _reordered(met, [each for each, _ in drawn.tensors], first, ~mask)
+    ):
         raise GuaranteeError(
             "the rows of a physical batch were brought into another order, so that padding takes the place of examples "
             "and counts: sort in the collate_fn (places are given after it), or leave the order as it is."
         )
 
     def check(gradient: Tensor) -> None:
-        if bool(gradient[first].any()) and not bool(gradient[~mask.to(gradient.device)].any()):
+        if not drawn.quiet and bool(gradient[first].any()) and not bool(gradient[~mask.to(gradient.device)].any()):
             raise GuaranteeError(
                 "the loss leaves the padding out, so that its mean divides by the secret number of drawn examples: "
                 "take the mean over all rows (padding counts nowhere anyway), and keep drawn.mask for metrics."

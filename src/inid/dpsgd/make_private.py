@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +18,7 @@ from inid.dpsgd.distributed import Processes
 from inid.dpsgd.optimizer import PrivateOptimizer
 from inid.dpsgd.parameter_groups import group_parameters, share_thresholds, total_threshold
 from inid.dpsgd.poisson_loader import PoissonLoader
+from inid.dpsgd.private_training import PrivateTraining
 from inid.dpsgd.sharded_parameters import is_sharded
 from inid.dpsgd.step_noise import Allocation, Recipe, Source
 from inid.dpsgd.validation import check_module
@@ -25,21 +26,7 @@ from inid.dpsgd.wrapped_forward import is_private
 from inid.errors import ArgumentError
 from inid.noise import current_source
 
-__all__ = ["PrivateTraining", "make_private"]
-
-
-class PrivateTraining(NamedTuple):
-    """What `make_private` returns."""
-
-    module: nn.Module
-    optimizer: PrivateOptimizer
-    data_loader: PoissonLoader
-    accountant: Accountant
-
-    @property
-    def noise_multiplier(self) -> float:
-        """1/mu (Gaussian) or 1/epsilon (Laplace) of one step before sampling."""
-        return self.optimizer.noise_multiplier
+__all__ = ["make_private"]
 
 
 def make_private(
@@ -141,7 +128,7 @@ def make_private(
     >>> for epoch in range(2):
     ...     for x, y in private.data_loader:
     ...         private.optimizer.zero_grad()
-    ...         nn.functional.cross_entropy(private.module(x), y).backward()
+    ...         loss = private.backward(nn.functional.cross_entropy, private.module(x), y)
     ...         private.optimizer.step()
     >>> private.accountant.get_epsilon(delta=1e-3) <= 3.0
     True

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
-__all__ = ["as_real", "is_real", "output_leaves"]
+__all__ = ["along_rows", "as_real", "is_real", "output_leaves"]
 
 
 def output_leaves(output: object) -> list[Any]:
@@ -52,6 +52,16 @@ def _slots(leaf: object) -> Iterable[Any]:
 
 def _names(slots: object) -> list[str]:
     return [slots] if isinstance(slots, str) else [str(name) for name in slots] if isinstance(slots, Iterable) else []
+
+
+def along_rows(leaf: Tensor, rows: int) -> int | None:
+    """The dimension along which the rows of a batch lie, if sizes leave no doubt.
+
+    >>> along_rows(torch.ones(2, 6), 6), along_rows(torch.ones(6, 6), 6)
+    (1, None)
+    """
+    found = [at for at, size in enumerate(leaf.shape) if size and size % rows == 0]
+    return found[0] if len(found) == 1 else None
 
 
 def as_real(leaf: Tensor) -> Tensor:

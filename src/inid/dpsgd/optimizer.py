@@ -12,6 +12,7 @@ from inid.dpsgd.adaptive import Adaptive
 from inid.dpsgd.charged_run import ChargedRun
 from inid.dpsgd.clipped_sums import MARGIN, Rule
 from inid.dpsgd.distributed import Processes
+from inid.dpsgd.loss_by_rows import LossByRows
 from inid.dpsgd.parameter_groups import Group, share_thresholds
 from inid.dpsgd.per_example_gradients import PerExampleGradients
 from inid.dpsgd.poisson_loader import PoissonLoader
@@ -37,6 +38,7 @@ class PrivateOptimizer(torch.optim.Optimizer):
         thresholds: The groups' thresholds in the next step.
         groups: The names of the groups.
         gradients: What clips the gradients of examples.
+        losses: What takes losses row by row.
     """
 
     def __init__(
@@ -78,6 +80,7 @@ class PrivateOptimizer(torch.optim.Optimizer):
         self.gradients = PerExampleGradients(
             module, places, self._rule(), self._sums, mean=mean, drawn=loader.drawn, example=example
         )
+        self.losses = LossByRows(self.gradients, loader.drawn, mean=mean)
 
     @property
     def param_groups(self) -> list[dict[str, Any]]:

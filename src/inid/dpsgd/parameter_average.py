@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from inid import arguments
-from inid.dpsgd.make_private import PrivateTraining
+from inid.dpsgd.private_training import PrivateTraining
 from inid.errors import ArgumentError, RecordError
 
 __all__ = ["ParameterAverage"]

@@ -20,6 +20,7 @@ from torch.nn import functional
 from torch.nn.utils import skip_init
 from torch.utils import _pytree as pytree
 
+from inid.dpsgd.backward_calls import listen
 from inid.dpsgd.call_plan import Call, CallPlan, OtherwiseDividedError, SameForAllError
 from inid.dpsgd.clipped_sums import Rule, Sums
 from inid.dpsgd.drawn_batch import Drawn
@@ -29,6 +30,7 @@ from inid.dpsgd.gathered_rows import GatheredRows, Places
 from inid.dpsgd.gradient_rows import Dense
 from inid.dpsgd.layers import apart, linear_weight
 from inid.dpsgd.loop_checks import watched
+from inid.dpsgd.loss_graph import Edge
 from inid.dpsgd.model_outputs import output_leaves
 from inid.dpsgd.plain_state import kept_tensors
 from inid.dpsgd.sharded_parameters import is_sharded
@@ -105,6 +107,7 @@ class PerExampleGradients:
         self._gathered.stacking = not self.sharded
         self._wrapped = [WrappedForward(unit.layer, partial(self._run_layer, unit)) for unit in units]
         self._wrapped.append(WrappedForward(module, self._run_module))  # around its own layer, where the model is one
+        listen(self)
 
     @property
     def rule(self) -> Rule:
@@ -114,6 +117,11 @@ class PerExampleGradients:
     @rule.setter
     def rule(self, rule: Rule) -> None:
         self._gathered.rule = rule
+
+    @property
+    def latest(self) -> ForwardPass | None:
+        """The latest forward."""
+        return self._latest
 
     @property
     def lost(self) -> dict[Unit, float]:
@@ -179,6 +187,8 @@ class PerExampleGradients:
     ) -> Any:
         before = versions(parts_of(self._module), sharded=self.sharded)
         self._drawn.see(turn.rows)
+        if self._latest is not None:
+            self._latest.let_go()
         self._forward = self._latest = turn
         try:
             with self._functional_calls():
@@ -189,6 +199,7 @@ class PerExampleGradients:
             raise CallsChanged
         if versions(parts_of(self._module), sharded=self.sharded) != before:
             raise GuaranteeError(WRITTEN)
+        turn.note_output(output_leaves(output), turn.plan.output, whole=True)
         return watched(output, first_tensor(args, kwargs), self._drawn, mean=self._mean)
 
     def _run_layer(self, unit: Unit, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -250,13 +261,16 @@ class PerExampleGradients:
                     collect=partial(self._collect_leaf, unit, turn, again),
                 )
                 # Sharding puts hooks on the output, which a change in place would lose if it were a view.
-                return pytree.tree_map_only(Tensor, torch.clone, made) if self.sharded else made
+                made = pytree.tree_map_only(Tensor, torch.clone, made) if self.sharded else made
+                turn.note_output(pytree.tree_leaves(made), call.joined, whole=False)
+                return made
             finally:
                 self._inside = False
         args = narrowed(unit.layer, args)
         output = frozen(unit, forward, args, kwargs)
         kept = Kept(stored(cast("Tensor", first_tensor(args, kwargs)), output))
         output.register_hook(partial(self._collect_rows, unit, turn, again, kept))
+        turn.by_rows[output.grad_fn, output.output_nr] = 0
         return output
 
     def _widen(self, error: SameForAllError | OtherwiseDividedError) -> None:
@@ -329,6 +343,8 @@ class PerExampleGradients:
         return self._run_layer(self._tied[parameter], lambda x: functional.linear(x, weight, bias), (inputs,), {})
 
     def _collect_rows(self, unit: Unit, turn: ForwardPass, again: bool, kept: Kept, gradients: Tensor) -> None:
+        if self._drawn.quiet:
+            return
         self._enter(turn, again=again)
         inputs = kept.read()
         with undisturbed(gradients.device.type):
@@ -344,6 +360,12 @@ class PerExampleGradients:
         leaf.grad = None
         with undisturbed(gradients.device.type):  # products of float32 stay so
             self._gathered.add(turn, unit.parameters[name], Dense(gradients.detach().reshape(len(gradients), -1)))
+
+    def before_backward(self, ends: list[Edge]) -> None:
+        """Look at the loss of a backward that is about to begin; one that may mix rows is refused."""
+        turn = self._latest
+        if turn is not None and not (turn.ended or self._trace is not None or self._drawn.quiet):
+            turn.judge(ends, self._places, lambda: kept_tensors(self._module))
 
     def _enter(self, turn: ForwardPass, *, again: bool) -> None:
         """Check, at the first gradient of a backward, that it is the one backward of the latest forward."""
@@ -361,6 +383,11 @@ class PerExampleGradients:
                 "the module once per batch and backward before the next batch."
             )
         if turn.task is None:
+            if not turn.judged:
+                raise GuaranteeError(
+                    "a backward reached the private module whose loss could not be looked at: start it by "
+                    "loss.backward() or private.backward(...)."
+                )
             turn.task = task
             if self._recording:
                 self.sums.mask(turn.examples)
@@ -370,5 +397,6 @@ class PerExampleGradients:
 
     def _finish(self, turn: ForwardPass) -> None:
         turn.ended = True
+        turn.let_go()
         with undisturbed(self.sums.flat.device.type):
             self._gathered.finish(turn)

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from inid.dpsgd.make_private import PrivateTraining
+from inid.dpsgd.private_training import PrivateTraining
 from inid.dpsgd.wrapped_forward import parts_of, settings
 from inid.errors import ArgumentError, InidError
 

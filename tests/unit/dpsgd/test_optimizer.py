@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from inid.dpsgd import fused_layers, poisson_draw
-from inid.errors import ArgumentError
+from inid.errors import ArgumentError, GuaranteeError
 from inid.testing import unsafe_no_noise
 from training import Picked, Tokens, private, squares, train_once
 
@@ -65,7 +65,10 @@ def test_gradient_scaling_is_refused_with_the_cure():
     training = private(net(), X)
     scaler = torch.amp.GradScaler("cpu")
     (x,) = next(iter(training.data_loader))
-    scaler.scale(squares(training.module(x)).sum()).backward()
+    loss = squares(training.module(x)).sum()
+    with pytest.raises(GuaranteeError, match="needs no GradScaler"):
+        scaler.scale(loss).backward()
+    loss.backward()
     with pytest.raises(ArgumentError, match="bfloat16"):
         scaler.step(training.optimizer)
 

@@ -107,7 +107,7 @@ def test_a_loss_without_padding_is_refused_before_anything_is_recorded(again):
         training,
         lambda x, y: nn.functional.cross_entropy(training.module(x), y, reduction="none")[drawn.mask].mean(),
     )
-    with pytest.raises(GuaranteeError, match="leaves the padding out"):
+    with pytest.raises(GuaranteeError, match="padding counts nowhere"):
         trained(training, backward, 3)
     assert again.made == 0
 
