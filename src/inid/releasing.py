@@ -23,7 +23,7 @@ from inid.planning import AccuracyPlan, Certificate, NoisePlan
 if TYPE_CHECKING:
     from inid.accounting import Ledger
 
-__all__ = ["Release", "charge", "check_plan", "read_values", "release"]
+__all__ = ["Paid", "Release", "charge", "check_plan", "read_values", "release"]
 
 _VERSION = 1
 _WHOLE = 2**53  # the integers up to here are float64 numbers
@@ -43,6 +43,7 @@ class Release:
         private: False when a test's seeded or silent source drew the noise: such values promise nothing.
         label: What the caller named it.
         time: When it was made, in UTC.
+        charge: The number of its charge in the ledger's history; None without a ledger.
     """
 
     values: Floats
@@ -51,6 +52,7 @@ class Release:
     private: bool
     label: str
     time: dt.datetime
+    charge: int | None = None
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
         """Bounds around each value that hold the exact answer with the given probability, coordinate by coordinate.
@@ -83,6 +85,7 @@ class Release:
             "time": self.time.isoformat(),
             "label": self.label,
             "private": self.private,
+            **({} if self.charge is None else {"charge": self.charge}),
             "values": self.values.tolist(),
             "plan": self.plan.to_dict(),
             "certificate": self.certificate.to_dict(),
@@ -108,9 +111,32 @@ class Release:
         return "\n".join([head, *lines, *more])
 
 
-def charge(
-    plan: NoisePlan, ledger: "Ledger | None", label: str, *, delta: float = 0.0
-) -> tuple[Certificate, RandomSource]:
+@dataclass(frozen=True, eq=False)
+class Paid:
+    """What was charged, and what it gives.
+
+    Attributes:
+        plan: The plan that was charged.
+        label: What the caller named it.
+        certificate: The plan's proof.
+        source: Where the noise of this charge must be drawn from.
+        charge: The number of the charge in the ledger's history; None without a ledger.
+    """
+
+    plan: NoisePlan
+    label: str
+    certificate: Certificate
+    source: RandomSource
+    charge: int | None
+
+    def release(self, values: Floats) -> Release:
+        """What may be published, made of noisy values; nobody can change them any more."""
+        values.flags.writeable = False
+        now = dt.datetime.now(dt.UTC)
+        return Release(values, self.plan, self.certificate, self.source.private, self.label, now, self.charge)
+
+
+def charge(plan: NoisePlan, ledger: "Ledger | None", label: str, *, delta: float = 0.0) -> Paid:
     """Check a plan's own proof and charge the ledger, before anybody looks at the data: the one place that does.
 
     `release` uses it for one look at the data; a descent, which looks many times under one plan, uses it by itself.
@@ -122,7 +148,7 @@ def charge(
         delta: A probability that the release takes from the ledger's reserve beside its noise.
 
     Returns:
-        The proof, and the source from which the noise of this charge must be drawn.
+        The proof, the source from which the noise of this charge must be drawn, and the number of the charge.
     """
     check_plan(plan)
     read_word("label", label, empty=True)
@@ -135,9 +161,8 @@ def charge(
     certificate = plan.certificate
     check_scales(plan.row_scales)
     source = current_source()
-    if ledger is not None:
-        ledger.charge(plan, label=label, private=source.private, delta=delta)
-    return certificate, source
+    receipt = None if ledger is None else ledger.charge(plan, label=label, private=source.private, delta=delta)
+    return Paid(plan, label, certificate, source, getattr(receipt, "id", None))
 
 
 def release(
@@ -177,11 +202,9 @@ def release(
     check_plan(plan)
     read = partial(_read_for, plan)
     given = values if callable(values) else read(values)
-    certificate, source = charge(plan, ledger, label)
+    paid = charge(plan, ledger, label)
     exact = read(given()) if callable(given) else given
-    noisy = add_noise(exact, plan.scales, plan.mechanism, source)
-    noisy.flags.writeable = False
-    return Release(noisy, plan, certificate, source.private, label, dt.datetime.now(dt.UTC))
+    return paid.release(add_noise(exact, plan.scales, plan.mechanism, paid.source))
 
 
 def check_plan(plan: object) -> None:

@@ -59,6 +59,7 @@ class Selection:
         private: False when a test's seeded or silent source drew the noise: such a choice promises nothing.
         label: What the caller named it.
         time: When it was made, in UTC.
+        charge: The number of its charge in the ledger's history; None without a ledger.
     """
 
     index: int
@@ -68,6 +69,7 @@ class Selection:
     private: bool
     label: str
     time: dt.datetime
+    charge: int | None = None
 
     def shortfall(self, level: float = 0.95) -> float:
         """How far the chosen score is below the largest one at most, with this probability over the noise.
@@ -92,6 +94,7 @@ class Selection:
             "time": self.time.isoformat(),
             "label": self.label,
             "private": self.private,
+            **({} if self.charge is None else {"charge": self.charge}),
             "index": self.index,
             "candidates": self.candidates,
             "plan": self.plan.to_dict(),
@@ -153,9 +156,10 @@ def select(
     stated = np.size(np.asarray(scores, dtype=object)) if candidates is None and not callable(scores) else candidates
     number = integer("candidates", stated, least=1, cure="pass the number of candidates")
     given = None if callable(scores) else read_values(scores, number)
-    certificate, source = charge(plan, ledger, label)
+    paid = charge(plan, ledger, label)
     exact = read_values(scores(), number) if callable(scores) else given
     most = float(limits(plan.scales)[0])
     held = np.clip(np.nan_to_num(np.asarray(exact), nan=0.0, posinf=most, neginf=-most), -most, most)
-    index = noisy_argmax(held.tolist(), float(plan.scales[0]), source)
-    return Selection(index, number, plan, certificate, source.private, label, dt.datetime.now(dt.UTC))
+    index = noisy_argmax(held.tolist(), float(plan.scales[0]), paid.source)
+    now = dt.datetime.now(dt.UTC)
+    return Selection(index, number, plan, paid.certificate, paid.source.private, label, now, paid.charge)

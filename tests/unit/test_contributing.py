@@ -32,6 +32,7 @@ PASSED_BY = {
     "a part of the intervals": "tables/laplace_sums tables/ratio_intervals",
     "a part of the caps": "sets/caps/suprema sets/caps/envelope",
     "bounds from which the tables of a law are made": "noise/density numbers/pi",
+    "remembers the charge": "jobs/charging",
     "words a result": "tables/published tables/report_inputs report/plan_summary report/number_text "
     "planning/comparison planning/text",
 }

@@ -24,6 +24,7 @@ class Journal:
     Attributes:
         obstacle: Why no charge is taken, as of the last look: the ledger is a backup, or an older copy of one that was
             seen before (`last_seen`). None where nothing is in the way.
+        begun: The digest of the last row that this object began to add; None before, and where none came about.
     """
 
     def __init__(self, store: Store, settings: str) -> None:
@@ -32,6 +33,7 @@ class Journal:
         self.settings = Settings.from_text(settings)
         self._lock = Lock()
         self._closed = False
+        self.begun: str | None = None
         self._seen = self._empty()
         self.obstacle: str | None = None
         self.read()  # the whole stored history is checked before the ledger is handed out
@@ -58,6 +60,7 @@ class Journal:
             RecordError: The stored history is damaged; nothing was added.
         """
         with self._lock:
+            self.begun = None
             with self._transaction(writes=True) as transaction:
                 seen = self._caught_up(transaction, self._seen)
                 mark = self._compared(transaction, seen)
@@ -65,6 +68,7 @@ class Journal:
                     raise BudgetError(self.obstacle)
                 label, texts, cost = make(seen)
                 row = make_row(seen.rows + 1, label, texts, cost, seen.digest)
+                self.begun = row.digest
                 after = seen.after(row, self.settings.terms)
                 transaction.append(row, after.head(self.settings_text))
             self._seen = after  # only now: the transaction has committed

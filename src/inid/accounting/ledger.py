@@ -283,6 +283,21 @@ class Ledger(LedgerView):
         """
         self._journal.adopt()
 
+    def last_charge(self) -> Record | None:
+        """The last charge that was begun through this object, if it was made: after a failure or an interruption.
+
+        Raises:
+            BudgetError: The database cannot be read.
+            RecordError: The stored history is damaged.
+
+        >>> import inid
+        >>> ledger = Ledger(total=inid.PureDP(epsilon=1.0))
+        >>> ledger.last_charge() is None
+        True
+        """
+        begun = self._journal.begun
+        return next((record for record in self.history() if record.digest == begun), None)
+
     def close(self) -> None:
         """Let go of the store; every later call on this object is an error. What is stored stays."""
         self._journal.close()

@@ -22,5 +22,5 @@ def main() -> None:
         from inid.cli.app import app
     except KeyboardInterrupt:  # loading takes a second; from here on `app` says what an interrupt means
         sys.stderr.write("inid: stopped before anything was done.\n")
-        sys.exit(1)
+        sys.exit(130)
     app(prog_name="inid")

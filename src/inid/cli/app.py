@@ -2,6 +2,10 @@
 
 import inspect
 import os
+import sys
+import traceback
+from contextlib import suppress
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -15,7 +19,7 @@ from inid.cli.commands.plan import COMPARE, PLAN
 from inid.cli.commands.release import RELEASE
 from inid.cli.commands.studio import STUDIO
 from inid.cli.commands.verify import VERIFY
-from inid.cli.console import one_line
+from inid.cli.console import OutputClosedError, one_line
 from inid.cli.exit_codes import ExitCode, outcome
 from inid.cli.options import read_values
 
@@ -33,7 +37,9 @@ Examples:
   inid release --help
 
 \b
-Exit codes: 0 fine, 1 unexpected, 2 usage, 3 the ledger refused, 4 a proof failed, 5 files.""",
+Exit codes: 0 fine (a release: charged and answered), 6 charged but unanswered,
+130 interrupted (the message says whether it was charged). Nothing was charged:
+1 unexpected, 2 usage, 3 the ledger refused, 4 a proof failed, 5 files.""",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -67,22 +73,45 @@ def top(
     del version
 
 
+def _say(sentence: str) -> None:
+    """One failure on the error stream; a refusal may end with a table, and within its lines nothing breaks a line."""
+    with suppress(OSError):  # nobody reads it: the exit code stays what it is
+        typer.echo("inid: " + "\n".join(one_line(line) for line in sentence.split("\n")), err=True)
+
+
+def _settle_output() -> None:
+    """Let go of what could not be printed: the interpreter would try again at its end, and change the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            with Path(os.devnull).open("w", encoding="utf-8") as nowhere, suppress(OSError, ValueError):
+                os.dup2(nowhere.fileno(), stream.fileno())
+        except (AttributeError, ValueError):  # there is no such stream, or it is closed
+            continue
+
+
 def _add(place: typer.Typer, command: Command) -> None:
     """Register a command; typer reads its flags from a signature made of its options."""
 
     def run(**flags: Any) -> None:
         try:
             command.run(read_values(command.options, flags, _KEYS))
+        except OutputClosedError:  # the reader has seen enough; a release whose answer is lost says so itself
+            raise typer.Exit(ExitCode.FINE) from None
         except Exception as error:
-            if os.environ.get("INID_TRACEBACK") == "1" or isinstance(error, (typer.Exit, typer.Abort)):
+            if isinstance(error, (typer.Exit, typer.Abort)):
                 raise
             sentence, code = outcome(error)
-            # A refusal may end with a table; within its lines nothing can break a line.
-            typer.echo("inid: " + "\n".join(one_line(line) for line in sentence.split("\n")), err=True)
+            if os.environ.get("INID_TRACEBACK") == "1":
+                traceback.print_exc()
+            _say(sentence)
             raise typer.Exit(code) from None
-        except KeyboardInterrupt:
-            typer.echo("inid: stopped; a charge that was made stays made (see inid ledger history).", err=True)
-            raise typer.Exit(ExitCode.UNEXPECTED) from None
+        except KeyboardInterrupt as stop:
+            _say(str(stop) or "stopped: no ledger was charged.")
+            raise typer.Exit(ExitCode.INTERRUPTED) from None
+        finally:
+            _settle_output()
 
     run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [

@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import typer
@@ -17,7 +17,15 @@ from inid.planning.text import aligned
 from inid.report import Estimate, PlanLine, PlanSummary
 from inid.report.number_text import plain_number, plain_ratio, rounded_interval
 
-__all__ = ["Console", "one_line", "print_comparison", "print_estimates", "print_gain", "print_plan"]
+__all__ = [
+    "Console",
+    "OutputClosedError",
+    "one_line",
+    "print_comparison",
+    "print_estimates",
+    "print_gain",
+    "print_plan",
+]
 
 _MOST_LINES = 60  # of a plan of single numbers; of one of tables, the worst
 _WORST = 20
@@ -35,13 +43,25 @@ def one_line(text: str) -> str:
     )
 
 
+class OutputClosedError(Exception):
+    """Whoever read the standard output has closed it, as `head` does: nothing more can be printed."""
+
+
+@contextmanager
+def _output() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise OutputClosedError from None
+
+
 class Console:
     """Where one run of a command prints, and how."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self.json = check.switch("--json", values.get("json"))
         self.quiet = check.switch("--quiet", values.get("quiet"))
-        self._terminal = sys.stdout.isatty()
+        self._terminal = sys.stdout is not None and sys.stdout.isatty()
 
     @property
     def prints(self) -> bool:
@@ -51,17 +71,27 @@ class Console:
     def document(self, content: dict[str, Any]) -> None:
         """The whole answer for a machine; printed only under --json."""
         if self.json:
-            typer.echo(json.dumps(content, indent=2, allow_nan=False))
+            self.text(json.dumps(content, indent=2, allow_nan=False) + "\n")
+
+    def text(self, content: str) -> None:
+        """Lines as they are, whoever reads them.
+
+        Raises:
+            OutputClosedError: Nobody reads them any more.
+        """
+        with _output():
+            typer.echo(content, nl=False)
 
     def note(self, text: str) -> None:
         """Something worth knowing beside the answer; on the error stream, also under --json."""
         if not self.quiet:
-            typer.echo(one_line(text), err=True)
+            with suppress(OSError):  # nobody reads it: no reason to give up what it is about
+                typer.echo(one_line(text), err=True)
 
     def line(self, text: str = "") -> None:
         """A line of the answer for people."""
         if self.prints:
-            typer.echo(one_line(text))
+            self.text(one_line(text) + "\n")
 
     def lines(self, text: str) -> None:
         """Several lines of the answer for people."""
@@ -80,8 +110,7 @@ class Console:
             return
         shown = [[one_line(cell) for cell in row] for row in rows]
         if not self._terminal:
-            for line in aligned(shown, left):
-                typer.echo(line)
+            self.text("".join(f"{line}\n" for line in aligned(shown, left)))
             return
         drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
         for at, name in enumerate(shown[0]):
@@ -90,7 +119,8 @@ class Console:
             drawn.add_row(*(Text(cell) for cell in row), style="bold" if at in strong else None)
         # A number broken in two or cut short would be a wrong number: a wide table goes beyond a narrow terminal.
         needed = RichConsole(width=10_000).measure(drawn).maximum
-        RichConsole(width=max(needed, RichConsole().width)).print(drawn)
+        with _output():
+            RichConsole(width=max(needed, RichConsole().width)).print(drawn)
 
     @contextmanager
     def working(self, what: str) -> Iterator[None]:

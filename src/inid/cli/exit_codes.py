@@ -4,6 +4,7 @@ from enum import IntEnum
 
 from inid.accounting.refusals import NoRoomError
 from inid.errors import GuaranteeError, InidError, RecordError
+from inid.jobs.charging import UnansweredError
 from inid.jobs.failures import sentence_of
 from inid.tables import EngineError
 
@@ -11,7 +12,10 @@ __all__ = ["CommandError", "ExitCode", "outcome"]
 
 
 class ExitCode(IntEnum):
-    """What the command's exit status says; documented in docs/command.md."""
+    """What the command's exit status says; documented in docs/command.md.
+
+    A release was charged where it is 0 or 6; where it is 130 the message says so; else nothing was charged.
+    """
 
     FINE = 0
     UNEXPECTED = 1
@@ -19,6 +23,8 @@ class ExitCode(IntEnum):
     REFUSED = 3
     UNPROVED = 4
     FILES = 5
+    UNANSWERED = 6
+    INTERRUPTED = 130
 
 
 class CommandError(InidError):
@@ -41,6 +47,8 @@ def outcome(error: Exception) -> tuple[str, ExitCode]:
 def _code(error: Exception) -> ExitCode:
     if isinstance(error, CommandError):
         return error.code
+    if isinstance(error, UnansweredError):
+        return ExitCode.UNANSWERED
     if isinstance(error, (GuaranteeError, RecordError)):
         return ExitCode.UNPROVED
     if isinstance(error, (EngineError, OSError)):

@@ -11,6 +11,7 @@ from typing import Any
 from inid.accounting import Ledger
 from inid.accounting.addresses import place
 from inid.errors import ArgumentError, BudgetError, InidError
+from inid.jobs.charging import OneCharge
 from inid.jobs.combinations import StatedCombination, read_combination
 from inid.jobs.ledgers import open_or_create
 from inid.jobs.planned_job import PlannedJob
@@ -22,7 +23,6 @@ from inid.tables import (
     Combination,
     DiscoveryQuestion,
     DiscoveryResult,
-    EngineError,
     MarginalsResult,
     OrderedResult,
     Result,
@@ -46,7 +46,7 @@ class ReleasedJob:
     Attributes:
         planned: The job and its plan.
         result: What may be published.
-        ledger: The ledger after the charge; None when none was charged, or when it cannot be read just now.
+        ledger: The ledger as it was found after the charge; None when none was charged, or it cannot be read just now.
         created: Whether the ledger was made for this release.
         title: The heading of the report.
         plan_record: The plan's part of the record, made before the charge, so that only writing can fail after it.
@@ -58,6 +58,11 @@ class ReleasedJob:
     created: bool
     title: str
     plan_record: dict[str, Any]
+
+    @property
+    def charge(self) -> int | None:
+        """The number of the charge in the ledger's history; None when no ledger was charged."""
+        return self.result.release.charge
 
     @cached_property
     def estimates(self) -> tuple[Estimate, ...]:
@@ -90,9 +95,7 @@ class ReleasedJob:
     @property
     def may_be_full(self) -> bool:
         """Whether a released count may be at the limit on the table's rows, within the reach of its noise."""
-        if isinstance(self.result, MarginalsResult):
-            return self.result.combine({(): {(): 1}}).upper >= self.result.question.max_rows
-        if isinstance(self.result, OrderedResult):
+        if isinstance(self.result, (MarginalsResult, OrderedResult)):
             return self.result.most_rows(_SURE) >= self.result.question.max_rows
         if isinstance(self.result, ChoiceResult):
             return False  # no count is released
@@ -116,6 +119,7 @@ class ReleasedJob:
             "question": self.result.question.to_dict(),
             **self._answers(),
             "values": release.values.tolist(),
+            **({} if self.charge is None else {"charge": self.charge}),
             "ledger": None if self.ledger is None else self.ledger.to_dict(),
             "ledger_created": self.created,
         } | self.plan_record
@@ -157,7 +161,12 @@ class ReleasedJob:
 
 
 def release_job(
-    planned: PlannedJob, *, title: str | None = None, note: Callable[[str], None] = lambda _: None, named: Naming = str
+    planned: PlannedJob,
+    *,
+    title: str | None = None,
+    note: Callable[[str], None] = lambda _: None,
+    named: Naming = str,
+    charge: OneCharge | None = None,
 ) -> ReleasedJob:
     """Charge the ledger of a job, then look at the table and add the noise.
 
@@ -166,11 +175,14 @@ def release_job(
         title: The heading of the report.
         note: Called with sentences worth knowing, such as that a ledger was made.
         named: How errors name a key.
+        charge: Where to remember what became of the charge, for whoever goes on with the result.
 
     Raises:
         ArgumentError: The job has no table, or its ledger counts something else; nothing was charged.
-        BudgetError: The ledger refuses; nothing was released.
-        EngineError: The engine failed after the charge, which stands.
+        BudgetError: The ledger refuses; nothing was charged.
+        EngineError: The types of the table do not allow it; nothing was charged.
+        UnansweredError: It failed after the charge, which stands; without a ledger, after the table was read.
+        InterruptedReleaseError: It was interrupted; the text says whether it was charged.
     """
     job, query = planned.job, planned.query
     if query is None or not isinstance(job.question, TableQuestion):
@@ -178,9 +190,18 @@ def release_job(
     unit = _unit(planned, named)
     heading = title or f"Private statistics of {job.question.source}"
     record = planned.summary.to_dict()
+    charge = charge or OneCharge()
     with _charged_ledger(planned, query.table.relation, unit, note, named) as (ledger, created):
-        result = _publish(planned, ledger)
-        state = None if ledger is None else _state(ledger)
+        try:
+            result = _published(planned, charge.of(ledger))
+            state = None if ledger is None else _state(ledger)
+        except KeyboardInterrupt:
+            raise charge.interrupted() from None
+        except Exception as error:
+            told = charge.failed(error)  # whatever it was: whether it was charged is said
+            if told is error:
+                raise
+            raise told from error
     return ReleasedJob(planned, result, state, created, heading, record)
 
 
@@ -227,19 +248,12 @@ def _charged_ledger(
         yield ledger, new
 
 
-def _publish(planned: PlannedJob, ledger: Ledger | None) -> AnyResult:
+def _published(planned: PlannedJob, charge: OneCharge) -> AnyResult:
     query: Any = planned.query  # and the plan is one of its own
     level, label = planned.job.outputs.level, planned.job.ledger.label or ""
-    before = 0 if ledger is None else len(ledger.history())
-    try:
-        made: AnyResult = query.release(
-            planned.plan, ledger=ledger, label=label, level=0.95 if level is None else float(level)
-        )
-    except EngineError as error:
-        # Names and types are looked at once more before the charge, values after it.
-        charged = ledger is not None and len(ledger.history()) > before
-        stands = " The charge stands: it is made before the table is read." if charged else ""
-        raise EngineError(f"{error}{stands}") from None
+    made: AnyResult = query.release(
+        planned.plan, ledger=charge, label=label, level=0.95 if level is None else float(level)
+    )
     return made
 
 

@@ -192,7 +192,7 @@ class Descent:
         by_row = np.zeros(len(noise.row_scales))
         np.maximum.at(by_row, row, np.concatenate(largest))
         noise = cover_answers(noise, by_row)
-        _, source = charge(noise, ledger, self.name)
+        source = charge(noise, ledger, self.name).source
         scales = check_scales(noise.row_scales)[row]
         # Whatever the caller has set in NumPy or SciPy, no error and no warning may depend on a record.
         with np.errstate(all="ignore"), special.errstate(all="ignore"):

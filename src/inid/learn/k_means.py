@@ -138,7 +138,7 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEsti
         first = _cells(clusters, some, float(planned(1).scales[-1])) if rounds > 1 else clusters
         noise = planned(first + (rounds - 1) * clusters)
         noise = cover_answers(noise, float(MOST_ROWS if rows is None else rows))
-        _, source = charge(noise, ledger, type(self).__name__)
+        source = charge(noise, ledger, type(self).__name__).source
         values = None if isinstance(X, Table) else data.floats()
         spread, centres = _spread_out(clusters, width), _spread_out(first, width)
         scales = noise.scales.reshape(-1, width + 1)

@@ -20,7 +20,6 @@ is the larger of the two from s = 129,600 on. A column whose public bounds lie w
 its mean is not clipped at all.
 """
 
-import datetime as dt
 import math
 from dataclasses import replace
 
@@ -32,7 +31,7 @@ from inid.learn.moment_sources import MomentSource
 from inid.learn.public_units import Units
 from inid.learn.second_moments import MomentPlan, Moments, as_moments
 from inid.noise import add_noise
-from inid.releasing import Release, charge
+from inid.releasing import charge
 
 __all__ = ["narrowed", "release_narrowed"]
 
@@ -57,23 +56,21 @@ def release_narrowed(
         The moments, and the units they are in.
     """
     noise, width = planned.noise, public.size.size
-    certificate, random = charge(noise, ledger, label)
+    paid = charge(noise, ledger, label)
     spread = noise.scales * (1.0 if noise.mechanism == "gaussian" else math.sqrt(2))
     first = noise.dimension - 2 * width
     exact = source.columns(public)
-    look = add_noise(exact[: 2 * width], noise.scales[first:], noise.mechanism, random)
+    look = add_noise(exact[: 2 * width], noise.scales[first:], noise.mechanism, paid.source)
     rows, counted = float(source.rows or 0), np.empty(0)
     if source.rows is None:
-        counted = add_noise(exact[-1:], noise.scales[first - 1 : first], noise.mechanism, random)
+        counted = add_noise(exact[-1:], noise.scales[first - 1 : first], noise.mechanism, paid.source)
         rows = max(float(counted[0]), 1.0)
     signal = rows / float(np.median(spread[: width * (width + 1) // 2]))
     with np.errstate(all="ignore"):  # whatever the caller has set, what was paid for must not be lost
         units = narrowed(public, look / rows, spread[first:] / rows, signal, source.rows)
     answer = source.answer(units, mean=True, count=False)
-    moments = add_noise(answer, noise.scales[: answer.size], noise.mechanism, random)
-    values = np.concatenate([moments, counted, look])
-    values.flags.writeable = False
-    made = Release(values, noise, certificate, random.private, label, dt.datetime.now(dt.UTC))
+    moments = add_noise(answer, noise.scales[: answer.size], noise.mechanism, paid.source)
+    made = paid.release(np.concatenate([moments, counted, look]))
     return as_moments(made, replace(planned, units=units)), units
 
 

@@ -164,7 +164,8 @@ class ReportInputs:
         level: The probability of the intervals.
         time: When the release was made; None for a plan.
         private: False when the noise was drawn by a test's source.
-        ledger: The ledger after the charge, or None when no ledger was charged.
+        charge: The number of the charge in the ledger's history, or None when no ledger was charged.
+        ledger: The ledger as it was found after the charge, or None when it is not shown.
         digest: The digest of the release's record, or None.
         too_noisy: The share of the estimate beyond which an interval is marked as too wide; None marks none.
     """
@@ -178,6 +179,7 @@ class ReportInputs:
     level: float = 0.95
     time: str | None = None
     private: bool = True
+    charge: int | None = None
     ledger: LedgerState | None = None
     digest: str | None = None
     too_noisy: float | None = None

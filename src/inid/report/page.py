@@ -96,14 +96,16 @@ def _promise(inputs: ReportInputs) -> str:
 def _cost(inputs: ReportInputs) -> str:
     if not inputs.time:
         return ""
-    if inputs.ledger is None:
+    if inputs.charge is None:
         return '<h2>What it cost</h2>\n<p class="warning">No ledger was named, so nobody keeps count.</p>'
     state = inputs.ledger
+    if state is None:
+        return f"<h2>What it cost</h2>\n<p>This was charge {inputs.charge} of its ledger.</p>"
     rest = f"{state.percent} % of it {'are' if state.percent != 1 else 'is'} spent."
     if state.closed:
         rest = "It took the whole promise: nothing is left."
     return (
-        f"<h2>What it cost</h2>\n<p>This was charge {state.charges} of a ledger that allows "
+        f"<h2>What it cost</h2>\n<p>This was charge {inputs.charge} of a ledger that allows "
         f"{escape(promise_symbols(state.total))} in all, counted by {escape(state.unit)}. {rest}</p>"
     )
 

@@ -23,6 +23,7 @@ from threading import Lock
 
 from inid.errors import ArgumentError, InidError
 from inid.jobs import Job, ReleasedJob, read_toml, release_job
+from inid.jobs.charging import UnansweredError
 from inid.jobs.failures import sentence_of
 from inid.jobs.ledgers import open_existing, stored_settings
 from inid.jobs.result_files import as_csv, write_whole
@@ -32,7 +33,6 @@ from inid.studio.folder import RELEASES, Folder
 from inid.studio.form import asked_in_words, field_name, page_words
 from inid.studio.live import LivePlan
 from inid.studio.running import is_running, running
-from inid.tables import EngineError
 
 __all__ = ["FILES", "Outcome", "Releases"]
 
@@ -223,9 +223,10 @@ class Releases:
             charge = _charge(live.planned.job, token)
         except Exception:  # noqa: BLE001 - it is not known then, and that is what is said
             charge = "Whether the ledger was charged cannot be read now; if it was, the charge"
-        if charge is None and isinstance(error, InidError):
+        told = isinstance(error, UnansweredError)  # it says itself what stands
+        if charge is None and isinstance(error, InidError) and not told:
             return Outcome(token, "refused", sentence, _when(place))
-        if charge is not None and not isinstance(error, EngineError):
+        if charge is not None and not told:
             sentence += f" {charge} stands: it is made before the table is read."
         with suppress(Exception):  # without the file the ledger says it
             write_whole(place / _FAILURE, sentence + "\n")

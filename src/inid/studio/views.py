@@ -160,6 +160,7 @@ def release_part(outcome: Outcome, before: PublishedBefore | None = None, truth:
         held=sum(row[-1] for row in rows),
         note=note,
         files=[(name, _FILE_WORDS[name]) for name in outcome.files],
+        charge=None if made is None else made.charge,
         ledger=None if made is None else made.ledger,
     )
 

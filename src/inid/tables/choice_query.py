@@ -1,6 +1,5 @@
 """The largest of some groups, as a query: planned, charged, counted inside the engine, and the group alone released."""
 
-import datetime as dt
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -207,7 +206,7 @@ class ChoiceQuery(Releasable[ChoicePlan, ChoiceResult]):
             lambda: counts.exact_sums().astype(np.float64), plan.noise, ledger, candidates=number, label=label
         )
         position = np.array([float(made.index)])
-        release = Release(position, plan.noise, made.certificate, made.private, label, dt.datetime.now(dt.UTC))
+        release = Release(position, plan.noise, made.certificate, made.private, label, made.time, made.charge)
         return ChoiceResult(release, level, self.question, self.table.source, plan, made)
 
 

@@ -163,6 +163,7 @@ def inputs_of(
         level=result.level,
         time=result.release.time.strftime("%Y-%m-%d %H:%M:%S UTC"),
         private=result.private,
+        charge=result.release.charge,
         ledger=page.ledger,
         digest=page.digest,
         too_noisy=page.too_noisy,

@@ -7,6 +7,7 @@ import pytest
 
 import inid
 from inid.cli.exit_codes import CommandError, ExitCode, outcome
+from inid.jobs.charging import UnansweredError
 from inid.tables import EngineError
 
 DOCS = Path(__file__).resolve().parents[3] / "docs" / "command.md"
@@ -24,6 +25,7 @@ DOCS = Path(__file__).resolve().parents[3] / "docs" / "command.md"
         (EngineError("a"), ExitCode.FILES),
         (OSError(28, "No space left on device", "f"), ExitCode.FILES),
         (CommandError("a", ExitCode.REFUSED), ExitCode.REFUSED),
+        (UnansweredError("a", 3), ExitCode.UNANSWERED),
         (KeyError("secret"), ExitCode.UNEXPECTED),
     ],
 )
@@ -34,5 +36,5 @@ def test_codes(error, code):
 
 
 def test_the_document_lists_exactly_the_codes_there_are():
-    listed = re.findall(r"^\| (\d) \|", DOCS.read_text(encoding="utf-8"), re.MULTILINE)
+    listed = re.findall(r"^\| (\d+) \|", DOCS.read_text(encoding="utf-8"), re.MULTILINE)
     assert [int(code) for code in listed] == [code.value for code in ExitCode]

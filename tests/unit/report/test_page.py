@@ -55,6 +55,7 @@ def inputs(name="age", *, ledger=True, private=True, budget=None, tolerance=(1.0
         blocks=[block("mean", name), EstimateBlock("std", name, (), (nothing,))] if blocks is None else blocks,
         time="2026-01-01 00:00:00 UTC",
         private=private,
+        charge=None if state is None else 1,
         ledger=state,
         digest=name,
     )
@@ -145,6 +146,33 @@ def test_a_plan_has_a_page_too():
     text = outline(page(ReportInputs("Two numbers", inputs().plan))).text
     assert "nothing was released" in text
     assert "Estimates" not in text
+
+
+def test_the_charge_is_the_number_of_its_receipt_whoever_charged_meanwhile(tmp_path):
+    """Reports are written late, from the release: others may have charged the ledger by then, or it is not at hand."""
+    table = inid.tables.Table(pd.DataFrame({"age": [31.0, 44.0]}), bounds={"age": (0, 100)})
+    ledger, path = inid.Ledger(total=inid.PureDP(5)), tmp_path / "report.html"
+    keys = inid.Ledger(total=inid.ApproxDP(9.0, 1e-6), reserve=1e-7)
+    by = {"age": inid.tables.discover(1, delta=1e-8, kind="int")}
+    asked = {"mean": ["age"]}, {"quantile": {"age": [0.5]}}
+    queries = [(table.query(**question), ledger) for question in asked]
+    queries += [(table.query(by=by, count=True), keys), (inid.tables.choice_query(table, {"age": [31, 44]}), keys)]
+    results = []
+    for _ in range(2):
+        results += [(q.release(q.plan(inid.PureDP(1)), book), book) for q, book in queries]
+    assert [result.release.charge for result, _ in results] == [1, 2, 1, 2, 3, 4, 3, 4]
+    for result, book in results:
+        assert result.to_dict()["release"]["charge"] == result.release.charge
+        for shown in (book, None):
+            result.report(path, ledger=shown)
+            text = path.read_text(encoding="utf-8")
+            assert f"This was charge {result.release.charge} of" in text
+            assert "nobody keeps count" not in text
+    query = table.query(mean=["age"])
+    query.release(query.plan(inid.PureDP(1))).report(path, ledger=ledger)
+    text = path.read_text(encoding="utf-8")
+    assert "This was charge" not in text
+    assert "nobody keeps count" in text
 
 
 def test_a_ledger_that_still_has_room_is_shown_in_its_currencies():

@@ -58,7 +58,7 @@ def test_a_release_is_charged_written_and_verified(home):
     listed = page.ask("releases")["html"]
     assert "released" in listed
     assert "mean of age and income, by sex: people.csv" in listed
-    assert "after it" in answer["html"]
+    assert "This was charge 1 of the ledger" in answer["html"]
 
 
 def test_the_written_job_does_the_same_by_the_command(home):
@@ -112,7 +112,7 @@ def test_killed_after_the_charge_the_charge_stands_and_is_not_made_again(home, m
         raise Killed
 
     with monkeypatch.context() as patched:
-        patched.setattr(released_job, "_publish", charged_and_gone)
+        patched.setattr(released_job, "_published", charged_and_gone)
         with pytest.raises(Killed):
             page.studio.releases.run(token)
     after = open_page(home)
@@ -185,7 +185,7 @@ def test_an_engine_that_fails_after_the_charge_says_so(home, monkeypatch):
     monkeypatch.setattr(DuckDB, "rows", fails)
     answer = page.ask("release", token=token)
     assert answer["state"] == "failed"
-    assert "The charge stands" in answer["html"]
+    assert "Charge 1 of the ledger stands" in answer["html"]
     assert sqlite_charges("budget.db") == 1
     assert open_page(home).ask("release", token=token)["state"] == "failed"
 

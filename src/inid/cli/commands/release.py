@@ -1,18 +1,16 @@
 """`inid release`: check the files, charge the ledger, publish, and never lose what was paid for."""
 
+import sys
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
-from typing import TypeVar
-
-import typer
 
 from inid.cli.commands.base import Command, Values
-from inid.cli.console import Console, print_estimates, print_gain
+from inid.cli.console import Console, OutputClosedError, print_estimates, print_gain
 from inid.cli.exit_codes import CommandError, ExitCode, outcome
 from inid.cli.options import COMMON, LEDGER_NAME, NOISE, PART, PROMISE, TABLE, Option, flag_name, job_from
 from inid.errors import ArgumentError, BudgetError
-from inid.jobs import Job, ReleasedJob, TableQuestion, plan_job, release_job
+from inid.jobs import Job, PlannedJob, ReleasedJob, TableQuestion, plan_job, release_job
+from inid.jobs.charging import InterruptedReleaseError, OneCharge, UnansweredError, charge_in_words
 from inid.jobs.ledgers import is_file
 from inid.jobs.result_files import check_apart, check_writable, write_whole
 from inid.report import page
@@ -20,7 +18,6 @@ from inid.report import page
 __all__ = ["RELEASE", "run_job"]
 
 _MOST_LINES = 60
-_T = TypeVar("_T")
 
 
 def release(values: Values) -> None:
@@ -34,22 +31,35 @@ def run_job(console: Console, job: Job, title: str | None = None) -> ReleasedJob
     """Check everything, charge, draw, write.
 
     Raises:
-        CommandError: The ledger refuses (nothing was released), or a file could not be written.
+        CommandError: The ledger refuses; nothing was charged.
+        UnansweredError: It was charged, and not all of the answer is where it was wanted.
+        InterruptedReleaseError: It was interrupted; the text says whether it was charged.
     """
     outputs = job.outputs
-    if console.quiet and not console.json and outputs.out is None and outputs.record is None:
+    unseen = (console.quiet and not console.json) or sys.stdout is None
+    if unseen and outputs.out is None and outputs.record is None:
         raise ArgumentError("a quiet release would be paid for and lost: pass --out or --record, or leave out --quiet.")
     _check_files(job)
     replaced = {path for path in (outputs.out, outputs.record, outputs.report) if path is not None and path.exists()}
     with console.working("Planning"):
         planned = plan_job(job, flag_name)
+    charge = OneCharge()
+    try:
+        released = _released(console, planned, title, charge)
+        _deliver(console, released, replaced)
+    except InterruptedReleaseError:
+        raise
+    except KeyboardInterrupt:
+        raise charge.interrupted() from None
+    return released
+
+
+def _released(console: Console, planned: PlannedJob, title: str | None, charge: OneCharge) -> ReleasedJob:
     try:
         with console.working("Summing and adding noise"):
-            released = release_job(planned, title=title, note=console.note, named=flag_name)
+            return release_job(planned, title=title, note=console.note, named=flag_name, charge=charge)
     except BudgetError as error:
         raise CommandError(str(error), ExitCode.REFUSED) from None
-    _deliver(console, released, replaced)
-    return released
 
 
 def _check_files(job: Job) -> None:
@@ -72,7 +82,8 @@ def _deliver(console: Console, released: ReleasedJob, replaced: set[Path]) -> No
     """Write and print what was released. The numbers are paid for: whatever fails, they get out.
 
     Raises:
-        CommandError: A file could not be written; the numbers were printed instead.
+        UnansweredError: A file could not be written, or the output.
+        OutputClosedError: Nobody reads the output any more, and the numbers are in the files.
     """
     outputs = released.planned.job.outputs
     files: list[tuple[str, Path | None, Callable[[], str]]] = [
@@ -81,26 +92,47 @@ def _deliver(console: Console, released: ReleasedJob, replaced: set[Path]) -> No
         ("report", outputs.report, lambda: page(released.report())),
     ]
     failed: list[str] = []
-    for _, path, content in files:
-        if path is not None:
-            failed += _failure(str(path), partial(write_whole, path), content)
-    unprinted = _failure("the record", console.document, lambda: released.record) if console.json else []
-    failed += unprinted
-    if failed:
-        if unprinted or not console.json:
-            typer.echo(released.csv(), nl=False)
-        raise CommandError(
-            f"{' '.join(failed)} The charge stands; the results are on the standard output.", ExitCode.FILES
-        )
-    # All of them where no file holds them.
-    most = _MOST_LINES if outputs.out or outputs.record else None
+    kept: list[str] = []
+    for what, path, content in files:
+        if path is None:
+            continue
+        try:
+            write_whole(path, content())
+        except Exception as error:  # noqa: BLE001 - whatever it was, the numbers are printed instead
+            failed.append(f"{path} could not be written: {outcome(error)[0]}")
+        else:
+            kept.append(f"The {what} went to {path}{', in place of an earlier file' if path in replaced else ''}.")
+    whole = not failed and bool(outputs.out or outputs.record)
     try:
-        print_estimates(console, released.estimates, released.result.level, most=most)
-    except BrokenPipeError:
-        kept = "they are in the files" if most else "with --out or --record they would be kept"
-        raise CommandError(
-            f"the output was closed before all results were printed; the charge stands: {kept}.", ExitCode.FILES
-        ) from None
+        _print(console, released, kept, whole=whole, instead=bool(failed))
+    except OutputClosedError:
+        if whole:
+            raise
+        failed.append("The output was closed before all results were printed; with --out or --record they are kept.")
+    except Exception as error:  # noqa: BLE001 - it is paid for
+        failed.append(f"The results could not be printed: {outcome(error)[0]}")
+    else:
+        failed += ["The results are on the standard output."] if failed else []
+    if failed:
+        raise UnansweredError(" ".join([*failed, charge_in_words(released.charge), *kept]), released.charge)
+
+
+def _print(console: Console, released: ReleasedJob, kept: list[str], *, whole: bool, instead: bool) -> None:
+    """Print the answer: as it was asked for, or the CSV file `instead` of files that could not be written."""
+    if console.json:
+        try:
+            console.document(released.record)
+        except (OutputClosedError, OSError):
+            raise
+        except Exception:
+            console.text(released.csv())  # the numbers at least
+            raise
+        return
+    if instead:
+        console.text(released.csv())
+        return
+    # All of them where no file holds them.
+    print_estimates(console, released.estimates, released.result.level, most=_MOST_LINES if whole else None)
     if released.may_be_full:
         console.note(
             "A released count may be at the limit on the table's rows, at which sums and counts stop: if the table has "
@@ -108,20 +140,10 @@ def _deliver(console: Console, released: ReleasedJob, replaced: set[Path]) -> No
         )
     console.line()
     print_gain(console, released.planned.summary)
-    for what, path, _ in files:
-        if path is not None:
-            console.line(f"The {what} went to {path}{', in place of an earlier file' if path in replaced else ''}.")
-    if outputs.record is not None:
+    for sentence in kept:
+        console.line(sentence)
+    if released.planned.job.outputs.record is not None:
         console.line(f"Digest of the record, to publish with it: {released.record['digest']}")
-
-
-def _failure(what: str, write: Callable[[_T], None], content: Callable[[], _T]) -> list[str]:
-    """Make and write something; what went wrong, if anything did, because nothing may lose the numbers."""
-    try:
-        write(content())
-    except Exception as error:  # noqa: BLE001 - whatever it was, the numbers are printed instead
-        return [f"{what} could not be written: {outcome(error)[0]}"]
-    return []
 
 
 RELEASE = Command(

@@ -1,6 +1,5 @@
 """A query for keys that nobody listed: planned, charged, counted inside the engine, cut at the threshold."""
 
-import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, get_args
@@ -12,7 +11,7 @@ from inid.errors import ArgumentError
 from inid.mechanisms import MechanismChoice
 from inid.noise import add_noise
 from inid.promises import Budget
-from inid.releasing import Release, charge
+from inid.releasing import charge
 from inid.tables.discovery.key_counts import KeyCounts
 from inid.tables.discovery.plan import DiscoveryPlan, plan_discovery
 from inid.tables.discovery.question import NEAR, DiscoveryQuestion
@@ -87,16 +86,14 @@ class DiscoveryQuery(Releasable[DiscoveryPlan, DiscoveryResult]):
     def _result(self, plan: DiscoveryPlan, ledger: "Ledger | None", label: str, level: float) -> DiscoveryResult:
         """Charge, noise and threshold included; count; draw for every key that is there; keep what is high enough."""
         least = plan.threshold  # known before the charge
-        certificate, source = charge(plan.noise, ledger, label, delta=plan.delta)
+        paid = charge(plan.noise, ledger, label, delta=plan.delta)
         counts = dict(sorted(self.exact_counts().items()))  # engines have orders of their own; the law is the same
         # Holding a count to a public size is 1-Lipschitz. Without any key there is nothing to draw.
         exact = np.array([min(count, self.table.max_rows) for count in counts.values()], dtype=np.float64)
         scales = np.full(exact.size, float(plan.noise.scales[0]))
-        noisy = add_noise(exact, scales, plan.noise.mechanism, source) if exact.size else exact
+        noisy = add_noise(exact, scales, plan.noise.mechanism, paid.source) if exact.size else exact
         kept = [(key, value) for key, value in zip(counts, noisy.tolist(), strict=True) if value >= least]
-        values = np.array([value for _, value in kept], dtype=np.float64)
-        values.flags.writeable = False
-        made = Release(values, plan.noise, certificate, source.private, label, dt.datetime.now(dt.UTC))
+        made = paid.release(np.array([value for _, value in kept], dtype=np.float64))
         return DiscoveryResult(made, level, self.question, self.table.source, plan, tuple(key for key, _ in kept))
 
 

@@ -120,6 +120,10 @@ class MarginalsResult(Published):
         """
         return combined(self._tables, cells, sum)
 
+    def most_rows(self, level: float) -> float:
+        """How many rows the table may have at most, with this probability; 0 where no count was released."""
+        return self._tables.most_rows(level)
+
     @cached_property
     def rows(self) -> tuple[Row, ...]:
         """Every cell of the asked tables as a line of its own, like those of other statistics."""

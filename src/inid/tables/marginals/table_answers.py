@@ -118,7 +118,9 @@ class TableAnswers:
 
     def present(self, column: SummedColumn, attributes: tuple[int, ...]) -> Noisy:
         """How many rows have a value, in every cell of a table."""
-        parts = self.question.present_parts(column)
+        return self._counted(self.question.present_parts(column), attributes)
+
+    def _counted(self, parts: list[tuple[int, float]], attributes: tuple[int, ...]) -> Noisy:
         value = sum((factor * self.answers.table(attributes, channel) for channel, factor in parts), np.zeros(()))
         return Noisy(np.asarray(value), _joint([(f, self.answers.deviation(attributes, at)) for at, f in parts]))
 
@@ -156,6 +158,20 @@ class TableAnswers:
         reach = self.width(std, wanted, 1 - failure * (1 - _SLIVER))
         rounding = self.most_values(column, attributes, failure * _SLIVER) * column.grid.step / 2
         return value, value - reach - rounding, value + reach + rounding, np.full(value.shape, std)
+
+    def most_rows(self, level: float) -> float:
+        """How many rows, or values of a column, the table may have at most, with this probability.
+
+        0 where no count was released: a sum around 0 needs none.
+        """
+        asked = [[(0, 1.0)], *(self.question.present_parts(column) for column in self.question.summed.values())]
+        found = [0.0]
+        for parts in asked:
+            if all(self.answers.holds((), channel) for channel, _ in parts):
+                numbers = self._counted(parts, ())
+                wanted: Channels = {(at,): factor * one_cell(self.question, ()) for at, factor in parts}
+                found.append(float(numbers.value) + self.width(numbers.std, wanted, level))
+        return max(found)
 
     def most_values(self, column: SummedColumn, attributes: tuple[int, ...], failure: float) -> Floats:
         """An upper bound on the number of values in each cell, that fails with this probability."""

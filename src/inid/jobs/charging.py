@@ -1,0 +1,112 @@
+"""The charge of one release: whether it was made, and its number, whatever happened afterwards."""
+
+from typing import TYPE_CHECKING
+
+from inid.accounting import Ledger
+from inid.errors import InidError
+from inid.jobs.failures import sentence_of
+
+if TYPE_CHECKING:
+    from inid.accounting.records import Receipt
+    from inid.planning import NoisePlan
+
+__all__ = ["InterruptedReleaseError", "OneCharge", "UnansweredError", "charge_in_words"]
+
+_UNKNOWN = (
+    "Whether the ledger was charged cannot be read now: take it as charged, and look at inid ledger history before you "
+    "release again."
+)
+
+
+class UnansweredError(InidError):
+    """A release was charged, and its answer did not come, or not where it was wanted.
+
+    Attributes:
+        charge: The number of the charge; None without a ledger, or where it cannot be read.
+    """
+
+    def __init__(self, message: str, charge: int | None) -> None:
+        super().__init__(message)
+        self.charge = charge
+
+
+class InterruptedReleaseError(KeyboardInterrupt):
+    """A release was interrupted; the text says whether it was charged."""
+
+
+class OneCharge:
+    """The ledger of one release as the table sees it, or the lack of one. It knows what became of the charge.
+
+    Attributes:
+        unit: What the ledger counts; None without one.
+        neighbours: Its relation; None without one.
+    """
+
+    def __init__(self) -> None:
+        self._ledger: Ledger | None = None
+        self._begun = False
+        self._receipt: Receipt | None = None
+        self.unit: str | None = None
+        self.neighbours: str | None = None
+
+    def of(self, ledger: Ledger | None) -> "OneCharge":
+        """The same for the ledger that was opened, if one was."""
+        self._ledger = ledger
+        if ledger is not None:
+            self.unit, self.neighbours = ledger.unit, ledger.neighbours
+        return self
+
+    def charge(
+        self, plan: "NoisePlan", label: str = "", private: bool = True, *, delta: float = 0.0
+    ) -> "Receipt | None":
+        """Charge the ledger, if there is one. From now on the table may be read."""
+        self._begun = True
+        if self._ledger is not None:
+            self._receipt = self._ledger.charge(plan, label=label, private=private, delta=delta)
+        return self._receipt
+
+    def failed(self, error: Exception) -> Exception:
+        """What a failure of the release is: itself where nothing was charged, else `UnansweredError`."""
+        try:
+            number = self._number()
+        except InidError:
+            return UnansweredError(f"{sentence_of(error)} {_UNKNOWN}", None)
+        if number is None and not (self._begun and self._ledger is None):
+            return error
+        return UnansweredError(f"{sentence_of(error)} {charge_in_words(number)}", number)
+
+    def interrupted(self) -> InterruptedReleaseError:
+        """What an interruption of the release is: one that says whether it was charged."""
+        try:
+            number = self._number()
+        except (InidError, KeyboardInterrupt):
+            return InterruptedReleaseError(f"stopped. {_UNKNOWN}")
+        if number is None and not (self._begun and self._ledger is None):
+            return InterruptedReleaseError("stopped: no ledger was charged, and nothing was released.")
+        return InterruptedReleaseError(f"stopped. {charge_in_words(number)}")
+
+    def _number(self) -> int | None:
+        """The number of the charge, if the ledger holds it.
+
+        A ledger that failed in the middle, or was interrupted, may hold a charge without having handed out a receipt.
+
+        Raises:
+            InidError: The ledger cannot be read.
+        """
+        if self._receipt is not None:
+            return self._receipt.id
+        if self._ledger is None or not self._begun:
+            return None
+        found = self._ledger.last_charge()
+        return None if found is None else found.id
+
+
+def charge_in_words(number: int | None) -> str:
+    """That a charge stands, or that there was none.
+
+    >>> print(charge_in_words(3))
+    Charge 3 of the ledger stands: it is made before the table is read.
+    """
+    if number is None:
+        return "No ledger was charged: none was named."
+    return f"Charge {number} of the ledger stands: it is made before the table is read."
