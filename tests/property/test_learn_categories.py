@@ -5,15 +5,13 @@ added to is recorded. The privacy loss of the pair is then the sum of (differenc
 mu^2, or of |difference| / scale, which must not exceed epsilon: the guarantee itself, whatever set the plan is for.
 """
 
-from unittest.mock import patch
-
 import numpy as np
 import pytest
 
 import inid
 from inid import learn
-from inid.learn import coordinate_descent
 from inid.learn.encoded_bounds import EncodedBounds
+from recorded_descents import loss, recorded
 
 BOUNDS = EncodedBounds(("a", "b", "c", "d", "e", "f"), (-2, 0, 0, 0, 0, 0), (1, 1, 1, 1, 1, 1), ((1, 4), (4, 6)))
 ROWS = [
@@ -22,38 +20,6 @@ ROWS = [
 ]  # fmt: skip
 BASE = np.array([[0.5, 1, 0, 0, 0, 1], [-1.0, 0, 1, 0, 1, 0], [0.1, 0, 0, 1, 1, 0], [0.9, 1, 0, 0, 0, 1]])
 LABELS = np.array([0, 1, 1, 0])
-
-
-class Recorded:
-    """Exact numbers as noise would have been added to them, and the scales; released are numbers of the test's own."""
-
-    def __init__(self, seed):
-        self.rng, self.exact, self.scales, self.steps = np.random.default_rng(seed), [], [], []
-
-    def prepared(self, scales, rounds, table, source):  # noqa: ARG002 - as the class it stands for
-        turn = iter(np.tile(scales, rounds).tolist())
-
-        class Noise:
-            def add(_, value):  # noqa: N805 - self is the recorder
-                self.exact.append(value)
-                self.scales.append(next(turn))
-                self.steps.append(True)
-                return float(self.rng.normal() * 2)
-
-        return Noise()
-
-    def add_noise(self, exact, scales, mechanism, source):  # noqa: ARG002 - as the function it stands for
-        self.exact += np.ravel(exact).tolist()
-        self.scales += np.ravel(scales).tolist()
-        self.steps += [False] * np.size(exact)
-        return self.rng.uniform(0, 4, size=np.shape(exact))
-
-
-def recorded(model, X, y, seed):
-    one = Recorded(seed)
-    with patch.multiple(coordinate_descent, PreparedNoise=one.prepared, add_noise=one.add_noise):
-        model.fit(X, y)
-    return np.array(one.exact), np.array(one.scales), np.array(one.steps), model.plan_
 
 
 def neighbours(relation):
@@ -66,10 +32,6 @@ def neighbours(relation):
             elif relation == "replace":
                 for other in ROWS[at:]:
                     yield (X, y), (np.vstack([BASE, [other]]), np.append(LABELS, 1 - label))
-
-
-def loss(difference, scales, power):
-    return (np.abs(difference / scales) ** power).sum()
 
 
 @pytest.mark.parametrize("budget", [inid.GaussianDP(0.5), inid.PureDP(1.0)], ids=lambda one: one.kind)

@@ -28,6 +28,7 @@ from inid.learn.base import RepeatedSpendingWarning
 from inid.learn.bounds import bounds_of
 from inid.learn.encoded_bounds import EncodedBounds
 from inid.learn.encoders import PublicCategories
+from inid.learn.glm import PrivateGammaRegressor, PrivatePoissonRegressor
 from inid.learn.k_means import PrivateKMeans
 from inid.learn.lasso import PrivateElasticNet, PrivateLasso
 from inid.learn.linear import PrivateLinearRegression, PrivateRidge
@@ -48,6 +49,7 @@ __all__ = [
     "NotPrivateStepWarning",
     "NotPrivateWarning",
     "PrivateElasticNet",
+    "PrivateGammaRegressor",
     "PrivateGaussianNB",
     "PrivateKMeans",
     "PrivateLasso",
@@ -55,6 +57,7 @@ __all__ = [
     "PrivateLogisticRegression",
     "PrivateMoments",
     "PrivatePCA",
+    "PrivatePoissonRegressor",
     "PrivateRidge",
     "PrivateSearchCV",
     "PrivateStandardScaler",

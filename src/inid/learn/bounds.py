@@ -6,13 +6,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from inid.arguments import Floats, shown
+from inid.arguments import Floats, choice, real, shown
 from inid.errors import ArgumentError
 from inid.learn.encoded_bounds import EncodedBounds
 from inid.learn.inputs import read_rows
 from inid.promises import Budget
 
-__all__ = ["Bounds", "bounds_of", "hold", "read_bounds", "read_budget", "read_columns", "read_sizes"]
+__all__ = [
+    "Bounds",
+    "bounds_of",
+    "hold",
+    "read_bounds",
+    "read_budget",
+    "read_columns",
+    "read_moderate",
+    "read_sizes",
+    "read_smoothness",
+]
 
 # (lower, upper), each one number for all columns or a list of one per column; or a pair for each column's name.
 Bounds = tuple[ArrayLike, ArrayLike] | Sequence[ArrayLike] | Mapping[str, tuple[float, float]] | EncodedBounds
@@ -181,6 +191,28 @@ def read_sizes(name: str, value: ArrayLike, features: int) -> Floats:
             f"{name}[{at}] must be a finite number greater than 0, got {shown(float(numbers.reshape(-1)[at]))}: {cure}."
         )
     return np.broadcast_to(numbers, (features,)).copy()
+
+
+def read_smoothness(value: ArrayLike, width: int) -> Floats | float | None:
+    """None for "bounds", a fraction as a float, constants as an array."""
+    if isinstance(value, str):
+        choice("smoothness", value, ("bounds",))
+        return None
+    if np.ndim(value) == 0:
+        cure = 'pass "bounds", one number per column, or the fraction of the budget to spend, such as 0.1'
+        fraction = real("smoothness", value, above=0, cure=cure)
+        if not fraction < 1:
+            raise ArgumentError(f"smoothness must be a fraction below 1, got {shown(value)}: {cure}.")
+        return fraction
+    return read_sizes("smoothness", value, width)
+
+
+def read_moderate(name: str, value: object) -> float:
+    """A positive number of a size that floats have room for."""
+    number = real(name, value, above=0, cure=f"pass a positive number, for example {name}=1.0")
+    if not 1e-50 < number < 1e50:
+        raise ArgumentError(f"{name} must lie between 1e-50 and 1e50, got {shown(value)}: use other units.")
+    return number
 
 
 def hold(X: Floats, lower: Floats, upper: Floats) -> Floats:

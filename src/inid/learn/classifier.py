@@ -56,6 +56,10 @@ class PrivateClassifier(ClassifierMixin, NoisyEstimator):  # type: ignore[misc]
             ArgumentError: A parameter, or the shape of X or y, is malformed.
             BudgetError: The ledger refuses.
         """
+        return self._fit(X, y, ledger)
+
+    def _fit(self, X: Any, y: Any, ledger: Ledger | None, **more: Any) -> Self:
+        """Read, learn, warn; `more` is what a classifier's own `fit` takes beside."""
         self._start_fit()
         if isinstance(X, Table):
             self._learn_table(X, y, ledger)
@@ -64,7 +68,7 @@ class PrivateClassifier(ClassifierMixin, NoisyEstimator):  # type: ignore[misc]
             data = read_matrix(self, X, reset=True, empty=relation == "add_remove")
             labels = read_labels(self, data, y)
             self._held = read_bounds("bounds", self.bounds, data.shape[1], getattr(self, "feature_names_in_", None))
-            self._learn(data, labels, relation, ledger)
+            self._learn(data, labels, relation, ledger, **more)
         self._end_fit(ledger)
         warn_of_noise(self)
         return self

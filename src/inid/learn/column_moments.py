@@ -6,7 +6,7 @@ from inid.arguments import Floats
 from inid.learn.public_units import Units, exact_floats
 from inid.sets import Neighbours, Sensitivity
 
-__all__ = ["column_reach", "column_sensitivity", "exact_columns", "likely_columns"]
+__all__ = ["column_reach", "column_sensitivity", "exact_columns", "exact_entries", "likely_columns"]
 
 
 def column_reach(width: int, neighbours: Neighbours) -> Floats:
@@ -28,8 +28,17 @@ def column_sensitivity(width: int, neighbours: Neighbours) -> Sensitivity:
     return Sensitivity.box(np.append(column_reach(width, neighbours), count), neighbours=neighbours)
 
 
-def exact_columns(values: Floats, units: Units, *, count: bool) -> Floats:
-    """The exact sums and sums of squares in the units given, and the number of rows."""
+def exact_columns(values: Floats, units: Units, *, count: bool, weights: Floats | None = None) -> Floats:
+    """The exact sums and sums of squares in the units given, and the number of rows.
+
+    With weights u in [0, 1] they are those of u z and u z^2, of which one row moves none further than without: each is
+    the sum, or the sum of squares, of entries u z or sqrt(u) z, which lie in [-1, 1] as z does.
+    """
+    if weights is not None:
+        z = np.clip((values - units.centre) / units.unit, -1.0, 1.0)
+        first, second = (units.centre + units.unit * (z * one[:, None]) for one in (weights, np.sqrt(weights)))
+        both = [exact_columns(part, units, count=count) for part in (first, second)]
+        return np.append(both[0][: units.size.size], both[1][units.size.size :])
     width = units.size.size
     sums, squares = np.zeros(width, np.int64), np.zeros(width, np.int64)
     for whole in units.chunks(values):
@@ -37,6 +46,18 @@ def exact_columns(values: Floats, units: Units, *, count: bool) -> Floats:
         squares += np.einsum("ij,ij->j", whole, whole).astype(np.int64)
     step = units.grid.step
     return np.concatenate([exact_floats(sums) * step, exact_floats(squares) * step**2, [float(len(values))] * count])
+
+
+def exact_entries(entries: Floats) -> tuple[float, float]:
+    """The exact sum, and the exact sum of squares, of entries in [0, 1]; one entry moves each by at most 1.
+
+    >>> exact_entries(np.array([0.5, 1.0, np.nan, 7.0]))
+    (2.5, 2.25)
+    """
+    ends = np.ones(1)
+    held = np.clip(np.where(np.isnan(entries), 0.0, entries), 0.0, 1.0)[:, None]
+    found = exact_columns(held, Units.of(-ends, ends, None, centre=True, scale=True), count=False)
+    return float(found[0]), float(found[1])
 
 
 def likely_columns(found: Floats, spread: Floats) -> tuple[Floats, Floats]:

@@ -17,28 +17,28 @@ record moves a sum by C_i when it becomes nothing, is added or removed, and by t
 
 import math
 import sys
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy import special
 
 from inid.accounting import Ledger
-from inid.arguments import Floats, choice, integer, real, shown
+from inid.arguments import Floats, choice, integer
 from inid.errors import ArgumentError
 from inid.fixed_point import fixed_columns
 from inid.learn.base import read_mechanism
-from inid.learn.bounds import read_budget, read_sizes
+from inid.learn.bounds import read_budget, read_moderate, read_smoothness
 from inid.learn.budget_parts import split_budget
-from inid.learn.clipped_gradients import FEATURE_BITS, Gradients, Loss, bounded_features, whole_steps
-from inid.learn.column_moments import exact_columns, likely_columns
-from inid.learn.descent_plan import Steps, passes_for, plan_steps
+from inid.learn.clipped_gradients import FEATURE_BITS, Gradients, bounded_features, whole_steps
+from inid.learn.column_moments import exact_columns, exact_entries, likely_columns
+from inid.learn.descent_plan import Steps, passes_for, plan_steps, signal_of
 from inid.learn.encoded_bounds import Groups, codes, held_to_groups, one_hot_groups
 from inid.learn.inputs import Matrix
 from inid.learn.lost_in_noise import chance_of_steps
 from inid.learn.noise_range import cover_answers
+from inid.learn.objective import Descended, Looked, Objective
 from inid.learn.proximal_steps import descend
 from inid.learn.public_units import MOST_ROWS, Units
 from inid.learn.smoothness import mean_squares
@@ -53,26 +53,11 @@ from inid.promises import Budget
 from inid.releasing import charge
 from inid.sets import Allocation, Neighbours
 
-__all__ = ["Descended", "Descent"]
+__all__ = ["Descent"]
 
 _WORTH_LOADING = 1 << 29  # entries of columns visited in all: fewer take less time than it takes to load numba
 _FEW = 3  # passes
 _LOGIT_DAMPING, _DAMPING = 0.7, 3.0  # 1 / how far the noise of one pass may move a prediction, about, in its unit
-
-
-@dataclass(frozen=True)
-class Descended:
-    """What a descent found, in the user's units: a row of coefficients and an intercept for each output.
-
-    `chance` is that of noise alone to move the coefficients as far.
-    """
-
-    coefficients: Floats
-    intercepts: Floats
-    smoothness: Floats
-    plan: NoisePlan
-    private: bool
-    chance: float
 
 
 @dataclass(frozen=True)
@@ -148,61 +133,48 @@ class Descent:
             None
             if estimator.passes is None
             else integer("passes", estimator.passes, least=1, cure="pass how often every column is visited"),
-            None if estimator.clip is None else _moderate("clip", estimator.clip),
-            _moderate("step", estimator.step),
-            _read_smoothness(estimator.smoothness, lower.size),
+            None if estimator.clip is None else read_moderate("clip", estimator.clip),
+            read_moderate("step", estimator.step),
+            read_smoothness(estimator.smoothness, lower.size),
             type(estimator).__name__,
         )
 
-    def run(
-        self,
-        data: Matrix,
-        losses: Callable[[], Sequence[Loss]],
-        outputs: int = 1,
-        *,
-        curvature: float,
-        l1: float,
-        l2: float,
-        ledger: Ledger | None,
-    ) -> Descended:
+    def run(self, data: Matrix, objective: Objective, ledger: Ledger | None) -> Descended:
         """Plan, charge, and descend from 0, for one output after the other.
 
         Each pass over each output is one more round of the same sums, so one plan holds them all.
 
         Args:
             data: The features, by type and shape.
-            losses: Makes one loss per output, each of which holds its targets, after the charge.
-            outputs: How many there are.
-            curvature: The largest second derivative of the loss.
-            l1: The weight of the penalty |w|_1, in the user's units, beside the mean loss.
-            l2: The weight of the penalty |w|_2^2 / 2 beside the *sum* of the losses.
+            objective: What is minimised.
             ledger: Where the cost is charged.
         """
-        secret = self.neighbours == "add_remove"
+        secret, outputs = self.neighbours == "add_remove", objective.outputs
         most = MOST_ROWS if secret else data.shape[0]
         units = self._units(self.lower, self.upper)
-        known, budget = self._constants(data, units, curvature, ledger)
-        paid = known is None
+        known, budget = self._constants(data, units, objective, ledger)
         columns, some = units.size.size + self.intercept, 2**16 if secret else most
-        passes = self.passes or passes_for(budget, self.mechanism, some, columns, self.groups, outputs)
-        few = self.passes is None and passes <= _FEW
-        steps, bounds = whole_steps(self._thresholds(known, units, few=few), most)
-        noise, row = self._plan(budget, known, bounds, units, passes * outputs)
-        largest = [most * bounds] + [np.full(2 * units.size.size, float(most))] * paid + [np.ones(1) * most] * secret
-        by_row = np.zeros(len(noise.row_scales))
-        np.maximum.at(by_row, row, np.concatenate(largest))
+        signal = signal_of(budget, self.mechanism, some, columns, self.groups, outputs)
+        passes = self.passes or passes_for(signal)
+        few = objective.halves and self.passes is None and passes <= _FEW
+        steps, bounds = whole_steps(self._thresholds(known, units, objective.slope(signal), few=few), most)
+        noise, row = self._plan(budget, known, bounds, units, passes * outputs, objective)
+        largest, by_row = np.full(len(row), float(most)), np.zeros(len(noise.row_scales))
+        largest[: len(bounds)] *= bounds
+        np.maximum.at(by_row, row, largest)
         noise = cover_answers(noise, by_row)
         source = charge(noise, ledger, self.name).source
         scales = check_scales(noise.row_scales)[row]
         # Whatever the caller has set in NumPy or SciPy, no error and no warning may depend on a record.
         with np.errstate(all="ignore"), special.errstate(all="ignore"):
-            values, rows = held_to_groups(data.floats(), self.groups), float(data.shape[0])
-            if secret:
-                counted = add_noise(np.array([rows]), scales[-1:], noise.mechanism, source)
-                rows = max(float(counted[0]), 1.0)
-            kept = np.zeros(len(bounds))
+            values = held_to_groups(data.floats(), self.groups)
+            weights = None if objective.weights is None else objective.weights()
+            looked = self._look(objective, len(values), weights, scales, noise.mechanism, source)
+            curvature, kept = objective.curvature(looked), np.zeros(len(bounds))
             if known is None:
-                known, units, kept = self._standardise(values, units, rows, curvature, scales, noise.mechanism, source)
+                known, units, kept = self._standardise(
+                    values, weights, units, looked.rows, curvature, len(bounds), scales, noise.mechanism, source
+                )
             hot = {first: (codes(values, (first, last)), last - first) for first, last in self.groups}
             inside = {at for first, last in self.groups for at in range(first, last)}
             plain = [at for at in range(values.shape[1]) if at not in inside]
@@ -210,7 +182,10 @@ class Descent:
             compiled = _compiled(features.size * passes * outputs)
             drawn = PreparedNoise(scales[: len(bounds)], passes * outputs, law(noise.mechanism), source)
             unit_y, averaged = self.target_unit[1], (passes + 1) // 2 if self._averages else 1
-            moves = self.step / known / rows
+            moves, unit = self.step / known / looked.rows, np.ones(1) if objective.public else units.unit
+            width = units.size.size
+            l1 = objective.l1 * looked.rows / unit / (1.0 if objective.public else unit_y)
+            l2 = objective.l2(looked) / unit**2
             found = [
                 descend(
                     Gradients(features, loss, steps, bounds, compiled=compiled, hot=hot),
@@ -219,27 +194,60 @@ class Descent:
                     averaged=averaged,
                     moves=moves,
                     sizes=np.append(units.size, 1.0),
-                    l1=np.append(l1 * rows / units.unit / unit_y, 0.0),
-                    l2=np.append(l2 / units.unit**2, 0.0),
+                    l1=np.append(np.broadcast_to(l1, width), 0.0),
+                    l2=np.append(np.broadcast_to(l2, width), 0.0),
                 )
-                for loss in losses()
+                for loss in objective.made(looked, weights)
             ]
-            width, deviation = units.size.size, 1.0 if noise.mechanism == "gaussian" else math.sqrt(2)
+            deviation = 1.0 if noise.mechanism == "gaussian" else math.sqrt(2)
             noisy = (moves * deviation * scales[: len(moves)])[:width]
             chance = chance_of_steps(np.array(found)[:, :width], noisy, kept[:width], passes, averaged)
-            return self._in_the_users_units(np.array(found), units, known, noise, source.private, chance)
+            return self._in_the_users_units(np.array(found), units, known, noise, source.private, chance, looked)
+
+    def _look(
+        self,
+        objective: Objective,
+        count: int,
+        weights: Floats | None,
+        scales: Floats,
+        mechanism: MechanismName,
+        source: RandomSource,
+    ) -> Looked:
+        """Release the number of rows or the sum of weights, where they are secret, and the first look at the target."""
+        rows, last = float(count), len(scales)
+        deviation = 1.0 if mechanism == "gaussian" else math.sqrt(2)
+        if self.neighbours == "add_remove" or weights is not None:
+            last -= 1
+            exact = rows if weights is None else exact_entries(weights)[0]
+            rows = max(float(add_noise(np.array([exact]), scales[last:], mechanism, source)[0]), 1.0)
+        signal = rows / float(deviation * np.median(scales))
+        if objective.target is None:
+            return Looked(rows, signal=signal)
+        target = objective.target()
+        each = np.ones(count) if weights is None else weights
+        mean, square = exact_entries(target * each), exact_entries(target * np.sqrt(each))
+        here = scales[last - 2 : last]
+        noisy = add_noise(np.array([mean[0], square[1]]), here, mechanism, source) / rows
+        low, high = np.clip(noisy, 0.0, 1.0).tolist()
+        return Looked(rows, low, high, float(here.max()) * deviation / rows, signal)
 
     def _in_the_users_units(
-        self, found: Floats, units: Units, smoothness: Floats, noise: NoisePlan, private: bool, chance: float
+        self,
+        found: Floats,
+        units: Units,
+        smoothness: Floats,
+        noise: NoisePlan,
+        private: bool,
+        chance: float,
+        looked: Looked,
     ) -> Descended:
         """Y = centre_y + unit_y (b + sum of w_i (x_i - centre_i) / unit_i)."""
         centre, unit = self.target_unit
         width = units.size.size
         coefficients = unit * found[:, :width] / units.unit
         constants = found[:, width] if self.intercept else np.zeros(len(found))
-        return Descended(
-            coefficients, centre + unit * constants - coefficients @ units.centre, smoothness, noise, private, chance
-        )
+        intercepts = centre + unit * constants - coefficients @ units.centre
+        return Descended(coefficients, intercepts, smoothness, noise, private, chance, looked)
 
     def _units(self, lower: Floats, upper: Floats) -> Units:
         scale = not self.in_data
@@ -265,7 +273,7 @@ class Descent:
         units = self._units(*self.target)
         return np.asarray(units.mapping.whole(values)[:, 0] * units.grid.step[0])
 
-    def _thresholds(self, known: Floats | None, units: Units, *, few: bool) -> Floats:
+    def _thresholds(self, known: Floats | None, units: Units, slope: float, *, few: bool) -> Floats:
         """C_i. By default the largest gradient at the start, or for a logistic loss the largest there is.
 
         A gradient is at most |z_i| times the slope of the loss; that of a logistic loss is below 1, so there larger
@@ -277,34 +285,51 @@ class Descent:
         constant = [1.0] * self.intercept
         largest = np.append(units.size, constant)
         if self.clip is None:
-            size = 1.0 if self.target is None else float(np.maximum(*np.abs(self.target))[0]) if self.in_data else 1.0
+            size = slope if self.target is None else float(np.maximum(*np.abs(self.target))[0]) if self.in_data else 1.0
             return np.asarray(largest * size * (0.5 if few and self._averages else 1.0))
         share = np.append(units.size**2, constant) if known is None else known
         # Roots first: a quotient of constants may leave the floats, that of their roots does not.
         clipped = self.clip * (np.sqrt(share) / np.sqrt(share.sum()))
         for first, last in self.groups:  # one threshold for all columns of a group
             clipped[first:last] = clipped[first:last].max()
-        return np.asarray(np.minimum(clipped, largest) if self.target is None and not self.in_data else clipped)
+        return np.asarray(np.minimum(clipped, slope * largest) if self.target is None and not self.in_data else clipped)
 
     def _plan(
-        self, budget: Budget, known: Floats | None, bounds: Floats, units: Units, passes: int
+        self,
+        budget: Budget,
+        known: Floats | None,
+        bounds: Floats,
+        units: Units,
+        passes: int,
+        objective: Objective,
     ) -> tuple[NoisePlan, NDArray[np.intp]]:
         """The plan of all steps, and the row of it that each number's noise is in (`descent_plan`)."""
         # An error e in the gradient moves the parameter by tau e / M_i, which costs M_i (tau e / M_i)^2 / 2.
         M = np.ones(len(bounds)) if known is None else known
         weights = 1 / np.sqrt(M) if self.weights == "curvature" else 1 / M
         look = self.smoothness if known is None and isinstance(self.smoothness, float) else None
-        steps = Steps(bounds, weights, units.size.size, self.groups, passes, look, self.neighbours)
+        steps = Steps(
+            bounds,
+            weights,
+            units.size.size,
+            self.groups,
+            passes,
+            look,
+            0 if objective.target is None else 2,
+            self.neighbours == "add_remove" or objective.weights is not None,
+            self.neighbours,
+        )
         return plan_steps(steps, budget, self.mechanism, self.allocation)
 
     def _constants(
-        self, data: Matrix, units: Units, curvature: float, ledger: Ledger | None
+        self, data: Matrix, units: Units, objective: Objective, ledger: Ledger | None
     ) -> tuple[Floats | None, Budget]:
         """(M_i, or None if the descent's own plan pays for them; what is left of the budget).
 
         The constant column of an intercept has mean square 1. In the user's units a part of the budget buys the mean
         squares by a charge of their own, as in the paper.
         """
+        curvature = objective.curvature(Looked(1.0, 1.0, 1.0))
         constant = [curvature] * self.intercept
         if self.smoothness is None:
             return np.append(curvature * units.size**2, constant), self.budget
@@ -314,7 +339,9 @@ class Descent:
             return None, self.budget
         first, rest = split_budget(self.budget, self.smoothness)
         largest = np.append(curvature * units.size**2, constant)
-        self._plan(rest, largest, np.sqrt(largest), units, 1)  # what cannot be planned must not cost the first part
+        self._plan(
+            rest, largest, np.sqrt(largest), units, 1, objective
+        )  # what cannot be planned must not cost the first part
         rows = None if self.neighbours == "add_remove" else data.shape[0]
         coarse = Units.of(self.lower, self.upper, rows, centre=False, scale=False)
         relative = self.weights == "curvature"
@@ -324,9 +351,11 @@ class Descent:
     def _standardise(
         self,
         values: Floats,
+        weights: Floats | None,
         units: Units,
         rows: float,
         curvature: float,
+        first: int,
         scales: Floats,
         mechanism: MechanismName,
         source: RandomSource,
@@ -338,9 +367,8 @@ class Descent:
         the part of a coefficient that a step then keeps.
         """
         width = units.size.size
-        first = len(scales) - 2 * width - (self.neighbours == "add_remove")
         coarse = Units.of(self.lower, self.upper, None, centre=self.intercept, scale=True)
-        found = exact_columns(values, coarse, count=False)
+        found = exact_columns(values, coarse, count=False, weights=weights)
         looks, deviation = scales[first : first + 2 * width], 1.0 if mechanism == "gaussian" else math.sqrt(2)
         hot = np.zeros(width, bool)
         for one in self.groups:
@@ -366,24 +394,3 @@ class Descent:
 def _compiled(entries: int) -> bool:
     """Whether to use the compiled loop: numba has been loaded already, or loading it will pay."""
     return ("numba" in sys.modules or entries >= _WORTH_LOADING) and available()
-
-
-def _read_smoothness(value: ArrayLike, width: int) -> Floats | float | None:
-    """None for "bounds", a fraction as a float, constants as an array."""
-    if isinstance(value, str):
-        choice("smoothness", value, ("bounds",))
-        return None
-    if np.ndim(value) == 0:
-        cure = 'pass "bounds", one number per column, or the fraction of the budget to spend, such as 0.1'
-        fraction = real("smoothness", value, above=0, cure=cure)
-        if not fraction < 1:
-            raise ArgumentError(f"smoothness must be a fraction below 1, got {shown(value)}: {cure}.")
-        return fraction
-    return read_sizes("smoothness", value, width)
-
-
-def _moderate(name: str, value: object) -> float:
-    number = real(name, value, above=0, cure=f"pass a positive number, for example {name}=1.0")
-    if not 1e-50 < number < 1e50:
-        raise ArgumentError(f"{name} must lie between 1e-50 and 1e50, got {shown(value)}: use other units.")
-    return number

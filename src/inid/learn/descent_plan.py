@@ -30,9 +30,9 @@ from inid.planning import NoisePlan, plan
 from inid.promises import Budget
 from inid.sets import Allocation, Neighbours, Sensitivity
 
-__all__ = ["Steps", "passes_for", "plan_steps"]
+__all__ = ["Steps", "passes_for", "plan_steps", "signal_of"]
 
-_COUNT = 0.02  # of what the gradients cost, for the number of rows where it is secret
+_COUNT = 0.02  # of what the gradients cost, for the number of rows where it is secret, and for the target's mean
 _MANY, _MOST_PASSES = 50, 500
 _PER_PASS = 2000  # rows over noise, for each pass beyond 50
 _UP = 1 + 2.0**-48  # more than the rounding of the few operations that make a radius
@@ -49,6 +49,8 @@ class Steps:
         groups: Which of them are one-hot.
         passes: How often each column is visited, for all outputs together.
         look: The part of the plan that a first look at the columns takes, None if there is none.
+        target: How many numbers about the target are released before, each of which moves by at most 1.
+        count: Whether the number of rows, or the sum of weights, is released.
         neighbours: The relation.
     """
 
@@ -58,6 +60,8 @@ class Steps:
     groups: Groups
     passes: int
     look: float | None
+    target: int
+    count: bool
     neighbours: Neighbours
 
     @property
@@ -76,17 +80,21 @@ def blocks_of(columns: int, groups: Groups) -> list[tuple[int, int]]:
     return sorted([*groups, *((at, at + 1) for at in range(columns) if at not in inside)])
 
 
-def passes_for(budget: Budget, mechanism: str, rows: int, columns: int, groups: Groups, outputs: int) -> int:
-    """Passes from public facts: more while the noise of one pass is small beside the number of rows.
+def signal_of(budget: Budget, mechanism: str, rows: int, columns: int, groups: Groups, outputs: int) -> float:
+    """The number of rows over the noise of one pass, from public facts.
 
     One pass at the whole budget has noise of about sqrt(columns) / mu in each sum of gradients that are at most 1; a
-    group of m columns counts as sqrt(m). More than 50 passes gain little and take time, but a huge budget is spent to
-    come near the exact solution.
+    group of m columns counts as sqrt(m).
     """
     count = outputs * sum(math.sqrt(last - first) for first, last in blocks_of(columns, groups))
-    signal = rows * (
-        budget.laplace_epsilon / count if mechanism == "laplace" else budget.gaussian_mu / math.sqrt(count)
-    )
+    return rows * (budget.laplace_epsilon / count if mechanism == "laplace" else budget.gaussian_mu / math.sqrt(count))
+
+
+def passes_for(signal: float) -> int:
+    """Passes by the rows over the noise of one pass: more while it is large.
+
+    More than 50 passes gain little and take time, but a huge budget is spent to come near the exact solution.
+    """
     wanted = max(min(0.5 * math.sqrt(signal), _MANY), signal / _PER_PASS)
     return round(min(max(wanted, 1), _MOST_PASSES))
 
@@ -97,8 +105,9 @@ def plan_steps(
     """The plan of all steps, and the row of it that each number's noise is in.
 
     The numbers are: the sums of gradients, one for each column; with a look, the sums of the columns and the sums of
-    their squares; where it is secret, the number of rows. Weights give the latter a fixed part of what optimal Gaussian
-    noise costs, which is in proportion to weight times sensitivity (of a group: times the root of its size).
+    their squares; what is looked at of the target; where it is secret, the number of rows. Weights give all but the
+    first a fixed part of what optimal Gaussian noise costs, which is in proportion to weight times sensitivity (of a
+    group: times the root of its size).
     """
     if steps.groups:
         return _plan_groups(steps, budget, mechanism, allocation)
@@ -111,9 +120,9 @@ def plan_steps(
         share = steps.look / (1 - steps.look) * whole / (2 * width)
         reach, weights = np.append(reach, sums), np.append(weights, share / sums)
         counts += [1] * (2 * width)
-    if steps.neighbours == "add_remove":
-        reach, weights = np.append(reach, 1.0), np.append(weights, _COUNT * whole)
-        counts += [1]
+    alone = steps.target + steps.count
+    reach, weights = np.append(reach, np.ones(alone)), np.append(weights, np.full(alone, _COUNT * whole))
+    counts += [1] * alone
     box = Sensitivity.box(reach, counts=counts, neighbours=steps.neighbours)
     made = plan(box, budget, mechanism=mechanism, allocation=allocation, weights=weights)
     return made, np.arange(len(reach))
@@ -153,7 +162,7 @@ def _plan_groups(
             squares[at] = len(sizes)
             sizes, norms, weights = [*sizes, 1], [*norms, float(one_square)], [*weights, share / float(one_square)]
         rows += squares.tolist()
-    if steps.neighbours == "add_remove":
+    for _ in range(steps.target + steps.count):
         rows.append(len(sizes))
         sizes, norms, weights = [*sizes, 1], [*norms, 1.0], [*weights, _COUNT * whole]
     l1, l2 = (norms, None) if pure else (None, norms)

@@ -131,13 +131,13 @@ def read_rows(X: Any, *, empty: bool = False) -> Matrix:
     return matrix
 
 
-def read_target(estimator: object, X: Matrix, y: Any, *, several: bool = True) -> Matrix:
+def read_target(estimator: object, X: Matrix, y: Any, *, several: bool = True, name: str = "y") -> Matrix:
     """Y by its type and shape: one entry per row, or `several` in columns."""
     _check_given(estimator, y)
     if hasattr(y, "tocsr"):
-        raise ArgumentError("y is sparse, which is not supported: pass a dense array.")
+        raise ArgumentError(f"{name} is sparse, which is not supported: pass a dense array.")
     with np.errstate(all="ignore"):
-        source, read = _numbers("y", y)
+        source, read = _numbers(name, y)
     shape = np.shape(source)
     if several and len(shape) == 2 and shape[1] > 0:
         _check_length(X, shape[0])

@@ -15,6 +15,7 @@ from inid.learn.coordinate_descent import Descent
 from inid.learn.inputs import Matrix
 from inid.learn.linear import LinearModel
 from inid.learn.normal_equations import Normal, least_squares
+from inid.learn.objective import Objective
 from inid.learn.parameters import estimator
 from inid.sets import Neighbours
 from inid.tables import Table
@@ -114,14 +115,12 @@ class PrivateLasso(LinearModel):
             return
         self._held = self._read_bounds(data.shape[1], 1)
         descent = Descent.of(self, *self._held[0], relation, target=self._held[1])
-        found = descent.run(
-            data,
-            lambda: [SquaredLoss(descent.target_values(target.floats()))],
-            curvature=1.0,
+        objective = Objective(
+            lambda _: [SquaredLoss(descent.target_values(target.floats()))],
+            lambda _: SquaredLoss.curvature,
             l1=self._penalty(),
-            l2=0.0,
-            ledger=ledger,
         )
+        found = descent.run(data, objective, ledger)
         self.coef_, self.intercept_ = found.coefficients[0], float(found.intercepts[0])
         self.plan_, self.smoothness_, self.private_ = found.plan, found.smoothness, found.private
         self.noise_chance_ = found.chance

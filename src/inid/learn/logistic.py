@@ -1,7 +1,8 @@
 """PrivateLogisticRegression: l2-regularised logistic regression by private coordinate descent."""
 
+from collections.abc import Mapping
 from dataclasses import KW_ONLY
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,6 +14,7 @@ from inid.learn.classifier import PrivateClassifier
 from inid.learn.clipped_gradients import LogisticLoss
 from inid.learn.coordinate_descent import Descent
 from inid.learn.inputs import Labels, Matrix, read_classes
+from inid.learn.objective import Objective, product_of, read_class_weights, read_sample_weight
 from inid.learn.parameters import estimator
 from inid.sets import Neighbours
 
@@ -39,6 +41,9 @@ class PrivateLogisticRegression(PrivateClassifier):
         smoothness: M_i, a quarter of the mean square of each column: the fraction of the budget to spend on estimating
             them (columns are then centred at their estimated means, too), "bounds" (their largest), or an array from
             public knowledge.
+        class_weight: {label: weight} for every class, public: each row's loss counts as often. ("balanced" would read
+            the numbers of the classes from the data.)
+        max_weight: The largest `sample_weight` that `fit` is given; needed if it is given any.
         units: "bounds": columns are scaled by their bounds, and `clip` and `smoothness` are in those units. "data":
             everything is in the user's units, as in the paper.
         neighbours: "zero_out" (one person's row becomes nothing, and the number of rows is public), "add_remove" (the
@@ -69,21 +74,42 @@ class PrivateLogisticRegression(PrivateClassifier):
     weights: Literal["curvature"] | None = "curvature"
     smoothness: Literal["bounds"] | ArrayLike = 0.1
     units: Literal["bounds", "data"] = "bounds"
+    class_weight: Mapping[Any, float] | None = None
+    max_weight: float | None = None
 
-    def _learn(self, data: Matrix, labels: Labels, relation: Neighbours, ledger: Ledger | None) -> None:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, ledger: Ledger | None = None) -> Self:
+        """Fit the model.
+
+        Args:
+            X: One row per person: an array or a data frame.
+            y: One label per person, in one dimension; with `classes` each is read by itself.
+            sample_weight: One weight per person, between 0 and `max_weight`, to which larger ones are held.
+            ledger: Where the cost is charged, before the data are looked at.
+
+        Raises:
+            ArgumentError: A parameter, or the shape of X or y, is malformed.
+            BudgetError: The ledger refuses.
+        """
+        return self._fit(X, y, ledger, sample_weight=sample_weight)
+
+    def _learn(
+        self, data: Matrix, labels: Labels, relation: Neighbours, ledger: Ledger | None, sample_weight: Any = None
+    ) -> None:
         weight = real("C", self.C, above=0, cure="pass the weight of the losses")
         descent = Descent.of(self, *self._held, relation)
         classes = read_classes(self.classes, labels)
         wanted = classes if len(classes) > 2 else classes[1:]
-        found = descent.run(
-            data,
-            lambda: [LogisticLoss(labels.matches(one)) for one in wanted],
-            len(wanted),
-            curvature=LogisticLoss.curvature,
-            l1=0.0,
-            l2=1 / weight,
-            ledger=ledger,
+        most, weights = read_class_weights(self.class_weight, classes.tolist(), labels, data.shape[0])
+        each, given = read_sample_weight(self, data, sample_weight, self.max_weight)
+        objective = Objective(
+            lambda _: [LogisticLoss(labels.matches(one)) for one in wanted],
+            lambda _: LogisticLoss.curvature,
+            outputs=len(wanted),
+            l2=lambda _: 1 / (weight * most * each),
+            weights=product_of(weights, given),
+            halves=True,
         )
+        found = descent.run(data, objective, ledger)
         self.classes_ = classes
         self.coef_, self.intercept_ = found.coefficients, found.intercepts
         self.plan_, self.smoothness_, self.private_ = found.plan, found.smoothness, found.private

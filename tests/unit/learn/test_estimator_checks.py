@@ -22,6 +22,11 @@ WITH_TARGET = EVERYWHERE | {
     "check_supervised_y_no_nan": "an error that tells an infinite target from a finite one would depend on the data; "
     "it is clipped to the public bounds",
 }
+WEIGHTED = EVERYWHERE | {
+    "check_all_zero_sample_weights_error": "an error that tells weights of 0 from others would depend on the data",
+}
+_TWICE = "five passes with steps for another number of rows end elsewhere, within what they have left to go"
+REPEATED = {f"check_sample_weight_equivalence_on_{kind}_data": _TWICE for kind in ("dense", "sparse")}
 # Only with noise: `check_fit_idempotent`, `check_supervised_y_2d`, `check_regressors_int`,
 # `check_regressor_data_not_an_array` (and those that scikit-learn skips for estimators tagged non-deterministic)
 # compare two fits of the same data.
@@ -49,7 +54,18 @@ ESTIMATORS = [
         ),
         WITH_TARGET,
     ),
-    (learn.PrivateLogisticRegression(budget=HUGE, bounds=(-100, 100), clip=1e3, passes=5), EVERYWHERE),
+    (
+        learn.PrivateLogisticRegression(budget=HUGE, bounds=(-100, 100), clip=1e3, passes=5, max_weight=4.0),
+        WEIGHTED | REPEATED,
+    ),
+    (
+        learn.PrivatePoissonRegressor(budget=HUGE, bounds=(-100, 100), bounds_y=(0, 1000), passes=5, max_weight=4.0),
+        WITH_TARGET | WEIGHTED | REPEATED,
+    ),
+    (
+        learn.PrivateGammaRegressor(budget=HUGE, bounds=(-100, 100), bounds_y=(0.1, 1000), passes=5, max_weight=4.0),
+        WITH_TARGET | WEIGHTED,
+    ),
 ]
 
 

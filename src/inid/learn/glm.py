@@ -1,0 +1,282 @@
+"""Counts and durations: Poisson and gamma regression with a logarithmic link, by private coordinate descent.
+
+The mean of the target is m = exp(x.w + b). Targets lie within public bounds; in units of a limit L, t = y / L lies in
+[0, 1] and so does m where it is held to L.
+
+* Poisson: the loss m - t log m has the slope min(m, 1) - t in log m, which lies in [-1, 1].
+* Gamma: the loss t / m + log m has the slope 1 - t / m, at most 1 and not below 1 - high / low; it is clipped.
+
+**Where L comes from.** Counts are often far below the public bound, and noise grows with it. So the mean and the mean
+square of the target are released first, each of which one person moves by at most 1 in units of the bound, and counts
+are held to k standard deviations above the mean; more rows and a larger budget hold less (`narrower_bounds` has the
+same rule). Whatever was found, in the new unit every slope lies in [-1, 1], so one plan made beforehand holds. The same
+mean is where the intercept starts, at no cost.
+"""
+
+import math
+from abc import abstractmethod
+from dataclasses import KW_ONLY
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.metrics import d2_tweedie_score
+from sklearn.utils.validation import check_is_fitted
+
+from inid.accounting import Ledger
+from inid.arguments import Floats, real
+from inid.errors import ArgumentError
+from inid.learn.base import NoisyEstimator, read_relation
+from inid.learn.bounds import Bounds, hold, read_bounds
+from inid.learn.clipped_gradients import Loss
+from inid.learn.coordinate_descent import Descent
+from inid.learn.encoded_bounds import held_to_groups, one_hot_groups
+from inid.learn.inputs import read_matrix, read_target
+from inid.learn.lost_in_noise import warn_of_noise
+from inid.learn.objective import Looked, Objective, read_sample_weight
+from inid.learn.parameters import estimator
+
+__all__ = ["PrivateGammaRegressor", "PrivatePoissonRegressor"]
+
+_LEAST, _FACTOR, _AFFORDED = 3.0, 0.6, 1e-3  # k = 0.6 s^(1/4) standard deviations, but not below 3; see narrower_bounds
+_SMALLEST = 1e-3  # of the limit: the mean that is thought of at least
+_CURVED = 3.0  # times the mean: the curvature of a Poisson loss that steps are made for
+_SLOPE = 2.0  # of a gamma loss, at least: a target three times its mean has it
+_PENALTY = 1.0  # of coefficients in public units, beside the sum of the losses
+
+
+class _PoissonLoss:
+    """m - t log m, m = exp(state) held to 1."""
+
+    curvature = 1.0
+
+    def __init__(self, target: Floats, start: float) -> None:
+        self._target, self._start = target, start
+
+    def start(self) -> Floats:
+        """The logarithm of the mean."""
+        return np.full_like(self._target, self._start)
+
+    def slopes(self, state: Floats, rows: slice) -> Floats:
+        """The mean, held to 1, less the target."""
+        return np.asarray(np.exp(np.minimum(state, 0.0)) - self._target[rows])
+
+
+class _GammaLoss:
+    """t / m + log m, log m = state held to where the bounds are."""
+
+    curvature = 1.0
+
+    def __init__(self, target: Floats, start: float, least: float) -> None:
+        self._target, self._start, self._least = target, start, least
+
+    def start(self) -> Floats:
+        """The logarithm of the mean."""
+        return np.full_like(self._target, self._start)
+
+    def slopes(self, state: Floats, rows: slice) -> Floats:
+        """1 less the target over the mean."""
+        return np.asarray(1.0 - self._target[rows] * np.exp(-np.clip(state, self._least, 0.0)))
+
+
+@estimator
+class _LogLinear(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
+    """A model of the logarithm of the mean of a target within public bounds.
+
+    Args:
+        alpha: The weight of the penalty, as scikit-learn's: the mean of half deviances plus alpha |w|^2 / 2. None, the
+            default, is one in public units: |w|^2 / 2 beside the *sum* of losses, w being coefficients of columns in
+            units in which their bounds are -1 and 1 (scikit-learn's default is 1 in the columns' own units).
+        bounds: (lower, upper) of the columns, public: numbers, or lists of one per column; or a pair for each column,
+            by name or in a list; or those of `PublicCategories`. Values outside are clipped, in `fit` and in
+            `predict`, and NaN counts as the middle.
+        fit_intercept: Whether there is an intercept (not penalised).
+        passes: How often every column is visited; None chooses by the budget and the number of rows.
+        max_weight: The largest `sample_weight` that `fit` is given; needed if it is given any.
+
+    Attributes:
+        coef_: One coefficient per column.
+        intercept_: The intercept.
+        noise_chance_: The chance, about, that noise alone moves the coefficients as far as they are.
+    """
+
+    alpha: float | None = None
+    _: KW_ONLY
+    bounds: Bounds | None = None
+    bounds_y: Bounds | None = None
+    fit_intercept: bool = True
+    passes: int | None = None
+    max_weight: float | None = None
+
+    # What a descent reads of an estimator, and is not a parameter here.
+    weights: ClassVar[str] = "curvature"
+    smoothness: ClassVar[float] = 0.1
+    units: ClassVar[str] = "bounds"
+    clip: ClassVar[None] = None
+    step: ClassVar[float] = 1.0
+    _power: ClassVar[int]
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, ledger: Ledger | None = None) -> Self:
+        """Fit the model.
+
+        Args:
+            X: One row per person: an array or a data frame.
+            y: One target per person.
+            sample_weight: One weight per person, between 0 and `max_weight`, to which larger ones are held.
+            ledger: Where the cost is charged, before the data are looked at.
+
+        Raises:
+            ArgumentError: A parameter, or the shape of X or y, is malformed.
+            BudgetError: The ledger refuses.
+        """
+        self._start_fit()
+        alpha = (
+            None if self.alpha is None else real("alpha", self.alpha, least=0, cure="pass the weight of the penalty")
+        )
+        relation = read_relation(self.neighbours, ledger)
+        data = read_matrix(self, X, reset=True, empty=relation == "add_remove")
+        target = read_target(self, data, y, several=False)
+        held = read_bounds("bounds", self.bounds, data.shape[1], getattr(self, "feature_names_in_", None))
+        ends = read_bounds("bounds_y", self.bounds_y, 1)
+        low, high = float(ends[0][0]), float(ends[1][0])
+        self._check_ends(low, high)
+        most, weights = read_sample_weight(self, data, sample_weight, self.max_weight)
+
+        def entries() -> Floats:
+            return np.asarray(hold(target.floats(), *ends).ravel() / high)
+
+        def start(looked: Looked) -> float:
+            limit = self._limit(looked)
+            return math.log(max(looked.mean / limit, _SMALLEST)) if self.fit_intercept else -math.log(high * limit)
+
+        def penalty(looked: Looked) -> float:
+            return _PENALTY / most if alpha is None else alpha * looked.rows / self._unit(high * self._limit(looked))
+
+        objective = Objective(
+            lambda looked: [self._loss(entries() / self._limit(looked), start(looked), low / high)],
+            self._curvature,
+            l2=penalty,
+            public=alpha is None,
+            target=entries,
+            weights=weights,
+            slope=lambda signal: self._slope(high / low if low > 0 else math.inf, signal),
+        )
+        found = Descent.of(self, *held, relation).run(data, objective, ledger)
+        self._held, self._ends = held, (low, high)
+        begun = start(found.looked) + math.log(high * self._limit(found.looked))  # 0 without an intercept
+        self.coef_, self.intercept_ = found.coefficients[0], float(found.intercepts[0]) + begun
+        self.plan_, self.private_, self.noise_chance_ = found.plan, found.private, found.chance
+        self._end_fit(ledger)
+        warn_of_noise(self)
+        return self
+
+    def predict(self, X: Any) -> Floats:
+        """The mean of each row's target, held to `bounds_y`; X is held to its bounds as it was in the fit."""
+        check_is_fitted(self)
+        data = hold(read_matrix(self, X, reset=False).floats(), *self._held)
+        rows = held_to_groups(data, one_hot_groups(self.bounds))
+        with np.errstate(all="ignore"):
+            return np.asarray(np.clip(np.exp(rows @ self.coef_ + self.intercept_), *self._ends))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """D^2, the part of the deviance that is explained, as scikit-learn's; without noise, for public rows."""
+        return float(d2_tweedie_score(y, self.predict(X), sample_weight=sample_weight, power=self._power))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True  # on the few hundred rows of scikit-learn's checks
+        tags.target_tags.positive_only = True
+        return tags
+
+    @abstractmethod
+    def _check_ends(self, low: float, high: float) -> None:
+        """Refuse bounds of the target that the family has no use for."""
+
+    @abstractmethod
+    def _loss(self, target: Floats, start: float, least: float) -> Loss:
+        """The loss of targets in units of the limit."""
+
+    def _limit(self, looked: Looked) -> float:  # noqa: ARG002 - by default the bound itself
+        """L, in units of the upper bound."""
+        return 1.0
+
+    def _curvature(self, looked: Looked) -> float:  # noqa: ARG002 - that of a gamma loss at its mean
+        """The second derivative that steps are made for."""
+        return 1.0
+
+    def _slope(self, reach: float, signal: float) -> float:  # noqa: ARG002 - that of a Poisson loss
+        """The largest slope; larger ones are clipped."""
+        return 1.0
+
+    def _unit(self, limit: float) -> float:  # noqa: ARG002 - half deviances of a gamma law have no unit
+        """The unit of the loss."""
+        return 1.0
+
+
+@estimator
+class PrivatePoissonRegressor(_LogLinear):
+    """Poisson regression of counts under differential privacy, as scikit-learn's PoissonRegressor: log link.
+
+    Args:
+        bounds_y: (0, high) of the counts, public; larger ones are held to it, and predictions too.
+
+    >>> import inid
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(0, 1, size=(20_000, 2))
+    >>> y = rng.poisson(np.exp(0.5 + X @ [1.0, -1.0]))
+    >>> model = PrivatePoissonRegressor(budget=inid.ApproxDP(1.0, 1e-6), bounds=(0, 1), bounds_y=(0, 30)).fit(X, y)
+    >>> bool(abs(model.coef_ - [1.0, -1.0]).max() < 0.4)
+    True
+    """
+
+    _power: ClassVar[int] = 1
+
+    def _check_ends(self, low: float, high: float) -> None:  # noqa: ARG002 - the other end is in order
+        if low < 0:
+            raise ArgumentError(f"bounds_y of counts must not begin below 0, got {low:g}: pass (0, the largest count).")
+
+    def _loss(self, target: Floats, start: float, least: float) -> Loss:  # noqa: ARG002 - 0 may be a count
+        return _PoissonLoss(np.minimum(target, 1.0), start)
+
+    def _limit(self, looked: Looked) -> float:
+        variance = max(looked.square - looked.mean**2, 0.0) + looked.spread
+        deviations = max(_LEAST, _FACTOR * looked.signal**0.25, math.sqrt(_AFFORDED * looked.signal))
+        return float(min(max(looked.mean + deviations * math.sqrt(variance), _SMALLEST), 1.0))
+
+    def _curvature(self, looked: Looked) -> float:
+        return min(max(_CURVED * looked.mean / self._limit(looked), _SMALLEST), 1.0)
+
+    def _unit(self, limit: float) -> float:
+        return limit
+
+
+@estimator
+class PrivateGammaRegressor(_LogLinear):
+    """Gamma regression of durations or amounts under differential privacy, as scikit-learn's GammaRegressor: log link.
+
+    A record's slope is clipped from 2 on, which a target has that is three times its mean, and later the more rows and
+    budget there are: with little of both, long tails count less than they should.
+
+    Args:
+        bounds_y: (low, high) of the target, public, above 0; it and predictions are held to them.
+
+    >>> import inid
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(0, 1, size=(20_000, 2))
+    >>> y = rng.gamma(2.0, np.exp(0.5 + X @ [1.0, -1.0]) / 2.0)
+    >>> model = PrivateGammaRegressor(budget=inid.ApproxDP(1.0, 1e-6), bounds=(0, 1), bounds_y=(0.01, 50)).fit(X, y)
+    >>> bool(abs(model.coef_ - [1.0, -1.0]).max() < 0.4)
+    True
+    """
+
+    _power: ClassVar[int] = 2
+
+    def _check_ends(self, low: float, high: float) -> None:  # noqa: ARG002 - the other end is in order
+        if not low > 0:
+            raise ArgumentError(f"bounds_y of a gamma law must begin above 0, got {low:g}: pass (0.1, 100), say.")
+
+    def _loss(self, target: Floats, start: float, least: float) -> Loss:
+        return _GammaLoss(target, start, math.log(least))
+
+    def _slope(self, reach: float, signal: float) -> float:
+        return float(min(max(_SLOPE, _FACTOR * signal**0.25, math.sqrt(_AFFORDED * signal)), max(reach - 1, 1.0)))
