@@ -35,7 +35,7 @@ def exact_numbers(query, plan):
         question = query.question
         counts = query.table.query(count=not question.people, count_distinct=question.people, by=question.by)
         return counts.exact_sums().tolist()
-    values = query.exact_sums() if isinstance(query, tables.Query) else query.exact_values(plan)
+    values = query.exact_sums() if isinstance(query, tables.Query) else query.exact(plan)
     return _shortened(values.tolist())
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -111,6 +111,35 @@ class Release:
         return "\n".join([head, *lines, *more])
 
 
+class Drawn(NamedTuple):
+    """What is left of exact numbers once noise was drawn: all that may be published.
+
+    Attributes:
+        values: The noisy numbers.
+        keys: What they are counts of, where that was not known before.
+    """
+
+    values: Floats
+    keys: tuple[Any, ...] = ()
+
+
+class Draw(Protocol):
+    """How exact numbers and the noise of a plan become what is published; nothing else may look at the numbers."""
+
+    def draw(self, exact: Any, noise: NoisePlan, source: RandomSource) -> Drawn:
+        """What is published of the exact numbers. No error may depend on them: they are paid for."""
+        ...
+
+
+@dataclass(frozen=True)
+class AddNoise:
+    """The planned noise is added to each number."""
+
+    def draw(self, exact: Any, noise: NoisePlan, source: RandomSource) -> Drawn:
+        """The noisy numbers."""
+        return Drawn(add_noise(exact, noise.scales, noise.mechanism, source))
+
+
 @dataclass(frozen=True, eq=False)
 class Paid:
     """What was charged, and what it gives.
@@ -204,7 +233,7 @@ def release(
     given = values if callable(values) else read(values)
     paid = charge(plan, ledger, label)
     exact = read(given()) if callable(given) else given
-    return paid.release(add_noise(exact, plan.scales, plan.mechanism, paid.source))
+    return paid.release(AddNoise().draw(exact, plan, paid.source).values)
 
 
 def check_plan(plan: object) -> None:

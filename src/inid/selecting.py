@@ -34,15 +34,16 @@ from inid.arguments import integer, real, shown
 from inid.errors import ArgumentError
 from inid.noise.grid_noise import limits
 from inid.noise.noisy_argmax import noisy_argmax
+from inid.noise.source import RandomSource
 from inid.planning import Certificate, NoisePlan, plan
 from inid.promises import Budget
-from inid.releasing import charge, check_plan, read_values
+from inid.releasing import Drawn, charge, check_plan, read_values
 from inid.sets import Neighbours, Sensitivity
 
 if TYPE_CHECKING:
     from inid.accounting import Ledger
 
-__all__ = ["Selection", "plan_selection", "select"]
+__all__ = ["Largest", "Selection", "plan_selection", "select"]
 
 _LABEL = "range of the scores"
 
@@ -102,6 +103,17 @@ class Selection:
         }
 
 
+@dataclass(frozen=True)
+class Largest:
+    """Of scores the position of the largest, once noise is added; nothing else is published of them."""
+
+    def draw(self, exact: Any, noise: NoisePlan, source: RandomSource) -> Drawn:
+        """The position, as one number."""
+        most = float(limits(noise.scales)[0])
+        held = np.clip(np.nan_to_num(np.asarray(exact), nan=0.0, posinf=most, neginf=-most), -most, most)
+        return Drawn(np.array([float(noisy_argmax(held.tolist(), float(noise.scales[0]), source))]))
+
+
 def plan_selection(score_range: float, budget: Budget, *, neighbours: Neighbours = "add_remove") -> NoisePlan:
     """The noise of a choice: the plan of Laplace noise on one number that one person moves by `score_range`.
 
@@ -158,8 +170,6 @@ def select(
     given = None if callable(scores) else read_values(scores, number)
     paid = charge(plan, ledger, label)
     exact = read_values(scores(), number) if callable(scores) else given
-    most = float(limits(plan.scales)[0])
-    held = np.clip(np.nan_to_num(np.asarray(exact), nan=0.0, posinf=most, neginf=-most), -most, most)
-    index = noisy_argmax(held.tolist(), float(plan.scales[0]), paid.source)
+    index = int(Largest().draw(exact, plan, paid.source).values[0])
     now = dt.datetime.now(dt.UTC)
     return Selection(index, number, plan, paid.certificate, paid.source.private, label, now, paid.charge)

@@ -143,7 +143,7 @@ def test_no_neighbour_leaves_the_set_of_filtered_marginals(relation, other):
         return computed.where("y >= 0").query(marginals=asked)
 
     plan = made(ROWS[:1]).plan(inid.GaussianDP(1.0), mechanism="gaussian")
-    added = list(dict.fromkeys(tuple(made([row]).exact_values(plan).tolist()) for row in ROWS))
+    added = list(dict.fromkeys(tuple(made([row]).exact(plan).tolist()) for row in ROWS))
     counts = plan.noise.sensitivity.counts
     radii = plan.noise.sensitivity.limits if counts is None else np.repeat(plan.noise.sensitivity.limits, counts)
     assert radii.min() > 0

@@ -51,7 +51,7 @@ def neighbours_of(frame, relation, who=None):
 
 def exact_values(frame, facts, plan):
     """By Polars, which is three times as quick with frames of a few rows; the integers are those of pandas."""
-    return Table(pl.from_pandas(frame), **facts).query(marginals=ASKED).exact_values(plan)
+    return Table(pl.from_pandas(frame), **facts).query(marginals=ASKED).exact(plan)
 
 
 def within(plan, difference):
@@ -83,7 +83,7 @@ def test_no_neighbour_leaves_the_set(relation, other, unit, mechanism):
     facts = {"domains": DOMAINS, "other": other, "unit": unit, "neighbours": relation}
     query = Table(frame, **facts).query(marginals=ASKED)
     plan = query.plan(inid.ApproxDP(1.0, 1e-6), mechanism=mechanism)
-    before = query.exact_values(plan)
+    before = query.exact(plan)
     np.testing.assert_array_equal(exact_values(frame, facts, plan), before)
     farthest = 0.0
     for neighbour in neighbours_of(frame, relation, None if unit == "row" else "who"):
@@ -99,7 +99,7 @@ def test_the_check_finds_a_set_that_is_too_small():
     facts = {"domains": DOMAINS, "other": "drop"}
     plan = Table(frame, **facts).query(marginals=ASKED).plan(inid.GaussianDP(1.0))
     query = Table(frame, **facts).query(marginals=ASKED)
-    before = query.exact_values(plan)
+    before = query.exact(plan)
     found = [within(plan, exact_values(changed, facts, plan) - before) for changed in neighbours_of(frame, "replace")]
     assert not all(found)
 

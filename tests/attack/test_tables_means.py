@@ -60,8 +60,8 @@ def farthest(facts, plan_of, *, people, relation, asked=ASKED):
     query = Table(made[0], **facts).query(**asked)
     plan = plan_of(query)
     # Polars is three times as quick with frames of a few rows; the integers are those of pandas.
-    first, *others = (Table(pl.from_pandas(frame), **facts).query(**asked).exact_values(plan) for frame in made)
-    np.testing.assert_array_equal(first, query.exact_values(plan))
+    first, *others = (Table(pl.from_pandas(frame), **facts).query(**asked).exact(plan) for frame in made)
+    np.testing.assert_array_equal(first, query.exact(plan))
     return max(spent(plan, other - first) for other in others)
 
 

@@ -104,7 +104,7 @@ def drawn(mechanism, draws):
     """A plan, one release without noise, and the numbers of many releases."""
     query = asked()
     plan = query.plan(inid.ApproxDP(1.0, 1e-6), mechanism=mechanism)
-    exact, scales = query.exact_values(plan), plan.noise.scales
+    exact, scales = query.exact(plan), plan.noise.scales
     with inid.testing.unsafe_no_noise():
         still = query.release(plan).release
     with inid.testing.unsafe_seed(5):

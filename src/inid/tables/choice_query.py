@@ -5,14 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-import numpy as np
-
-from inid.arguments import choice
+from inid.arguments import Floats, choice
 from inid.errors import ArgumentError, RecordError
 from inid.planning import NoisePlan
 from inid.promises import Budget
-from inid.releasing import Release
-from inid.selecting import Selection, plan_selection, select
+from inid.releasing import Release, read_values
+from inid.selecting import Largest, Selection, plan_selection
 from inid.tables.counting_question import CountingQuestion
 from inid.tables.facts import Key, read_keys
 from inid.tables.plan_of_query import PlanOfQuery
@@ -134,19 +132,19 @@ class ChoiceResult(Published):
 
     Attributes:
         release: The position of the group; nothing else is released.
-        selection: The choice among positions: its plan, certificate and time.
     """
 
     heading: ClassVar[str] = "The largest group, chosen privately"
 
     question: ChoiceQuestion
     plan: ChoicePlan
-    selection: Selection
 
     @property
-    def rows(self) -> tuple[Row, ...]:
-        """One line: the keys of the group, and how much smaller than the largest it is at most."""
-        return self.question.answers(self.release, self.level)
+    def selection(self) -> Selection:
+        """The choice among positions: its plan, certificate and time."""
+        made, number = self.release, len(self.question.groups)
+        facts = (made.plan, made.certificate, made.private, made.label, made.time, made.charge)
+        return Selection(int(made.values[0]), number, *facts)
 
     @property
     def keys(self) -> dict[str, Key]:
@@ -160,9 +158,6 @@ class ChoiceResult(Published):
     def __str__(self) -> str:
         return "\n".join(f"{row.groups}, short of the largest by at most {row.keys[WITHIN]}" for row in self.rows)
 
-    def _lines(self) -> tuple[Row, ...]:
-        return self.rows
-
     def report_inputs(self, page: PageFacts) -> "ReportInputs":
         """What the report shows of the answer."""
         from inid.tables.report_inputs import choice_report_inputs
@@ -174,6 +169,8 @@ class ChoiceResult(Published):
 class ChoiceQuery(Releasable[ChoicePlan, ChoiceResult]):
     """Which of some groups is the largest. Made by `choice_query`; `tables.choose` runs it at once."""
 
+    plans = ChoicePlan
+    results = ChoiceResult
     question: ChoiceQuestion
 
     def plan(self, budget: Budget, *, ledger: "Ledger | None" = None) -> ChoicePlan:
@@ -191,23 +188,16 @@ class ChoiceQuery(Releasable[ChoicePlan, ChoiceResult]):
         people = self.question.people
         return self.table.query(count=not people, count_distinct=people, by=self.question.by)
 
-    def _kind_of_plan(self) -> type[ChoicePlan]:
-        return ChoicePlan
-
-    def _is_planned_by(self, plan: ChoicePlan) -> bool:
-        return plan.is_of(self.question)
-
     def _check_types(self) -> None:
         self._counts.check()
 
-    def _result(self, plan: ChoicePlan, ledger: "Ledger | None", label: str, level: float) -> ChoiceResult:
-        counts, number = self._counts, len(self.question.groups)
-        made = select(
-            lambda: counts.exact_sums().astype(np.float64), plan.noise, ledger, candidates=number, label=label
-        )
-        position = np.array([float(made.index)])
-        release = Release(position, plan.noise, made.certificate, made.private, label, made.time, made.charge)
-        return ChoiceResult(release, level, self.question, self.table.source, plan, made)
+    def draw_of(self, plan: ChoicePlan) -> Largest:  # noqa: ARG002 - the noise says all
+        """The position of the largest count alone is published."""
+        return Largest()
+
+    def exact(self, plan: ChoicePlan) -> Floats:  # noqa: ARG002 - counts are those of any plan
+        """The size of each group, before noise. NOT PRIVATE: for curators and tests."""
+        return read_values(self._counts.exact_sums(), len(self.question.groups))
 
 
 def choice_query(

@@ -81,6 +81,16 @@ class PlanOfQuery(ABC):
         return self.noise.budget
 
     @property
+    def delta(self) -> float:
+        """The probability that is taken from a ledger's reserve, beside what the noise costs."""
+        return 0.0
+
+    @property
+    def whole_promise(self) -> Budget | None:
+        """The promise of the whole release; None where noise and delta together have none."""
+        return self.budget
+
+    @property
     def mechanism(self) -> str:
         """The kind of noise."""
         return self.noise.mechanism

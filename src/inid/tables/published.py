@@ -2,7 +2,7 @@
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
@@ -14,6 +14,7 @@ from inid.planning import Certificate
 from inid.planning.text import counted
 from inid.releasing import Release
 from inid.tables.engines import Engine
+from inid.tables.facts import Key
 from inid.tables.presentation import Labels, answer_columns, label_columns, read_labels, short_table, whole_rows
 
 if TYPE_CHECKING:
@@ -63,6 +64,8 @@ class Published(ABC):
         release: The noisy numbers themselves; every answer is made of them.
         level: The probability, at least, with which each interval holds the exact answer.
         question: What was asked, with the public facts.
+        plan: The plan by which the noise was drawn.
+        found: The keys that the numbers are counts of, where nobody listed them.
     """
 
     heading: ClassVar[str] = "Private statistics of a table"
@@ -71,6 +74,13 @@ class Published(ABC):
     level: float
     question: Any
     source: Engine = field(repr=False)
+    plan: Any
+    found: tuple[Key, ...] = ()
+
+    @cached_property
+    def rows(self) -> "tuple[Row, ...]":
+        """One line per answer."""
+        return tuple(self.question.answers(self.release, self.level))
 
     @property
     def certificate(self) -> Certificate:
@@ -108,10 +118,10 @@ class Published(ABC):
         >>> r.to_frame(integers=True, too_noisy=0.3, labels={"sex": {1: "male", 2: "female"}})["sex"].tolist()
         ['male', 'female']
         """
-        return self.source.answer(answer_columns(self._lines(), integers=integers, too_noisy=too_noisy, labels=labels))
+        return self.source.answer(answer_columns(self.rows, integers=integers, too_noisy=too_noisy, labels=labels))
 
     def __str__(self) -> str:
-        rows = self._lines()
+        rows = self.rows
         head = f"{counted(len(rows), 'answer')} under {self.release.plan.budget}"
         return short_table(rows, head + ("" if self.private else NOT_PRIVATE), self.level)
 
@@ -153,7 +163,7 @@ class Published(ABC):
         from inid.report import LedgerState, page
 
         state = None if ledger is None else LedgerState.of(ledger)
-        words = read_labels(labels, label_columns(self._lines()) if labels else ())
+        words = read_labels(labels, label_columns(self.rows) if labels else ())
         facts = PageFacts(title or self.heading, ledger=state, labels=words)
         facts = replace(facts, tidy=tidy, integers=integers, too_noisy=too_noisy)
         Path(path).write_text(page(self.report_inputs(facts)), encoding="utf-8")
@@ -172,7 +182,7 @@ class Published(ABC):
         """
         from inid.tables.plots import plot_rows
 
-        return plot_rows(self._lines())
+        return plot_rows(self.rows)
 
     def shown(self, *, tidy: bool = False, integers: bool = False) -> "tuple[Row, ...]":
         """Every answer as it is published.
@@ -186,15 +196,11 @@ class Published(ABC):
         """
         if tidy:
             raise ArgumentError("tidy is for tables of counts that were asked together: query(marginals=[...]).")
-        return whole_rows(self._lines()) if integers else tuple(self._lines())
-
-    @abstractmethod
-    def _lines(self) -> "Sequence[Row]":
-        """Every answer as a line."""
+        return whole_rows(self.rows) if integers else self.rows
 
     def _answers_record(self) -> dict[str, Any]:
         """The answers as JSON-safe values."""
-        return {"rows": [row._asdict() | {"keys": dict(row.keys)} for row in self._lines()]}
+        return {"rows": [row._asdict() | {"keys": dict(row.keys)} for row in self.rows]}
 
     @abstractmethod
     def report_inputs(self, page: PageFacts) -> "ReportInputs":

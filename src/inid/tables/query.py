@@ -11,7 +11,6 @@ from inid.arguments import Floats, real, shown
 from inid.errors import ArgumentError
 from inid.mechanisms import MechanismChoice
 from inid.promises import Budget
-from inid.releasing import Release
 from inid.sets import Allocation, Sensitivity, read_order
 from inid.tables.discovery.query import DiscoveryQuery, read_discovery
 from inid.tables.discovery.request import Discovered
@@ -20,7 +19,7 @@ from inid.tables.marginals.query import MarginalsQuery, read_marginals
 from inid.tables.ordered.query import OrderedQuery, read_ordered
 from inid.tables.plan import Planning, TableAccuracy, TablePlan, with_advice
 from inid.tables.question import Question
-from inid.tables.releasable import VectorQuery, facts_of
+from inid.tables.releasable import Releasable, facts_of
 from inid.tables.result import Result
 from inid.tables.sensitivity import largest_sum
 from inid.tables.statistics import Layout, read_tolerances
@@ -37,9 +36,11 @@ _OTHERS = ("variance", "std", "covariance")
 
 
 @dataclass(frozen=True, eq=False)
-class Query(VectorQuery[TablePlan, Result]):
+class Query(Releasable[TablePlan, Result]):
     """Statistics of a table. Made by `Table.query`."""
 
+    plans = TablePlan
+    results = Result
     question: Question
 
     @property
@@ -182,19 +183,10 @@ class Query(VectorQuery[TablePlan, Result]):
     def _sums(self) -> Sums:
         return Sums(self.layout, self.by, self.table.missing, self.table.person)
 
-    def _kind_of_plan(self) -> type[TablePlan]:
-        return TablePlan
-
-    def _is_planned_by(self, plan: TablePlan) -> bool:
-        return plan.is_of(self.question)
-
     def _check_types(self) -> None:
         self._sums.check(self.table.source)
 
-    def _published(self, plan: TablePlan, noisy: Release, level: float) -> Result:
-        return Result(noisy, level, self.question, self.table.source, self.question.answers(noisy, level), plan)
-
-    def _values(self, plan: TablePlan) -> Floats:  # noqa: ARG002 - every plan of the query has the same coordinates
+    def exact(self, plan: TablePlan) -> Floats:  # noqa: ARG002 - every plan of the query has the same coordinates
         """The exact sums as floats. Holding them to a public size is 1-Lipschitz; rounding is in the sensitivity."""
         sizes = [largest_sum(item, self.table.max_rows) for item in self.layout.items]
         limits = self._spread(sizes).astype(np.int64)

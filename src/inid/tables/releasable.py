@@ -1,26 +1,28 @@
 """What every query of a table shares: the checks before a charge, the charge, the answer and its noise."""
 
+import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, cast
 
-from inid.arguments import Floats, real, shown
+from inid.arguments import real, shown
 from inid.errors import ArgumentError
-from inid.releasing import Release, release
+from inid.releasing import AddNoise, Draw, charge
 from inid.sets import Neighbours
 from inid.tables.plan_of_query import PlanOfQuery
+from inid.tables.published import Published
 from inid.tables.table import Table
 
 if TYPE_CHECKING:
     from inid.accounting import Ledger
 
-__all__ = ["Releasable", "VectorQuery", "facts_of"]
+__all__ = ["Releasable", "facts_of"]
 
 _HIGHEST_LEVEL = 1 - 1e-12  # what is left, divided among several sums, still tells a level from 1
 
 
 PlanT = TypeVar("PlanT", bound=PlanOfQuery)
-ResultT = TypeVar("ResultT")
+ResultT = TypeVar("ResultT", bound=Published)
 
 
 def facts_of(table: Table) -> dict[str, Any]:
@@ -36,7 +38,12 @@ class Releasable(ABC, Generic[PlanT, ResultT]):
     Attributes:
         table: The table.
         question: What is asked, and the public facts it is asked with.
+        plans: The class of its plans.
+        results: The class of its results.
     """
+
+    plans: ClassVar[type[PlanOfQuery]]
+    results: ClassVar[type[Published]]
 
     table: Table
     question: Any
@@ -61,21 +68,32 @@ class Releasable(ABC, Generic[PlanT, ResultT]):
             EngineError: The types of the table do not allow the query: nothing was charged, and the message says so.
                 Or the engine failed after the charge.
         """
-        kind = self._kind_of_plan()
+        query = self._planned_by(plan)
+        cure = "pass a probability such as 0.95"
+        if not real("level", level, above=0, cure=cure) <= _HIGHEST_LEVEL:
+            raise ArgumentError(f"level must be at most 1 - 1e-12, got {shown(level)}: {cure}.")
+        query.check(ledger)
+        draw = query.draw_of(plan)  # known before the charge
+        paid = charge(plan.noise, ledger, label, delta=plan.delta)
+        drawn = draw.draw(query.exact(plan), plan.noise, paid.source)
+        asked, made = query.asked_by(plan), paid.release(drawn.values)
+        return cast("ResultT", query.results(made, level, asked, query.table.source, plan, drawn.keys))
+
+    def _planned_by(self, plan: PlanT) -> Self:
+        """This query under the relation of its plan.
+
+        Raises:
+            ArgumentError: The plan is none, or of another query.
+        """
+        kind = self.plans
         if not isinstance(plan, kind):
             inside = isinstance(getattr(plan, "plan", None), kind)
             cure = "pass its .plan" if inside else "make one with query.plan(...)"
             raise ArgumentError(f"plan must be a {kind.__name__}, got {shown(plan)}: {cure}.")
         query = self._at(plan.noise.sensitivity.neighbours)
-        if query is not self:
-            return query.release(plan, ledger, label=label, level=level)
-        if not self._is_planned_by(plan):
+        if not plan.is_of(query.asked_by(plan)):
             raise ArgumentError("plan was made for another query or other public facts: make one with query.plan(...).")
-        cure = "pass a probability such as 0.95"
-        if not real("level", level, above=0, cure=cure) <= _HIGHEST_LEVEL:
-            raise ArgumentError(f"level must be at most 1 - 1e-12, got {shown(level)}: {cure}.")
-        self.check(ledger)
-        return self._result(plan, ledger, label, level)
+        return query
 
     def check(self, ledger: "Ledger | None" = None) -> None:
         """Refuse, before anything is charged, what public facts show to be wrong: the ledger's unit, types of columns.
@@ -87,21 +105,26 @@ class Releasable(ABC, Generic[PlanT, ResultT]):
         self.table.check_ledger_unit(ledger)
         self._check_types()
 
-    @abstractmethod
-    def _kind_of_plan(self) -> type[PlanT]:
-        """The class of this query's plans."""
-
-    @abstractmethod
-    def _is_planned_by(self, plan: PlanT) -> bool:
-        """Whether the noise of a plan covers what one person can change in this query."""
+    def asked_by(self, plan: PlanT) -> Any:  # noqa: ARG002 - most plans choose nothing
+        """The question with what a plan has chosen for it."""
+        return self.question
 
     @abstractmethod
     def _check_types(self) -> None:
         """Refuse, before the charge, what the types of the table do not allow."""
 
     @abstractmethod
-    def _result(self, plan: PlanT, ledger: "Ledger | None", label: str, level: float) -> ResultT:
-        """The charge, the answer and its noise, in this order; everything was checked."""
+    def exact(self, plan: PlanT) -> Any:
+        """The numbers before noise, held to public limits, as the plan's draw takes them. NOT PRIVATE: for tests."""
+
+    def exact_values(self, plan: PlanT) -> Any:
+        """The old name of `exact`."""
+        warnings.warn("exact_values is deprecated: use exact.", DeprecationWarning, stacklevel=2)
+        return self.exact(plan)
+
+    def draw_of(self, plan: PlanT) -> Draw:  # noqa: ARG002 - the usual way needs nothing of it
+        """How the exact numbers and the noise become what is published."""
+        return AddNoise()
 
     def _under(self, ledger: "Ledger | None") -> Self:
         """This query under the relation of a ledger, where the table states none."""
@@ -111,19 +134,3 @@ class Releasable(ABC, Generic[PlanT, ResultT]):
     def _at(self, relation: Neighbours) -> Self:
         table = self.table.under(relation)
         return self if table is self.table else type(self)(table, replace(self.question, neighbours=relation))
-
-
-class VectorQuery(Releasable[PlanT, ResultT]):
-    """A question whose exact answer is one number for each coordinate of its plan."""
-
-    def _result(self, plan: PlanT, ledger: "Ledger | None", label: str, level: float) -> ResultT:
-        noisy = release(lambda: self._values(plan), plan.noise, ledger, label=label)
-        return self._published(plan, noisy, level)
-
-    @abstractmethod
-    def _values(self, plan: PlanT) -> Floats:
-        """The exact numbers in the order of the plan; called after the charge."""
-
-    @abstractmethod
-    def _published(self, plan: PlanT, noisy: Release, level: float) -> ResultT:
-        """The result made of the noisy numbers."""

@@ -75,22 +75,10 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Result(Published):
-    """Private answers.
-
-    Attributes:
-        rows: One `Row` per answer.
-        plan: The plan by which the noise was drawn.
-        release: The noisy sums themselves; every answer is made of them.
-        level: The probability, at least, with which each interval holds the exact answer.
-        question: What was asked, with the public facts.
-    """
+    """Private answers: statistics of a table."""
 
     question: "Question"
-    rows: tuple[Row, ...]
     plan: TablePlan
-
-    def _lines(self) -> tuple[Row, ...]:
-        return self.rows
 
     def report_inputs(self, page: PageFacts) -> "ReportInputs":
         """What the report shows of the answers."""

@@ -77,7 +77,7 @@ def verify_result(record: Mapping[str, Any]) -> Certificate:
     elif isinstance(question, DiscoveryQuestion):
         if not question.are_found(record.get("found"), release):
             raise RecordError("the keys in the record are not those of its counts, or a count is below the threshold.")
-        _compare(rows, question.answers(record["found"], release, level))
+        _compare(rows, question.answers(release, level, record["found"]))
     else:
         _compare(rows, question.answers(release, level))
     return plan.certificate

@@ -10,8 +10,10 @@ from inid.arguments import choice, shown
 from inid.errors import ArgumentError
 from inid.mechanisms import MechanismChoice
 from inid.noise import add_noise
+from inid.noise.source import RandomSource
+from inid.planning import NoisePlan
 from inid.promises import Budget
-from inid.releasing import charge
+from inid.releasing import Drawn
 from inid.tables.discovery.key_counts import KeyCounts
 from inid.tables.discovery.plan import DiscoveryPlan, plan_discovery
 from inid.tables.discovery.question import NEAR, DiscoveryQuestion
@@ -27,10 +29,34 @@ if TYPE_CHECKING:
 __all__ = ["DiscoveryQuery", "read_discovery"]
 
 
+@dataclass(frozen=True)
+class AboveThreshold:
+    """Of counts by keys that nobody listed those that are high enough once noise is added, with their keys.
+
+    Attributes:
+        least: What a noisy count must reach.
+        most: The public limit to which counts are held, which is 1-Lipschitz.
+    """
+
+    least: float
+    most: int
+
+    def draw(self, exact: Mapping[Key, int], noise: NoisePlan, source: RandomSource) -> Drawn:
+        """The keys in order, and their noisy counts. Without any key there is nothing to draw."""
+        counts = dict(sorted(exact.items()))  # engines have orders of their own; the law is the same
+        held = np.array([min(count, self.most) for count in counts.values()], dtype=np.float64)
+        scales = np.full(held.size, float(noise.scales[0]))
+        noisy = add_noise(held, scales, noise.mechanism, source) if held.size else held
+        kept = [(key, value) for key, value in zip(counts, noisy.tolist(), strict=True) if value >= self.least]
+        return Drawn(np.array([value for _, value in kept], dtype=np.float64), tuple(key for key, _ in kept))
+
+
 @dataclass(frozen=True, eq=False)
 class DiscoveryQuery(Releasable[DiscoveryPlan, DiscoveryResult]):
     """Counts by the keys of a column that nobody listed. Made by `Table.query(by={"zip": discover(...)})`."""
 
+    plans = DiscoveryPlan
+    results = DiscoveryResult
     question: DiscoveryQuestion
 
     def plan(
@@ -74,27 +100,16 @@ class DiscoveryQuery(Releasable[DiscoveryPlan, DiscoveryResult]):
         asked = self.question
         return KeyCounts(asked.column, asked.asked.kind, asked.contribution, self.table.person)
 
-    def _kind_of_plan(self) -> type[DiscoveryPlan]:
-        return DiscoveryPlan
-
-    def _is_planned_by(self, plan: DiscoveryPlan) -> bool:
-        return plan.is_of(self.question)
-
     def _check_types(self) -> None:
         self._counts.check(self.table.source)
 
-    def _result(self, plan: DiscoveryPlan, ledger: "Ledger | None", label: str, level: float) -> DiscoveryResult:
-        """Charge, noise and threshold included; count; draw for every key that is there; keep what is high enough."""
-        least = plan.threshold  # known before the charge
-        paid = charge(plan.noise, ledger, label, delta=plan.delta)
-        counts = dict(sorted(self.exact_counts().items()))  # engines have orders of their own; the law is the same
-        # Holding a count to a public size is 1-Lipschitz. Without any key there is nothing to draw.
-        exact = np.array([min(count, self.table.max_rows) for count in counts.values()], dtype=np.float64)
-        scales = np.full(exact.size, float(plan.noise.scales[0]))
-        noisy = add_noise(exact, scales, plan.noise.mechanism, paid.source) if exact.size else exact
-        kept = [(key, value) for key, value in zip(counts, noisy.tolist(), strict=True) if value >= least]
-        made = paid.release(np.array([value for _, value in kept], dtype=np.float64))
-        return DiscoveryResult(made, level, self.question, self.table.source, plan, tuple(key for key, _ in kept))
+    def draw_of(self, plan: DiscoveryPlan) -> AboveThreshold:
+        """The keys whose noisy counts are high enough are published with them."""
+        return AboveThreshold(plan.threshold, self.table.max_rows)
+
+    def exact(self, plan: DiscoveryPlan) -> dict[Key, int]:  # noqa: ARG002 - counts are those of any plan
+        """The count of every key that is there, before noise. NOT PRIVATE: for curators and tests."""
+        return self.exact_counts()
 
 
 def read_discovery(

@@ -57,7 +57,7 @@ class DiscoveryQuestion(CountingQuestion):
         """What a noisy count must reach for its key to appear."""
         return threshold(self.contribution, noise.mechanism, float(noise.scales[0]), self.asked.delta)
 
-    def answers(self, keys: Sequence[Key], release: Release, level: float) -> tuple[Row, ...]:
+    def answers(self, release: Release, level: float, keys: Sequence[Key]) -> tuple[Row, ...]:
         """One line per key that appeared. Where the exact count may be below the threshold, the interval may not hold.
 
         A key whose exact count n is below the threshold appears only with noise that is large, so that the interval

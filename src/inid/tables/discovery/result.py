@@ -23,24 +23,23 @@ __all__ = ["DiscoveryResult"]
 class DiscoveryResult(Published):
     """Keys that appeared, with their noisy counts.
 
-    Attributes:
-        release: The noisy counts of the keys that appeared, in their order.
-        level: The probability with which an interval holds the exact count, where it is not near the threshold.
-        question: What was asked, with the public facts.
-        plan: The plan by which the noise was drawn.
-        keys: The keys that appeared, in order.
+    An interval holds the exact count with the probability `level`, where it is not near the threshold.
     """
 
     heading: ClassVar[str] = "Private counts by keys that were found"
 
     question: DiscoveryQuestion
     plan: DiscoveryPlan
-    keys: tuple[Key, ...]
+
+    @property
+    def keys(self) -> tuple[Key, ...]:
+        """The keys that appeared, in order."""
+        return self.found
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
         """One line per key. `near_threshold` says that its interval may not hold: small counts appear by chance."""
-        return self.question.answers(self.keys, self.release, self.level)
+        return self.question.answers(self.release, self.level, self.keys)
 
     @property
     def by(self) -> dict[str, list[Key]]:
@@ -76,9 +75,6 @@ class DiscoveryResult(Published):
         )
         near = any(row.keys[NEAR] for row in self.rows)
         return short_table(self.rows, head, self.level) + (f"\n{note}" if near else "")
-
-    def _lines(self) -> tuple[Row, ...]:
-        return self.rows
 
     def _answers_record(self) -> dict[str, Any]:
         return {"found": list(self.keys), "threshold": self.plan.threshold} | super()._answers_record()

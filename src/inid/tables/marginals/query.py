@@ -8,7 +8,6 @@ from inid.arguments import Floats
 from inid.errors import ArgumentError
 from inid.mechanisms import MechanismChoice
 from inid.promises import Budget
-from inid.releasing import Release
 from inid.tables.marginals.accuracy_first import MarginalsAccuracy, plan_marginals_for_accuracy
 from inid.tables.marginals.domains import Marginal, read_tables
 from inid.tables.marginals.exact_tables import ExactTables
@@ -17,7 +16,7 @@ from inid.tables.marginals.question import MarginalsQuestion
 from inid.tables.marginals.released_numbers import exact_numbers
 from inid.tables.marginals.result import MarginalsResult
 from inid.tables.marginals.table_statistics import read_numbers
-from inid.tables.releasable import VectorQuery, facts_of
+from inid.tables.releasable import Releasable, facts_of
 from inid.tables.table import Table
 
 if TYPE_CHECKING:
@@ -27,9 +26,11 @@ __all__ = ["MarginalsQuery", "read_marginals"]
 
 
 @dataclass(frozen=True, eq=False)
-class MarginalsQuery(VectorQuery[MarginalsPlan, MarginalsResult]):
+class MarginalsQuery(Releasable[MarginalsPlan, MarginalsResult]):
     """Counts, means and sums of a table by many tables. Made by `Table.query(marginals=...)`."""
 
+    plans = MarginalsPlan
+    results = MarginalsResult
     question: MarginalsQuestion
 
     def plan(
@@ -108,12 +109,12 @@ class MarginalsQuery(VectorQuery[MarginalsPlan, MarginalsResult]):
         query = self._under(ledger)
         return plan_marginals_for_accuracy(query.question, tolerance, failure=failure, delta=delta)
 
-    def exact_values(self, plan: MarginalsPlan) -> Floats:
+    def exact(self, plan: MarginalsPlan) -> Floats:
         """The numbers before noise, in the coordinates of a plan. NOT PRIVATE: for curators and tests.
 
         They are whole numbers times a public power of two, the same on every engine.
         """
-        question = self._asked_by(plan)
+        question = self.asked_by(plan)
         made = self._exact_tables.run(self.table.source, question.maximal)
         return exact_numbers(question, made, plan.noise)
 
@@ -122,24 +123,12 @@ class MarginalsQuery(VectorQuery[MarginalsPlan, MarginalsResult]):
         question = self.question
         return ExactTables(question.domains, self.table.person, tuple(question.summed.values()), question.missing)
 
-    def _kind_of_plan(self) -> type[MarginalsPlan]:
-        return MarginalsPlan
-
-    def _is_planned_by(self, plan: MarginalsPlan) -> bool:
-        return plan.is_of(self._asked_by(plan))
-
     def _check_types(self) -> None:
         self.question.check_exact()
         self.question.check_cells()
         self._exact_tables.check(self.table.source)
 
-    def _values(self, plan: MarginalsPlan) -> Floats:
-        return self.exact_values(plan)
-
-    def _published(self, plan: MarginalsPlan, noisy: Release, level: float) -> MarginalsResult:
-        return MarginalsResult(noisy, level, self._asked_by(plan), self.table.source, plan)
-
-    def _asked_by(self, plan: MarginalsPlan) -> MarginalsQuestion:
+    def asked_by(self, plan: MarginalsPlan) -> MarginalsQuestion:
         """The question with what the plan has chosen."""
         return self.question.with_offset(plan.question.offset)
 

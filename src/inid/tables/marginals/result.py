@@ -200,9 +200,6 @@ class MarginalsResult(Published):
         """The standard deviation of a noise of scale 1."""
         return 1.0 if self.plan.mechanism == "gaussian" else math.sqrt(2.0)
 
-    def _lines(self) -> tuple[Row, ...]:
-        return self.rows
-
     def _answers_record(self) -> dict[str, Any]:
         return {"tables": [entry.to_dict() for entry in self._tables.all()]}
 

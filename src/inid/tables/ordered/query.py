@@ -8,14 +8,13 @@ from inid.arguments import Floats, choice, real, shown
 from inid.errors import ArgumentError
 from inid.mechanisms import MechanismChoice
 from inid.promises import Budget
-from inid.releasing import Release
 from inid.tables.facts import Key, as_listed, read_keys
 from inid.tables.ordered.level_counts import LevelCounts
 from inid.tables.ordered.levels import Levels
 from inid.tables.ordered.plan import OrderedPlan, plan_ordered
 from inid.tables.ordered.question import OrderedQuestion, OrderedTable
 from inid.tables.ordered.result import OrderedResult
-from inid.tables.releasable import VectorQuery, facts_of
+from inid.tables.releasable import Releasable, facts_of
 from inid.tables.table import Table
 
 if TYPE_CHECKING:
@@ -25,9 +24,11 @@ __all__ = ["OrderedQuery", "read_ordered"]
 
 
 @dataclass(frozen=True, eq=False)
-class OrderedQuery(VectorQuery[OrderedPlan, OrderedResult]):
+class OrderedQuery(Releasable[OrderedPlan, OrderedResult]):
     """Distribution functions, quantiles and running totals of a table. Made by `Table.query(quantile=...)`."""
 
+    plans = OrderedPlan
+    results = OrderedResult
     question: OrderedQuestion
 
     def plan(
@@ -64,7 +65,7 @@ class OrderedQuery(VectorQuery[OrderedPlan, OrderedResult]):
         kind = choice("mechanism", mechanism, get_args(MechanismChoice))
         return plan_ordered(query.question, budget, tolerance=tolerance, mechanism=kind)
 
-    def exact_values(self, plan: OrderedPlan) -> Floats:
+    def exact(self, plan: OrderedPlan) -> Floats:
         """The numbers before noise, in the coordinates of a plan. NOT PRIVATE: for curators and tests."""
         counted = [counts.run(self.table.source) for counts in self._counts]
         return self.question.values(counted, plan.noise.mechanism)
@@ -82,21 +83,9 @@ class OrderedQuery(VectorQuery[OrderedPlan, OrderedResult]):
             for table in asked.tables
         ]
 
-    def _kind_of_plan(self) -> type[OrderedPlan]:
-        return OrderedPlan
-
-    def _is_planned_by(self, plan: OrderedPlan) -> bool:
-        return plan.is_of(self.question)
-
     def _check_types(self) -> None:
         for counts in self._counts:
             counts.check(self.table.source)
-
-    def _values(self, plan: OrderedPlan) -> Floats:
-        return self.exact_values(plan)
-
-    def _published(self, plan: OrderedPlan, noisy: Release, level: float) -> OrderedResult:
-        return OrderedResult(noisy, level, self.question, self.table.source, plan)
 
 
 def read_ordered(

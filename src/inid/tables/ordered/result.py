@@ -1,13 +1,11 @@
 """What a release of ordered columns returns."""
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from inid.tables.ordered.plan import OrderedPlan
 from inid.tables.ordered.question import OrderedQuestion
 from inid.tables.published import PageFacts, Published
-from inid.tables.result import Row
 
 if TYPE_CHECKING:
     from inid.report import ReportInputs
@@ -19,11 +17,7 @@ __all__ = ["OrderedResult"]
 class OrderedResult(Published):
     """Private distribution functions, quantiles and running totals.
 
-    Attributes:
-        release: The noisy numbers themselves; every answer is made of them.
-        level: The probability with which each interval, by itself, holds the exact answer.
-        question: What was asked, with the public facts.
-        plan: The plan by which the noise was drawn.
+    Each interval, by itself, holds the exact answer with the probability `level`.
     """
 
     heading: ClassVar[str] = "Private statistics of ordered columns"
@@ -31,17 +25,9 @@ class OrderedResult(Published):
     question: OrderedQuestion
     plan: OrderedPlan
 
-    @cached_property
-    def rows(self) -> tuple[Row, ...]:
-        """One line per answer, table by table."""
-        return self.question.answers(self.release, self.level)
-
     def most_rows(self, level: float) -> float:
         """How many rows a group may have at most, with this probability: the last of its running counts."""
         return max(float(made.cumulative()[2][:, -1].max()) for made in self.question.prefixes(self.release, level))
-
-    def _lines(self) -> tuple[Row, ...]:
-        return self.rows
 
     def report_inputs(self, page: PageFacts) -> "ReportInputs":
         """What the report shows of the answers."""

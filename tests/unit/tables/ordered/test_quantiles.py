@@ -45,7 +45,7 @@ def test_every_engine_counts_the_same_levels(engine, unit):
     asked = {"cumulative": {"age": [("sex",)], "size": [(), ("sex",)]}}
     ours, other = (table(frame, unit=unit).query(**asked) for frame in (FRAME, engine(FRAME)))
     plan = ours.plan(inid.ApproxDP(1.0, 1e-6))
-    assert (ours.exact_values(plan) == other.exact_values(plan)).all()
+    assert (ours.exact(plan) == other.exact(plan)).all()
 
 
 @pytest.mark.parametrize("budget", [inid.PureDP(1.0), inid.ApproxDP(1.0, 1e-6)])
@@ -54,7 +54,7 @@ def test_each_interval_covers_at_least_as_often_as_it_says(budget, rows):
     probabilities = [0.05, 0.25, 0.5, 0.9]
     query = table(FRAME.head(rows)).query(quantile={"size": probabilities}, cdf={"size": [()]})
     plan = query.plan(budget)
-    values = query.exact_values(plan)
+    values = query.exact(plan)
     counts = np.bincount(FRAME["size"].head(rows), minlength=9).cumsum()
     truth = [*(counts / rows), *(float(np.argmax(counts >= p * rows)) for p in probabilities)]
     held = np.zeros(len(truth))
@@ -69,7 +69,7 @@ def test_each_interval_covers_at_least_as_often_as_it_says(budget, rows):
 def test_running_totals_cover_and_are_not_vacuous():
     query = table().query(cumulative={"size": [()]})
     plan = query.plan(inid.GaussianDP(0.5))
-    values, counts = query.exact_values(plan), np.bincount(FRAME["size"], minlength=9).cumsum()
+    values, counts = query.exact(plan), np.bincount(FRAME["size"], minlength=9).cumsum()
     held = []
     with unsafe_seed(9):
         for _ in range(600):

@@ -101,13 +101,13 @@ def test_no_person_leaves_the_set(limit, neighbours, mechanism):
     """All people with up to one row more than count, unknown keys and levels among them, through the engine."""
     plan = query_of(OTHERS, limit, neighbours).plan(inid.ApproxDP(1.0, 1e-6), mechanism=mechanism)
     sizes = np.cumsum([0, *plan.noise.sensitivity.counts])
-    empty = query_of(OTHERS, limit).exact_values(plan)
+    empty = query_of(OTHERS, limit).exact(plan)
     moved = []
     for number in range(limit + 2):
         for rows in itertools.combinations_with_replacement(CELLS, number):
             own = [(1, *row) for row in rows]
             query = query_of([*OTHERS, *own], limit, engine=pl.DataFrame)  # quicker than pandas with a few rows
-            moved.append(query.exact_values(plan) - empty)
+            moved.append(query.exact(plan) - empty)
     changes = [one - two for one in moved for two in moved] if neighbours == "replace" else moved
     for at, limit_of_group in enumerate(plan.noise.sensitivity.limits.tolist()):
         parts = [change[sizes[at] : sizes[at + 1]] for change in changes]
