@@ -23,7 +23,8 @@ SOURCES = f"{PROJECT / 'src' / 'inid'}/"
 PASSED_BY = {
     "reads a single value": "arguments jobs/values numbers/decimals accounting/short_texts tables/engines/guarded",
     "opens the door": "__init__ cli/__init__ tables/engines/__init__ sets/caps/__init__ jobs/groupings",
-    "asked, with nothing to do": "jobs/key_questions tables/marginals/domains tables/view tables/plan_of_query "
+    "asked, with nothing to do": "jobs/key_questions jobs/combinations tables/marginals/domains tables/view "
+    "tables/plan_of_query "
     "tables/public_facts learn/constant_part learn/column_moments dpsgd/distributed dpsgd/sharding "
     "dpsgd/sharded_parameters dpsgd/fixed_randomness dpsgd/fused_rounding dpsgd/gpu_clipping dpsgd/row_kernels",
     "a part of the engine": "tables/engines/csv_files tables/engines/csv_records tables/engines/duckdb_settings "
@@ -135,7 +136,7 @@ def test_a_table(engine):
         query = inid.tables.Table(frame, bounds={"age": (0, 100), "visits": (0, 10)}).query(
             count=True, mean=["age", "visits"]
         )
-        query.release(query.plan(inid.PureDP(1.0)))
+        assert query.release(query.plan(inid.PureDP(1.0))).rows
 
     check(call, written(2), written(1), engine)
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from inid.arguments import shown
 from inid.errors import ArgumentError
-from inid.tables import MarginalsQuery
 from inid.tables.marginals.combinations import Cells, read_cells
+from inid.tables.releasable import Releasable
 
 __all__ = ["StatedCombination", "check_combinations", "read_combination"]
 
@@ -67,7 +67,7 @@ def read_combination(name: str, text: str) -> StatedCombination:
     return StatedCombination(columns[0], cells)
 
 
-def check_combinations(combine: Mapping[str, str], query: object, named: Callable[[str], str]) -> None:
+def check_combinations(combine: Mapping[str, str], query: Releasable[Any, Any], named: Callable[[str], str]) -> None:
     """Refuse combinations of cells that a query does not ask for, before anything is spent.
 
     Args:
@@ -81,7 +81,7 @@ def check_combinations(combine: Mapping[str, str], query: object, named: Callabl
     for name, text in combine.items():
         what = f"{named('combine')} of {name}"
         made = read_combination(what, text)
-        if not isinstance(query, MarginalsQuery):
+        if not query.combines:
             raise ArgumentError(f"{what} needs the tables that it combines: ask for {named('marginals')}.")
         try:
             read_cells(query.question, made.cells, made.column)

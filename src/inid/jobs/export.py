@@ -7,12 +7,13 @@ from typing import Any
 
 from inid.jobs.combinations import read_combination
 from inid.jobs.flag_syntax import syntax_of, written
-from inid.jobs.groupings import asked_tables, table_tolerances
+from inid.jobs.groupings import asked_tables
 from inid.jobs.job import Job
 from inid.jobs.ledgers import is_file
 from inid.jobs.questions import COLUMN_STATISTICS, ORDERED_STATISTICS, StatedQuestion, TableQuestion
 from inid.promises import Budget
 from inid.tables.discovery.plan import whole_promise
+from inid.tables.marginals.tolerances import tolerances_by_name
 
 __all__ = ["job_as_command", "job_as_python", "job_as_toml"]
 
@@ -113,7 +114,8 @@ def _table_script(job: Job) -> str:
     asked = asked_tables(question) if question.by_tables else _asked(question)
     tolerance: Any = job.noise.tolerance
     if question.by_tables and isinstance(tolerance, Mapping):
-        tolerance = table_tolerances(question, tolerance)
+        names = [f"{kind}({column})" for kind in ("mean", "sum") for column in getattr(question, kind)]
+        tolerance = tolerances_by_name(names, tolerance)
     noise = _noise(job) | {"tolerance": tolerance, "weights": job.noise.weights}
     level = None if job.outputs.level is None else float(job.outputs.level)
     label = job.ledger.label

@@ -9,7 +9,7 @@ from inid.errors import ArgumentError
 if TYPE_CHECKING:
     from inid.jobs.questions import Naming, TableQuestion
 
-__all__ = ["asked_tables", "check_domains", "check_groupings", "is_by_tables", "most_cells", "table_tolerances"]
+__all__ = ["asked_tables", "check_domains", "check_groupings", "is_by_tables", "most_cells"]
 
 _ALONE = ("count_distinct", "variance", "std", "covariance", "histogram")
 _NUMBERS = ("mean", "sum")
@@ -99,24 +99,3 @@ def most_cells(question: "TableQuestion") -> int:
             every = [largest] if largest else [[sizes.get(name, 1) for name in table] for table in tables]
             found += [math.prod(table) for table in every]
     return max(found)
-
-
-def table_tolerances(
-    question: "TableQuestion", stated: Mapping[str, float] | None
-) -> dict[tuple[str, ...] | str | tuple[str, tuple[str, ...]], float] | None:
-    """Tolerances as `MarginalsQuery.plan` takes them.
-
-    They are stated by table of counts, its columns joined by a star ("sex*age"), by statistic ("mean(income)"), or by
-    both ("mean(income) by sex*age").
-    """
-    if stated is None:
-        return None
-    names = {"count", *(f"{kind}({column})" for kind in _NUMBERS for column in getattr(question, kind))}
-
-    def key(text: str) -> tuple[str, ...] | str | tuple[str, tuple[str, ...]]:
-        name, by, table = text.partition(" by ")
-        if by and name in names:
-            return name, tuple(table.split("*"))
-        return text if text in names else tuple(text.split("*"))
-
-    return {key(text): value for text, value in stated.items()}

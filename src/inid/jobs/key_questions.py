@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING, Any
 
 from inid.errors import ArgumentError
-from inid.tables import ChoiceQuery, DiscoveryQuery, Table, choice_query, discover
+from inid.tables import Table, choice_query, discover
+from inid.tables.releasable import Releasable
 
 if TYPE_CHECKING:
     from inid.jobs.questions import Naming, TableQuestion
@@ -43,7 +44,7 @@ def check_keys(question: "TableQuestion", named: "Naming") -> None:
         )
 
 
-def open_keys(question: "TableQuestion", table: Table) -> DiscoveryQuery | ChoiceQuery:
+def open_keys(question: "TableQuestion", table: Table) -> Releasable[Any, Any]:
     """The query, on the table."""
     if question.discover is None:
         by: Any = dict(question.choose)

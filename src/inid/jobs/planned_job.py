@@ -1,36 +1,20 @@
 """Planning a job: everything that can be known before anything is spent."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, cast
 
 from inid.errors import ArgumentError
 from inid.jobs.combinations import check_combinations
-from inid.jobs.groupings import table_tolerances
 from inid.jobs.job import PROMISE_KEYS, Job, NoiseChoice
 from inid.jobs.ledgers import open_existing, stored_settings
-from inid.jobs.questions import AnyQuery, Naming, StatedQuestion, TableQuestion
+from inid.jobs.questions import AnyQuery, Naming, StatedQuestion
 from inid.mechanisms import MechanismChoice
 from inid.planning import AccuracyPlan, NoisePlan, plan, plan_for_accuracy
 from inid.promises import Budget
 from inid.report import PlanSummary, summarize_plan
-from inid.tables import (
-    ChoicePlan,
-    ChoiceQuery,
-    DiscoveryPlan,
-    DiscoveryQuery,
-    MarginalsPlan,
-    MarginalsQuery,
-    OrderedPlan,
-    OrderedQuery,
-    Query,
-    TablePlan,
-)
-from inid.tables.discovery.report_inputs import summarize_discovery_plan
 from inid.tables.engines import Engine
-from inid.tables.marginals.report_inputs import summarize_marginals_plan
-from inid.tables.ordered.report_inputs import summarize_ordered_plan
-from inid.tables.report_inputs import summarize_choice_plan, summarize_table_plan
+from inid.tables.plan_of_query import PlanOfQuery
 
 __all__ = ["PlannedJob", "accuracy_of_job", "missing_promise", "plan_job", "promise_of"]
 
@@ -51,12 +35,12 @@ class PlannedJob:
     budget: Budget
     summary: PlanSummary
     query: AnyQuery | None = None
-    plan: TablePlan | MarginalsPlan | OrderedPlan | DiscoveryPlan | ChoicePlan | None = None
+    plan: PlanOfQuery | None = None
 
     @property
     def delta(self) -> float:
         """The probability that is taken from a ledger's reserve, beside what the noise costs."""
-        return self.plan.delta if isinstance(self.plan, DiscoveryPlan) else 0.0
+        return 0.0 if self.plan is None else self.plan.delta
 
     def total(self, named: Naming = str) -> Budget:
         """The promise with which a ledger is made that does not exist: all of this release, and nothing else.
@@ -64,14 +48,13 @@ class PlannedJob:
         Raises:
             ArgumentError: Noise and threshold together have no promise that a ledger can be made with.
         """
-        if not isinstance(self.plan, DiscoveryPlan):
-            return self.budget
-        if self.plan.whole_promise is None:
+        whole = self.budget if self.plan is None else self.plan.whole_promise
+        if whole is None:
             raise ArgumentError(
                 f"{named('discover')} takes a delta beside its noise: promise {named('epsilon')}, or charge a ledger "
                 "that was made with a reserve (inid ledger create --reserve 1e-7)."
             )
-        return self.plan.whole_promise
+        return whole
 
 
 def promise_of(job: Job, named: Naming = str) -> Budget:
@@ -125,57 +108,26 @@ def plan_job(job: Job, named: Naming = str, source: Engine | None = None) -> Pla
         made = plan(question.box(), budget, tolerance=tolerance, weights=weights, **noise.arguments())
         return PlannedJob(job, budget, summarize_plan(made, question.names, tolerance, choice))
     query = question.open(named, source)
-    if isinstance(query, MarginalsQuery):
-        check_combinations(job.outputs.combine, query, named)
-        return _plan_marginals(job, question, budget, query, named)
-    if isinstance(query, OrderedQuery):
-        return _plan_ordered(job, budget, query, named)
-    if not isinstance(query, Query):
-        return _plan_keys(job, budget, query, named)
-    if noise.objective is not None:
-        raise ArgumentError(f"{named('objective')} goes with {named('marginals')}: leave it out here.")
-    table_plan = query.plan(
-        budget,
-        tolerance=_by_name(named("tolerance"), noise.tolerance),
-        weights=_by_name(named("weights"), noise.weights),
-        **noise.arguments(),
-    )
-    return PlannedJob(job, budget, summarize_table_plan(table_plan), query, table_plan)
+    check_combinations(job.outputs.combine, query, named)
+    made = query.plan(budget, **_options(noise, query, named))
+    return PlannedJob(job, budget, made.summary(), query, made)
 
 
-def _plan_marginals(
-    job: Job, question: TableQuestion, budget: Budget, query: MarginalsQuery, named: Naming
-) -> PlannedJob:
-    noise = job.noise
-    _refuse(noise, ("weights", "allocation", "order"), "marginals", named)
-    tolerance = table_tolerances(question, _by_name(named("tolerance"), noise.tolerance))
-    made = query.plan(budget, tolerance=tolerance, **noise.arguments())
-    return PlannedJob(job, budget, summarize_marginals_plan(made), query, made)
+def _options(noise: NoiseChoice, query: AnyQuery, named: Naming) -> dict[str, Any]:
+    """How a query is planned.
 
-
-def _plan_ordered(job: Job, budget: Budget, query: OrderedQuery, named: Naming) -> PlannedJob:
-    """Tolerances are by column: the error of a running count, in rows."""
-    noise, asked = job.noise, "quantile" if query.question.probabilities else "cdf"
-    _refuse(noise, ("weights", "allocation", "order", "objective"), asked, named)
-    made = query.plan(budget, tolerance=_by_name(named("tolerance"), noise.tolerance), **noise.arguments())
-    return PlannedJob(job, budget, summarize_ordered_plan(made), query, made)
-
-
-def _plan_keys(job: Job, budget: Budget, query: DiscoveryQuery | ChoiceQuery, named: Naming) -> PlannedJob:
-    asked = "discover" if isinstance(query, DiscoveryQuery) else "choose"
-    refused = ("tolerance", "weights", "allocation", "order", "objective")
-    _refuse(job.noise, refused if asked == "discover" else (*refused, "mechanism"), asked, named)
-    if isinstance(query, DiscoveryQuery):
-        made = query.plan(budget, **job.noise.arguments())
-        return PlannedJob(job, budget, summarize_discovery_plan(made), query, made)
-    chosen = query.plan(budget)
-    return PlannedJob(job, budget, summarize_choice_plan(chosen), query, chosen)
-
-
-def _refuse(noise: NoiseChoice, keys: tuple[str, ...], asked: str, named: Naming) -> None:
-    for key in keys:
-        if getattr(noise, key) is not None:
-            raise ArgumentError(f"{named(key)} does not go with {named(asked)}: leave it out.")
+    Raises:
+        ArgumentError: Such a query has no such option.
+    """
+    for key in (stated.name for stated in fields(noise)):
+        if getattr(noise, key) is not None and key not in query.options:
+            raise ArgumentError(f"{named(key)} does not go with {named(query.asked_as)}: leave it out.")
+    found = noise.arguments()
+    if noise.tolerance is not None:
+        found["tolerance"] = query.tolerances(_by_name(named("tolerance"), noise.tolerance))
+    if noise.weights is not None:
+        found["weights"] = _by_name(named("weights"), noise.weights)
+    return found
 
 
 def _with_relation_of_ledger(job: Job) -> Job:
@@ -209,16 +161,13 @@ def accuracy_of_job(
         answer = plan_for_accuracy(question.box(), tolerance, failure=failure, delta=delta)
         return answer, _scales(question.names, answer.plan)
     query = question.open(named)
-    by_name = _by_name(named("tolerance"), wanted)
-    if isinstance(query, MarginalsQuery):
-        found = query.plan_for_accuracy(table_tolerances(question, by_name), failure=failure, delta=delta)
-        answer = AccuracyPlan(found.plan.noise, tuple(option.noise for option in found.alternatives), found.reason)
-        return answer, [(table.label, table.std, table.share) for table in found.plan.tables]
-    if not isinstance(query, Query):
-        raise ArgumentError(f"the cost of an accuracy is not known for {named('quantile')}: plan with a promise.")
-    made = query.plan_for_accuracy(by_name, failure=failure, delta=delta)
-    answer = AccuracyPlan(made.plan.noise, tuple(option.noise for option in made.alternatives), made.reason)
-    return answer, _scales(query.labels, answer.plan)
+    if not query.knows_accuracy:
+        asked = named(query.asked_as)
+        raise ArgumentError(f"the cost of an accuracy is not known for {asked}: plan with a promise.")
+    wanted = query.tolerances(_by_name(named("tolerance"), wanted))
+    found = query.plan_for_accuracy(wanted, failure=failure, delta=delta)
+    answer = AccuracyPlan(found.plan.noise, tuple(option.noise for option in found.alternatives), found.reason)
+    return answer, found.plan.noisy_numbers()
 
 
 def _scales(labels: Sequence[str], plan: NoisePlan) -> list[tuple[str, float, float]]:
@@ -237,7 +186,7 @@ def _in_order(name: str, values: Any, labels: list[str]) -> list[float] | None:
     return [values[label] for label in labels]
 
 
-def _by_name(name: str, values: Any) -> dict[str, float] | None:
-    if values is None or isinstance(values, Mapping):
-        return None if values is None else dict(values)
+def _by_name(name: str, values: Any) -> dict[str, float]:
+    if isinstance(values, Mapping):
+        return dict(values)
     raise ArgumentError(f"{name} of a table is given by name, for example {name} age=1,income=500.")

@@ -10,8 +10,9 @@ from inid.jobs import values as check
 from inid.jobs.groupings import asked_tables, check_domains, check_groupings, is_by_tables
 from inid.jobs.key_questions import asks_keys, check_keys, open_keys
 from inid.sets import Sensitivity
-from inid.tables import ChoiceQuery, DiscoveryQuery, MarginalsQuery, Ordered, OrderedQuery, Person, Query, Table
+from inid.tables import Ordered, Person, Table
 from inid.tables.engines import Engine
+from inid.tables.releasable import Releasable
 
 __all__ = [
     "COLUMN_STATISTICS",
@@ -28,7 +29,7 @@ Naming = Callable[[str], str]  # how an error names a key: "max_rows" in a file,
 AskedByTables = tuple[str, ...] | Mapping[str, tuple[tuple[str, ...], ...]]  # columns, or tables by column
 
 COLUMN_STATISTICS = ("sum", "mean", "variance", "std", "covariance")
-AnyQuery = Query | MarginalsQuery | OrderedQuery | DiscoveryQuery | ChoiceQuery
+AnyQuery = Releasable[Any, Any]
 ORDERED_STATISTICS = ("quantile", "cdf", "cumulative")
 _RELATIONS = ("add_remove", "replace", "zero_out")
 
@@ -240,7 +241,7 @@ class TableQuestion:
         asked |= {"count": self.count, "count_distinct": self.count_distinct}
         return table.query(histogram=dict(self.histogram), by=dict(self.by), **asked)  # type: ignore[arg-type]
 
-    def _open_ordered(self, table: Table, named: Naming) -> OrderedQuery:
+    def _open_ordered(self, table: Table, named: Naming) -> AnyQuery:
         for column in self.ordered:
             if column not in self.bounds and column not in self.domains:
                 raise ArgumentError(

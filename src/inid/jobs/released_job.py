@@ -18,25 +18,14 @@ from inid.jobs.planned_job import PlannedJob
 from inid.jobs.questions import Naming, TableQuestion
 from inid.jobs.result_files import as_csv
 from inid.report import Estimate, EstimateBlock, LedgerState, ReportInputs
-from inid.tables import (
-    ChoiceResult,
-    Combination,
-    DiscoveryQuestion,
-    DiscoveryResult,
-    MarginalsResult,
-    OrderedResult,
-    Result,
-)
+from inid.tables import Combination
 from inid.tables.marginals.combinations import combination_record
 from inid.tables.presentation import noisy_rows
-from inid.tables.published import PageFacts, record_digest
+from inid.tables.published import PageFacts, Published, record_digest
 from inid.tables.report_inputs import as_estimates, published_estimates
 from inid.tables.result import Row
 
 __all__ = ["ReleasedJob", "release_job"]
-
-_SURE = 1 - 1e-9
-AnyResult = Result | MarginalsResult | OrderedResult | DiscoveryResult | ChoiceResult
 
 
 @dataclass(frozen=True)
@@ -53,7 +42,7 @@ class ReleasedJob:
     """
 
     planned: PlannedJob
-    result: AnyResult
+    result: Published
     ledger: LedgerState | None
     created: bool
     title: str
@@ -72,8 +61,6 @@ class ReleasedJob:
     @cached_property
     def combinations(self) -> dict[str, tuple[StatedCombination, Combination]]:
         """The combinations of cells that the job states, and their answers, by name."""
-        if not isinstance(self.result, MarginalsResult):
-            return {}
         read = {name: read_combination(name, text) for name, text in self.planned.job.outputs.combine.items()}
         return {name: (made, self.result.combine(made.cells, sum=made.column)) for name, made in read.items()}
 
@@ -95,16 +82,7 @@ class ReleasedJob:
     @property
     def may_be_full(self) -> bool:
         """Whether a released count may be at the limit on the table's rows, within the reach of its noise."""
-        if isinstance(self.result, (MarginalsResult, OrderedResult)):
-            return self.result.most_rows(_SURE) >= self.result.question.max_rows
-        if isinstance(self.result, ChoiceResult):
-            return False  # no count is released
-        question = self.result.question
-        _, upper = self.result.release.interval(_SURE)
-        if isinstance(question, DiscoveryQuestion):
-            return bool((upper >= question.max_rows).any())
-        counts = [label.startswith("count") for label in question.labels]
-        return bool((upper[counts] >= question.max_rows).any())
+        return self.result.may_be_full
 
     @cached_property
     def record(self) -> dict[str, Any]:
@@ -126,14 +104,11 @@ class ReleasedJob:
         return content | {"digest": record_digest(content)}
 
     def _answers(self) -> dict[str, Any]:
-        if isinstance(self.result, MarginalsResult):
-            combined = [
-                combination_record(name, made.cells, made.column, found)
-                for name, (made, found) in self.combinations.items()
-            ]
-            return {"tables": self.result.to_dict()["tables"]} | ({"combinations": combined} if combined else {})
-        found = {"found": list(self.result.keys)} if isinstance(self.result, DiscoveryResult) else {}
-        return found | {"results": [row.to_dict() for row in as_estimates(self.result.rows)]}
+        combined = [
+            combination_record(name, made.cells, made.column, found)
+            for name, (made, found) in self.combinations.items()
+        ]
+        return self.result.results_record() | ({"combinations": combined} if combined else {})
 
     def csv(self) -> str:
         """The published numbers as a CSV file."""
@@ -248,10 +223,10 @@ def _charged_ledger(
         yield ledger, new
 
 
-def _published(planned: PlannedJob, charge: OneCharge) -> AnyResult:
+def _published(planned: PlannedJob, charge: OneCharge) -> Published:
     query: Any = planned.query  # and the plan is one of its own
     level, label = planned.job.outputs.level, planned.job.ledger.label or ""
-    made: AnyResult = query.release(
+    made: Published = query.release(
         planned.plan, ledger=charge, label=label, level=0.95 if level is None else float(level)
     )
     return made

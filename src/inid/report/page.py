@@ -59,7 +59,8 @@ def _head(inputs: ReportInputs) -> str:
     cards = [(promise_symbols(noise.budget), promise_name(noise.budget))]
     if inputs.blocks:
         cards.append((f"{count:,}", f"{'number' if count == 1 else 'numbers'} released"))
-    cards.append((f"{plain_ratio(inputs.plan.gains['spr'])}×", _gain_over(inputs.plan)))
+    if inputs.plan.opponent is not None:
+        cards.append((f"{plain_ratio(inputs.plan.gains['spr'])}×", _gain_over(inputs.plan, inputs.plan.opponent)))
     warning = (
         ""
         if inputs.private
@@ -75,9 +76,9 @@ def _head(inputs: ReportInputs) -> str:
     )
 
 
-def _gain_over(plan: PlanSummary) -> str:
+def _gain_over(plan: PlanSummary, opponent: str) -> str:
     """What the gain on the first card is counted in: the answers, where the plan releases other numbers."""
-    opponent = plan.opponent.replace("an equal split", "an equal split of the budget")
+    opponent = opponent.replace("an equal split", "an equal split of the budget")
     if plan.answers_differ:
         return f"error of the answers with {opponent}, this plan = 1"
     return f"error of {opponent}, this plan = 1"

@@ -60,7 +60,10 @@ class PlanSummary:
         rows: The rows assumed, for a table.
         guessed: Whether these rows are nominal, because no guess was stated.
         advice: What would make the errors smaller, from public facts alone.
-        opponent: What stands under "spr": an equal split, or the plain way where there is nothing to split.
+        opponent: What stands under "spr": an equal split, or the plain way where there is nothing to split; None where
+            there is no other way to spend the promise.
+        units: Whether the numbers are of columns with units of their own, so that i.i.d. noise is a straw man.
+        worst: Whether the error that is made small is the largest one.
         inside: How noisy the tables inside the asked ones are, in sentences.
     """
 
@@ -71,8 +74,10 @@ class PlanSummary:
     rows: int | None = None
     guessed: bool = False
     advice: tuple[str, ...] = ()
-    opponent: str = "an equal split"
+    opponent: str | None = "an equal split"
     inside: tuple[str, ...] = ()
+    units: bool = True
+    worst: bool = False
 
     @cached_property
     def comparison(self) -> Comparison:
@@ -93,7 +98,7 @@ class PlanSummary:
     @property
     def gain(self) -> str | None:
         """A sentence about the baselines; None when neither is worse."""
-        if not max(self.gains.values()) > _NO_GAIN:
+        if self.opponent is None or not max(self.gains.values()) > _NO_GAIN:
             return None
         unit = " in units of the tolerances" if any(line.tolerance is not None for line in self.lines) else ""
         iid, spr = (plain_ratio(self.gains[name]) for name in BASELINES)

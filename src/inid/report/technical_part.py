@@ -45,7 +45,7 @@ def ways_to_keep_the_promise(plan: PlanSummary) -> str:
             f'<td class="n">{escape(plain_ratio(row.ratio))}×</td><td class="picture wider">{picture}</td></tr>'
         )
     ways, note = "every way to keep the promise", ""
-    if plan.answers_differ:
+    if plan.answers_differ and plan.opponent is not None:
         ways = "other noise on the numbers that this plan releases"
         note = (
             '<p class="note">Here only the noise differs: it is put on the numbers that this plan releases, of which '
@@ -70,8 +70,9 @@ def noise_of_each_number(plan: PlanSummary, tolerance: str = "its tolerance") ->
     tolerant = all(line.tolerance is not None for line in lines)
     marks = [_relative(line, tolerant) for line in lines]
     axis = axis_over([1.0, *(value for row in marks for value in row.values())], log=True)
-    against = tolerance if tolerant else plan.opponent
-    names = {"plan": "this plan", "spr": plan.opponent.removeprefix("an ")}
+    opponent = plan.opponent or "an equal split"
+    against = tolerance if tolerant else opponent
+    names = {"plan": "this plan", "spr": opponent.removeprefix("an ")}
     body = ""
     for line, row in zip(lines, marks, strict=True):
         # The plan's own dot is drawn last, on top.

@@ -18,8 +18,7 @@ from inid.report.technical_part import noise_of_each_number, ways_to_keep_the_pr
 from inid.studio.charts import budget_bar, error_curve, profile
 from inid.studio.live import Column, Curve, LivePlan, typical_error
 from inid.studio.releases import Outcome
-from inid.tables import ChoicePlan, ChoiceResult, DiscoveryPlan, MarginalsPlan, TablePlan
-from inid.tables.report_inputs import choice_facts, protected_unit
+from inid.tables.report_inputs import protected_unit
 
 __all__ = [
     "columns_parts",
@@ -74,7 +73,7 @@ def plan_parts(live: LivePlan) -> dict[str, str]:
     wanted = noise.tolerance is not None or noise.weights is not None  # else a tolerance is only the usual one
     lines = [line for line in summary.lines if line.tolerance and wanted]
     facts = []
-    if not isinstance(live.planned.plan, (ChoicePlan, DiscoveryPlan)):  # which have no other way to compare with
+    if summary.opponent is not None:
         gain = plain_ratio(summary.gains["spr"])
         facts.append((f"{gain}×", f"as much {_error_name(live)} with {summary.opponent}"))
     if lines:
@@ -92,15 +91,14 @@ def plan_parts(live: LivePlan) -> dict[str, str]:
 
 def _error_name(live: LivePlan) -> str:
     """The error that the plan makes small."""
-    made, name = live.planned.plan, live.planned.summary.error_name
-    return f"{name} in the worst table" if isinstance(made, MarginalsPlan) and made.objective == "max" else name
+    summary = live.planned.summary
+    return f"{summary.error_name} in the worst table" if summary.worst else summary.error_name
 
 
 def _gain(live: LivePlan) -> dict[str, Any]:
     """The sentence on what the plan gains; where both baselines are one, the number beside it says it all."""
-    columns = isinstance(live.planned.plan, TablePlan)
-    shown = live.planned.query is None or columns
-    return {"gain": live.planned.summary.gain if shown else None, "units": columns}
+    summary = live.planned.summary
+    return {"gain": summary.gain if summary.units else None, "units": summary.units and live.planned.query is not None}
 
 
 def details_part(live: LivePlan, curve: Curve | None) -> dict[str, str]:
@@ -117,7 +115,7 @@ def details_part(live: LivePlan, curve: Curve | None) -> dict[str, str]:
             drawn=Markup(drawn),  # noqa: S704 - made of numbers
             key=curve.key,
             unit=unit,
-            other=summary.opponent.removeprefix("an "),
+            other=(summary.opponent or "an equal split").removeprefix("an "),
         )
     texts = {"TOML file": job.to_toml(), "Shell command": _command(job), "Python script": job.to_python()}
     return {
@@ -147,7 +145,7 @@ def release_part(outcome: Outcome, before: PublishedBefore | None = None, truth:
     if made is not None:
         inputs = made.report()
         blocks, level = inputs.blocks, inputs.level
-        facts = choice_facts(made.estimates[0], level) if isinstance(made.result, ChoiceResult) else ()
+        facts = made.result.facts
         if made.may_be_full:
             note = "A released count may be at the limit on the table's rows, at which sums and counts stop."
     rows = [] if truth is None else _compared(blocks, truth)

@@ -108,7 +108,8 @@ class ChoicePlan(PlanOfQuery):
         """How much smaller than the largest group the chosen one is at most, with this probability."""
         return float(self.noise.scales[0]) * math.log(len(self.question.groups) / (1 - level))
 
-    def _summary(self) -> "PlanSummary":
+    def summary(self) -> "PlanSummary":
+        """The plan line by line, as reports and the command show it."""
         from inid.tables.report_inputs import summarize_choice_plan
 
         return summarize_choice_plan(self)
@@ -151,6 +152,18 @@ class ChoiceResult(Published):
         """The key of each column that groups."""
         return self.question.groups[self.selection.index]
 
+    @property
+    def may_be_full(self) -> bool:
+        """No: no count is released."""
+        return False
+
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        """The group, and how much smaller than the largest it is at most."""
+        from inid.tables.report_inputs import choice_facts
+
+        return choice_facts(self.rows[0], self.level)
+
     def _answers_record(self) -> dict[str, Any]:
         nothing = dict.fromkeys(("estimate", "lower", "upper"))  # no count was released
         return {"rows": [row._asdict() | nothing | {"keys": dict(row.keys)} for row in self.rows]}
@@ -171,6 +184,8 @@ class ChoiceQuery(Releasable[ChoicePlan, ChoiceResult]):
 
     plans = ChoicePlan
     results = ChoiceResult
+    options = ()
+    asked_as = "choose"
     question: ChoiceQuestion
 
     def plan(self, budget: Budget, *, ledger: "Ledger | None" = None) -> ChoicePlan:

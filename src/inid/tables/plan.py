@@ -93,10 +93,16 @@ class TablePlan(PlanOfQuery):
         """Whether that guess was stated by the user."""
         return self.question.rows is not None
 
-    def _summary(self) -> "PlanSummary":
+    def summary(self) -> "PlanSummary":
+        """The plan line by line, as reports and the command show it."""
         from inid.tables.report_inputs import summarize_table_plan
 
         return summarize_table_plan(self)
+
+    def noisy_numbers(self) -> list[tuple[str, float, float]]:
+        """For each released sum its name, the scale of its noise and its share of the promise."""
+        scales, shares = self.noise.scales.tolist(), self.noise.shares.tolist()
+        return list(zip(self.question.labels, scales, shares, strict=True))
 
     @property
     def error(self) -> float:

@@ -116,11 +116,15 @@ class PlanOfQuery(ABC):
         """
         from inid.tables.plots import plot_summary
 
-        return plot_summary(self._summary(), ax)
+        return plot_summary(self.summary(), ax)
 
     @abstractmethod
-    def _summary(self) -> "PlanSummary":
-        """The plan line by line."""
+    def summary(self) -> "PlanSummary":
+        """The plan line by line, as reports and the command show it."""
+
+    def noisy_numbers(self) -> list[tuple[str, float, float]]:
+        """For each line of the plan its name, the deviation of its noise and its share of the promise."""
+        return [(line.label, line.deviation, line.share) for line in self.summary().lines]
 
     def is_of(self, question: _Asked) -> bool:
         """Whether the plan is of this very question, and its noise covers what one person can change in it.

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from inid.report import LedgerState, PlanSummary, ReportInputs
     from inid.tables.result import Row
 
-__all__ = ["NOT_PRIVATE", "PageFacts", "Published", "record_digest"]
+__all__ = ["NOT_PRIVATE", "SURE", "PageFacts", "Published", "record_digest"]
 
+SURE = 1 - 1e-9  # that a count is not at its limit
 NOT_PRIVATE = " - NOT PRIVATE: made by a test source"
 
 
@@ -184,6 +185,19 @@ class Published(ABC):
 
         return plot_rows(self.rows)
 
+    def combine(self, cells: Any, *, sum: str | None = None) -> Any:  # noqa: A002, ARG002 - the word that queries use
+        """A linear combination of cells, of many tables.
+
+        Raises:
+            ArgumentError: The answers are no such tables.
+        """
+        raise ArgumentError("cells are combined of tables that were asked together: query(marginals=[...]).")
+
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        """Answers that are no numbers, as term and text."""
+        return []
+
     def shown(self, *, tidy: bool = False, integers: bool = False) -> "tuple[Row, ...]":
         """Every answer as it is published.
 
@@ -197,6 +211,23 @@ class Published(ABC):
         if tidy:
             raise ArgumentError("tidy is for tables of counts that were asked together: query(marginals=[...]).")
         return whole_rows(self.rows) if integers else self.rows
+
+    @property
+    def may_be_full(self) -> bool:
+        """Whether a released count may be at the limit on the table's rows, within the reach of its noise."""
+        _, upper = self.release.interval(SURE)
+        return bool((upper[self._counts] >= self.question.max_rows).any())
+
+    @property
+    def _counts(self) -> Any:
+        """Which of the released numbers are counts of rows."""
+        return slice(None)
+
+    def results_record(self) -> dict[str, Any]:
+        """The answers as the command's record and `--json` have them."""
+        from inid.tables.report_inputs import as_estimates
+
+        return {"results": [row.to_dict() for row in as_estimates(self.rows)]}
 
     def _answers_record(self) -> dict[str, Any]:
         """The answers as JSON-safe values."""

@@ -41,7 +41,14 @@ class Query(Releasable[TablePlan, Result]):
 
     plans = TablePlan
     results = Result
+    options = ("tolerance", "weights", "mechanism", "allocation", "order")
+    knows_accuracy = True
     question: Question
+
+    @property
+    def asked_as(self) -> str:
+        """The argument of `Table.query` by which the first statistic is asked."""
+        return self.layout.statistics[0].kind
 
     @property
     def layout(self) -> Layout:

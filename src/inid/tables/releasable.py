@@ -2,11 +2,13 @@
 
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, cast
 
 from inid.arguments import real, shown
 from inid.errors import ArgumentError
+from inid.promises import Budget
 from inid.releasing import AddNoise, Draw, charge
 from inid.sets import Neighbours
 from inid.tables.plan_of_query import PlanOfQuery
@@ -40,7 +42,14 @@ class Releasable(ABC, Generic[PlanT, ResultT]):
         question: What is asked, and the public facts it is asked with.
         plans: The class of its plans.
         results: The class of its results.
+        options: What `plan` takes beside the promise and a ledger.
+        combines: Whether its results have linear combinations of cells.
+        knows_accuracy: Whether the cost of an accuracy is known: `plan_for_accuracy`.
     """
+
+    options: ClassVar[tuple[str, ...]] = ("mechanism",)
+    combines: ClassVar[bool] = False
+    knows_accuracy: ClassVar[bool] = False
 
     plans: ClassVar[type[PlanOfQuery]]
     results: ClassVar[type[Published]]
@@ -94,6 +103,27 @@ class Releasable(ABC, Generic[PlanT, ResultT]):
         if not plan.is_of(query.asked_by(plan)):
             raise ArgumentError("plan was made for another query or other public facts: make one with query.plan(...).")
         return query
+
+    @property
+    @abstractmethod
+    def asked_as(self) -> str:
+        """The argument of `Table.query` by which such a query is asked."""
+
+    @abstractmethod
+    def plan(self, budget: Budget, *, ledger: "Ledger | None" = None) -> PlanT:
+        """Plan the noise, before anything is spent; each kind of query takes its `options` besides."""
+
+    def plan_for_accuracy(self, tolerance: Any = None, *, failure: float = 0.05, delta: float | None = None) -> Any:  # noqa: ARG002
+        """The least budget found with which every answer is within its tolerance.
+
+        Raises:
+            ArgumentError: It is not known for this kind of query.
+        """
+        raise ArgumentError(f"the cost of an accuracy is not known for {self.asked_as}: plan with a promise.")
+
+    def tolerances(self, stated: Mapping[str, float]) -> Mapping[Any, float]:
+        """Tolerances as `plan` takes them, from names in a file or on a command line."""
+        return stated
 
     def check(self, ledger: "Ledger | None" = None) -> None:
         """Refuse, before anything is charged, what public facts show to be wrong: the ledger's unit, types of columns.

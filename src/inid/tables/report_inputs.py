@@ -75,7 +75,7 @@ def summarize_choice_plan(made: ChoicePlan) -> PlanSummary:
     line = PlanLine("the largest group", 1.0, deviation, None, {"iid": deviation, "spr": deviation})
     counted = made.question.counting
     remark = f"With probability 95 % the chosen group is within {made.shortfall():.4g} {counted} of the largest one."
-    return PlanSummary(made.noise, (line,), {"iid": 1.0, "spr": 1.0}, remark)
+    return PlanSummary(made.noise, (line,), {"iid": 1.0, "spr": 1.0}, remark, opponent=None)
 
 
 def choice_report_inputs(result: ChoiceResult, page: PageFacts) -> ReportInputs:

@@ -80,6 +80,10 @@ class Result(Published):
     question: "Question"
     plan: TablePlan
 
+    @property
+    def _counts(self) -> list[bool]:
+        return [label.startswith("count") for label in self.question.labels]
+
     def report_inputs(self, page: PageFacts) -> "ReportInputs":
         """What the report shows of the answers."""
         from inid.tables.report_inputs import report_inputs

@@ -48,7 +48,8 @@ class DiscoveryPlan(PlanOfQuery):
         """The promise of noise and threshold together; None where the noise's is not an epsilon with a delta."""
         return whole_promise(self.budget, self.delta)
 
-    def _summary(self) -> "PlanSummary":
+    def summary(self) -> "PlanSummary":
+        """The plan line by line, as reports and the command show it."""
         from inid.tables.discovery.report_inputs import summarize_discovery_plan
 
         return summarize_discovery_plan(self)

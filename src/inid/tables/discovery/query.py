@@ -57,6 +57,7 @@ class DiscoveryQuery(Releasable[DiscoveryPlan, DiscoveryResult]):
 
     plans = DiscoveryPlan
     results = DiscoveryResult
+    asked_as = "discover"
     question: DiscoveryQuestion
 
     def plan(

@@ -27,7 +27,7 @@ def summarize_discovery_plan(made: DiscoveryPlan) -> PlanSummary:
         f"A key appears when its noisy count is at least {plain_number(made.threshold)}. One that only one person has "
         f"does so with probability {made.delta:g} at most, which is charged beside the noise."
     )
-    return PlanSummary(made.noise, (line,), {"iid": 1.0, "spr": 1.0}, remark)
+    return PlanSummary(made.noise, (line,), {"iid": 1.0, "spr": 1.0}, remark, opponent=None)
 
 
 def discovery_report_inputs(result: DiscoveryResult, page: PageFacts) -> ReportInputs:

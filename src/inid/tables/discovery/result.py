@@ -76,6 +76,10 @@ class DiscoveryResult(Published):
         near = any(row.keys[NEAR] for row in self.rows)
         return short_table(self.rows, head, self.level) + (f"\n{note}" if near else "")
 
+    def results_record(self) -> dict[str, Any]:
+        """See `Published.results_record`: with the keys that were found."""
+        return {"found": list(self.keys)} | super().results_record()
+
     def _answers_record(self) -> dict[str, Any]:
         return {"found": list(self.keys), "threshold": self.plan.threshold} | super()._answers_record()
 

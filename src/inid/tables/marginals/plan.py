@@ -110,10 +110,15 @@ class MarginalsPlan(PlanOfQuery):
         statistics = map(self.question.statistic, places)
         return [MarginalPlan(*entry) for entry in zip(statistics, *(c[chosen].tolist() for c in columns), strict=True)]
 
-    def _summary(self) -> "PlanSummary":
+    def summary(self) -> "PlanSummary":
+        """The plan line by line, as reports and the command show it."""
         from inid.tables.marginals.report_inputs import summarize_marginals_plan
 
         return summarize_marginals_plan(self)
+
+    def noisy_numbers(self) -> list[tuple[str, float, float]]:
+        """For each table its name, the standard deviation of a cell and its share of the promise."""
+        return [(table.label, table.std, table.share) for table in self.tables]
 
     @cached_property
     def inside(self) -> dict[str, dict[int, float]]:

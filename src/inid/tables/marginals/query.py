@@ -16,6 +16,7 @@ from inid.tables.marginals.question import MarginalsQuestion
 from inid.tables.marginals.released_numbers import exact_numbers
 from inid.tables.marginals.result import MarginalsResult
 from inid.tables.marginals.table_statistics import read_numbers
+from inid.tables.marginals.tolerances import tolerances_by_name
 from inid.tables.releasable import Releasable, facts_of
 from inid.tables.table import Table
 
@@ -31,6 +32,10 @@ class MarginalsQuery(Releasable[MarginalsPlan, MarginalsResult]):
 
     plans = MarginalsPlan
     results = MarginalsResult
+    options = ("tolerance", "mechanism", "objective")
+    combines = True
+    knows_accuracy = True
+    asked_as = "marginals"
     question: MarginalsQuestion
 
     def plan(
@@ -108,6 +113,16 @@ class MarginalsQuery(Releasable[MarginalsPlan, MarginalsResult]):
         """
         query = self._under(ledger)
         return plan_marginals_for_accuracy(query.question, tolerance, failure=failure, delta=delta)
+
+    def tolerances(self, stated: Mapping[str, float]) -> dict[Marginal | str | tuple[str, Marginal], float]:
+        """Tolerances as `plan` takes them: by table, "sex*age", by statistic, "mean(income)", or by both.
+
+        >>> import pandas
+        >>> t = Table(pandas.DataFrame({"sex": ["F"], "age": [31]}), domains={"sex": ["F", "M"], "age": range(100)})
+        >>> t.query(marginals=2).tolerances({"sex*age": 2.0, "count": 5.0})
+        {('sex', 'age'): 2.0, 'count': 5.0}
+        """
+        return tolerances_by_name([statistic.name for statistic in self.question.statistics], stated)
 
     def exact(self, plan: MarginalsPlan) -> Floats:
         """The numbers before noise, in the coordinates of a plan. NOT PRIVATE: for curators and tests.

@@ -40,7 +40,8 @@ def summarize_marginals_plan(made: MarginalsPlan) -> PlanSummary:
     rows = question.assumed_rows if question.means else None
     gains = {"iid": made.gain(), "spr": made.gain()}
     guessed = question.rows is None
-    return PlanSummary(made.noise, lines, gains, None, rows, guessed, made.advice, inside=made.inside_text)
+    seen = {"inside": made.inside_text, "units": False, "worst": made.objective == "max"}
+    return PlanSummary(made.noise, lines, gains, None, rows, guessed, made.advice, **seen)  # type: ignore[arg-type]
 
 
 def marginals_report_inputs(result: MarginalsResult, page: PageFacts) -> ReportInputs:

@@ -20,7 +20,7 @@ from inid.tables.marginals.tidy import tidied
 from inid.tables.marginals.whole_tables import whole_tables
 from inid.tables.marginals.workload import workload_of
 from inid.tables.presentation import Labels, labelled, noisy_rows, read_labels
-from inid.tables.published import NOT_PRIVATE, PageFacts, Published
+from inid.tables.published import NOT_PRIVATE, SURE, PageFacts, Published
 from inid.tables.result import Row
 
 if TYPE_CHECKING:
@@ -199,6 +199,15 @@ class MarginalsResult(Published):
     def _unit(self) -> float:
         """The standard deviation of a noise of scale 1."""
         return 1.0 if self.plan.mechanism == "gaussian" else math.sqrt(2.0)
+
+    @property
+    def may_be_full(self) -> bool:
+        """See `Published.may_be_full`."""
+        return self.most_rows(SURE) >= self.question.max_rows
+
+    def results_record(self) -> dict[str, Any]:
+        """See `Published.results_record`: all cells of a table of counts have one std."""
+        return self._answers_record()
 
     def _answers_record(self) -> dict[str, Any]:
         return {"tables": [entry.to_dict() for entry in self._tables.all()]}

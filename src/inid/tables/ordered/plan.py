@@ -57,7 +57,8 @@ class OrderedPlan(PlanOfQuery):
     question: OrderedQuestion
     tables: tuple[OrderedTablePlan, ...]
 
-    def _summary(self) -> "PlanSummary":
+    def summary(self) -> "PlanSummary":
+        """The plan line by line, as reports and the command show it."""
         from inid.tables.ordered.report_inputs import summarize_ordered_plan
 
         return summarize_ordered_plan(self)

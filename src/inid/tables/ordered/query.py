@@ -29,7 +29,13 @@ class OrderedQuery(Releasable[OrderedPlan, OrderedResult]):
 
     plans = OrderedPlan
     results = OrderedResult
+    options = ("tolerance", "mechanism")
     question: OrderedQuestion
+
+    @property
+    def asked_as(self) -> str:
+        """The argument of `Table.query` by which the first statistic is asked."""
+        return "quantile" if self.question.probabilities else self.question.tables[0].kinds[0]
 
     def plan(
         self,

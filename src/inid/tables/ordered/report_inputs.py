@@ -27,7 +27,8 @@ def summarize_ordered_plan(made: OrderedPlan) -> PlanSummary:
         for table in made.tables
     )
     gains = {"iid": made.gain(), "spr": made.gain()}
-    return PlanSummary(made.noise, lines, gains, None, opponent="noise on the count of each value")
+    opponent = "noise on the count of each value"
+    return PlanSummary(made.noise, lines, gains, None, opponent=opponent, units=False)
 
 
 def ordered_report_inputs(result: OrderedResult, page: PageFacts) -> ReportInputs:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from inid.tables.ordered.plan import OrderedPlan
 from inid.tables.ordered.question import OrderedQuestion
-from inid.tables.published import PageFacts, Published
+from inid.tables.published import SURE, PageFacts, Published
 
 if TYPE_CHECKING:
     from inid.report import ReportInputs
@@ -25,9 +25,11 @@ class OrderedResult(Published):
     question: OrderedQuestion
     plan: OrderedPlan
 
-    def most_rows(self, level: float) -> float:
-        """How many rows a group may have at most, with this probability: the last of its running counts."""
-        return max(float(made.cumulative()[2][:, -1].max()) for made in self.question.prefixes(self.release, level))
+    @property
+    def may_be_full(self) -> bool:
+        """See `Published.may_be_full`: the last of its running counts says how many rows a group has."""
+        found = (made.cumulative()[2][:, -1].max() for made in self.question.prefixes(self.release, SURE))
+        return bool(max(found) >= self.question.max_rows)
 
     def report_inputs(self, page: PageFacts) -> "ReportInputs":
         """What the report shows of the answers."""
