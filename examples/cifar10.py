@@ -128,7 +128,7 @@ def train(options: argparse.Namespace) -> dict[str, object]:
         augmentations=options.augmentations,
     )
     average = dpsgd.ParameterAverage(private, options.average) if options.average else None
-    per_epoch = len(private.data_loader)
+    per_epoch = private.data_loader.steps
     schedule = _schedule(options, private.optimizer, per_epoch)
     done = _resume(options.checkpoint, model, private.optimizer, schedule, average)
     backward = _backward(private, options)

@@ -4,75 +4,14 @@ The losses that are refused move clipped sums by up to 41 thresholds where they 
 everybody's gradient is divided); the noise covers one.
 """
 
-import copy
-import math
-
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F  # noqa: N812 - as everybody calls it
-from torch.utils.data import DataLoader, TensorDataset
 
 from inid import dpsgd
 from inid.errors import GuaranteeError
-from inid.testing import unsafe_no_noise
-
-torch.set_num_threads(1)
-ROWS, WIDTH, CLASSES, LENGTH = 12, 5, 4, 3
-CLIP = 0.5
-DRAW = torch.Generator().manual_seed(3)
-X = torch.randn(ROWS, LENGTH, WIDTH, generator=DRAW)
-TOKENS = torch.randint(0, CLASSES, (ROWS, LENGTH), generator=DRAW)
-LABELS = torch.randint(0, 2, (ROWS,), generator=DRAW)
-WEIGHTS = torch.tensor([1.0, 1.0, 1.0, 1000.0])
-PICK = torch.zeros(LENGTH, dtype=torch.long)
-
-
-class Net(nn.Module):
-    """Logits by token, (rows, tokens, classes), and a number by row that is kept as an attribute."""
-
-    def __init__(self):
-        super().__init__()
-        torch.manual_seed(0)
-        self.into, self.out = nn.Linear(WIDTH, 7), nn.Linear(7, CLASSES)
-
-    def forward(self, x):
-        hidden = self.into(x).tanh()
-        self.kept = (hidden @ hidden.mT).diagonal(dim1=1, dim2=2).sum(1)
-        return self.out(hidden)
-
-
-NET = Net()
-
-
-def made(labels=LABELS, tokens=TOKENS, **options):
-    model = copy.deepcopy(NET)
-    data = TensorDataset(X, labels, tokens)
-    return dpsgd.make_private(
-        module=model,
-        optimizer=torch.optim.SGD(model.parameters(), lr=0.0),
-        data_loader=DataLoader(data, batch_size=ROWS),
-        noise_multiplier=1.0,
-        max_grad_norm=CLIP,
-        **options,
-    )
-
-
-def trained(training, loss, steps=1):
-    """The clipped sums after some steps with a loss of logits, labels, tokens and the training."""
-    with unsafe_no_noise():
-        for _ in range(steps):
-            for x, y, tokens in training.data_loader:
-                training.optimizer.zero_grad()
-                loss(training.module(x), y, tokens, training)
-                if training.data_loader.drawn.complete:
-                    found = training.optimizer._sums.flat.clone()
-                training.optimizer.step()
-    return found
-
-
-def first(logits):
-    return logits[:, 0]
+from row_losses import CLASSES, LABELS, LENGTH, NET, ROWS, TOKENS, WEIGHTS, WIDTH, X, first, made, trained
 
 
 class Own(torch.autograd.Function):
@@ -280,11 +219,6 @@ def test_an_auxiliary_term_keeps_its_share_whatever_labels_count():
     assert torch.allclose(trained(made(tokens=tokens), loss), alone, rtol=1e-5, atol=1e-9)
 
 
-def moved(loss, one, other):
-    """By how many thresholds one example's labels move the sum."""
-    return float((trained(made(labels=one), loss) - trained(made(labels=other), loss)).norm()) / CLIP
-
-
 @pytest.mark.parametrize("smoothing", [0.0, 0.5])
 def test_one_more_label_that_counts_moves_the_sum_by_its_own_gradient(smoothing):
     """Today it is one of two that count, and the other's share falls by half."""
@@ -300,158 +234,3 @@ def test_one_more_label_that_counts_moves_the_sum_by_its_own_gradient(smoothing)
     alone[2] = 1
     joint, single, own = (trained(made(labels=each), loss) for each in (other, one, alone))
     assert torch.allclose(joint - single, own, rtol=1e-4, atol=1e-6)
-
-
-BY_ROWS = {
-    "cross-entropy": (lambda a, b, c: F.cross_entropy(a[0], b), lambda o, y, t: F.cross_entropy(first(o), y)),
-    "tokens": (lambda a, b, c: F.cross_entropy(a, c), lambda o, y, t: F.cross_entropy(o.mT, t)),
-    "weighted": (
-        lambda a, b, c: F.cross_entropy(a[0], b, weight=WEIGHTS, reduction="sum"),
-        lambda o, y, t: F.cross_entropy(first(o), y, weight=WEIGHTS, reduction="none").mean(),
-    ),
-    "made inside": (
-        lambda a, b, c: (torch.arange(CLASSES) * a[0]).sum() + (F.one_hot(b, CLASSES) * a[0]).sum(),
-        lambda o, y, t: ((torch.arange(CLASSES) * first(o)).sum(1) + first(o).gather(1, y[:, None])[:, 0]).mean(),
-    ),
-}
-
-
-@pytest.mark.parametrize("options", [{}, {"max_physical_batch_size": 4}, {"augmentations": 2}])
-@pytest.mark.parametrize("name", BY_ROWS)
-def test_a_loss_by_rows_is_the_mean_of_the_losses_of_rows(name, options):
-    by_row, whole = BY_ROWS[name]
-    found = trained(made(**options), lambda o, y, t, training: training.backward(by_row, o, y, t), steps=3)
-    wanted = trained(made(**options), lambda o, y, t, _: whole(o, y, t).backward(), steps=3)
-    assert torch.allclose(found, wanted, rtol=1e-4, atol=1e-6)
-
-
-def test_a_loss_by_rows_may_be_scaled_and_added_to_another():
-    def both(o, y, t, training):
-        one = training.loss(lambda a, b: F.cross_entropy(a[0], b), o, y)
-        other = training.loss(F.cross_entropy, o, t)
-        ((one + 0.5 * other) / 2).backward()
-
-    wanted = trained(
-        made(), lambda o, y, t, _: (0.5 * F.cross_entropy(first(o), y) + 0.25 * F.cross_entropy(o.mT, t)).backward()
-    )
-    assert torch.allclose(trained(made(), both), wanted, rtol=1e-4, atol=1e-6)
-    with pytest.raises(GuaranteeError, match="not linear"):
-        trained(made(), lambda o, y, t, p: p.loss(F.cross_entropy, o, t).exp().backward())
-
-
-def one_row(a, b):
-    return F.cross_entropy(a[0], b)
-
-
-KEEP = {"mean": torch.zeros(CLASSES)}
-TRAINED = nn.Parameter(torch.ones(CLASSES))
-
-
-def closing_over_a_count(o, y, t, p):
-    count = (y == 1).sum()
-    return p.backward(lambda a, b: one_row(a, b) / (count + 1), o, y)
-
-
-def running_average(a, b):
-    KEEP["mean"] = 0.9 * KEEP["mean"] + 0.1 * a[0].detach()
-    return (a[0] - KEEP["mean"]).square().sum()
-
-
-THROUGH = {
-    "outputs changed": lambda o, y, t, p: p.backward(one_row, o / o.detach().std(), y),
-    "outputs centred": lambda o, y, t, p: p.backward(one_row, o - o.mean(0), y),
-    "outputs changed in place": lambda o, y, t, p: p.backward(one_row, o.div_(o.detach().std()), y),
-    "outputs detached and scaled": lambda o, y, t, p: p.backward(
-        lambda a, b, c: one_row(a, b) * c.sum(), o, y, o.detach() / o.detach().std()
-    ),
-    "weights of the batch": lambda o, y, t, p: p.backward(
-        lambda a, b, c: c * one_row(a, b), o, y, WEIGHTS[y] / WEIGHTS[y].sum()
-    ),
-    "advantages": lambda o, y, t, p: p.backward(
-        lambda a, b, c: c * one_row(a, b), o, y, (y - y.float().mean()) / (y.float().std() + 1e-8)
-    ),
-    "permuted labels": lambda o, y, t, p: p.backward(one_row, o, y.flip(0)),
-    "labels changed in place": lambda o, y, t, p: p.backward(one_row, o, y.sub_(y.min())),
-    "mixed labels": lambda o, y, t, p: p.backward(
-        lambda a, b: F.cross_entropy(a[0], b), o, (F.one_hot(y, CLASSES) + F.one_hot(y.flip(0), CLASSES)) / 2
-    ),
-    "a number for all": lambda o, y, t, p: p.backward(lambda a, b, c: one_row(a, b) / c, o, y, (y == 1).sum()),
-    "closing over outputs": lambda o, y, t, p: p.backward(lambda a, b: one_row(a, b) / o.norm(), o, y),
-    "closing over detached outputs": lambda o, y, t, p: p.backward(
-        lambda a, b: one_row(a, b) / o.detach().norm(), o, y
-    ),
-    "closing over labels": lambda o, y, t, p: p.backward(lambda a, b: one_row(a, b) / (y == b).sum(), o, y),
-    "closing over a count": closing_over_a_count,
-    "a running average": lambda o, y, t, p: p.backward(running_average, o, y),
-    "parameters of its own": lambda o, y, t, p: p.backward(lambda a, b: F.cross_entropy(a[0] * TRAINED, b), o, y),
-    "no number": lambda o, y, t, p: p.backward(lambda a, b: a[0], o, y),
-    "cancelling weights": lambda o, y, t, p: p.backward(lambda a, b: F.cross_entropy(a[0], b, weight=WEIGHTS), o, y),
-    "a selecting mask": lambda o, y, t, p: p.backward(lambda a, b: a[b > 0].sum(), o, t),
-    "if": lambda o, y, t, p: p.backward(lambda a, b: a.sum() if b > 0 else a.mean(), o, y),
-}
-
-
-@pytest.mark.parametrize("name", THROUGH)
-def test_what_enters_a_loss_by_rows_is_not_made_of_the_batch(name):
-    training = made()
-    cures = r"as they came|inside loss_fn|as outputs|constants once|one number|reduction='sum'|row by row|first dim"
-    with pytest.raises(GuaranteeError, match=cures):
-        trained(training, THROUGH[name], steps=3)
-    assert training.accountant.steps <= 1  # what changes from step to step is seen at the second look
-
-
-def test_rows_that_are_stated_are_taken():
-    teacher = torch.randn(ROWS, CLASSES)
-    trained(
-        made(),
-        lambda o, y, t, p: p.backward(lambda a, b, c: F.mse_loss(a[0], c) + one_row(a, b), o, y, per_row=teacher),
-        steps=3,
-    )
-
-
-def test_one_loss_per_row_is_looked_at():
-    def apart(o, y, t, p):
-        p.backward(F.cross_entropy(first(o), y, reduction="none"))
-
-    wanted = trained(made(), lambda o, y, t, _: F.cross_entropy(first(o), y).backward())
-    assert torch.allclose(trained(made(), apart), wanted, rtol=1e-4, atol=1e-7)
-
-    def selected(o, y, t, p):  # by a mask: the graph cannot be followed, the gradients can
-        p.backward(torch.stack([o[at][t[at] > 0].sum() + o[at].square().sum() for at in range(len(o))]))
-
-    trained(made(), selected, steps=3)
-    for mixing in (
-        lambda o: (first(o) @ first(o).T).logsumexp(1),
-        lambda o: (first(o) / first(o).norm()).sum(1),
-        lambda o: o[:, 0, 0].cumsum(0),
-        lambda o: o[:, 0, 0].flip(0),
-    ):
-        with pytest.raises(GuaranteeError, match="depends on the outputs of others"):
-            trained(made(), lambda o, y, t, p, mix=mixing: p.backward(mix(o)))
-    for wrong in (lambda o: o.mean(), first, lambda o: first(o).detach().sum(1)):
-        with pytest.raises(GuaranteeError, match="one loss per row"):
-            trained(made(), lambda o, y, t, p, mix=wrong: p.backward(mix(o)))
-
-
-def test_class_weights_by_rows_move_the_sum_by_one_threshold_and_a_batch_mean_by_many():
-    """The attack of the mean with class weights, and what closes it; the sum of the old way is worked out by hand."""
-    labels = torch.zeros_like(LABELS)
-    other = labels.clone()
-    other[5] = 3
-
-    def by_rows(o, y, t, p):
-        p.backward(lambda a, b: F.cross_entropy(a[0], b, weight=WEIGHTS, reduction="sum"), o, y)
-
-    def old(o, y, t, p):
-        total = float(WEIGHTS[y].sum()) / len(y)  # a Python number, which nobody can see
-        (F.cross_entropy(first(o), y, weight=WEIGHTS, reduction="sum") / len(y) / total).backward()
-
-    assert moved(by_rows, labels, other) <= 2 * (1 + 1e-5)  # one row goes, another comes
-    assert moved(old, labels, other) > 4
-
-
-def test_a_metric_by_rows_needs_no_gradient():
-    training = made()
-    with torch.no_grad():
-        found = training.loss(lambda a, b: F.cross_entropy(a[0], b), training.module(X), LABELS)
-    assert math.isclose(float(found), F.cross_entropy(first(NET(X)), LABELS).item(), rel_tol=1e-5)

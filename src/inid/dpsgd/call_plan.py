@@ -22,7 +22,7 @@ from torch import Tensor
 from inid.dpsgd.layers import takes_positions
 from inid.dpsgd.model_outputs import is_real
 from inid.dpsgd.trial_agreement import Agreement, Beside, Flow
-from inid.dpsgd.trial_trace import Trace
+from inid.dpsgd.trial_trace import LARGE, Trace
 from inid.dpsgd.units import Unit
 from inid.errors import GuaranteeError
 
@@ -133,7 +133,9 @@ class _Comparison:
         self._arguments = [self._leaves(leaves, 1 if unit.formula else None) for unit, leaves, _, _ in together.calls]
         self._outputs = [self._leaves(leaves) for _, _, leaves, _ in together.calls]
         self._output = self._leaves(together.output)
-        self._flows = [[Flow(each) for each in gradients] for gradients in together.gradients]
+        self._flows = [
+            [Flow(each) for each in gradients] for sent in (together.gradients, together.large) for gradients in sent
+        ]
 
     def _leaves(self, leaves: list[Any], most: int | None = None) -> list[Beside | None]:
         return [Beside(leaf, self._allowed, most) if isinstance(leaf, Tensor) else None for leaf in leaves]
@@ -148,7 +150,7 @@ class _Comparison:
             _meet_all(met, at, leaves)
             _meet_all(made, at, output)
         _meet_all(self._output, at, alone.output)
-        for flows, gradients in zip(self._flows, alone.gradients, strict=True):
+        for flows, gradients in zip(self._flows, (*alone.gradients, *alone.large), strict=True):
             _meet_all(flows, at, gradients)
 
     def plan(self) -> CallPlan:
@@ -164,6 +166,8 @@ class _Comparison:
             )
         calls: list[Call] = []
         repeated, later = set[Unit](), set[Unit]()
+        if self._together.selected:
+            raise OtherwiseDividedError(self._together.selected[0], selected=True)
         for at, (unit, _, output, derived) in enumerate(self._together.calls):
             entries, along = _divided(unit, self._arguments[at])
             joined: tuple[int | None, ...] = (None,) * len(output)
@@ -179,7 +183,8 @@ class _Comparison:
                 raise SameForAllError(unit)
         _check_output(self._together.output, self._output)
         negligible = 2**10 * self._allowed**2 * self._together.pushed
-        for call, flows in zip(calls, self._flows, strict=True):
+        pushed = [negligible] * len(calls) + [LARGE * negligible] * len(calls)
+        for call, flows, negligible in zip((*calls, *calls), self._flows, pushed, strict=True):
             # A hook, or a function with its own backward, may mix gradients.
             if any(call.entries) and not all(flow.agrees(self._allowed, negligible) for flow in flows):
                 raise GuaranteeError(
@@ -211,10 +216,15 @@ class SameForAllError(GuaranteeError):
 class OtherwiseDividedError(GuaranteeError):
     """A layer is called with an input in which examples do not lie side by side."""
 
-    def __init__(self, unit: Unit) -> None:
+    def __init__(self, unit: Unit, *, selected: bool = False) -> None:
         super().__init__(
-            f"{unit.title} does not see three examples as it sees each of them "
-            f"alone: {APART}. Where its input has to be divided otherwise (packed sequences, experts), put the layer, "
+            (
+                f"{unit.title} is called with entries that a mask, or nonzero, selects from all examples, so that "
+                "nobody knows which are whose: keep them all, and multiply by the mask. Where"
+                if selected
+                else f"{unit.title} does not see three examples as it sees each of them alone: {APART}. Where"
+            )
+            + " its input has to be divided otherwise (packed sequences, experts), put the layer, "
             "with the code that divides and joins, into a module of its own: that is run example by example."
         )
         self.unit = unit

@@ -89,6 +89,29 @@ class ForwardPass:
             LossGraph(self.by_rows, self.rows, known).check(ends)
         self.judged = True
 
+    def check_backward(self, task: int, *, latest: bool) -> None:
+        """Refuse a gradient that does not come in the one backward of the latest forward, whose loss was looked at.
+
+        Args:
+            task: Torch's number for the backward.
+            latest: Whether this is the latest forward.
+        """
+        if self.ended or self.task not in {None, task}:
+            raise GuaranteeError(
+                "backward ran twice over one forward, which would count every example twice: add the losses up and "
+                "call backward once."
+            )
+        if not latest:
+            raise GuaranteeError(
+                "backward reached an earlier forward of the private module, which would count examples twice: call "
+                "the module once per batch and backward before the next batch."
+            )
+        if not self.judged:
+            raise GuaranteeError(
+                "a backward reached the private module whose loss could not be looked at: start it by "
+                "loss.backward() or private.backward(...)."
+            )
+
     def gave(self, tensor: Tensor) -> bool:
         """Whether a tensor that needs no gradient is one that the model gave back, as it was then."""
         return any(each is tensor and version == tensor._version for each, version in self.plain)  # noqa: SLF001 - as above

@@ -33,12 +33,14 @@ from inid.dpsgd.loop_checks import watched
 from inid.dpsgd.loss_graph import Edge
 from inid.dpsgd.model_outputs import output_leaves
 from inid.dpsgd.plain_state import kept_tensors
+from inid.dpsgd.selected_rows import SelectedRows
 from inid.dpsgd.sharded_parameters import is_sharded
 from inid.dpsgd.trial_examples import MadeUp
 from inid.dpsgd.trial_runs import Trial
 from inid.dpsgd.trial_trace import Trace
 from inid.dpsgd.units import Unit, parent_unit, units_of
 from inid.dpsgd.vmap_gradients import run_with_own_parameters
+from inid.dpsgd.watched_settings import Settings
 from inid.dpsgd.wrapped_forward import (
     WRITTEN,
     FunctionalLinear,
@@ -51,7 +53,6 @@ from inid.dpsgd.wrapped_forward import (
     parts_of,
     repeated,
     rows_in,
-    settings,
     undisturbed,
     versions,
 )
@@ -72,6 +73,7 @@ class PerExampleGradients:
         rule: How rows are clipped; may be replaced between steps.
         sums: The clipped sums since they were last cleared.
         sharded: Whether the model's parameters are spread over processes.
+        settings: What else the model computes by, besides its input.
     """
 
     def __init__(
@@ -93,13 +95,14 @@ class PerExampleGradients:
         self._kind = next(iter(places)).dtype
         self._module = module
         self._plans: dict[object, CallPlan] = {}
-        self._settings: list[Any] = []
+        self.settings = Settings()
         self._runs: Counter[object] = Counter()  # forwards of each kind with these settings
         self._widened: set[nn.Module] = set()  # parents of layers that are taken as one
         self._tied: dict[nn.Parameter, Unit] | None = None  # weights used by functional.linear, once it was seen
         self._forward: ForwardPass | None = None  # under way
         self._latest: ForwardPass | None = None
         self._trace: Trace | None = None  # a run on made-up examples is under way
+        self._selected: SelectedRows | None = None  # and it is looked for rows that were selected by their values
         self._inside = False  # a layer that is run example by example is under way
         self._recording = False  # a forward and backward are being recorded, not run
         units = units_of(module)
@@ -158,8 +161,8 @@ class PerExampleGradients:
         check_parameters(parts, self._places, self._names, self._kind)
         rows = rows_in(args, kwargs)
         made_up = MadeUp(args, kwargs, rows, self._module, self._example)
-        if not self.sharded and (now := settings(parts)) != self._settings:
-            self._settings, self._runs = now, Counter()
+        if not self.sharded and self.settings.changed(parts):
+            self._runs = Counter()
         signature = made_up.signature(training=self._module.training)
         counted = None if self.sharded else signature  # processes that share a model look together
         self._runs[counted] += 1
@@ -200,6 +203,8 @@ class PerExampleGradients:
         if versions(parts_of(self._module), sharded=self.sharded) != before:
             raise GuaranteeError(WRITTEN)
         turn.note_output(output_leaves(output), turn.plan.output, whole=True)
+        if not self.sharded:
+            self.settings.note(parts_of(self._module))
         return watched(output, first_tensor(args, kwargs), self._drawn, mean=self._mean)
 
     def _run_layer(self, unit: Unit, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -288,9 +293,12 @@ class PerExampleGradients:
     ) -> Trace:
         for _ in range(2):
             trace = self._trace = begin(rows_in(args, kwargs))
+            # Of one example all rows are its own.
+            together = type(trace) is Trace and trace.examples > 1
+            self._selected = SelectedRows(pytree.tree_leaves((args, kwargs))) if together else None
             try:
                 before = kept_tensors(self._module)
-                with self._functional_calls():
+                with self._functional_calls(), self._selected or nullcontext():
                     # Hooks on the whole model are a part of it; those of sharding have run already.
                     whole = forward if self.sharded else self._module._call_impl  # noqa: SLF001 - not compiled
                     output = output_leaves(whole(*args, **kwargs))
@@ -302,7 +310,7 @@ class PerExampleGradients:
                     trace.grown = [[] for _ in trace.grown]
                 outside = trace.differentiate(output, list(self._places))
             finally:
-                self._trace = None
+                self._trace = self._selected = None
             if not outside or self._tied is not None:
                 break
             self._tied = {}  # perhaps it is a head that uses the weight of an embedding: look at functional.linear
@@ -318,12 +326,17 @@ class PerExampleGradients:
     ) -> Any:
         if unit in trace.shared:
             args = repeated(args, trace.examples)
+        leaves = pytree.tree_leaves((args, kwargs))
+        if self._selected is not None and self._selected.among(leaves):
+            trace.selected.append(unit)
         self._inside = True
         try:
             output = frozen(unit, forward, args, kwargs)
         finally:
             self._inside = False
-        trace.note(unit, pytree.tree_leaves((args, kwargs)), output)
+        if self._selected is not None:
+            self._selected.follow(leaves, output)
+        trace.note(unit, leaves, output)
         return output
 
     def _functional_calls(self) -> AbstractContextManager[object]:
@@ -372,22 +385,8 @@ class PerExampleGradients:
         if again:
             raise GuaranteeError(_RUN_AGAIN)
         task = torch._C._current_graph_task_id()  # noqa: SLF001 - a backward that broke off does not end its forward
-        if turn.ended or turn.task not in {None, task}:
-            raise GuaranteeError(
-                "backward ran twice over one forward, which would count every example twice: add the losses up and "
-                "call backward once."
-            )
-        if turn is not self._latest:
-            raise GuaranteeError(
-                "backward reached an earlier forward of the private module, which would count examples twice: call "
-                "the module once per batch and backward before the next batch."
-            )
+        turn.check_backward(task, latest=turn is self._latest)
         if turn.task is None:
-            if not turn.judged:
-                raise GuaranteeError(
-                    "a backward reached the private module whose loss could not be looked at: start it by "
-                    "loss.backward() or private.backward(...)."
-                )
             turn.task = task
             if self._recording:
                 self.sums.mask(turn.examples)

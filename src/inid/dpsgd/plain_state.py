@@ -19,14 +19,16 @@ from inid.dpsgd.model_outputs import is_real
 from inid.dpsgd.trial_agreement import Agreement
 from inid.dpsgd.wrapped_forward import parts_of, tensors_of
 
-__all__ = ["PlainState", "kept_tensors"]
+__all__ = ["MODULES_OWN", "PlainState", "is_plain_object", "kept_tensors"]
 
 # What torch keeps of every module (parameters, buffers and parts among it), and the forward that is wrapped.
-_OWN = (frozenset(vars(nn.Module())) - {"training"}) | {"forward"}
+MODULES_OWN = (frozenset(vars(nn.Module())) - {"training"}) | {"forward"}
 _DEEP = 8  # containers in containers
 _MOST = 10_000  # entries that are looked at in all, and
 _NUMBERS = 2**24  # numbers of tensors and arrays: a model may hold its data set
-_LIBRARIES = frozenset(("builtins", "inid", "numpy", "threading", "torch"))  # objects of these are left alone
+_LIBRARIES = frozenset(
+    ("accelerate", "builtins", "inid", "lightning", "logging", "numpy", "pytorch_lightning", "threading", "torch")
+)  # objects of these are left alone
 _TOLERANCE = 2.0**-12
 
 
@@ -49,7 +51,7 @@ def _is_output(tensor: Tensor) -> bool:
 
 
 def _plain(attributes: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in attributes.items() if name not in _OWN}
+    return {name: value for name, value in attributes.items() if name not in MODULES_OWN}
 
 
 class _Copy(NamedTuple):
@@ -89,7 +91,7 @@ class PlainState:
         self._theirs: list[Any] = []  # keeps what was seen alive: another could get its id
         for where, part in module.named_modules():
             own = _plain(vars(part))
-            self._holders.append((vars(part), own, _OWN))
+            self._holders.append((vars(part), own, MODULES_OWN))
             for name, value in own.items():
                 self._leaves = self.entries[f"attribute {name!r} of module {where!r} ({type(part).__name__})"] = []
                 self._note(value, 0)
@@ -148,7 +150,7 @@ class PlainState:
             self._leaves.append(frozenset(value))
         elif isinstance(value, tuple):
             self._look_into(None, None, list(value), depth)
-        elif _is_plain_object(value):
+        elif is_plain_object(value):
             self._note(vars(value), depth)
 
     def _look_into(self, holder: Any, held: Any, values: list[Any], depth: int) -> None:
@@ -172,7 +174,7 @@ class PlainState:
                 self._leaves.append(self._copies[-1])
 
 
-def _is_plain_object(value: Any) -> bool:
+def is_plain_object(value: Any) -> bool:
     """Whether it is an object of the user's, which holds what it holds by name."""
     kind = type(value)
     if isinstance(value, (nn.Module, type)) or inspect.isroutine(value) or inspect.ismodule(value):

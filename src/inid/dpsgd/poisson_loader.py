@@ -209,8 +209,17 @@ class PoissonLoader:
         return f"<PoissonLoader: rate {self.sample_rate:.6g}, {self.steps} steps, physical batches of {shown_size}>"
 
     def __len__(self) -> int:
-        """How many steps one iteration makes (a batch that comes in several physical batches is one step)."""
-        return self.steps
+        """How many physical batches one iteration hands out: as many as there are steps, times those of a step.
+
+        Raises:
+            TypeError: Batches are not padded: then it depends on secret draws.
+        """
+        if not self._padded:
+            raise NoLengthError(
+                "a private loader without padding has no length, since how many physical batches come depends on "
+                "secret draws: loader.steps is the number of steps, or leave pad_batches out."
+            )
+        return self.steps * self.physical_batches
 
     def __iter__(self) -> Iterator[Any]:
         own, reader = 0, object()
@@ -249,7 +258,9 @@ class PoissonLoader:
         asked: deque[_Part] = deque()
         batches = DataLoader(
             self.dataset,
-            batch_sampler=_Lists(self._parts(), asked, self.steps, lambda part: part.examples(views)),
+            batch_sampler=_Lists(
+                self._parts(), asked, self.steps * self.physical_batches, lambda part: part.examples(views)
+            ),
             num_workers=loader.num_workers,
             collate_fn=loader.collate_fn,
             pin_memory=loader.pin_memory and not self._padded,  # padded batches are pinned with their padding
@@ -288,6 +299,10 @@ class PoissonLoader:
                 "example change how the others are computed, which no noise covers. Pad all to one public length.",
                 stacklevel=3,
             )
+
+
+class NoLengthError(ArgumentError, TypeError):
+    """A loader has no length; a `TypeError`, since that is what `list()` and training frameworks take for an answer."""
 
 
 def _tensors(batch: object) -> list[Tensor]:

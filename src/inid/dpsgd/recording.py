@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from inid.dpsgd.private_training import PrivateTraining
-from inid.dpsgd.wrapped_forward import parts_of, settings
+from inid.dpsgd.wrapped_forward import parts_of
 from inid.errors import ArgumentError, InidError
 
 __all__ = ["CapturedBackward", "captured_backward"]
@@ -107,7 +107,8 @@ class CapturedBackward:
         """What a recording depends on: the batch's form, the rule, settings, and where the model's numbers lie."""
         kinds = [(leaf.shape, leaf.stride(), leaf.dtype) if _is_tensor(leaf) else leaf for leaf in leaves]
         model = chain(self._module.parameters(), self._module.buffers())
-        return form, kinds, self._gradients.rule, settings(parts_of(self._module)), [each.data_ptr() for each in model]
+        settings = self._gradients.settings.fixed(parts_of(self._module))
+        return form, kinds, self._gradients.rule, settings, [each.data_ptr() for each in model]
 
     def _run(self, leaves: list[Any], form: Any) -> Tensor:
         args, kwargs = pytree.tree_unflatten(leaves, form)

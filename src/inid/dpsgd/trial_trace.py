@@ -15,7 +15,9 @@ from inid.dpsgd.model_outputs import as_real, is_real
 from inid.dpsgd.trial_agreement import squared_norm
 from inid.dpsgd.units import Unit
 
-__all__ = ["Trace"]
+__all__ = ["LARGE", "Trace"]
+
+LARGE = 2.0**20  # how much longer than usual the gradients are that are sent back, too
 
 
 @dataclass(eq=False)
@@ -30,6 +32,8 @@ class Trace:
         output: The leaves of the model's output.
         grown: For every call the tensors of its output, to be differentiated by.
         gradients: For every call what flows back to them.
+        large: The same for what is a million times as large: a hook may act on long gradients alone.
+        selected: Layers that are called with entries that were selected by their values.
         pushed: How much was sent back, as a norm.
         rounding: The coarsest unit of rounding among all numbers seen, and among the arguments of their products.
             (Products round them where the settings say so; convolutions are kept from it, see `trial_runs`.)
@@ -41,6 +45,8 @@ class Trace:
     output: list[Any] = field(default_factory=list)
     grown: list[list[Tensor]] = field(default_factory=list)
     gradients: list[list[Tensor | None]] = field(default_factory=list)
+    large: list[list[Tensor | None]] = field(default_factory=list)
+    selected: list[Unit] = field(default_factory=list)
     pushed: float = 0.0
     rounding: float = 0.0
 
@@ -63,15 +69,19 @@ class Trace:
         ends = [as_real(leaf) for leaf in output if isinstance(leaf, Tensor) and leaf.requires_grad]
         sent = [(3 * end.detach()).add_(1).sin_() for end in ends]
         found = _gradients(ends, sent, parameters, keep=True)
-        back: list[Tensor | None] = [None] * sum(map(len, grown))
+        wanted = [leaf for leaves in grown for leaf in leaves]
+        back: list[Tensor | None] = [None] * len(wanted)
+        large = back
         with suppress(RuntimeError):  # checkpoints that run again by themselves cannot, and are refused in the backward
-            back = _gradients(ends, sent, [leaf for leaves in grown for leaf in leaves], keep=False)
-        rest = iter(back)
+            back = _gradients(ends, sent, wanted, keep=True)
+            large = _gradients(ends, [LARGE * each for each in sent], wanted, keep=False)
+        rest, far = iter(back), iter(large)
         self.pushed = math.sqrt(sum(map(squared_norm, sent)))
         del sent
         self._round(output)
         self.calls, self.output, self.grown = calls, _copies(output), []
         self.gradients = [[next(rest) for _ in leaves] for leaves in grown]
+        self.large = [[next(far) for _ in leaves] for leaves in grown]
         return [p for p, gradient in zip(parameters, found, strict=True) if gradient is not None]
 
     def has_gaps(self) -> bool:

@@ -29,7 +29,6 @@ __all__ = [
     "parts_of",
     "repeated",
     "rows_in",
-    "settings",
     "tensors_of",
     "undisturbed",
     "versions",
@@ -39,8 +38,6 @@ WRITTEN = (
     "the forward of the private module changed one of its buffers or parameters, which would carry facts about "
     "examples without noise: remove running statistics and the like, or compute them outside."
 )
-
-_PLAIN = frozenset((bool, str))
 
 
 class WrappedForward:
@@ -106,16 +103,6 @@ def versions(parts: Iterable[nn.Module], *, sharded: bool = False) -> list[tuple
     """Which buffers and parameters a model's parts have, and how often each was written to; no value has to be read."""
     # The version is the only way to see that a tensor was changed in place.
     return [(id(tensor), tensor._version) for tensor in tensors_of(parts, sharded=sharded)]  # noqa: SLF001
-
-
-def settings(parts: Iterable[nn.Module]) -> list[Any]:
-    """What may change how a model computes, besides its input: modes and plain attributes, how many hooks there are."""
-    found: list[Any] = []
-    for part in parts:
-        found += [value for value in vars(part).values() if value.__class__ in _PLAIN]
-        hooks = (part._forward_hooks, part._forward_pre_hooks, part._backward_hooks, part._backward_pre_hooks)  # noqa: SLF001
-        found.append(sum(map(len, hooks)))
-    return found
 
 
 def check_parameters(

@@ -75,7 +75,8 @@ def test_every_kind_of_dataset(name, part):
     """Every physical batch has one size and says what of it is padding: copies of its first example."""
     with unsafe_seed(3):
         loader = PoissonLoader(LOADERS[name](), max_physical_batch_size=part)
-        assert len(loader) == 4
+        assert loader.steps == 4
+        assert len(loader) == (24 if part else 4)
         assert loader.sample_rate == 0.25
         assert loader.expected_batch_size == 15
         assert loader.physical_batch_size == (part or 24)  # 15 + 2 sqrt(11.25), rounded up to a multiple of eight

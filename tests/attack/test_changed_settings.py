@@ -1,0 +1,246 @@
+"""Whatever somebody changes about a model between two forwards, it is looked at again; so are long gradients."""
+
+import warnings
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch import nn
+
+from inid.errors import GuaranteeError
+from training import private, sums, train_once
+
+X = torch.randn(8, 6, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+
+
+def apart(x):
+    return x
+
+
+def mixed(x):
+    return x - x.mean(0)
+
+
+class Switched(nn.Module):
+    """Mixes examples once one of its settings says so."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer, self.last, self.part = nn.Linear(6, 4).double(), nn.Linear(4, 2).double(), nn.Identity()
+        self.number, self.real, self.nothing, self.pair = 0, 0.0, None, (0, 0)
+        self.table, self.entries, self.kinds = {"mix": 0}, [0, {"deep": (0,)}], set()
+        self.plain, self.function, self.config = torch.zeros(1), apart, SimpleNamespace(mix=0)
+        self.register_buffer("buffer", torch.zeros(1))
+        self.calls = 0
+
+    def mixes(self):
+        return any(
+            (
+                self.number,
+                self.real,
+                self.nothing,
+                self.pair != (0, 0),
+                self.table["mix"],
+                self.entries != [0, {"deep": (0,)}],
+                self.kinds,
+                bool(self.plain),
+                self.config.mix,
+                bool(self.buffer),
+                hasattr(self, "late"),
+            )
+        )
+
+    def forward(self, x):
+        self.calls += 1
+        self.kept = self.part(self.layer(self.function(mixed(x) if self.mixes() else x)))
+        return self.last(self.kept)
+
+
+def exchanged_hook(model):
+    model.handle.remove()
+    model.part.register_forward_hook(lambda _part, _args, out: mixed(out))
+
+
+def another_part(model):
+    model.part = Mixing()
+
+
+class Mixing(nn.Module):
+    def forward(self, x):
+        return mixed(x)
+
+
+CHANGES = {
+    "int": lambda m: setattr(m, "number", 1),
+    "float": lambda m: setattr(m, "real", 0.5),
+    "None": lambda m: setattr(m, "nothing", "mix"),
+    "tuple": lambda m: setattr(m, "pair", (0, 1)),
+    "entry of a dict": lambda m: m.table.update(mix=1),
+    "entry of a list": lambda m: m.entries.__setitem__(0, 1),
+    "nested": lambda m: m.entries[1].update(deep=(1,)),
+    "set": lambda m: m.kinds.add("mix"),
+    "tensor": lambda m: setattr(m, "plain", torch.ones(1)),
+    "tensor in place": lambda m: m.plain.fill_(1),
+    "buffer in place": lambda m: m.buffer.fill_(1),
+    "callable": lambda m: setattr(m, "function", mixed),
+    "object": lambda m: setattr(m.config, "mix", 1),
+    "new attribute": lambda m: setattr(m, "late", 1),
+    "hook": exchanged_hook,
+    "another part": another_part,
+    "forward of a part": lambda m: setattr(m.part, "forward", mixed),
+    "mode of a part": lambda m: (setattr(m, "function", lambda x: x), m.part.eval(), setattr(m, "number", 2)),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_setting_that_switches_mixing_on_is_seen_at_the_next_forward(name):
+    model = Switched()
+    training = private(model, X)
+    training.module.handle = training.module.part.register_forward_hook(lambda _part, _args, out: out)
+    for _ in range(5):  # the next look without a change would be at the eighth forward
+        train_once(training)
+    CHANGES[name](training.module)
+    with pytest.raises(GuaranteeError, match="example"):
+        train_once(training)
+    assert training.accountant.steps == 5
+
+
+def test_a_mixing_forward_of_a_class_is_seen(monkeypatch):
+    training = private(Switched(), X)
+    for _ in range(5):
+        train_once(training)
+    monkeypatch.setattr(nn.Identity, "forward", lambda _, x: mixed(x))
+    with pytest.raises(GuaranteeError, match="example"):
+        train_once(training)
+
+
+def looks(training, steps, change=lambda model, step: None):
+    seen = []
+    inside = training.optimizer.gradients._traced
+    training.optimizer.gradients._traced = lambda *args: seen.append(args) or inside(*args)
+    for step in range(steps):
+        change(training.module, step)
+        before = len(seen)
+        train_once(training)
+        yield len(seen) > before
+
+
+def test_what_a_forward_changes_itself_costs_no_look():
+    """A counter and tensors that are kept change in every forward: looks are at forwards 1, 2, 4, 8, as ever."""
+    assert list(looks(private(Switched(), X), 9)) == [True, True, False, True, False, False, False, True, False]
+
+
+def test_an_attribute_that_changes_all_the_time_is_looked_at_and_warned_of():
+    def annealed(model, step):
+        model.temperature = 1 / (1 + step)
+
+    with pytest.warns(UserWarning, match=r"'temperature' of a Switched .* pass what changes as a tensor"):
+        assert all(looks(private(Switched(), X), 17, annealed))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        list(looks(private(Switched(), X), 3, annealed))
+
+
+class Hooked(nn.Module):
+    """A hook that holds the gradient's norm over the batch to a limit."""
+
+    def __init__(self, limit):
+        super().__init__()
+        self.first, self.last, self.limit = nn.Linear(6, 4).double(), nn.Linear(4, 2).double(), limit
+
+    def forward(self, x):
+        made = self.first(x)
+        made.register_hook(lambda g: g * min(1.0, self.limit / float(g.norm() + 1e-12)))
+        return self.last(made)
+
+
+@pytest.mark.parametrize("limit", [1e-3, 1.0, 10.0, 1e3, 1e5])
+def test_a_hook_on_the_norm_over_the_batch_is_seen_whatever_its_limit(limit):
+    with pytest.raises(GuaranteeError, match="gradients that flow back"):
+        sums(Hooked(limit), X)
+
+
+class Selecting(nn.Module):
+    """A head over the positions that a mask selects, put back afterwards."""
+
+    def __init__(self, select):
+        super().__init__()
+        self.layer, self.head, self.select = nn.Linear(3, 4).double(), nn.Linear(4, 2).double(), select
+
+    def forward(self, x):
+        return self.select(self, self.layer(x), x[..., 0] > 0)
+
+
+def put(m, h, mask):
+    return torch.zeros(*h.shape[:2], 2, dtype=h.dtype).masked_scatter(mask[..., None], m.head(h[mask]))
+
+
+def by_nonzero(m, h, mask):
+    rows, places = mask.nonzero(as_tuple=True)
+    made = torch.zeros(*h.shape[:2], 2, dtype=h.dtype)
+    made[rows, places] = m.head(h[rows, places])
+    return made
+
+
+def by_lengths(m, h, mask):
+    lengths = mask.sum(1).tolist()
+    made = m.head(torch.cat([one[:length] for one, length in zip(h, lengths, strict=True)]))
+    return torch.stack([part.sum(0) for part in made.split(lengths)])
+
+
+SELECTING = {
+    "a mask": put,
+    "nonzero": by_nonzero,
+    "masked_select": lambda m, h, mask: m.head(h.masked_select(mask[..., None]).view(len(h), -1, 4)),
+    "where": lambda m, h, mask: m.head(h[torch.where(mask)]).view(len(h), -1, 2),
+    "a mask of flat positions": lambda m, h, mask: m.head(h.flatten(0, 1)[mask.flatten()]).view(len(h), -1, 2),
+    "lengths as numbers": by_lengths,
+}
+
+
+def masked(counts):
+    """Examples with so many positions above 0."""
+    x = torch.rand(len(counts), 4, 3, dtype=torch.float64) + 0.1
+    for row, count in zip(x, counts, strict=True):
+        row[count:, 0] = -1
+    return x
+
+
+@pytest.mark.parametrize("name", SELECTING)
+def test_rows_that_are_selected_by_values_are_refused_even_if_the_given_examples_have_equally_many(name):
+    """Two positions in each given example, and one and three in rows: the sums hold another's gradient."""
+    with pytest.raises(GuaranteeError, match="selects from all examples"):
+        sums(Selecting(SELECTING[name]), masked([1, 3, 2, 2]), example=masked([2, 2, 2]))
+
+
+@pytest.mark.parametrize(
+    "select",
+    [
+        lambda m, h, mask: m.head(h * mask[..., None]),
+        lambda m, h, mask: m.head(h[:, torch.tensor([True, False, True, True])]),  # public, the same for all
+        lambda m, h, mask: m.head(h[:, torch.ones(4, 4).tril().nonzero()[:, 1]]),
+        lambda m, h, mask: m.head(h[torch.arange(len(h)), mask.long().argmax(1)]),
+        lambda m, h, mask: m.head(torch.where(mask[..., None], h, h * 0)),
+    ],
+)
+def test_masks_that_multiply_and_public_indices_are_fine(select):
+    sums(Selecting(select), masked([1, 3, 2, 2]), example=masked([2, 2, 2]))
+
+
+class Wrapped(nn.Module):
+    """The same inside a module of its own, which is run example by example."""
+
+    def __init__(self, select):
+        super().__init__()
+        self.inner, self.last = Selecting(select), nn.Linear(2, 2).double()
+
+    def forward(self, x):
+        return self.last(self.inner(x))
+
+
+def test_a_module_of_its_own_is_run_example_by_example():
+    model, x = Wrapped(put), masked([1, 3, 2, 2])
+    found = sums(model, x, example=masked([2, 2, 2]), clipping="global", max_grad_norm=1e6)
+    (model(x).flatten(1).square().sum() / 2).backward()
+    for name, parameter in model.named_parameters():
+        assert torch.allclose(found[name], parameter.grad, rtol=1e-8, atol=1e-10), name

@@ -1,0 +1,171 @@
+"""What enters a loss that is taken row by row is not made of the batch; one loss per row is looked at."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F  # noqa: N812 - as everybody calls it
+
+from inid.errors import GuaranteeError
+from row_losses import CLASSES, CLIP, LABELS, NET, ROWS, WEIGHTS, X, first, made, trained
+
+
+def moved(loss, one, other):
+    """By how many thresholds one example's labels move the sum."""
+    return float((trained(made(labels=one), loss) - trained(made(labels=other), loss)).norm()) / CLIP
+
+
+BY_ROWS = {
+    "cross-entropy": (lambda a, b, c: F.cross_entropy(a[0], b), lambda o, y, t: F.cross_entropy(first(o), y)),
+    "tokens": (lambda a, b, c: F.cross_entropy(a, c), lambda o, y, t: F.cross_entropy(o.mT, t)),
+    "weighted": (
+        lambda a, b, c: F.cross_entropy(a[0], b, weight=WEIGHTS, reduction="sum"),
+        lambda o, y, t: F.cross_entropy(first(o), y, weight=WEIGHTS, reduction="none").mean(),
+    ),
+    "made inside": (
+        lambda a, b, c: (torch.arange(CLASSES) * a[0]).sum() + (F.one_hot(b, CLASSES) * a[0]).sum(),
+        lambda o, y, t: ((torch.arange(CLASSES) * first(o)).sum(1) + first(o).gather(1, y[:, None])[:, 0]).mean(),
+    ),
+}
+
+
+@pytest.mark.parametrize("options", [{}, {"max_physical_batch_size": 4}, {"augmentations": 2}])
+@pytest.mark.parametrize("name", BY_ROWS)
+def test_a_loss_by_rows_is_the_mean_of_the_losses_of_rows(name, options):
+    by_row, whole = BY_ROWS[name]
+    found = trained(made(**options), lambda o, y, t, training: training.backward(by_row, o, y, t), steps=3)
+    wanted = trained(made(**options), lambda o, y, t, _: whole(o, y, t).backward(), steps=3)
+    assert torch.allclose(found, wanted, rtol=1e-4, atol=1e-6)
+
+
+def test_a_loss_by_rows_may_be_scaled_and_added_to_another():
+    def both(o, y, t, training):
+        one = training.loss(lambda a, b: F.cross_entropy(a[0], b), o, y)
+        other = training.loss(F.cross_entropy, o, t)
+        ((one + 0.5 * other) / 2).backward()
+
+    wanted = trained(
+        made(), lambda o, y, t, _: (0.5 * F.cross_entropy(first(o), y) + 0.25 * F.cross_entropy(o.mT, t)).backward()
+    )
+    assert torch.allclose(trained(made(), both), wanted, rtol=1e-4, atol=1e-6)
+    with pytest.raises(GuaranteeError, match="not linear"):
+        trained(made(), lambda o, y, t, p: p.loss(F.cross_entropy, o, t).exp().backward())
+
+
+def one_row(a, b):
+    return F.cross_entropy(a[0], b)
+
+
+KEEP = {"mean": torch.zeros(CLASSES)}
+TRAINED = nn.Parameter(torch.ones(CLASSES))
+
+
+def closing_over_a_count(o, y, t, p):
+    count = (y == 1).sum()
+    return p.backward(lambda a, b: one_row(a, b) / (count + 1), o, y)
+
+
+def running_average(a, b):
+    KEEP["mean"] = 0.9 * KEEP["mean"] + 0.1 * a[0].detach()
+    return (a[0] - KEEP["mean"]).square().sum()
+
+
+THROUGH = {
+    "outputs changed": lambda o, y, t, p: p.backward(one_row, o / o.detach().std(), y),
+    "outputs centred": lambda o, y, t, p: p.backward(one_row, o - o.mean(0), y),
+    "outputs changed in place": lambda o, y, t, p: p.backward(one_row, o.div_(o.detach().std()), y),
+    "outputs detached and scaled": lambda o, y, t, p: p.backward(
+        lambda a, b, c: one_row(a, b) * c.sum(), o, y, o.detach() / o.detach().std()
+    ),
+    "weights of the batch": lambda o, y, t, p: p.backward(
+        lambda a, b, c: c * one_row(a, b), o, y, WEIGHTS[y] / WEIGHTS[y].sum()
+    ),
+    "advantages": lambda o, y, t, p: p.backward(
+        lambda a, b, c: c * one_row(a, b), o, y, (y - y.float().mean()) / (y.float().std() + 1e-8)
+    ),
+    "permuted labels": lambda o, y, t, p: p.backward(one_row, o, y.flip(0)),
+    "labels changed in place": lambda o, y, t, p: p.backward(one_row, o, y.sub_(y.min())),
+    "mixed labels": lambda o, y, t, p: p.backward(
+        lambda a, b: F.cross_entropy(a[0], b), o, (F.one_hot(y, CLASSES) + F.one_hot(y.flip(0), CLASSES)) / 2
+    ),
+    "a number for all": lambda o, y, t, p: p.backward(lambda a, b, c: one_row(a, b) / c, o, y, (y == 1).sum()),
+    "closing over outputs": lambda o, y, t, p: p.backward(lambda a, b: one_row(a, b) / o.norm(), o, y),
+    "closing over detached outputs": lambda o, y, t, p: p.backward(
+        lambda a, b: one_row(a, b) / o.detach().norm(), o, y
+    ),
+    "closing over labels": lambda o, y, t, p: p.backward(lambda a, b: one_row(a, b) / (y == b).sum(), o, y),
+    "closing over a count": closing_over_a_count,
+    "a running average": lambda o, y, t, p: p.backward(running_average, o, y),
+    "parameters of its own": lambda o, y, t, p: p.backward(lambda a, b: F.cross_entropy(a[0] * TRAINED, b), o, y),
+    "no number": lambda o, y, t, p: p.backward(lambda a, b: a[0], o, y),
+    "cancelling weights": lambda o, y, t, p: p.backward(lambda a, b: F.cross_entropy(a[0], b, weight=WEIGHTS), o, y),
+    "a selecting mask": lambda o, y, t, p: p.backward(lambda a, b: a[b > 0].sum(), o, t),
+    "if": lambda o, y, t, p: p.backward(lambda a, b: a.sum() if b > 0 else a.mean(), o, y),
+}
+
+
+@pytest.mark.parametrize("name", THROUGH)
+def test_what_enters_a_loss_by_rows_is_not_made_of_the_batch(name):
+    training = made()
+    cures = r"as they came|inside loss_fn|as outputs|constants once|one number|reduction='sum'|row by row|first dim"
+    with pytest.raises(GuaranteeError, match=cures):
+        trained(training, THROUGH[name], steps=3)
+    assert training.accountant.steps <= 1  # what changes from step to step is seen at the second look
+
+
+def test_rows_that_are_stated_are_taken():
+    teacher = torch.randn(ROWS, CLASSES)
+    trained(
+        made(),
+        lambda o, y, t, p: p.backward(lambda a, b, c: F.mse_loss(a[0], c) + one_row(a, b), o, y, per_row=teacher),
+        steps=3,
+    )
+
+
+def test_one_loss_per_row_is_looked_at():
+    def apart(o, y, t, p):
+        p.backward(F.cross_entropy(first(o), y, reduction="none"))
+
+    wanted = trained(made(), lambda o, y, t, _: F.cross_entropy(first(o), y).backward())
+    assert torch.allclose(trained(made(), apart), wanted, rtol=1e-4, atol=1e-7)
+
+    def selected(o, y, t, p):  # by a mask: the graph cannot be followed, the gradients can
+        p.backward(torch.stack([o[at][t[at] > 0].sum() + o[at].square().sum() for at in range(len(o))]))
+
+    trained(made(), selected, steps=3)
+    for mixing in (
+        lambda o: (first(o) @ first(o).T).logsumexp(1),
+        lambda o: (first(o) / first(o).norm()).sum(1),
+        lambda o: o[:, 0, 0].cumsum(0),
+        lambda o: o[:, 0, 0].flip(0),
+    ):
+        with pytest.raises(GuaranteeError, match="depends on the outputs of others"):
+            trained(made(), lambda o, y, t, p, mix=mixing: p.backward(mix(o)))
+    for wrong in (lambda o: o.mean(), first, lambda o: first(o).detach().sum(1)):
+        with pytest.raises(GuaranteeError, match="one loss per row"):
+            trained(made(), lambda o, y, t, p, mix=wrong: p.backward(mix(o)))
+
+
+def test_class_weights_by_rows_move_the_sum_by_one_threshold_and_a_batch_mean_by_many():
+    """The attack of the mean with class weights, and what closes it; the sum of the old way is worked out by hand."""
+    labels = torch.zeros_like(LABELS)
+    other = labels.clone()
+    other[5] = 3
+
+    def by_rows(o, y, t, p):
+        p.backward(lambda a, b: F.cross_entropy(a[0], b, weight=WEIGHTS, reduction="sum"), o, y)
+
+    def old(o, y, t, p):
+        total = float(WEIGHTS[y].sum()) / len(y)  # a Python number, which nobody can see
+        (F.cross_entropy(first(o), y, weight=WEIGHTS, reduction="sum") / len(y) / total).backward()
+
+    assert moved(by_rows, labels, other) <= 2 * (1 + 1e-5)  # one row goes, another comes
+    assert moved(old, labels, other) > 4
+
+
+def test_a_metric_by_rows_needs_no_gradient():
+    training = made()
+    with torch.no_grad():
+        found = training.loss(lambda a, b: F.cross_entropy(a[0], b), training.module(X), LABELS)
+    assert math.isclose(float(found), F.cross_entropy(first(NET(X)), LABELS).item(), rel_tol=1e-5)
