@@ -7,14 +7,17 @@ a release, from its record alone. Start reading in `ledger`, then `rules` (what 
 """
 
 from inid.accounting.amounts import Spending
-from inid.accounting.charges import CompositionProof
 from inid.accounting.composition import Composition, compose, subsample
+from inid.accounting.composition_records import CompositionProof
+from inid.accounting.joint_charges import JointCharge, JointProof
 from inid.accounting.ledger import Ledger
 from inid.accounting.records import Receipt, Record, verify_record
 
 __all__ = [
     "Composition",
     "CompositionProof",
+    "JointCharge",
+    "JointProof",
     "Ledger",
     "Receipt",
     "Record",

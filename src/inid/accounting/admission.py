@@ -4,8 +4,9 @@ from fractions import Fraction
 
 from inid.accounting.amounts import Amounts, added
 from inid.accounting.charges import Charge, covered
-from inid.accounting.composition import of_query
+from inid.accounting.composition import charge_of
 from inid.accounting.history import History
+from inid.accounting.joint_charges import JointCharge
 from inid.accounting.refusals import relation_cure, what_fits
 from inid.accounting.rules import accepts
 from inid.accounting.settings import Settings
@@ -25,8 +26,8 @@ def priced(settings: Settings, what: object, taken: Fraction = Fraction(0)) -> C
         GuaranteeError: The plan does not keep its own promise.
         BudgetError: It is for a relation that the ledger does not take, or holds steps that its order cannot bound.
     """
-    noise, beside = of_query(what)
-    charge = Charge.of(noise, settings.terms.currencies, settings.terms.order, taken + beside)
+    asked, beside = charge_of(what)
+    charge = Charge.of(asked, settings.terms.currencies, settings.terms.order, taken + beside)
     if not covered(settings.neighbours, charge.neighbours):
         raise BudgetError(
             f'the plan is for neighbours="{charge.neighbours}", the ledger counts "{settings.neighbours}", '
@@ -38,6 +39,8 @@ def priced(settings: Settings, what: object, taken: Fraction = Fraction(0)) -> C
 def _is_the_whole(total: Budget, charge: Charge) -> bool:
     """Whether a charge, with what it takes beside its noise, keeps the whole promise by itself: rule (d)."""
     promise = charge.promise
+    if isinstance(charge.what, JointCharge):  # its promise holds with what it takes, and nothing more
+        return promise == total and charge.taken == decimal_fraction(charge.what.delta)
     if not charge.taken:
         return promise == total
     if not (isinstance(total, ApproxDP) and isinstance(promise, (ApproxDP, PureDP))):

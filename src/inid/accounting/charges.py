@@ -1,81 +1,33 @@
-"""What can be charged: a plan, or a composition fixed in advance. Its record, its proof, and its steps.
-
-A composition is recorded as the pairs of distributions that bound it, from which anybody computes its cost again:
-
-    {"kind": "release", "ratios": [0.1, 0.2], "counts": [3, 1], "mu": 0.5}     Laplace ratios and a Gaussian part
-    {"kind": "poisson", "rate": "1/100", "steps": 1000, "release": {...}}      steps, each on a fresh Poisson sample
-    {"kind": "composed", "parts": [...]}                                        one after the other
-
-The rate is the rational of the decimal that the float prints as, mu and the ratios are floats that print as decimals.
-"""
+"""What can be charged: a plan, a composition fixed in advance, or several parts under one promise."""
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, get_args
+from typing import Any
 
-from inid.accounting.amounts import Amounts, Currency, read
+from inid.accounting.amounts import Amounts, Currency
 from inid.accounting.composition import Composition
-from inid.accounting.costs import costs, leaves, loss_costs, sampled
-from inid.arguments import choice, integer, shown
-from inid.curves import Composed, Loss, PrivacyLoss, Subsampled
-from inid.errors import ArgumentError, BudgetError, GuaranteeError, RecordError
+from inid.accounting.composition_records import composition_from_dict, composition_to_dict, in_words, proved, steps_of
+from inid.accounting.costs import costs, loss_costs, sampled
+from inid.accounting.joint_charges import JointCharge
+from inid.arguments import shown
+from inid.errors import ArgumentError, BudgetError, GuaranteeError
 from inid.numbers.decimals import decimal_fraction
 from inid.planning import NoisePlan
 from inid.promises import Budget
 from inid.sets import Neighbours
 
-__all__ = [
-    "Charge",
-    "CompositionProof",
-    "charged_steps",
-    "composition_from_dict",
-    "composition_to_dict",
-    "covered",
-    "proof_of",
-]
+__all__ = ["Charge", "charged_steps", "covered"]
 
-_VERSION = 1
 _COMPOSITION = '{"inid_composition"'  # how the text of a recorded composition begins
-_MOST_NAMED = 3
-
-
-@dataclass(frozen=True)
-class CompositionProof:
-    """What was proved of a composition: the relation, the order, and its cost in each currency, as exact rationals."""
-
-    promise: str
-    neighbours: Neighbours
-    steps: int
-    order: Fraction | None
-    costs: tuple[tuple[Currency, Fraction | None], ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON-safe dictionary."""
-        return {
-            "promise": self.promise,
-            "neighbours": self.neighbours,
-            "steps": self.steps,
-            "order": None if self.order is None else str(self.order),
-            "costs": {currency: None if cost is None else str(cost) for currency, cost in self.costs},
-            "arithmetic": "each cost is the sum of upper bounds on its releases and steps",
-        }
-
-    def __str__(self) -> str:
-        lines = [f"Proof: {self.promise}, neighbours: {self.neighbours}."]
-        lines += [
-            f"  {currency} at most {float(cost):.6g}" if cost is not None else f"  {currency} does not bound it"
-            for currency, cost in self.costs
-        ]
-        return "\n".join(lines)
+_PARTS = '{"inid_parts"'
 
 
 @dataclass(frozen=True)
 class Charge:
     """Something that is about to be charged, proved: its relation, its texts for the record, its steps, its price."""
 
-    what: NoisePlan | Composition
+    what: NoisePlan | Composition | JointCharge
     neighbours: Neighbours
     price: Amounts
     order: Fraction | None
@@ -87,8 +39,10 @@ class Charge:
     ) -> "Charge":
         """Prove what was passed and find its price; `taken` is the probability that it takes from the reserve.
 
+        A composition of plans is charged by what the plans promise, in decimals, as several parts without a promise.
+
         Raises:
-            ArgumentError: Neither a plan nor a composition.
+            ArgumentError: Neither a plan nor a composition, nor several parts.
             GuaranteeError: The plan does not keep its own promise.
             BudgetError: A step on a sample, and an order that is not a whole number.
         """
@@ -96,22 +50,30 @@ class Charge:
             _ = what.certificate  # raises when the plan breaks its promise
             price = costs(what, currencies, order)
             return cls(what, what.sensitivity.neighbours, _taking(price, taken), order, taken)
-        if not isinstance(what, Composition):
+        if isinstance(what, Composition) and what.parts:
+            what = JointCharge(None, what.parts, what.neighbours)
+        if not isinstance(what, (Composition, JointCharge)):
             raise ArgumentError(
                 f"plan must be a NoisePlan made by inid.plan(...), or a Composition made by inid.subsample(...) or "
                 f"inid.compose(...), got {shown(what)}: pass one of these."
             )
-        if order is not None and order.denominator != 1 and sampled(what.loss):
+        on_samples = what.has_sampled_steps if isinstance(what, JointCharge) else sampled(what.loss)
+        if order is not None and order.denominator != 1 and on_samples:
             raise BudgetError(
                 f"this ledger counts Renyi divergences of order {float(order):.6g}, and steps on a sample have a "
                 "proved cost at whole orders only: make another ledger by name=..., whose order is whole."
             )
+        if isinstance(what, JointCharge):
+            taken += decimal_fraction(what.delta)
+            return cls(what, what.neighbours, _taking(what.price(currencies, order), taken), order, taken)
         price = loss_costs(what.loss, currencies, order)
         return cls(what, what.neighbours, _taking(price, taken), order, taken)
 
     @property
     def promise(self) -> Budget | None:
-        """The promise of a plan; a composition has none."""
+        """The promise of a plan, or of several parts together; a composition has none."""
+        if isinstance(self.what, JointCharge):
+            return self.what.promise
         return self.what.budget if isinstance(self.what, NoisePlan) else None
 
     @property
@@ -119,14 +81,17 @@ class Charge:
         """What it is, in words for messages."""
         if isinstance(self.what, NoisePlan):
             return f"{self.what.mechanism} noise under {self.what.budget}"
-        return _in_words(self.what.loss)
+        return self.what.name if isinstance(self.what, JointCharge) else in_words(self.what.loss)
 
     def texts(self, by: str = "") -> tuple[str, str]:
         """The record of what is charged, and of its proof with who charged it: one line of JSON each."""
         name = ({"by": by} if by else {}) | ({"delta_taken": str(self.taken)} if self.taken else {})
         if isinstance(self.what, NoisePlan):
             return _json(self.what.to_dict()), _json(self.what.certificate.to_dict() | name)
-        proof = _proof(self.what, tuple(self.price), self.order)
+        if isinstance(self.what, JointCharge):
+            proof_of_parts = self.what.proof(tuple(self.price), self.order)
+            return _json(self.what.to_dict()), _json(proof_of_parts.to_dict() | name)
+        proof = proved(self.what, tuple(self.price), self.order)
         return _json(composition_to_dict(self.what)), _json(proof.to_dict() | name)
 
 
@@ -147,127 +112,20 @@ def covered(ledger: Neighbours, charged: Neighbours) -> bool:
 
 
 def charged_steps(text: str) -> int | None:
-    """How many steps a recorded charge may take; None for a plan, which is released once."""
-    return _steps(composition_from_dict(json.loads(text)).loss) if text.startswith(_COMPOSITION) else None
+    """How many steps a recorded charge may take; None for a plan, or parts under one promise, released once."""
+    if text.startswith(_PARTS):
+        return _steps_of_parts(json.loads(text))
+    return steps_of(composition_from_dict(json.loads(text)).loss) if text.startswith(_COMPOSITION) else None
 
 
-def composition_to_dict(composition: Composition) -> dict[str, Any]:
-    """A JSON-safe dictionary, from which `composition_from_dict` makes the same composition.
-
-    >>> import inid
-    >>> p = inid.plan(inid.Sensitivity.box([1.0]), inid.GaussianDP(mu=1.0), mechanism="gaussian")
-    >>> composition_to_dict(inid.subsample(p, rate=0.01, steps=5))["loss"]["rate"]
-    '1/100'
-    """
-    return {
-        "inid_composition": _VERSION,
-        "neighbours": composition.neighbours,
-        "loss": _loss_to_dict(composition.loss),
-    }
+def _steps_of_parts(record: dict[str, Any]) -> int | None:
+    if record["promise"] is not None:
+        return None
+    return sum(int(part.get("count", 1)) * _steps_of_part(part) for part in record["parts"])
 
 
-def composition_from_dict(record: object) -> Composition:
-    """The composition that `composition_to_dict` described.
-
-    Raises:
-        RecordError: The record does not parse.
-    """
-    if not (isinstance(record, Mapping) and set(record) == {"inid_composition", "neighbours", "loss"}):
-        raise RecordError("a composition's record must hold exactly inid_composition, neighbours and loss.")
-    if record["inid_composition"] != _VERSION:
-        raise RecordError(
-            f"the composition's record has version {shown(record['inid_composition'])}, this library reads {_VERSION}."
-        )
-    try:
-        relation = choice("neighbours", record["neighbours"], get_args(Neighbours))
-        return Composition(_loss_from_dict(record["loss"]), relation)  # type: ignore[arg-type]
-    except (ArgumentError, KeyError, TypeError) as error:
-        raise RecordError(f"the composition's record does not parse: {error}") from None
-
-
-def proof_of(composition: Composition, stored: object) -> CompositionProof:
-    """Compute the costs of a recorded composition again, in the currencies and at the order of its recorded proof.
-
-    Raises:
-        RecordError: The recorded proof does not parse, or states a cost below the one that is computed.
-    """
-    if not (isinstance(stored, Mapping) and isinstance(stored.get("costs"), Mapping)):
-        raise RecordError("a composition's certificate must hold its costs.")
-    known = [currency for currency in get_args(Currency) if currency in stored["costs"]]
-    order = None if stored.get("order") is None else read(stored["order"])
-    if order is not None and order.denominator != 1 and sampled(composition.loss):
-        raise RecordError("steps on a sample are charged at whole Renyi orders only: the record was changed.")
-    try:
-        proof = _proof(composition, tuple(known), order)
-    except ArgumentError as error:
-        raise RecordError(f"the composition's certificate does not parse: {error}") from None
-    if len(known) != len(stored["costs"]) or not _covers(stored["costs"], proof):
-        raise RecordError("the costs in the record are below those that its composition has: one of them was changed.")
-    plain = ("promise", "neighbours", "steps")
-    if any(stored.get(name) != proof.to_dict()[name] for name in plain):
-        raise RecordError("the certificate in the record is not the one of its composition: one of them was changed.")
-    return proof
-
-
-def _covers(stored: Mapping[str, Any], proof: CompositionProof) -> bool:
-    """Whether every stored cost is at least the computed one; a later version may find a smaller bound."""
-    pairs = [(None if stored[c] is None else read(stored[c]), cost) for c, cost in proof.costs]
-    return all(said is None or (cost is not None and said >= cost) for said, cost in pairs)
-
-
-def _proof(composition: Composition, currencies: tuple[Currency, ...], order: Fraction | None) -> CompositionProof:
-    loss = composition.loss
-    found = loss_costs(loss, currencies, order)
-    return CompositionProof(_in_words(loss), composition.neighbours, _steps(loss), order, tuple(found.items()))
-
-
-def _steps(loss: PrivacyLoss) -> int:
-    return sum(part.steps if isinstance(part, Subsampled) else 1 for part in leaves(loss))
-
-
-def _in_words(loss: PrivacyLoss) -> str:
-    words = [_leaf_in_words(part) for part in leaves(loss)]
-    return " and ".join(words) if len(words) <= _MOST_NAMED else f"{words[0]} and {len(words) - 1} more"
-
-
-def _leaf_in_words(part: Loss | Subsampled) -> str:
-    one = part.loss if isinstance(part, Subsampled) else part
-    noise = [f"gaussian noise with mu {one.mu!r}"] if one.mu else []
-    noise += [f"laplace noise with epsilon {one.total!r}"] if one.ratios.size else []
-    words = " and ".join(noise) or "nothing"
-    if not isinstance(part, Subsampled):
-        return words
-    rate = f" on Poisson samples of rate {part.rate!r}" if part.rate < 1 else ""
-    return f"{part.steps} {'step' if part.steps == 1 else 'steps'} of {words}{rate}"
-
-
-def _loss_to_dict(loss: PrivacyLoss) -> dict[str, Any]:
-    parts = [_leaf_to_dict(part) for part in leaves(loss)]
-    return parts[0] if len(parts) == 1 else {"kind": "composed", "parts": parts}
-
-
-def _leaf_to_dict(part: Loss | Subsampled) -> dict[str, Any]:
-    if isinstance(part, Subsampled):
-        rate = str(decimal_fraction(part.rate))
-        return {"kind": "poisson", "rate": rate, "steps": part.steps, "release": _leaf_to_dict(part.loss)}
-    return {"kind": "release", "ratios": part.ratios.tolist(), "counts": part.counts.tolist(), "mu": part.mu}
-
-
-def _loss_from_dict(record: Mapping[str, Any]) -> PrivacyLoss:
-    if record["kind"] == "composed":
-        return Composed(tuple(_leaf_from_dict(part) for part in record["parts"]))
-    return _leaf_from_dict(record)
-
-
-def _leaf_from_dict(record: Mapping[str, Any]) -> Loss | Subsampled:
-    if choice("kind", record["kind"], ("release", "poisson")) == "release":
-        return _release_from_dict(record)
-    steps = integer("steps", record["steps"], least=1, cure="store compositions by a ledger")
-    return Subsampled(_release_from_dict(record["release"]), float(read(record["rate"])), steps)
-
-
-def _release_from_dict(record: Mapping[str, Any]) -> Loss:
-    return Loss(record["ratios"], record["counts"], record["mu"]) if record["ratios"] else Loss(mu=record["mu"])
+def _steps_of_part(part: dict[str, Any]) -> int:
+    return steps_of(composition_from_dict(part["composition"]).loss) if "composition" in part else 1
 
 
 def _json(record: dict[str, Any]) -> str:

@@ -24,15 +24,20 @@ from inid.sets import Neighbours
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Composition", "PlanOfTable", "compose", "of_query", "subsample"]
+    from inid.accounting.joint_charges import JointCharge
+
+__all__ = ["Composition", "PlanOfTable", "charge_of", "compose", "subsample"]
 
 
 class PlanOfTable(Protocol):
-    """A plan of a table's query: its noise, and for keys that nobody listed a `delta` that is taken beside it."""
+    """A plan of a table's query, or of several: it says itself what it is charged.
+
+    Where that is a plan of noise, a `delta` beside it is taken from the reserve, as for keys that nobody listed.
+    """
 
     @property
-    def noise(self) -> NoisePlan:
-        """The certified plan of all released numbers."""
+    def charge(self) -> "NoisePlan | Composition | JointCharge":
+        """All that is charged for it: one certified plan of noise, or several parts under one promise."""
         ...
 
 
@@ -43,10 +48,12 @@ class Composition:
     Attributes:
         loss: The dominating pair of all of them (`inid.curves`).
         neighbours: The relation for which it holds.
+        parts: The plans that were composed, each charged by what it promises; empty where it was made in other ways.
     """
 
     loss: curves.PrivacyLoss
     neighbours: Neighbours
+    parts: "tuple[NoisePlan | Composition, ...]" = ()
 
     @overload
     def delta(self, epsilon: float) -> float: ...
@@ -139,7 +146,8 @@ def compose(*parts: NoisePlan | Composition | PlanOfTable) -> Composition:
             f"the parts must share one neighbouring relation, got {' and '.join(sorted(relations))}: re-plan some."
         )
     loss = pairs[0].loss if len(pairs) == 1 else curves.Composed(tuple(pair.loss for pair in pairs))
-    return Composition(loss, pairs[0].neighbours)
+    found = tuple(one for pair in pairs for one in pair.parts or (pair,))
+    return Composition(loss, pairs[0].neighbours, found if any(isinstance(one, NoisePlan) for one in found) else ())
 
 
 def subsample(plan: NoisePlan, *, rate: float, steps: int = 1) -> Composition:
@@ -187,22 +195,42 @@ def _composition(name: str, part: object) -> Composition:
         return part
     if isinstance(part, NoisePlan):
         _ = part.certificate  # a plan that breaks its promise has no place in an account
-        return Composition(part.privacy_loss(), part.sensitivity.neighbours)
-    noise, taken = of_query(part)
+        return Composition(part.privacy_loss(), part.sensitivity.neighbours, (part,))
+    found, taken = charge_of(part)
     if taken:
         raise ArgumentError(
             f"{name} takes delta={float(taken):.3g} beside its noise, which no composition counts: charge a ledger."
         )
-    if noise is not part:
-        return _composition(name, noise)
+    if found is not part:
+        return _composition(name, found)
+    parts = _plans_of_parts(part)
+    if parts is not None:
+        return compose(*parts)
     raise ArgumentError(
         f"{name} must be a NoisePlan or a Composition, got {shown(part)}: make one with inid.plan(...)."
     )
 
 
-def of_query(what: object) -> tuple[object, Fraction]:
-    """The noise of a plan of a table's query, and the probability that it takes beside it; anything else as it is."""
-    noise = getattr(what, "noise", None)
-    if not isinstance(noise, NoisePlan):
+def charge_of(what: object) -> tuple[object, Fraction]:
+    """What a plan of a table's query says that it is charged, and the probability that it takes beside it.
+
+    Anything else is returned as it is: what an object happens to call its noise is not all of what it releases.
+    """
+    from inid.accounting.joint_charges import JointCharge
+
+    if isinstance(what, (NoisePlan, Composition, JointCharge)):
         return what, Fraction(0)
-    return noise, decimal_fraction(getattr(what, "delta", 0.0))
+    charge = getattr(what, "charge", None)
+    if isinstance(charge, NoisePlan):
+        return charge, decimal_fraction(getattr(what, "delta", 0.0))
+    return (charge if isinstance(charge, (Composition, JointCharge)) else what), Fraction(0)
+
+
+def _plans_of_parts(what: object) -> "tuple[NoisePlan | Composition, ...] | None":
+    """The plans of a charge of several parts, where each has one and nothing is taken beside them."""
+    from inid.accounting.joint_charges import JointCharge
+
+    if not isinstance(what, JointCharge) or what.delta:
+        return None
+    plans = tuple(part for part in what.parts if isinstance(part, (NoisePlan, Composition)))
+    return plans if len(plans) == len(what.parts) else None

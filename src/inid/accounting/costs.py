@@ -35,9 +35,9 @@ from inid.mechanisms.laplace import laplace_mu_squared
 from inid.numbers.decimals import decimal_fraction
 from inid.numbers.enclosures import enclose, exp, log
 from inid.planning import NoisePlan
-from inid.promises import ZCDP, GaussianDP, PureDP, RenyiDP
+from inid.promises import ZCDP, Budget, GaussianDP, PureDP, RenyiDP
 
-__all__ = ["costs", "leaves", "loss_costs", "sampled"]
+__all__ = ["costs", "leaves", "loss_costs", "promise_costs", "sampled"]
 
 _BITS = 128
 _FAR = Fraction(100)
@@ -78,6 +78,35 @@ def costs(
                 plan, base, currency, order
             )
     return {currency: found[currency] for currency in wanted}
+
+
+def promise_costs(
+    promise: Budget, currencies: Iterable[Currency], order: Fraction | None = None
+) -> dict[Currency, Fraction | None]:
+    """What anything that keeps a promise costs, whatever its noise; None where no amount bounds it.
+
+    Pure DP has Renyi divergences of at most e, and at most a e^2 / 2; mu-Gaussian DP of at most a mu^2 / 2, since it is
+    dominated by Gaussian noise; rho-zCDP of at most a rho by definition.
+
+    >>> import inid
+    >>> promise_costs(inid.GaussianDP(mu=0.5), ["epsilon", "mu_squared", "rho"])
+    {'epsilon': None, 'mu_squared': Fraction(1, 4), 'rho': Fraction(1, 8)}
+    """
+    found: dict[Currency, Fraction | None] = {"delta": Fraction(0)}
+    if isinstance(promise, PureDP):
+        epsilon = decimal_fraction(promise.epsilon)
+        found |= {"epsilon": epsilon, "rho": min(epsilon**2 / 2, epsilon)}
+        found |= {"renyi": min(epsilon, order * epsilon**2 / 2)} if order is not None else {}
+    elif isinstance(promise, (GaussianDP, ZCDP)):
+        rho = (
+            decimal_fraction(promise.mu) ** 2 / 2 if isinstance(promise, GaussianDP) else decimal_fraction(promise.rho)
+        )
+        found["rho"] = rho
+        found |= {"renyi": order * rho} if order is not None else {}
+        found |= {"mu_squared": 2 * rho} if isinstance(promise, GaussianDP) else {}
+    elif isinstance(promise, RenyiDP) and promise.order == order:
+        found["renyi"] = decimal_fraction(promise.divergence)
+    return {currency: found.get(currency) for currency in currencies}
 
 
 def loss_costs(

@@ -9,7 +9,8 @@ from hashlib import sha256
 from typing import Any
 
 from inid.accounting.amounts import Amounts, Spending, amounts_to_text
-from inid.accounting.charges import CompositionProof, composition_from_dict, proof_of
+from inid.accounting.composition_records import CompositionProof, composition_from_dict, proof_of
+from inid.accounting.joint_charges import JointCharge, JointProof, joint_proof_of
 from inid.arguments import shown
 from inid.errors import GuaranteeError, RecordError
 from inid.planning import Certificate, NoisePlan
@@ -106,6 +107,8 @@ class Record:
     @property
     def noise(self) -> str:
         """How many coordinates of which noise, or how many steps, in words."""
+        if "count" in self.certificate:
+            return f"{self.certificate['count']} parts"
         if "dimension" in self.certificate:
             return f"{self.certificate['dimension']} {self.certificate.get('mechanism', '')}"
         return f"{self.certificate.get('steps', '')} steps"
@@ -133,7 +136,7 @@ def _line(charge: Receipt | Record) -> str:
     return f"charge {charge.id}{named} at {charge.time}: {charge.cost}, neighbours {charge.neighbours}"
 
 
-def verify_record(record: Record | Mapping[str, Any]) -> Certificate | CompositionProof:
+def verify_record(record: Record | Mapping[str, Any]) -> Certificate | CompositionProof | JointProof:
     """Check a charge or a release again, from its record alone: plan, proof, and that they belong together.
 
     Args:
@@ -168,13 +171,33 @@ def verify_record(record: Record | Mapping[str, Any]) -> Certificate | Compositi
         raise RecordError("the record is nested too deeply: it was not written by this library.") from None
 
 
-def _proved(plan: object, stored: object) -> Certificate | CompositionProof:
+def _proved(plan: object, stored: object) -> Certificate | CompositionProof | JointProof:
     if isinstance(plan, Mapping) and "inid_composition" in plan:
         return proof_of(composition_from_dict(plan), stored)
+    if isinstance(plan, Mapping) and "inid_parts" in plan:
+        return _joint_proof(JointCharge.from_dict(plan), stored)
     proof = NoisePlan.from_dict(plan).verify()
     if not (isinstance(stored, Mapping) and _same(dict(stored), proof.to_dict())):
         raise RecordError("the certificate in the record is not the one that its plan proves: one of them was changed.")
     return proof
+
+
+def _joint_proof(charge: JointCharge, stored: object) -> JointProof:
+    proof = joint_proof_of(charge, stored)
+    said, proves = dict(stored), proof.to_dict()  # type: ignore[call-overload]
+    parts = (said.get("parts"), proves["parts"])
+    plain = ("promise", "neighbours", "count", "arithmetic")
+    if (
+        any(said.get(name) != proves[name] for name in plain)
+        or not (isinstance(parts[0], list) and len(parts[0]) == len(parts[1]))
+        or not all(isinstance(a, Mapping) and _same_part(dict(a), dict(b)) for a, b in zip(*parts, strict=True))
+    ):
+        raise RecordError("the certificate in the record is not the one that its parts prove: one of them was changed.")
+    return proof
+
+
+def _same_part(stored: dict[str, Any], proved: dict[str, Any]) -> bool:
+    return _same(stored, proved) if "statement" in proved else stored == proved
 
 
 def _same(stored: dict[str, Any], proved: dict[str, Any]) -> bool:

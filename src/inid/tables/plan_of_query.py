@@ -91,6 +91,11 @@ class PlanOfQuery(ABC):
         return self.budget
 
     @property
+    def charge(self) -> NoisePlan:
+        """All that a ledger is charged for it."""
+        return self.noise
+
+    @property
     def mechanism(self) -> str:
         """The kind of noise."""
         return self.noise.mechanism

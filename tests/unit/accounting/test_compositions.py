@@ -10,7 +10,8 @@ import pytest
 
 import inid
 from inid.accounting import CompositionProof, Ledger
-from inid.accounting.charges import Charge, composition_from_dict, composition_to_dict
+from inid.accounting.charges import Charge
+from inid.accounting.composition_records import composition_from_dict, composition_to_dict
 from inid.accounting.costs import loss_costs
 from inid.accounting.history import History
 from inid.accounting.records import make_row

@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from inid.accounting import CompositionProof, verify_record
+from inid.accounting import CompositionProof, JointProof, verify_record
 from inid.cli.commands.base import Command, Values
 from inid.cli.console import Console
 from inid.cli.options import COMMON, LEDGER_NAME, argument
@@ -58,7 +58,7 @@ def verify(values: Values) -> None:
     return None
 
 
-def _proved(path: Path, content: bytes) -> tuple[str, Certificate | CompositionProof, str | None]:
+def _proved(path: Path, content: bytes) -> tuple[str, Certificate | CompositionProof | JointProof, str | None]:
     """What kind of record it is, its proof made anew, and its digest.
 
     Raises:
