@@ -3,11 +3,14 @@
 Conditions are written for the value that is wanted and negated, so that NaN fails every one of them.
 """
 
+import datetime as dt
 import math
 import numbers
 from collections.abc import Collection, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from itertools import islice
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -20,15 +23,37 @@ __all__ = ["array", "choice", "decimal_float", "frozen", "integer", "labels", "r
 Floats = NDArray[np.float64]
 
 _SHOWN_LENGTH = 60
+_PLAIN = (str, bytes, numbers.Number, Decimal, dt.date, dt.time, dt.timedelta, range, PurePath, type, type(None))
+_BRACKETS: dict[type, tuple[str, str]] = {list: ("[", "]"), tuple: ("(", ")"), set: ("{", "}"), frozenset: ("{", "}")}
 
 
 def shown(value: object) -> str:
-    """A short, single-line rendering of a public argument for an error message."""
+    """A short, single-line rendering of a public argument for an error message.
+
+    Only plain values, lists of them and what this library made are written out. Anything else may hold a table that was
+    passed by mistake, such as a column of a frame, and is called by its type.
+
+    >>> shown([1, "a", np.float64(2.5)]), shown({"age": np.arange(3)})
+    ("[1, 'a', 2.5]", "{'age': <ndarray>}")
+    """
     try:
-        text = " ".join(repr(value).split())
+        text = " ".join(_written(value).split())
     except Exception:  # noqa: BLE001 - a broken __repr__ must not replace the error being reported
         text = f"<{type(value).__name__}>"
     return text if len(text) <= _SHOWN_LENGTH else text[: _SHOWN_LENGTH - 3] + "..."
+
+
+def _written(value: object) -> str:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if type(value) in _BRACKETS:
+        left, right = _BRACKETS[type(value)]
+        return f"{left}{', '.join(map(_written, islice(value, _SHOWN_LENGTH)))}{right}"  # type: ignore[call-overload]
+    if type(value) is dict:
+        pairs = (f"{_written(key)}: {_written(entry)}" for key, entry in islice(value.items(), _SHOWN_LENGTH))
+        return f"{{{', '.join(pairs)}}}"
+    own = type(value).__module__.partition(".")[0] == "inid"
+    return repr(value) if own or isinstance(value, _PLAIN) else f"<{type(value).__name__}>"
 
 
 def choice(name: str, value: object, options: Collection[str]) -> str:

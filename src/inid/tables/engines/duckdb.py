@@ -4,9 +4,11 @@
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from threading import RLock
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +38,7 @@ class DuckDB(SqlEngine):
 
     def __init__(self, relation: Any, names: list[str] | None = None, connection: Any = None) -> None:
         self._relation, self._connection = relation, connection
-        self._kept_on: Any = None  # the connection of rows that several queries read
+        self._kept_rows = f"inid_rows_{uuid4().hex}"  # a table of rows that several queries read
         # A connection runs one statement at a time; a second thread's would end the first one's.
         self._lock: Any = RLock()
         super().__init__(schema_of(optional("narwhals").from_native(relation), names or list(relation.columns)))
@@ -72,7 +74,7 @@ class DuckDB(SqlEngine):
             try:
                 return super().run_several(build, queries)
             finally:
-                self._kept_on = None
+                self._forget()
 
     def cell_sums(
         self, build: Build, domains: Mapping[str, Sequence[Key]], sizes: Mapping[str, int], tables: Sequence[CellTable]
@@ -86,11 +88,16 @@ class DuckDB(SqlEngine):
         return frame.collect().to_arrow()
 
     def kept(self, frame: Any) -> Any:
-        # On a connection of our own: a temporary table on the user's might replace another.
-        self._kept_on = connection = connect()
-        connection.register("counted_rows", self._collected(frame))
-        connection.execute("CREATE TABLE kept_rows AS SELECT * FROM counted_rows")
-        return optional("narwhals").from_native(connection.table("kept_rows"))
+        # In the same database: on the way through Arrow some types would lose digits, and people would become one.
+        self._told(frame.to_native(), f"CREATE TEMP TABLE {self._kept_rows} AS FROM inid_relation")
+        return optional("narwhals").from_native(self._told(self._relation, f"FROM {self._kept_rows}"))
+
+    def _forget(self) -> None:
+        with suppress(optional("duckdb").Error):  # in a transaction that has failed nothing can be dropped
+            self._told(self._relation, f"DROP TABLE IF EXISTS temp.{self._kept_rows}")
+
+    def _told(self, relation: Any, statement: str) -> Any:
+        return relation.query("inid_relation", statement)
 
     def check(self, build: Build) -> None:
         with self._lock:
@@ -128,6 +135,10 @@ class DuckDBRelation(DuckDB):
     def _collected(self, frame: Any) -> Any:
         with without_statistics(self._relation):
             return super()._collected(frame)
+
+    def kept(self, frame: Any) -> Any:
+        with without_statistics(self._relation):
+            return super().kept(frame)
 
 
 class DuckDBCsv(DuckDB):

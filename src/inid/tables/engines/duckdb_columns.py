@@ -22,7 +22,7 @@ def plain(column: str, role: Role, kind: Any) -> str:
     if role == "int":  # a whole number beyond 64 bits equals no key
         return f"TRY_CAST({name} AS BIGINT)"
     if role in ("day", "year"):
-        return _date(f"CAST({name} AS DATE)", role)
+        return _date(f"TRY_CAST({name} AS DATE)", role)
     return f"CAST({name} AS DOUBLE)" if role == "number" else name
 
 
@@ -51,9 +51,9 @@ def parsed(column: str, role: Role) -> str:
 
 
 def _date(date: str, role: Role) -> str:
-    """A date as a number; infinite ones have neither a day nor a year."""
+    """A date of the years 1 to 9999 as a number; any other, and an infinite one, is missing."""
     number = f"({date} - DATE '1970-01-01')" if role == "day" else f"year({date})"
-    return f"CASE WHEN isfinite({date}) THEN CAST({number} AS DOUBLE) END"
+    return f"CASE WHEN {date} BETWEEN DATE '0001-01-01' AND DATE '9999-12-31' THEN CAST({number} AS DOUBLE) END"
 
 
 def _quoted(column: str) -> str:

@@ -1,8 +1,6 @@
 """Sums of numbers on grids and counts of values, put together from what an engine finds quickly.
 
-Beside each mean it is asked how many values the column has. DuckDB and Spark count them in the pass that adds up. That
-takes Polars about as long as to add them up; so there a first pass adds up and looks whether any row lacks a value;
-where none does, each column has as many values as there are rows. Only where one does, a second pass counts.
+Beside each mean it is asked how many values the column has: engines count them in the pass that adds up.
 """
 
 from collections.abc import Mapping, Sequence

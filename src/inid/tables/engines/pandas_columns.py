@@ -20,13 +20,13 @@ import numpy as np
 
 from inid.arguments import Floats
 from inid.tables.engines.guarded import optional
-from inid.tables.engines.roles import Role, is_text
+from inid.tables.engines.roles import FIRST_DAY, LAST_DAY, Role, is_text
 
 __all__ = ["typed", "whole"]
 
 _END = 2**63  # of the whole numbers that 64 bits hold
 _BOOLS = (bool, np.bool_)
-_FIRST_DAY = dt.date(1970, 1, 1).toordinal()
+_EPOCH = dt.date(1970, 1, 1).toordinal()
 # What pandas would make a column of its own type of, were it not for some other value.
 _TYPED = (Number, np.generic, dt.datetime, dt.timedelta)
 
@@ -40,6 +40,8 @@ def typed(values: Any, role: Role, kind: Any) -> Any:
         kind: Its type as narwhals tells it; that of objects is ignored, since it is read from the values.
     """
     pandas = optional("pandas")
+    if role == "raw":  # nobody looks at it
+        return np.zeros(len(values), dtype=np.int8)
     if role in ("day", "year"):
         return _dates(values, role)
     if values.dtype == object:
@@ -75,8 +77,6 @@ def _truths(values: Any, role: Role) -> Any:
     """Booleans of any family; as people and orders they are 0 and 1."""
     if role in ("str", "int"):
         return _nothing(len(values), role)
-    if role == "raw":
-        return values.array
     missing = values.isna().to_numpy(dtype=bool)
     truths = values.to_numpy(dtype=bool, na_value=False)
     arrays = optional("pandas").arrays
@@ -111,19 +111,44 @@ def _integers(values: Any, *, unsigned: bool) -> Any:
 
 
 def _dates(values: Any, role: Role) -> Floats:
-    """Days since 1970, or years, of dates and of times without a time zone; NaN for anything else."""
+    """Days since 1970, or years, of dates and of times without a time zone; NaN for anything else, or far away."""
+    if isinstance(values.dtype, optional("pandas").ArrowDtype):
+        return _numbered(_arrow_days(values), role)
     if values.dtype.kind == "M" and isinstance(values.dtype, np.dtype):
         days = values.to_numpy().astype("datetime64[D]")
-        number = days if role == "day" else days.astype("datetime64[Y]")
-        start = 0 if role == "day" else 1970
-        return np.where(np.isnat(days), np.nan, number.astype(np.int64) + float(start))
+        return _numbered(np.where(np.isnat(days), np.nan, days.astype(np.int64).astype(np.float64)), role)
 
     def read(value: Any) -> float:
         if not isinstance(value, dt.date) or getattr(value, "tzinfo", None) is not None:
             return math.nan
-        return float(value.toordinal() - _FIRST_DAY if role == "day" else value.year)
+        return float(value.toordinal() - _EPOCH if role == "day" else value.year)
 
     return np.array([math.nan if found is None else found for found in _each(read, values)], dtype=np.float64)
+
+
+def _numbered(days: Floats, role: Role) -> Floats:
+    """Days since 1970, or their years; NaN outside the years 1 to 9999."""
+    inside = (days >= FIRST_DAY) & (days <= LAST_DAY)
+    if role == "year":
+        years = np.where(inside, days, 0.0).astype("datetime64[D]").astype("datetime64[Y]")
+        return np.where(inside, years.astype(np.int64) + 1970.0, np.nan)
+    return np.where(inside, days, np.nan)
+
+
+def _arrow_days(values: Any) -> Floats:
+    """Days since 1970 of Arrow's dates and times: whole numbers, since Python's dates are too few for them."""
+    arrow, kind = optional("pyarrow"), values.dtype.pyarrow_dtype
+    if arrow.types.is_date32(kind):
+        per_day = 1
+    elif arrow.types.is_date64(kind) or (arrow.types.is_timestamp(kind) and kind.tz is None):
+        unit = "ms" if arrow.types.is_date64(kind) else kind.unit
+        per_day = 86_400 * {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
+    else:
+        return np.full(len(values), np.nan)
+    ticks = values.array.__arrow_array__().combine_chunks()
+    whole = ticks.view(arrow.int32() if per_day == 1 else arrow.int64())
+    days = whole.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64) // per_day
+    return np.where(values.isna().to_numpy(dtype=bool), np.nan, days.astype(np.float64))
 
 
 def _objects(values: Any, role: Role) -> Any:

@@ -6,11 +6,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from inid.errors import ArgumentError
 from inid.tables.engines.base import Build, Engine, schema_of
 from inid.tables.engines.cell_codes import CellTable, blocks_of, coded, placed
 from inid.tables.engines.guarded import guarded, optional
+from inid.tables.engines.polars_plans import draws_at_random
 from inid.tables.engines.polars_sums import PolarsSums
-from inid.tables.engines.roles import Role, is_text
+from inid.tables.engines.roles import FIRST_DAY, LAST_DAY, Role, is_text
 from inid.tables.facts import Key
 
 __all__ = ["Polars"]
@@ -31,9 +33,18 @@ def _cells(rows: Any, sizes: Mapping[str, int], keys: Sequence[str], sums: Seque
 
 
 class Polars(Engine):
-    """A Polars frame, run lazily and streaming."""
+    """A Polars frame, run lazily and streaming: a release reads it once, since a lazy one may answer differently.
+
+    Raises:
+        ArgumentError: A lazy frame draws at random.
+    """
 
     def __init__(self, frame: Any) -> None:
+        if isinstance(frame, optional("polars").LazyFrame) and guarded(lambda: draws_at_random(frame), "read the plan"):
+            raise ArgumentError(
+                "the lazy frame draws at random (shuffle, sample, or rank by chance) whenever it is read, so that it "
+                "holds no certain rows: pass frame.collect()."
+            )
         self._frame = frame.lazy()
         lazy = optional("narwhals").from_native(self._frame)
         schema = lazy.collect_schema()
@@ -51,10 +62,19 @@ class Polars(Engine):
         if role == "number":
             return value.cast(pl.Float64)
         if role in ("day", "year"):
-            date = value.cast(pl.Date)
-            return (date.cast(pl.Int32) if role == "day" else date.dt.year()).cast(pl.Float64)
+            return self._date(value, kind, role)
         # A whole number beyond 64 bits equals no key, and must not stop the query.
         return value.cast(pl.Int64, strict=False) if role == "int" else value
+
+    def _date(self, value: Any, kind: Any, role: Role) -> Any:
+        """A date as a number: its cast would stop at a moment that is far away."""
+        pl, nw = optional("polars"), optional("narwhals")
+        days = value.to_physical().cast(pl.Int64)
+        if kind == nw.Datetime:
+            days = days // (86_400 * {"ms": 10**3, "us": 10**6, "ns": 10**9}[kind.time_unit])
+        days = pl.when(days.is_between(FIRST_DAY, LAST_DAY)).then(days)
+        number = days if role == "day" else days.cast(pl.Int32).cast(pl.Date).dt.year()
+        return number.cast(pl.Float64)
 
     def truncated(self, expression: Any) -> Any:
         return expression.cast(optional("narwhals").Int64)  # cuts fractions off

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from inid.errors import ArgumentError
-from inid.tables.engines.base import schema_of
+from inid.tables.engines.base import Build, schema_of
 from inid.tables.engines.grid_sums import are_plain
 from inid.tables.engines.guarded import guarded, optional
-from inid.tables.engines.roles import Role, is_text
-from inid.tables.engines.spark_sums import SparkSums
+from inid.tables.engines.roles import FIRST_DAY, LAST_DAY, Role, is_text
+from inid.tables.engines.spark_sums import SparkSums, settled_rows
 from inid.tables.engines.sql_engine import SqlEngine
 
 __all__ = ["Spark"]
@@ -21,34 +21,42 @@ _WITHOUT_GROUPS = 40  # sums over all rows: without the keys their code stays wi
 
 @dataclass(frozen=True)
 class _Parts:
-    """Sums by the same groups, in several queries that are read side by side, each after its keys."""
+    """Sums by the same groups, in several queries of one frame, each after its keys.
 
-    queries: list[Any]
+    Attributes:
+        frame: The rows.
+        query: Makes the query of some sums.
+        names: The sums.
+        keys: How many columns of keys there are.
+        most: How many sums there are in one query.
+    """
+
+    frame: Any
+    query: Callable[[Any, Sequence[str]], Any]
+    names: Sequence[str]
     keys: int
+    most: int
+
+    def _queries(self, frame: Any) -> list[Any]:
+        starts = range(0, len(self.names), self.most)
+        return [self.query(frame, self.names[at : at + self.most]) for at in starts]
 
     def collect_schema(self) -> Any:
-        return [query.collect_schema() for query in self.queries]
+        return [query.collect_schema() for query in self._queries(self.frame)]
 
-    def rows(self) -> list[tuple[Any, ...]]:
+    def rows(self, *, settled: bool) -> list[tuple[Any, ...]]:
         """One row per group; a group that a query does not return has no rows, which all queries see alike."""
+        several = len(self.names) > self.most and not settled
+        frame = optional("narwhals").from_native(settled_rows(self.frame.to_native())) if several else self.frame
         found: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
-        for query in self.queries:
+        for query in self._queries(frame):
             for row in query.collect().iter_rows():
                 found.setdefault(row[: self.keys], []).append(row[self.keys :])
         return [(*keys, *(value for part in parts for value in part)) for keys, parts in found.items()]
 
 
-def _apart(query: Callable[[Sequence[str]], Any], names: Sequence[str], keys: int, most: int) -> Any:
-    """A query of sums, in parts of at most so many of them."""
-    parts = [query(names[at : at + most]) for at in range(0, len(names), most)]
-    return parts[0] if len(parts) == 1 else _Parts(parts, keys)
-
-
 def _answers_alike(frame: Any) -> bool:
-    """Whether Spark knows of nothing random in how a frame is computed; Spark Connect does not say.
-
-    Rows that differ from one reading to the next would lie in different cells of tables that are planned together.
-    """
+    """Whether Spark knows of nothing random in how a frame is computed; Spark Connect does not say."""
     java = getattr(frame, "_jdf", None)
     return java is None or bool(java.queryExecution().analyzed().deterministic())
 
@@ -66,8 +74,12 @@ class Spark(SqlEngine):
         names = guarded(lambda: list(frame.columns), "read the columns")
         if not guarded(lambda: _answers_alike(frame), "read the plan"):
             raise ArgumentError(
-                "the Spark frame computes something at random whenever it is read, and a query reads it more than "
-                "once: pass frame.localCheckpoint(), or write it to a file and read that."
+                "the Spark frame computes something at random whenever it is read, so that it holds no certain rows: "
+                "pass frame.localCheckpoint(), or write it to a file and read that."
+            )
+        if not hasattr(frame, "localCheckpoint"):
+            raise ArgumentError(
+                "this Spark cannot keep the rows of a frame for several queries: use version 4 with Spark Connect."
             )
         self._session = frame.sparkSession
         places = [f"column_{at}" for at in range(len(names))]
@@ -90,8 +102,9 @@ class Spark(SqlEngine):
     def _sql(self, column: str, role: Role) -> str:
         value = self._places[column]
         if role in ("day", "year"):
-            number = f"{'unix_date' if role == 'day' else 'year'}(CAST({value} AS DATE))"
-            return f"CAST({number} AS DOUBLE)"
+            date = f"CAST({value} AS DATE)"
+            number = f"CAST({'unix_date' if role == 'day' else 'year'}({date}) AS DOUBLE)"
+            return f"CASE WHEN unix_date({date}) BETWEEN {FIRST_DAY} AND {LAST_DAY} THEN {number} END"
         if role in ("person", "order") and is_text(self.schema[column]):
             role = "str"
         # Texts may have a collation, which a cast to plain text takes off.
@@ -101,19 +114,34 @@ class Spark(SqlEngine):
     def truncated(self, expression: Any) -> Any:
         return expression.cast(optional("narwhals").Int64)  # cuts fractions off
 
-    def rows(self, query: Any) -> list[tuple[Any, ...]]:
+    def rows(self, query: Any, *, settled: bool = False) -> list[tuple[Any, ...]]:
         if isinstance(query, _Parts | SparkSums):
-            return query.rows()
+            return query.rows(settled=settled)
         return list(query.collect().iter_rows())
 
+    def run_several(self, build: Build, queries: Sequence[Callable[[Any], Any]]) -> list[list[tuple[Any, ...]]]:
+        if len(queries) == 1:
+            return super().run_several(build, queries)
+
+        def results() -> list[list[tuple[Any, ...]]]:
+            kept = self.kept(build(self))
+            return [self.rows(query(kept), settled=True) for query in queries]
+
+        return guarded(results, "run the queries")
+
+    def kept(self, frame: Any) -> Any:
+        return optional("narwhals").from_native(settled_rows(frame.to_native()))
+
     # The code that Spark writes for many sums at once outgrows what the JVM compiles, which makes it ten times slower.
-    # Each query reads the columns of its own sums alone.
+    # So there are several queries, of rows that are settled first: a frame that is read again may answer differently.
 
     def totals(self, frame: Any, terms: Mapping[str, Any]) -> Any:
         if are_plain(terms):
             return SparkSums(frame.to_native(), [], terms)
         every = super().totals
-        return _apart(lambda part: every(frame, {name: terms[name] for name in part}), list(terms), 0, _WITHOUT_GROUPS)
+        return _Parts(
+            frame, lambda rows, part: every(rows, {name: terms[name] for name in part}), list(terms), 0, _WITHOUT_GROUPS
+        )
 
     def group_totals(self, frame: Any, groups: Sequence[str], terms: Mapping[str, Any]) -> Any:
         if are_plain(terms):
@@ -124,7 +152,7 @@ class Spark(SqlEngine):
         every = super().added_up
         if limited:
             return every(frame, groups, names, limited=True)
-        return _apart(lambda part: every(frame, groups, part), names, len(groups), _TOGETHER)
+        return _Parts(frame, lambda rows, part: every(rows, groups, part), names, len(groups), _TOGETHER)
 
     def answer(self, columns: Mapping[str, list[Any]]) -> Any:
         names = {float: "double", int: "bigint", bool: "boolean"}

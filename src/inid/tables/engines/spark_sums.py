@@ -1,8 +1,8 @@
 """Sums of Spark columns by groups, and how many values there are of each: one pass over the rows (see `grid_sums`).
 
 Spark writes Java code for a query, which the JVM compiles only up to 8,000 bytes of a method: beyond, a query takes
-many times as long. So what is written for a column is short, and many columns are added up in several queries, each of
-which reads its own columns alone.
+many times as long. So what is written for a column is short, and many columns are added up in several queries, of rows
+that are settled first.
 
 LEAST passes over null and takes NaN for larger than every number (so Spark documents both), hence a missing value adds
 what the upper bound adds, which comes off again. FLOOR makes integers of doubles without the checks of a cast; what it
@@ -21,10 +21,18 @@ from inid.tables.engines.grid_sums import GridSums, Integers, number_columns, nu
 from inid.tables.engines.guarded import optional
 from inid.tables.engines.terms import OnGrid
 
-__all__ = ["SparkSums"]
+__all__ = ["SparkSums", "settled_rows"]
 
 _TOGETHER = 20  # sums in one query
 _SUMS = "sums"  # the column of a query that holds all of them
+
+
+def settled_rows(frame: Any) -> Any:
+    """The rows of a frame, computed once and kept: what is lost of them stops a query, and is not computed again.
+
+    (What a cache has lost is computed again, and may then be something else.)
+    """
+    return frame.localCheckpoint(eager=True)
 
 
 class SparkSums(GridSums):
@@ -43,22 +51,24 @@ class SparkSums(GridSums):
     def collect_schema(self) -> Any:
         """The types of the queries, without a look at the rows."""
         return [
-            *(self._sums(part).schema for part in self._parts()),
-            *(self._counts(part).schema for part in self._others()),
+            *(self._sums(self.frame, part).schema for part in self._parts()),
+            *(self._counts(self.frame, part).schema for part in self._others()),
         ]
 
-    def rows(self) -> list[tuple[Any, ...]]:
+    def rows(self, *, settled: bool) -> list[tuple[Any, ...]]:
         """One row per group; a group that a query does not return has no rows, which all queries see alike."""
+        several = len(self._parts()) + len(self._others()) > 1 and not settled
+        frame = settled_rows(self.frame) if several else self.frame
         places: dict[tuple[Any, ...], int] = {}
         sums: dict[str, Integers] = {}
         values: dict[str, Integers] = {}
         rows = np.zeros(0, dtype=np.int64)
         for part in self._parts():
-            rows, *found = self._found(self._sums(part), places)
+            rows, *found = self._found(self._sums(frame, part), places)
             sums |= dict(zip(part, found, strict=False))
             values |= dict(zip((term.name for term in part.values()), found[len(part) :], strict=True))
         for names in self._others():
-            values |= dict(zip(names, self._found(self._counts(names), places), strict=True))
+            values |= dict(zip(names, self._found(self._counts(frame, names), places), strict=True))
         for name, term in numbers_on_grids(self.terms).items():
             missing = rows - values[term.name]
             sums[name] = sums[name] - missing * (term.grid.most + term.grid.below)
@@ -78,18 +88,18 @@ class SparkSums(GridSums):
     def _width(self, query: Any) -> int:
         return len(query.schema[_SUMS].dataType)
 
-    def _by_groups(self, sums: Sequence[str]) -> Any:
+    def _by_groups(self, frame: Any, sums: Sequence[str]) -> Any:
         made = optional("pyspark.sql.functions", "spark").expr(f"struct({', '.join(sums)})").alias(_SUMS)
-        return (self.frame.groupBy(*self.groups) if self.groups else self.frame).agg(made)
+        return (frame.groupBy(*self.groups) if self.groups else frame).agg(made)
 
-    def _sums(self, part: Mapping[str, OnGrid]) -> Any:
+    def _sums(self, frame: Any, part: Mapping[str, OnGrid]) -> Any:
         """By group the number of rows, the sum of each term, and how many values its column has."""
         sums = [f"sum({_place(term)})" for term in part.values()]
-        return self._by_groups(["count(1)", *sums, *(_count(term.name) for term in part.values())])
+        return self._by_groups(frame, ["count(1)", *sums, *(_count(term.name) for term in part.values())])
 
-    def _counts(self, names: Sequence[str]) -> Any:
+    def _counts(self, frame: Any, names: Sequence[str]) -> Any:
         """By group how many values each column has."""
-        return self._by_groups([_count(name) for name in names])
+        return self._by_groups(frame, [_count(name) for name in names])
 
 
 def _count(name: str) -> str:

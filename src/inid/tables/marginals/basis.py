@@ -23,6 +23,8 @@ __all__ = [
     "Whole",
     "analyse",
     "analyse_whole",
+    "contrast_matrix",
+    "contrasted",
     "contrasts",
     "square_norms",
     "square_places",
@@ -32,53 +34,113 @@ __all__ = [
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
+_DENSE = 256  # the most values of which a matrix is made; it is faster for few
+
 
 class Contrasts(NamedTuple):
     """The basis of one attribute.
 
     Attributes:
-        matrix: C, one row per contrast, one column per value.
         squares: q, the squared length of each row.
         largest: The largest entry of C in size.
     """
 
-    matrix: Whole
     squares: Whole
     largest: int
 
 
 @lru_cache(maxsize=512)
 def _splits(size: int) -> Whole:
-    """One line per contrast: where its range starts, is divided and ends, then a/g and b/g."""
+    """One line per contrast: where its range starts, is divided and ends, then a/g, b/g and how often it was halved."""
     found = []
-    spans = [(0, size)]
+    spans = [(0, size, 0)]
     while spans:
-        low, high = spans.pop()
+        low, high, depth = spans.pop()
         left, right = (high - low) // 2, high - low - (high - low) // 2
         if left:
             divisor = math.gcd(left, right)
-            found.append((low, low + left, high, left // divisor, right // divisor))
-            spans += [(low + left, high), (low, low + left)]
-    return np.array(found, dtype=np.int64).reshape(-1, 5)
+            found.append((low, low + left, high, left // divisor, right // divisor, depth))
+            spans += [(low + left, high, depth + 1), (low, low + left, depth + 1)]
+    return np.array(found, dtype=np.int64).reshape(-1, 6)
 
 
 @lru_cache(maxsize=512)
 def contrasts(size: int) -> Contrasts:
     """The basis of an attribute with that many values.
 
-    >>> contrasts(3).matrix.tolist(), contrasts(3).squares.tolist()
-    ([[2, -1, -1], [0, 1, -1]], [6, 2])
+    >>> contrasts(3).squares.tolist(), contrasts(3).largest
+    ([6, 2], 2)
     """
-    rows: list[Whole] = []
-    for low, middle, high, left, right in _splits(size).tolist():
-        row = np.zeros(size, dtype=np.int64)
+    low, middle, high, left, right, _ = _splits(size).T
+    squares = (middle - low) * right**2 + (high - middle) * left**2
+    squares.flags.writeable = False  # shared by everybody who asks
+    return Contrasts(squares, int(max(left.max(initial=0), right.max(initial=0))))
+
+
+@lru_cache(maxsize=512)
+def contrast_matrix(size: int) -> Whole:
+    """C, one row per contrast, one column per value: for few values, since it has as many entries as their square.
+
+    >>> contrast_matrix(3).tolist()
+    [[2, -1, -1], [0, 1, -1]]
+    """
+    matrix = np.zeros((size - 1, size), dtype=np.int64)
+    for row, (low, middle, high, left, right, _) in zip(matrix, _splits(size).tolist(), strict=True):
         row[low:middle], row[middle:high] = right, -left
-        rows.append(row)
-    matrix = np.array(rows, dtype=np.int64).reshape(size - 1, size)
-    squares = np.square(matrix).sum(axis=1)
-    for array in (matrix, squares):
-        array.flags.writeable = False  # shared by everybody who asks
-    return Contrasts(matrix, squares, int(np.abs(matrix).max(initial=0)))
+    matrix.flags.writeable = False
+    return matrix
+
+
+class _Halves(NamedTuple):
+    """The contrasts of ranges that were halved equally often: they do not overlap, and come in order.
+
+    Attributes:
+        rows: Their places in the basis.
+        cuts: Where each range starts, is divided and ends.
+        factors: b/g and -a/g of each.
+    """
+
+    rows: Whole
+    cuts: Whole
+    factors: Whole
+
+
+@lru_cache(maxsize=64)
+def _levels(size: int) -> tuple[_Halves, ...]:
+    splits = _splits(size)
+    depths = splits[:, 5]
+    rows = [np.flatnonzero(depths == depth) for depth in range(int(depths.max(initial=-1)) + 1)]
+    return tuple(_Halves(own, splits[own, :3], np.stack([splits[own, 4], -splits[own, 3]], axis=1)) for own in rows)
+
+
+def contrasted(table: Floats, axis: int) -> Floats:
+    """The contrasts of a table along one axis: C table."""
+    size = table.shape[axis]
+    if size <= _DENSE:
+        return np.moveaxis(np.tensordot(contrast_matrix(size).astype(np.float64), table, axes=(1, axis)), 0, axis)
+    # One level of halves after the other; a line of zeros closes the last range.
+    lines = np.concatenate([np.moveaxis(table, axis, 0), np.zeros((1, *np.delete(table.shape, axis)))])
+    made = np.empty((size - 1, *lines.shape[1:]))
+    for rows, cuts, factors in _levels(size):
+        sums = np.add.reduceat(lines, cuts.reshape(-1), axis=0).reshape(len(rows), 3, *lines.shape[1:])
+        made[rows] = np.einsum("kh,kh...->k...", factors.astype(np.float64), sums[:, :2])
+    return np.moveaxis(made, 0, axis)
+
+
+def _spread(block: Floats, size: int, axis: int) -> Floats:
+    """What contrasts along one axis add to the values: (C^T with each row divided by its q) block."""
+    squares = contrasts(size).squares
+    if size <= _DENSE:
+        back = (contrast_matrix(size) / squares[:, None]).T
+        return np.moveaxis(np.tensordot(back, block, axes=(1, axis)), 0, axis)
+    lines = np.moveaxis(block, axis, 0)
+    made = np.zeros((size, *lines.shape[1:]))
+    for rows, cuts, factors in _levels(size):
+        halves = np.einsum("kh,k...->kh...", factors / squares[rows, None], lines[rows])
+        lengths = np.diff(cuts, axis=1).reshape(-1)
+        places = np.repeat(cuts[:, :2].reshape(-1) - (np.cumsum(lengths) - lengths), lengths) + np.arange(lengths.sum())
+        made[places] += np.repeat(halves.reshape(-1, *lines.shape[1:]), lengths, axis=0)
+    return np.moveaxis(made, 0, axis)
 
 
 def analyse(table: Floats) -> Floats:
@@ -90,9 +152,8 @@ def analyse(table: Floats) -> Floats:
     >>> analyse(np.array([[3.0, 1.0], [0.0, 2.0]]))
     array([[4.]])
     """
-    for axis, size in enumerate(table.shape):
-        matrix = contrasts(size).matrix.astype(np.float64)
-        table = np.moveaxis(np.tensordot(matrix, table, axes=(1, axis)), 0, axis)
+    for axis in range(table.ndim):
+        table = contrasted(table, axis)
     return table
 
 
@@ -128,8 +189,7 @@ def synthesise(block: Floats, shape: tuple[int, ...], axes: tuple[int, ...]) -> 
            [-0.66666667, -0.66666667, -0.66666667]])
     """
     for at, axis in enumerate(axes):
-        matrix, squares, _ = contrasts(shape[axis])
-        block = np.moveaxis(np.tensordot((matrix / squares[:, None]).T, block, axes=(1, at)), 0, at)
+        block = _spread(block, shape[axis], at)
     others = [axis for axis in range(len(shape)) if axis not in axes]
     spread = block / math.prod(shape[axis] for axis in others)
     return np.broadcast_to(np.expand_dims(spread, others), shape).copy()

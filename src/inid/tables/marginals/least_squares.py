@@ -9,11 +9,10 @@ the noise is Gaussian.
 """
 
 from collections.abc import Mapping
-from functools import lru_cache
 
 import numpy as np
 
-from inid.tables.marginals.basis import Floats, contrasts
+from inid.tables.marginals.basis import Floats, contrasted
 from inid.tables.marginals.workload import Workload
 
 __all__ = ["LeastSquares", "block_weights", "precisions"]
@@ -73,12 +72,6 @@ class LeastSquares:
 
 def _along_all_axes(table: Floats) -> Floats:
     """From cells to sums and residuals along every axis: blocks are parts of the result."""
-    for axis, size in enumerate(table.shape):
-        table = np.moveaxis(np.tensordot(_sums_and_contrasts(size), table, axes=(1, axis)), 0, axis)
-    return np.asarray(table)
-
-
-@lru_cache(maxsize=512)
-def _sums_and_contrasts(size: int) -> Floats:
-    """The matrix of the sum and the contrasts of an attribute (M1)."""
-    return np.concatenate([np.ones((1, size)), contrasts(size).matrix])
+    for axis in range(table.ndim):
+        table = np.concatenate([table.sum(axis=axis, keepdims=True), contrasted(table, axis)], axis=axis)
+    return table

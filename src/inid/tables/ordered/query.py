@@ -9,7 +9,7 @@ from inid.errors import ArgumentError
 from inid.mechanisms import MechanismChoice
 from inid.promises import Budget
 from inid.tables.facts import Key, as_listed, read_keys
-from inid.tables.ordered.level_counts import LevelCounts
+from inid.tables.ordered.level_counts import LevelCounts, run_level_counts
 from inid.tables.ordered.levels import Levels
 from inid.tables.ordered.plan import OrderedPlan, plan_ordered
 from inid.tables.ordered.question import OrderedQuestion, OrderedTable
@@ -73,7 +73,7 @@ class OrderedQuery(Releasable[OrderedPlan, OrderedResult]):
 
     def exact(self, plan: OrderedPlan) -> Floats:
         """The numbers before noise, in the coordinates of a plan. NOT PRIVATE: for curators and tests."""
-        counted = [counts.run(self.table.source) for counts in self._counts]
+        counted = run_level_counts(self.table.source, self._counts)
         return self.question.values(counted, plan.noise.mechanism)
 
     @property
