@@ -124,7 +124,7 @@ def _scores(model: Any, X: Any, y: Any) -> Iterator[str]:
 
 
 def _namesake(model: Any) -> Any:
-    """scikit-learn's estimator with the same penalties."""
+    """scikit-learn's estimator with the same penalties, or weak ones where they are left to the public units."""
     kinds: dict[str, tuple[Any, Sequence[str]]] = {
         "PrivateLinearRegression": (linear_model.LinearRegression(), ()),
         "PrivateRidge": (linear_model.Ridge(), ("alpha",)),
@@ -136,4 +136,6 @@ def _namesake(model: Any) -> Any:
     if type(model).__name__ not in kinds:
         return None
     plain, same = kinds[type(model).__name__]
-    return clone(plain).set_params(**{name: getattr(model, name) for name in same})
+    weak = {"alpha": 1e-3, "C": 10.0}  # in the columns' own units, beside penalties in public ones
+    stated = {name: getattr(model, name) for name in same}
+    return clone(plain).set_params(**{name: weak[name] if value is None else value for name, value in stated.items()})

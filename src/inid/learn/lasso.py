@@ -1,6 +1,6 @@
 """Linear models with an l1 penalty: the LASSO, from moments or by coordinate descent, and the elastic net."""
 
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, replace
 from typing import Literal
 
 import numpy as np
@@ -23,6 +23,7 @@ from inid.tables import Table
 __all__ = ["PrivateElasticNet", "PrivateLasso"]
 
 _TOLERANCE, _SWEEPS = 1e-10, 100_000
+_PENALTY = 3e-3  # of coefficients in public units, where alpha is left out
 
 
 @estimator
@@ -32,7 +33,9 @@ class PrivateElasticNet(LinearModel):
     Minimises the mean of (1/2)(x.w + b - y)^2, plus alpha l1_ratio |w|_1 + alpha (1 - l1_ratio) |w|_2^2 / 2.
 
     Args:
-        alpha: The weight of the penalty.
+        alpha: The weight of the penalty, as scikit-learn's. None, the default, is 0.003 in public units, in which the
+            bounds (narrower ones, where a first look finds them) of columns and target are -1 and 1. (scikit-learn's
+            default is 1, in the columns' own units, which leaves nothing of columns in small ones.)
         l1_ratio: How much of it is l1, between 0 and 1.
 
     An intercept is not penalised.
@@ -44,7 +47,7 @@ class PrivateElasticNet(LinearModel):
     True
     """
 
-    alpha: float = 1.0
+    alpha: float | None = None
     l1_ratio: float = 0.5
 
     def _penalty(self) -> float:
@@ -54,7 +57,7 @@ class PrivateElasticNet(LinearModel):
         return super()._penalty()
 
     def _solve(self, normal: Normal) -> Floats:
-        return _sparse(normal, self._penalty(), float(self.l1_ratio))
+        return _sparse(normal, self.alpha, float(self.l1_ratio))
 
 
 @estimator
@@ -65,7 +68,9 @@ class PrivateLasso(LinearModel):
     accurate. `solver="coordinate_descent"` is the paper's Algorithm 2 (after Mangold et al. 2022), for many columns.
 
     Args:
-        alpha: The weight of the penalty.
+        alpha: The weight of the penalty, as scikit-learn's. None, the default, is 0.003 in public units, in which the
+            bounds (narrower ones, where a first look finds them) of columns and target are -1 and 1. (scikit-learn's
+            default is 1, in the columns' own units, which leaves nothing of columns in small ones.)
         solver: "moments" or "coordinate_descent".
         weights: For moments as for `PrivateMoments`, the target being the last column; for coordinate descent
             "curvature" or None (the paper's).
@@ -99,7 +104,7 @@ class PrivateLasso(LinearModel):
     True
     """
 
-    alpha: float = 1.0
+    alpha: float | None = None
     _: KW_ONLY
     weights: Literal["frobenius", "curvature"] | ArrayLike | None = "curvature"  # type: ignore[assignment]  # None is for coordinate descent only
     solver: Literal["moments", "coordinate_descent"] = "moments"
@@ -118,7 +123,8 @@ class PrivateLasso(LinearModel):
         objective = Objective(
             lambda _: [SquaredLoss(descent.target_values(target.floats()))],
             lambda _: SquaredLoss.curvature,
-            l1=self._penalty(),
+            l1=_PENALTY if self.alpha is None else self._penalty(),
+            public=self.alpha is None and self.units == "bounds",
         )
         found = descent.run(data, objective, ledger)
         self.coef_, self.intercept_ = found.coefficients[0], float(found.intercepts[0])
@@ -134,14 +140,17 @@ class PrivateLasso(LinearModel):
         return self.solver != "coordinate_descent"
 
     def _solve(self, normal: Normal) -> Floats:
-        return _sparse(normal, self._penalty(), 1.0)
+        return _sparse(normal, self.alpha, 1.0)
 
 
-def _sparse(normal: Normal, alpha: float, ratio: float) -> Floats:
-    """The elastic net on given moments.
+def _sparse(normal: Normal, given: float | None, ratio: float) -> Floats:
+    """The elastic net on given moments; its penalty is one in public units where none is given.
 
     A square root of the moments is a dataset of as many rows as columns that has these very moments.
     """
+    if given is None:
+        normal = replace(normal, unit_x=np.ones_like(normal.unit_x), unit_y=1.0)
+    alpha = _PENALTY if given is None else float(given)
     ridge = alpha * (1 - ratio) / normal.unit_x**2
     if alpha * ratio == 0:
         return least_squares(normal, ridge)

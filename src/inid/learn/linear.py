@@ -303,7 +303,8 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
         return min(direct, made(about_middle, costs, middle, mean=True), key=lambda one: one.noise.log2_error)
 
     def _penalty(self) -> float:
-        return real("alpha", getattr(self, "alpha", 0.0), least=0, cure="pass the weight of the penalty")
+        given = getattr(self, "alpha", None)  # None is a penalty in public units, or none
+        return 0.0 if given is None else real("alpha", given, least=0, cure="pass the weight of the penalty")
 
     def _quadratic(self, _: Normal) -> Floats | float:
         """The weights of the penalty in public units, where it is one of squares."""

@@ -20,6 +20,8 @@ from inid.sets import Neighbours
 
 __all__ = ["PrivateLogisticRegression"]
 
+_PENALTY = 1.0  # of coefficients in public units, where C is left out
+
 
 @estimator
 class PrivateLogisticRegression(PrivateClassifier):
@@ -29,7 +31,9 @@ class PrivateLogisticRegression(PrivateClassifier):
     same sums.
 
     Args:
-        C: The weight of the losses; a smaller one means a larger penalty.
+        C: The weight of the losses, as scikit-learn's; a smaller one means a larger penalty. None, the default, is a
+            penalty in public units: |w|^2 / 2 beside the sum of the losses, w being coefficients of columns in units
+            in which their bounds are -1 and 1. (scikit-learn's default is 1, in the columns' own units.)
         classes: The labels, for two of them (negative, positive). Another label counts as none of them: as negative
             where there are two. Left out, the set of labels that occur in y is treated as public.
         fit_intercept: Whether there is an intercept (not penalised).
@@ -65,7 +69,7 @@ class PrivateLogisticRegression(PrivateClassifier):
     True
     """
 
-    C: float = 1.0
+    C: float | None = None
     _: KW_ONLY
     fit_intercept: bool = True
     passes: int | None = None
@@ -95,7 +99,7 @@ class PrivateLogisticRegression(PrivateClassifier):
     def _learn(
         self, data: Matrix, labels: Labels, relation: Neighbours, ledger: Ledger | None, sample_weight: Any = None
     ) -> None:
-        weight = real("C", self.C, above=0, cure="pass the weight of the losses")
+        weight = 1 / _PENALTY if self.C is None else real("C", self.C, above=0, cure="pass the weight of the losses")
         descent = Descent.of(self, *self._held, relation)
         classes = read_classes(self.classes, labels)
         wanted = classes if len(classes) > 2 else classes[1:]
@@ -106,6 +110,7 @@ class PrivateLogisticRegression(PrivateClassifier):
             lambda _: LogisticLoss.curvature,
             outputs=len(wanted),
             l2=lambda _: 1 / (weight * most * each),
+            public=self.C is None and self.units == "bounds",
             weights=product_of(weights, given),
             halves=True,
         )

@@ -55,7 +55,7 @@ def test_a_logistic_regression_comes_near_its_namesake():
     def objective(weights, constant):
         return np.logaddexp(0, -(2 * y - 1) * (X @ weights + constant)).sum() + weights @ weights / 2
 
-    model = learn.PrivateLogisticRegression(budget=HUGE, bounds=(X.min(axis=0), X.max(axis=0)), classes=(0, 1))
+    model = learn.PrivateLogisticRegression(1.0, budget=HUGE, bounds=(X.min(axis=0), X.max(axis=0)), classes=(0, 1))
     model.fit(X, y)
     plain = linear_model.LogisticRegression(tol=1e-8, max_iter=10_000).fit(X, y)
     best = objective(plain.coef_[0], plain.intercept_[0])
