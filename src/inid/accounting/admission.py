@@ -7,7 +7,7 @@ from inid.accounting.charges import Charge, covered
 from inid.accounting.composition import charge_of
 from inid.accounting.history import History
 from inid.accounting.joint_charges import JointCharge
-from inid.accounting.refusals import relation_cure, what_fits
+from inid.accounting.refusals import mix, relation_cure, what_fits
 from inid.accounting.rules import accepts
 from inid.accounting.settings import Settings
 from inid.accounting.summary import left_of, spending, times
@@ -84,7 +84,8 @@ def admitted(settings: Settings, seen: History, charge: Charge) -> Amounts:
         )
     left = left_of(terms, seen.sums)
     fits = what_fits(terms, dict(left.amounts), settings.counted, charge)
+    mixed = mix(terms, seen.sums, price, settings.counted) if seen.charges else ""
     raise BudgetError(
         f"the budget has no room for this charge: it costs {spending(terms, price)}; left is {left} of "
-        f"{settings.total} after {times(seen)}. {fits} A total cannot grow."
+        f"{settings.total} after {times(seen)}. {mixed}{fits} A total cannot grow."
     )

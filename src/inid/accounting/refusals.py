@@ -7,6 +7,7 @@ from fractions import Fraction
 from inid.accounting.amounts import Amounts, Currency
 from inid.accounting.charges import Charge
 from inid.accounting.composition import Composition
+from inid.accounting.parts import part_of
 from inid.accounting.rules import Terms
 from inid.curves import Subsampled
 from inid.errors import BudgetError
@@ -21,6 +22,7 @@ __all__ = [
     "largest_mu",
     "largest_part",
     "largest_promises",
+    "mix",
     "relation_cure",
     "what_fits",
 ]
@@ -55,6 +57,25 @@ def what_fits(terms: Terms, left: Amounts, counted: Currency | None, charge: Cha
     if steps:
         found.append(f"{steps} of these steps")
     return f"What still fits: {', or '.join(found)}." if found else "Nothing fits any more."
+
+
+def mix(terms: Terms, sums: Amounts, price: Amounts, counted: Currency | None) -> str:
+    """A sentence where Laplace noise meets Gaussian noise in one ledger: that this is why, and what a third buys.
+
+    Rule (a) counts Laplace noise alone, so a mix has to fit the others, in which Laplace noise is dear. Parts are
+    counted in one currency from the beginning, and fit whatever their noise.
+    """
+    if "mu_squared" not in sums or "epsilon" not in sums or (sums["epsilon"] is None) == (price["epsilon"] is None):
+        return ""
+    met = "Gaussian noise after Laplace noise" if price["epsilon"] is None else "Laplace noise after Gaussian noise"
+    limits: Mapping[Currency, Fraction] = dict(terms.limits)
+    whole = terms.order is None or terms.order.denominator == 1
+    names = [c for c in limits if limits[c] and (counted in (None, c)) and (c != "renyi" or whole)]
+    thirds = ", or ".join(str(part_of(terms, c, limits[c] / 3)) for c in names)
+    return (
+        f"This is a mix, {met}, which no sum of epsilons bounds. Parts fit in any mix: "
+        f'part("1/3") of this total gives {thirds}, by its currency. '
+    )
 
 
 def largest_epsilon(terms: Terms, left: Amounts) -> float:

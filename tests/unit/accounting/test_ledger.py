@@ -384,3 +384,30 @@ def test_a_promise_is_affordable_when_a_plan_of_either_noise_is() -> None:
     assert not Ledger(total=inid.PureDP(1.0)).can_afford(inid.GaussianDP(0.001))
     with pytest.raises(inid.ArgumentError, match="NoisePlan"):
         ledger.can_afford(1.0)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("currency", [None, "epsilon", "renyi"])
+def test_the_refusal_of_a_mix_names_it_and_what_a_third_would_have_given(currency: Any) -> None:
+    settings = {"total": inid.ApproxDP(3.0, 1e-6), "currency": currency}
+    third = (
+        inid.PureDP(1.0)
+        if currency == "epsilon"
+        else Ledger(total=inid.ApproxDP(3.0, 1e-6), currency="renyi").part("1/3")
+    )
+    for first, then, words in [
+        (laplace(2.0), gaussian(0.3), "Gaussian noise after Laplace noise"),
+        (gaussian(0.5), laplace(1.5), "Laplace noise after Gaussian noise"),
+    ]:
+        ledger = Ledger(**settings)
+        ledger.charge(first)
+        with pytest.raises(inid.BudgetError, match=words) as caught:
+            ledger.charge(then)
+        assert 'part("1/3") of this total gives' in str(caught.value)
+        assert str(third) in str(caught.value)
+        given = str(caught.value).partition("gives ")[2].partition(", by its currency")[0]
+        assert len(given.split(", or ")) == (3 if currency is None else 1)
+    alone = Ledger(**settings)
+    alone.charge(laplace(2.0))
+    with pytest.raises(inid.BudgetError) as caught:
+        alone.charge(laplace(2.0))
+    assert "mix" not in str(caught.value)
