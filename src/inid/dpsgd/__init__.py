@@ -13,6 +13,8 @@ except ImportError as _error:
 from inid.dpsgd.accountant import Accountant, Segment, noise_multiplier_for
 from inid.dpsgd.adaptive import Adaptive
 from inid.dpsgd.make_private import make_private
+from inid.dpsgd.noise.banded import Banded
+from inid.dpsgd.noise.training_plan import TrainingPlan, plan_training
 from inid.dpsgd.optimizer import PrivateOptimizer
 from inid.dpsgd.parameter_average import ParameterAverage
 from inid.dpsgd.per_example_loss import per_example_loss
@@ -24,16 +26,19 @@ from inid.dpsgd.validation import fix, validate
 __all__ = [
     "Accountant",
     "Adaptive",
+    "Banded",
     "CapturedBackward",
     "ParameterAverage",
     "PoissonLoader",
     "PrivateOptimizer",
     "PrivateTraining",
     "Segment",
+    "TrainingPlan",
     "captured_backward",
     "fix",
     "make_private",
     "noise_multiplier_for",
     "per_example_loss",
+    "plan_training",
     "validate",
 ]

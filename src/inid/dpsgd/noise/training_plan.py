@@ -1,0 +1,167 @@
+"""plan_training(): what correlated noise gives a run, and what it takes, before anybody trains."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from inid import arguments
+from inid.dpsgd.accountant import noise_multiplier_for
+from inid.dpsgd.noise.banded import Banded
+from inid.dpsgd.noise.cyclic_sampling import CyclicGroups
+from inid.errors import ArgumentError
+from inid.promises import ApproxDP
+
+__all__ = ["TrainingChoice", "TrainingPlan", "plan_training"]
+
+_PAYS = 0.95  # noise in the sums, over that of independent noise, from which on it is not worth the memory
+_TRIED = tuple(2**k for k in range(8))  # up to 128 bands: the noise of so many steps is held
+
+
+@dataclass(frozen=True)
+class TrainingChoice:
+    """One way of adding noise to a run.
+
+    Attributes:
+        correlation: Over how many steps noise is correlated.
+        sampling: The groups that take turns, their rate, and how often a turn is charged for.
+        noise_multiplier: The scale of fresh noise over the norm of an example's gradient.
+        ratio: The root mean squared error of the running sums, over that of independent noise.
+        single_step: The largest noise of a single step, over that of independent noise.
+    """
+
+    correlation: Banded
+    sampling: CyclicGroups
+    noise_multiplier: float
+    ratio: float
+    single_step: float
+
+
+@dataclass(frozen=True)
+class TrainingPlan:
+    """What `plan_training` returns; prints as a table.
+
+    Attributes:
+        steps: How many steps the run has.
+        promise: What it may cost.
+        choices: Independent noise first, then noise that is correlated over more and more steps.
+        chosen: What was asked for, or the best of them.
+    """
+
+    steps: int
+    promise: ApproxDP
+    choices: tuple[TrainingChoice, ...]
+    chosen: TrainingChoice
+
+    def __str__(self) -> str:
+        rows = [
+            f"{'*' if each is self.chosen else ' '} {each.correlation.bands:5d}  {each.noise_multiplier:10.3f}  "
+            f"{each.ratio:13.3f}  {each.single_step:11.3f}  {each.correlation.bytes_per_parameter:19d}"
+            for each in self.choices
+        ]
+        return "\n".join(
+            [
+                f"{self.steps} steps at epsilon {self.promise.epsilon:g}, delta {self.promise.delta:g}",
+                "",
+                "  bands  multiplier  noise in sums  in one step  bytes per parameter",
+                *rows,
+                "",
+                "* chosen; noise is over that of independent noise (1 band)",
+            ]
+        )
+
+
+def plan_training(
+    n: int,
+    batch: int,
+    epochs: int,
+    epsilon: float,
+    delta: float,
+    *,
+    correlation: Literal["auto"] | Banded | None = "auto",
+    mechanism: Literal["gaussian"] = "gaussian",
+    neighbours: Literal["zero_out", "add_remove"] = "zero_out",
+) -> TrainingPlan:
+    """Compare independent noise with noise that is correlated over the steps of a run, at the same promise.
+
+    What is compared is the noise in the running sums of gradients, of which parameters are made. It is a plan: training
+    itself (`make_private`) adds independent noise.
+
+    Args:
+        n: How many examples there are; with "add_remove", the public bound on their number.
+        batch: The mean size of a batch.
+        epochs: How often the run goes over the examples.
+        epsilon: What the run may cost, with `delta`.
+        delta: See `epsilon`.
+        correlation: What to choose: "auto" (the least noise in the sums, or independent noise where that is not 5 %
+            less), `Banded(bands)`, or None for independent noise.
+        mechanism: Only "gaussian" noise is correlated.
+        neighbours: "zero_out" or "add_remove", which cost the same.
+
+    Returns:
+        A TrainingPlan.
+
+    Raises:
+        ArgumentError: An argument is malformed, or names what correlated noise is not proven for.
+        BudgetError: No noise keeps the promise.
+
+    >>> made = plan_training(50_000, 500, 5, epsilon=8.0, delta=1e-5, correlation=Banded(bands=16))
+    >>> print(made)
+    500 steps at epsilon 8, delta 1e-05
+    <BLANKLINE>
+      bands  multiplier  noise in sums  in one step  bytes per parameter
+          1       0.542          1.000        1.000                    0
+    *    16       0.902          0.495        3.933                   60
+    <BLANKLINE>
+    * chosen; noise is over that of independent noise (1 band)
+    """
+    _check_conditions(mechanism, neighbours)
+    examples = arguments.integer("n", n, least=1, cure="pass how many examples there are")
+    size = arguments.integer("batch", batch, least=1, cure="pass the mean size of a batch")
+    rounds = arguments.integer("epochs", epochs, least=1, cure="pass how often the run goes over the examples")
+    promise = ApproxDP(arguments.real("epsilon", epsilon, above=0, cure="pass what the run may cost"), delta)
+    steps = rounds * max(1, round(examples / size))
+    if isinstance(correlation, Banded):
+        wanted = [correlation.bands]
+    else:
+        if correlation is not None:
+            arguments.choice("correlation", correlation, ("auto",))
+        wanted = [bands for bands in _TRIED if bands <= min(examples // size, steps)]
+    turns = {bands: CyclicGroups(examples, size, bands, steps) for bands in sorted({1, *wanted})}
+    needed = {
+        bands: noise_multiplier_for(
+            target_epsilon=promise.epsilon, target_delta=promise.delta, sample_rate=own.rate, steps=own.blocks
+        )
+        for bands, own in turns.items()
+    }
+    alone = needed[1] * Banded(1).error(steps)
+    choices = tuple(
+        TrainingChoice(
+            Banded(bands),
+            turns[bands],
+            multiplier,
+            multiplier * Banded(bands).error(steps) / alone,
+            multiplier * Banded(bands).single_step(steps) / needed[1],
+        )
+        for bands, multiplier in needed.items()
+    )
+    return TrainingPlan(steps, promise, choices, _chosen(choices, correlation))
+
+
+def _chosen(choices: tuple[TrainingChoice, ...], correlation: object) -> TrainingChoice:
+    if isinstance(correlation, Banded):
+        return next(each for each in choices if each.correlation == correlation)
+    best = min(choices, key=lambda each: each.ratio)
+    return best if correlation == "auto" and best.ratio <= _PAYS else choices[0]
+
+
+def _check_conditions(mechanism: object, neighbours: object) -> None:
+    """Refuse what the claim of `cyclic_sampling` does not cover."""
+    if arguments.choice("mechanism", mechanism, ("gaussian", "laplace")) == "laplace":
+        raise ArgumentError(
+            "correlated noise is Gaussian: what one example adds to several releases has an l2 norm of 1, and an l1 "
+            'norm of up to the root of the bands. Pass mechanism="gaussian".'
+        )
+    if arguments.choice("neighbours", neighbours, ("zero_out", "add_remove", "replace")) == "replace":
+        raise ArgumentError(
+            'correlated noise is accounted for under sampling, which does not cover neighbours="replace": pass '
+            'neighbours="zero_out".'
+        )
