@@ -1,6 +1,5 @@
 """Runs of a model in which nothing random depends on the number of examples."""
 
-import pickle
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,7 +18,7 @@ __all__ = ["Fixed", "no_randomness", "seeded"]
 
 @contextmanager
 def no_randomness(module: nn.Module) -> Iterator["Fixed"]:
-    """Draw nothing that depends on the number of examples, and let no layer be silent by having only zeros."""
+    """Let no layer be silent by having only zeros; gives what lets a run draw nothing by the number of examples."""
     trained = [p.detach() for p in module.parameters() if p.requires_grad and p.numel() > 1]
     # Of a parameter that is sharded each process looks at its own piece, which the others get from it.
     pieces = [cast("Any", p).to_local() if is_sharded(p) else p for p in trained]
@@ -27,8 +26,7 @@ def no_randomness(module: nn.Module) -> Iterator["Fixed"]:
     for parameter in silent:  # the same wherever the same piece is held, and none of the user's randomness
         parameter.normal_(std=0.02, generator=torch.Generator(parameter.device).manual_seed(parameter.numel()))
     try:
-        with Fixed() as fixed:
-            yield fixed
+        yield Fixed()
     finally:
         for parameter in silent:
             parameter.zero_()
@@ -57,10 +55,10 @@ def seeded(seed: int, gpus: Sequence[torch.device] = ()) -> Iterator[list[bool]]
         np.random.set_state(before[1])  # noqa: NPY002 - as above
 
 
-def _states() -> tuple[object, bytes, bytes]:
+def _states() -> tuple[object, ...]:
     """Where the three generators stand, as something that can be compared."""
-    numbers = pickle.dumps(np.random.get_state())  # noqa: NPY002 - as above
-    return random.getstate(), numbers, torch.random.get_rng_state().numpy().tobytes()
+    _, key, *rest = cast("Any", np.random.get_state())  # noqa: NPY002 - as above
+    return random.getstate(), key.tobytes(), rest, torch.random.get_rng_state().numpy().tobytes()
 
 
 class Fixed(TorchFunctionMode):

@@ -74,6 +74,7 @@ class PerExampleGradients:
         sums: The clipped sums since they were last cleared.
         sharded: Whether the model's parameters are spread over processes.
         settings: What else the model computes by, besides its input.
+        latest: The latest forward.
     """
 
     def __init__(
@@ -100,7 +101,7 @@ class PerExampleGradients:
         self._widened: set[nn.Module] = set()  # parents of layers that are taken as one
         self._tied: dict[nn.Parameter, Unit] | None = None  # weights used by functional.linear, once it was seen
         self._forward: ForwardPass | None = None  # under way
-        self._latest: ForwardPass | None = None
+        self.latest: ForwardPass | None = None
         self._trace: Trace | None = None  # a run on made-up examples is under way
         self._selected: SelectedRows | None = None  # and it is looked for rows that were selected by their values
         self._inside = False  # a layer that is run example by example is under way
@@ -122,11 +123,6 @@ class PerExampleGradients:
         self._gathered.rule = rule
 
     @property
-    def latest(self) -> ForwardPass | None:
-        """The latest forward."""
-        return self._latest
-
-    @property
     def lost(self) -> dict[Unit, float]:
         """By layer, what allowances for rounding typically cost of a clipped gradient."""
         return self._gathered.lost
@@ -138,19 +134,19 @@ class PerExampleGradients:
 
     def record(self, work: Callable[[], Any]) -> int:
         """Call what records a forward and backward without running them; admits nothing, and gives their rows."""
-        self._latest, self._recording, self._gathered.stacking = None, True, False
+        self.latest, self._recording, self._gathered.stacking = None, True, False
         try:
             work()
         finally:
             self._recording, self._gathered.stacking = False, not self.sharded
-        if (turn := cast("ForwardPass | None", self._latest)) is None or not turn.ended:
+        if (turn := cast("ForwardPass | None", self.latest)) is None or not turn.ended:
             raise GuaranteeError("no backward over the private module was recorded: let loss() call the module.")
         return turn.rows
 
     def begin_replay(self, rows: int) -> None:
         """Make the checks of a forward and of its backward, before a recorded one runs on what the loader gave."""
         check_parameters(parts_of(self._module), self._places, self._names, self._kind)
-        self._latest = None
+        self.latest = None
         self._drawn.see(rows)
         self.sums.begin(self._drawn.admit(rows, begun=self.sums.begun))
 
@@ -190,9 +186,9 @@ class PerExampleGradients:
     ) -> Any:
         before = versions(parts_of(self._module), sharded=self.sharded)
         self._drawn.see(turn.rows)
-        if self._latest is not None:
-            self._latest.let_go()
-        self._forward = self._latest = turn
+        if self.latest is not None:
+            self.latest.let_go()
+        self._forward = self.latest = turn
         try:
             with self._functional_calls():
                 output = forward(*args, **kwargs)
@@ -213,7 +209,7 @@ class PerExampleGradients:
         if self._trace is not None:
             return self._trace_layer(self._trace, unit, forward, args, kwargs)
         again = torch._C._current_graph_task_id() != -1  # noqa: SLF001 - inside a backward: activation checkpointing
-        turn = self._latest if again else self._forward
+        turn = self.latest if again else self._forward
         if turn is None:
             raise GuaranteeError(
                 f"layer {unit.name!r} was called outside the forward of the private module: call the whole module, or "
@@ -289,26 +285,30 @@ class PerExampleGradients:
         self._wrapped.append(WrappedForward(parent.layer, partial(self._run_layer, parent)))
 
     def _traced(
-        self, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], begin: Callable[[int], Trace]
+        self,
+        forward: Callable[..., Any],
+        within: AbstractContextManager[object],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        begin: Callable[[int], Trace],
     ) -> Trace:
         for _ in range(2):
             trace = self._trace = begin(rows_in(args, kwargs))
-            # Of one example all rows are its own.
             together = type(trace) is Trace and trace.examples > 1
             self._selected = SelectedRows(pytree.tree_leaves((args, kwargs))) if together else None
             try:
                 before = kept_tensors(self._module)
-                with self._functional_calls(), self._selected or nullcontext():
+                with within, self._functional_calls(), self._selected or nullcontext():
                     # Hooks on the whole model are a part of it; those of sharding have run already.
                     whole = forward if self.sharded else self._module._call_impl  # noqa: SLF001 - not compiled
                     output = output_leaves(whole(*args, **kwargs))
-                made = kept_tensors(
-                    self._module, map(id, before)
-                )  # whole numbers too: of outputs they are not compared
+                # Whole numbers too: of outputs they are not compared.
+                made = kept_tensors(self._module, map(id, before))
                 output += [each if each.is_floating_point() or each.is_complex() else each.double() for each in made]
                 if self.sharded:  # parameters are put away by the first backward: there is no second to look at
                     trace.grown = [[] for _ in trace.grown]
-                outside = trace.differentiate(output, list(self._places))
+                with within:  # what is checkpointed runs again
+                    outside = trace.differentiate(output, list(self._places))
             finally:
                 self._trace = self._selected = None
             if not outside or self._tied is not None:
@@ -327,15 +327,13 @@ class PerExampleGradients:
         if unit in trace.shared:
             args = repeated(args, trace.examples)
         leaves = pytree.tree_leaves((args, kwargs))
-        if self._selected is not None and self._selected.among(leaves):
-            trace.selected.append(unit)
         self._inside = True
         try:
             output = frozen(unit, forward, args, kwargs)
         finally:
             self._inside = False
-        if self._selected is not None:
-            self._selected.follow(leaves, output)
+        if self._selected is not None and self._selected.follow(leaves, output):
+            trace.selected.append(unit)
         trace.note(unit, leaves, output)
         return output
 
@@ -376,7 +374,7 @@ class PerExampleGradients:
 
     def before_backward(self, ends: list[Edge]) -> None:
         """Look at the loss of a backward that is about to begin; one that may mix rows is refused."""
-        turn = self._latest
+        turn = self.latest
         if turn is not None and not (turn.ended or self._trace is not None or self._drawn.quiet):
             turn.judge(ends, self._places, lambda: kept_tensors(self._module))
 
@@ -385,7 +383,7 @@ class PerExampleGradients:
         if again:
             raise GuaranteeError(_RUN_AGAIN)
         task = torch._C._current_graph_task_id()  # noqa: SLF001 - a backward that broke off does not end its forward
-        turn.check_backward(task, latest=turn is self._latest)
+        turn.check_backward(task, latest=turn is self.latest)
         if turn.task is None:
             turn.task = task
             if self._recording:

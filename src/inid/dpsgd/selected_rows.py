@@ -50,9 +50,11 @@ class SelectedRows(TorchFunctionMode):
         """Whether one of them holds selected entries."""
         return self._label(leaves) == _SELECTED
 
-    def follow(self, given: list[Any], made: Any) -> None:
-        """Note what a layer made of what it was given, also where torch does not show how."""
-        self._note(self._label(given), made)
+    def follow(self, given: list[Any], made: Any) -> bool:
+        """Note what a layer made of what it was given, also where torch does not show how; is that selected?"""
+        label = self._label(given)
+        self._note(label, made)
+        return label == _SELECTED
 
     def _note(self, label: int, made: Any) -> None:
         for leaf in pytree.tree_leaves(made) if label else ():

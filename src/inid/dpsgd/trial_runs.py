@@ -20,7 +20,7 @@ from inid.dpsgd.sharded_parameters import is_sharded, while_whole
 from inid.dpsgd.trial_examples import EXAMPLES, MadeUp
 from inid.dpsgd.trial_full_batch import AmongMany
 from inid.dpsgd.trial_state import looked_for_state
-from inid.dpsgd.trial_trace import Trace
+from inid.dpsgd.trial_trace import ForwardTrace, Trace
 from inid.dpsgd.validation import check_module
 from inid.dpsgd.wrapped_forward import WRITTEN, parts_of, tensors_of
 from inid.errors import GuaranteeError
@@ -41,7 +41,8 @@ class Trial:
     """A model, and how it is tried.
 
     Attributes:
-        run: Runs the model on arguments and arguments by name; last comes what makes a trace for a number of examples.
+        run: Runs the model inside a context, which comes first, on arguments and arguments by name; last comes what
+            makes a trace for a number of examples.
         made_up: The examples.
         module: The model.
         device: Where it is trained.
@@ -91,14 +92,16 @@ class Trial:
     def _looked_at(self) -> CallPlan:
         attempts = [(most, self.made_up.batches(most)) for most in (None, 2)]  # tokens; and what may also be a mask
         alike = self.made_up.batches(alike=True)
-        dice = _Dice(self.run, [self.device] if self.device.type == "cuda" else [])
         start = PlainState(self.module)
 
-        def run(*args: Any) -> Trace:
-            start.put_back()
-            return dice.run(*args)
-
         with no_randomness(self.module) as fixed, _arguments_as_they_are(), _put_back(start):
+            # Models run inside `fixed`; comparisons do not, in which every call would take longer.
+            dice = _Dice(partial(self.run, fixed), [self.device] if self.device.type == "cuda" else [])
+
+            def run(*args: Any) -> Trace:
+                start.put_back()
+                return dice.run(*args)
+
             before = _values(self.module, sharded=self.sharded)
             while True:
                 try:
@@ -252,7 +255,7 @@ class Trial:
         """
         try:
             many = self.made_up.among_many(batch)  # first of all: a model may change its input
-            three = run(*batch, partial(Trace, shared=plan.shared))
+            three = run(*batch, partial(ForwardTrace, shared=plan.shared))
             with saved_tensors_hooks(lambda _: None, _not_kept):
                 run(*many, partial(AmongMany, shared=plan.shared, plan=plan, three=three))
         except GuaranteeError:

@@ -20,10 +20,9 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from inid.dpsgd.call_plan import CallPlan
-from inid.dpsgd.model_outputs import as_real
 from inid.dpsgd.plain_state import PlainState
 from inid.dpsgd.trial_agreement import Agreement
-from inid.dpsgd.trial_trace import Trace
+from inid.dpsgd.trial_trace import ForwardTrace, Trace
 from inid.dpsgd.units import Unit
 from inid.errors import GuaranteeError
 
@@ -31,18 +30,12 @@ __all__ = ["looked_for_state"]
 
 
 @dataclass(eq=False)
-class _Outcome(Trace):
+class _Outcome(ForwardTrace):
     """A run of which only the output is asked for."""
 
     def note(self, unit: Unit, arguments: list[Any], output: object) -> None:  # noqa: ARG002 - as a trace has it
         """Note how coarse its numbers are."""
         self._round(arguments)
-
-    def differentiate(self, output: list[Any], parameters: list[nn.Parameter]) -> list[nn.Parameter]:  # noqa: ARG002
-        """Note the output."""
-        self._round(output)
-        self.output = [as_real(leaf.detach()).clone() if isinstance(leaf, Tensor) else leaf for leaf in output]
-        return []
 
 
 def looked_for_state(

@@ -15,7 +15,7 @@ from inid.dpsgd.model_outputs import as_real, is_real
 from inid.dpsgd.trial_agreement import squared_norm
 from inid.dpsgd.units import Unit
 
-__all__ = ["LARGE", "Trace"]
+__all__ = ["LARGE", "ForwardTrace", "Trace"]
 
 LARGE = 2.0**20  # how much longer than usual the gradients are that are sent back, too
 
@@ -91,6 +91,17 @@ class Trace:
 
     def _round(self, leaves: list[Any]) -> None:
         self.rounding = max([self.rounding, *(_unit_of(leaf) for leaf in leaves if is_real(leaf))])
+
+
+@dataclass(eq=False)
+class ForwardTrace(Trace):
+    """A run of which nothing is sent back."""
+
+    def differentiate(self, output: list[Any], parameters: list[nn.Parameter]) -> list[nn.Parameter]:  # noqa: ARG002
+        """Note the output."""
+        self._round(output)
+        self.output = _copies(output)
+        return []
 
 
 def _unit_of(leaf: Tensor) -> float:
