@@ -12,9 +12,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from inid.accounting import verify_record
 from inid.errors import GuaranteeError, InidError, RecordError
+from inid.noise import grid
 from inid.planning import Certificate, NoisePlan
 from inid.releasing import Release
 from inid.tables.choice_query import ChoiceQuestion
@@ -69,6 +71,8 @@ def verify_result(record: Mapping[str, Any]) -> Certificate:
         raise RecordError("the record does not hold one finite noisy sum for each coordinate of its plan.")
     if not question.is_covered_by(plan):
         raise GuaranteeError("the plan in the record was made for another question: it does not cover these sums.")
+    if not isinstance(question, ChoiceQuestion) and not _are_on_grid(values, plan):
+        raise RecordError("a noisy number of the record is not on the grid of its noise: it was changed.")
     release = Release(values, plan, plan.certificate, True, "", dt.datetime.now(dt.UTC))
     if isinstance(question, MarginalsQuestion):
         answers = TableAnswers(question, release, level)
@@ -77,10 +81,19 @@ def verify_result(record: Mapping[str, Any]) -> Certificate:
     elif isinstance(question, DiscoveryQuestion):
         if not question.are_found(record.get("found"), release):
             raise RecordError("the keys in the record are not those of its counts, or a count is below the threshold.")
+        if "threshold" in record and not _is_near(record["threshold"], question.threshold(plan), 0.0):
+            raise RecordError("the threshold in the record is not the one of its delta and its noise: it was changed.")
         _compare(rows, question.answers(release, level, record["found"]))
     else:
         _compare(rows, question.answers(release, level))
     return plan.certificate
+
+
+def _are_on_grid(values: NDArray[np.float64], plan: NoisePlan) -> bool:
+    """Whether noise was rounded as a release rounds it; found keys are drawn with the noise of one number."""
+    steps = grid(plan.scales)
+    steps = steps if steps.size == values.size else steps[0]
+    return bool(np.array_equal(np.rint(values / steps) * steps, values))
 
 
 def _question(record: Any) -> Question | MarginalsQuestion | OrderedQuestion | DiscoveryQuestion | ChoiceQuestion:

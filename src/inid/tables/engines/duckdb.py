@@ -36,6 +36,8 @@ _COMPRESSED = (".gz", ".zst")
 class DuckDB(SqlEngine):
     """A relation on a connection of our own, which before DuckDB 1.5 does not live as long as its relations."""
 
+    overflowing: frozenset[str] = frozenset()  # columns of Arrow's whose far values stop a query
+
     def __init__(self, relation: Any, names: list[str] | None = None, connection: Any = None) -> None:
         self._relation, self._connection = relation, connection
         self._kept_rows = f"inid_rows_{uuid4().hex}"  # a table of rows that several queries read
@@ -52,7 +54,8 @@ class DuckDB(SqlEngine):
 
     def _holds_single_values(self, column: str) -> bool:
         # An INTERVAL drops nanoseconds and takes a month for thirty days: two people would be limited as one.
-        return super()._holds_single_values(column) and self.schema[column] != optional("narwhals").Duration
+        fits = self.schema[column] != optional("narwhals").Duration and column not in self.overflowing
+        return fits and super()._holds_single_values(column)
 
     def truncated(self, expression: Any) -> Any:
         return expression.floor().cast(optional("narwhals").Int64)  # the cast rounds
@@ -202,7 +205,11 @@ def open_arrow(data: Any) -> Engine:
             "lower case alone."
         )
     connection = guarded(connect, "start")
-    return DuckDB(guarded(lambda: connection.from_arrow(data), "read the table"), names, connection)
+    made = DuckDB(guarded(lambda: connection.from_arrow(data), "read the table"), names, connection)
+    # DuckDB has times in a zone in microseconds alone: a far one in seconds does not fit.
+    zoned = (field for field in data.schema if arrow.types.is_timestamp(field.type) and field.type.tz is not None)
+    made.overflowing = frozenset(field.name for field in zoned if field.type.unit in ("s", "ms"))
+    return made
 
 
 def open_path(path: str) -> Engine:

@@ -60,7 +60,16 @@ def typed(values: Any, role: Role, kind: Any) -> Any:
         return whole(_numbers(values))
     if kind.is_integer() and role == "int":
         return _integers(values, unsigned=kind.is_unsigned_integer())
-    arrow = isinstance(values.dtype, pandas.ArrowDtype)
+    if kind.is_numeric() and role == "int":  # a decimal: pandas would cut its fraction off, or stop at a large one
+        return pandas.array(_each(_whole_number, values), dtype="Int64")
+    return _times_or_texts(values, role, kind)
+
+
+def _times_or_texts(values: Any, role: Role, kind: Any) -> Any:
+    """What has a type of its own and is no number: people, orders and texts."""
+    arrow = isinstance(values.dtype, optional("pandas").ArrowDtype)
+    if arrow and optional("pyarrow").types.is_temporal(values.dtype.pyarrow_dtype):
+        return _ticks(values)
     if is_text(kind) and (arrow or getattr(values.dtype, "storage", None) == "python"):
         return _strings(_words(values)) if role == "str" else _ranks(_words(values))
     return values.array
@@ -135,6 +144,15 @@ def _numbered(days: Floats, role: Role) -> Floats:
     return np.where(inside, days, np.nan)
 
 
+def _ticks(values: Any) -> Any:
+    """Arrow's dates, times and durations as whole numbers: Python's have no 24:00:00, and years 1 to 9999 alone."""
+    arrow = optional("pyarrow")
+    kind = arrow.int32() if values.dtype.pyarrow_dtype.bit_width == 32 else arrow.int64()
+    whole = values.array.__arrow_array__().combine_chunks().view(kind).fill_null(0)
+    numbers = whole.to_numpy(zero_copy_only=False).astype(np.int64)
+    return optional("pandas").arrays.IntegerArray(numbers, values.isna().to_numpy(dtype=bool))
+
+
 def _arrow_days(values: Any) -> Floats:
     """Days since 1970 of Arrow's dates and times: whole numbers, since Python's dates are too few for them."""
     arrow, kind = optional("pyarrow"), values.dtype.pyarrow_dtype
@@ -145,10 +163,8 @@ def _arrow_days(values: Any) -> Floats:
         per_day = 86_400 * {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
     else:
         return np.full(len(values), np.nan)
-    ticks = values.array.__arrow_array__().combine_chunks()
-    whole = ticks.view(arrow.int32() if per_day == 1 else arrow.int64())
-    days = whole.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64) // per_day
-    return np.where(values.isna().to_numpy(dtype=bool), np.nan, days.astype(np.float64))
+    ticks = _ticks(values)
+    return np.asarray((ticks // per_day).to_numpy(dtype=np.float64, na_value=np.nan))
 
 
 def _objects(values: Any, role: Role) -> Any:
