@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from inid.errors import ArgumentError
 
-__all__ = ["array", "choice", "decimal_float", "frozen", "integer", "labels", "real", "shown"]
+__all__ = ["array", "choice", "decimal_float", "frozen", "integer", "labels", "listed", "real", "shown"]
 
 Floats = NDArray[np.float64]
 
@@ -54,6 +54,17 @@ def _written(value: object) -> str:
         return f"{{{', '.join(pairs)}}}"
     own = type(value).__module__.partition(".")[0] == "inid"
     return repr(value) if own or isinstance(value, _PLAIN) else f"<{type(value).__name__}>"
+
+
+def listed(names: Collection[object], most: int = 12) -> str:
+    """Names in a sentence: the first few, and how many more there are.
+
+    >>> listed(["age", "sex"]), listed("abcdef", most=3)
+    ('age, sex', 'a, b, c and 3 more')
+    """
+    words = [str(name) for name in names]
+    more = f" and {len(words) - most:,} more" if len(words) > most else ""
+    return ", ".join(words[:most]) + more
 
 
 def choice(name: str, value: object, options: Collection[str]) -> str:

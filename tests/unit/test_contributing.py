@@ -1,5 +1,7 @@
 """The walks of CONTRIBUTING.md are what calls go through: the files exist, are visited, and in this order."""
 
+import ast
+import importlib
 import re
 import sys
 import threading
@@ -98,6 +100,30 @@ def test_every_file_that_a_walk_names_exists():
     assert len(named) > 90
     named += passed_by()
     missing = [n for n in named if not any((PROJECT / "src/inid" / f"{n}{s}").exists() for s in ("", ".py"))]
+    assert missing == []
+
+
+def test_folders_of_unit_tests_are_named_like_packages():
+    folders = {path.name for path in (PROJECT / "tests/unit").iterdir() if path.is_dir() and path.name[0] not in "._"}
+    packages = {path.parent.name for path in (PROJECT / "src/inid").glob("*/__init__.py")}
+    assert folders <= packages
+
+
+@pytest.mark.parametrize("path", sorted((PROJECT / "src/inid").rglob("__init__.py")), ids=str)
+def test_what_a_package_sends_its_readers_to_exists(path):
+    """Single lower-case words in code marks, in the text at the top of a package: files, folders or names there."""
+    text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    package = importlib.import_module(".".join(path.relative_to(PROJECT / "src").parent.parts))
+    named = re.findall(r"`([a-z_]+)`", text) + re.findall(r"^ {4}([a-z_]+) {2,}\S", text, re.MULTILINE)
+    known = {"inid", *(path.stem for path in (PROJECT / "src/inid").iterdir())}  # the command, and what stands above
+    missing = [
+        name
+        for name in named
+        if name not in known
+        and not (path.parent / name).is_dir()
+        and not (path.parent / f"{name}.py").exists()
+        and not hasattr(package, name)
+    ]
     assert missing == []
 
 

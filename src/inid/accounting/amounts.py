@@ -16,7 +16,17 @@ from inid.arguments import shown
 from inid.errors import RecordError
 from inid.promises import Budget
 
-__all__ = ["Amounts", "Currency", "Spending", "added", "amounts_from_text", "amounts_to_text", "exact_decimal", "read"]
+__all__ = [
+    "Amounts",
+    "Currency",
+    "Spending",
+    "added",
+    "amounts_from_text",
+    "amounts_to_text",
+    "currency_name",
+    "exact_decimal",
+    "read",
+]
 
 Currency = Literal["epsilon", "mu_squared", "rho", "renyi", "delta"]  # delta: probability taken from a reserve
 # None in place of an amount: nothing that this currency can say bounds what was released.
@@ -85,7 +95,8 @@ class Spending:
     def lines(self) -> list[tuple[str, str]]:
         """Name and amount of each currency in words; spending is rounded up, what is left is rounded down."""
         return [
-            (_name(currency, self.order), _shown_amount(amount, up=not self.left)) for currency, amount in self.amounts
+            (currency_name(currency, self.order), _shown_amount(amount, up=not self.left))
+            for currency, amount in self.amounts
         ]
 
     def __str__(self) -> str:
@@ -166,7 +177,12 @@ def read(text: object) -> Fraction:
     raise RecordError(f"a stored amount does not parse, got {shown(text)}: it must be an exact rational such as 1/10.")
 
 
-def _name(currency: Currency, order: Fraction | None) -> str:
+def currency_name(currency: Currency, order: Fraction | None) -> str:
+    """What a currency is called.
+
+    >>> currency_name("mu_squared", None)
+    'mu^2'
+    """
     words = {"epsilon": "epsilon", "mu_squared": "mu^2", "rho": "rho", "delta": "reserved delta"}
     return words.get(currency) or f"Renyi divergence of order {float(order or 0):.5g}"
 

@@ -14,7 +14,7 @@ from inid.accounting.refusals import NoRoomError, largest_promises, what_fits
 from inid.accounting.rules import Terms
 from inid.accounting.settings import Settings
 from inid.accounting.stores import Store
-from inid.accounting.summary import left_of, percent, spending, summary
+from inid.accounting.summary import left_of, percent, percent_currency, spending, summary
 from inid.errors import BudgetError, GuaranteeError
 from inid.planning import NoisePlan
 from inid.promises import Budget
@@ -171,6 +171,16 @@ class LedgerView:
     def percent_spent(self) -> int:
         """How much is spent, in whole percent rounded up: in the currency of parts, else by the rule with most room."""
         return percent(self._settings, self._journal.read())
+
+    def percent_currency(self) -> str:
+        """In what `percent_spent` counts, in words; empty where charge 1 took the whole promise.
+
+        >>> import inid
+        >>> from inid.accounting import Ledger
+        >>> Ledger(total=inid.ApproxDP(epsilon=3.0, delta=1e-6), currency="mu^2").percent_currency()
+        'mu^2'
+        """
+        return percent_currency(self._settings, self._journal.read())
 
     def history(self) -> tuple[Record, ...]:
         """Every charge, oldest first, read anew and checked row by row."""

@@ -3,13 +3,13 @@
 import math
 from fractions import Fraction
 
-from inid.accounting.amounts import Amounts, Currency, Spending
+from inid.accounting.amounts import Amounts, Currency, Spending, currency_name
 from inid.accounting.history import History
 from inid.accounting.records import Record
 from inid.accounting.rules import Terms
 from inid.accounting.settings import Settings
 
-__all__ = ["left_of", "percent", "spending", "summary", "times"]
+__all__ = ["left_of", "percent", "percent_currency", "spending", "summary", "times"]
 
 _TINY = Fraction(1, 10**12)  # a sum of rounded parts is whole when no more than this is missing
 
@@ -44,6 +44,8 @@ def summary(
     widths = [max(len(line[i]) for line in table) for i in range(4)]
     body = ["  ".join(word.ljust(width) for word, width in zip(line, widths, strict=True)).rstrip() for line in table]
     counted = f", parts counted in {settings.currency}" if settings.currency else ""
+    if len(terms.limits) > 1 and not counted and percent_currency(settings, seen):
+        counted = f", % of {percent_currency(settings, seen)}"
     facts = f"{settings.total}, {times(seen)}, neighbours {settings.neighbours}, unit {settings.unit}{counted}"
     if last is not None:
         body.append(f"last: {last}")
@@ -56,11 +58,23 @@ def summary(
 
 def percent(settings: Settings, seen: History) -> int:
     """How much is spent, in whole percent rounded up: in the currency of parts, else by the rule with the most room."""
+    _, share = _counted_share(settings, seen)
+    return min(math.ceil(100 * (share - _TINY)), 100)
+
+
+def percent_currency(settings: Settings, seen: History) -> str:
+    """The currency in which `percent` counts, in words; empty where charge 1 took the whole promise."""
+    currency, _ = _counted_share(settings, seen)
+    return "" if currency is None else currency_name(currency, settings.terms.order)
+
+
+def _counted_share(settings: Settings, seen: History) -> tuple[Currency | None, Fraction]:
     limits: dict[Currency, Fraction] = dict(settings.terms.limits)
     shares = {c: _share(amount, limits[c]) for c, amount in seen.sums.items() if amount is not None and c in limits}
     counted = settings.counted
-    share = shares[counted] if counted in shares else min(shares.values(), default=Fraction(1))
-    return min(math.ceil(100 * (share - _TINY)), 100)
+    if counted in shares:
+        return counted, shares[counted]
+    return min(shares.items(), key=lambda pair: pair[1], default=(None, Fraction(1)))
 
 
 def spending(terms: Terms, amounts: Amounts) -> Spending:

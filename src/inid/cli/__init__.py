@@ -23,4 +23,10 @@ def main() -> None:
     except KeyboardInterrupt:  # loading takes a second; from here on `app` says what an interrupt means
         sys.stderr.write("inid: stopped before anything was done.\n")
         sys.exit(130)
-    app(prog_name="inid")
+    try:
+        app(prog_name="inid")
+    except SystemExit:
+        # Output of the parser itself (help, the version) that its reader has closed: the wrapper is its sign for that.
+        if type(sys.stdout).__name__ == "PacifyFlushWrapper":
+            sys.exit(0)
+        raise

@@ -11,7 +11,7 @@ from inid.accounting.amounts import added
 from inid.accounting.journal import Journal
 from inid.accounting.settings import Settings
 from inid.accounting.stores import open_store
-from inid.accounting.summary import percent
+from inid.accounting.summary import percent, percent_currency
 from inid.errors import ArgumentError, BudgetError
 from inid.numbers.decimals import decimal_fraction
 from inid.planning import NoisePlan
@@ -108,6 +108,7 @@ class LedgerPreview:
         spent: How much of it is spent, in whole percent rounded up.
         after: The same after this release; None where the ledger would refuse it.
         refusal: Why it would refuse; None where it would not.
+        counted: In which currency the percent are counted, in words: before and after.
         new: Whether the ledger is still to be made.
     """
 
@@ -116,6 +117,7 @@ class LedgerPreview:
     spent: int
     after: int | None
     refusal: str | None
+    counted: tuple[str, str] = ("", "")
     new: bool = False
 
 
@@ -136,12 +138,13 @@ def preview(address: str, name: str, plan: NoisePlan, delta: float = 0.0) -> Led
         seen = journal.read()
     finally:
         store.close()
-    spent = percent(settings, seen)
+    spent, counted = percent(settings, seen), percent_currency(settings, seen)
     if journal.obstacle is not None:
-        return LedgerPreview(settings.total, seen.charges, spent, None, journal.obstacle)
+        return LedgerPreview(settings.total, seen.charges, spent, None, journal.obstacle, (counted, ""))
     try:
         cost = admitted(settings, seen, priced(settings, plan, decimal_fraction(delta)))
     except BudgetError as error:
-        return LedgerPreview(settings.total, seen.charges, spent, None, str(error))
-    after = percent(settings, replace(seen, charges=seen.charges + 1, sums=added(seen.sums, cost)))
-    return LedgerPreview(settings.total, seen.charges, spent, after, None)
+        return LedgerPreview(settings.total, seen.charges, spent, None, str(error), (counted, ""))
+    charged = replace(seen, charges=seen.charges + 1, sums=added(seen.sums, cost))
+    after, then = percent(settings, charged), percent_currency(settings, charged)
+    return LedgerPreview(settings.total, seen.charges, spent, after, None, (counted, then))

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, cast
 
+from inid.arguments import listed
 from inid.errors import ArgumentError
 from inid.jobs.combinations import check_combinations
 from inid.jobs.job import PROMISE_KEYS, Job, NoiseChoice
@@ -182,7 +183,7 @@ def _in_order(name: str, values: Any, labels: list[str]) -> list[float] | None:
     absent = [entry for entry in labels if entry not in values]
     if unknown or absent:
         wrong = f"{unknown[0]!r} is no label" if unknown else f"{absent[0]!r} is missing"
-        raise ArgumentError(f"{name}: {wrong}: give one number for each of {', '.join(labels[:20])}.")
+        raise ArgumentError(f"{name}: {wrong}: give one number for each of {listed(labels, most=20)}.")
     return [values[label] for label in labels]
 
 

@@ -2,8 +2,7 @@
 
 Start reading at `add_noise`.
 
-    adding           add_noise: values plus noise, rounded to the grid
-    grids            the grid step and the limits, from the scale alone
+    grid_noise       add_noise: values plus noise, rounded to the grid; its step and the limits, from the scale alone
     source           random bits: AES in counter mode, keyed by the operating system
     law_tables       the two tables of whole numbers from which a distribution is drawn
     density          the two densities, enclosed between integers

@@ -110,13 +110,13 @@ def _table(words: Sequence[str], body: str, rows: int) -> str:
 def _row(words: Sequence[str], row: Estimate, axis: Axis, *, counted: bool = False) -> str:
     named = "".join(f'<td class="name">{escape(word)}</td>' for word in words)
     low, value, high = row.lower, row.estimate, row.upper
-    middle, left, right = rounded_interval(value, low, high)
+    middle, _, _ = rounded_interval(value, low, high)
     number = f'<td class="n">{escape(middle)}{_mark(row)}</td>'
     if low is None or value is None or high is None:
-        return f'<tr>{named}{number}<td class="n">-</td><td class="picture spare"></td></tr>'
+        return f'<tr>{named}{number}<td class="n">{escape(_ends(row) or "-")}</td><td class="picture spare"></td></tr>'
     draw = bar_with_interval if counted else whisker
     return (
-        f'<tr>{named}{number}<td class="n">{escape(left)} to {escape(right)}</td>'
+        f'<tr>{named}{number}<td class="n">{escape(_ends(row))}</td>'
         f'<td class="picture spare">{draw(axis, low, value, high, _description(row))}</td></tr>'
     )
 
@@ -149,8 +149,8 @@ def _cross_table(block: EstimateBlock) -> str:
 def _cross_cell(row: Estimate) -> str:
     if row.estimate is None:
         return '<td class="n">-</td>'
-    middle, left, right = rounded_interval(row.estimate, row.lower, row.upper)
-    ends = "" if row.lower is None else f'<span class="range">{escape(left)} to {escape(right)}</span>'
+    middle, _, _ = rounded_interval(row.estimate, row.lower, row.upper)
+    ends = f'<span class="range">{escape(_ends(row))}</span>' if _ends(row) else ""
     return f'<td class="n" title="{escape(_description(row))}">{escape(middle)}{_mark(row)}{ends}</td>'
 
 
@@ -162,7 +162,15 @@ def _axis(block: EstimateBlock) -> Axis:
     return axis_over([0.0, *ends])
 
 
+def _ends(row: Estimate) -> str:
+    """The range in words; one without an upper end says nothing of a count. Empty where there is none."""
+    if row.lower is None or row.upper is None:
+        return "" if row.lower is None else "no information"
+    _, left, right = rounded_interval(row.estimate, row.lower, row.upper)
+    return f"{left} to {right}"
+
+
 def _description(row: Estimate) -> str:
     name = " ".join(word for word in (row.statistic, row.column, row.groups) if word)
-    ends = "" if row.lower is None else f", between {row.lower:.6g} and {row.upper:.6g}"
+    ends = "" if row.lower is None or row.upper is None else f", between {row.lower:.6g} and {row.upper:.6g}"
     return f"{name}: {row.estimate:.6g}{ends}"

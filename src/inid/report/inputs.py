@@ -93,6 +93,7 @@ class LedgerState:
         unit: What one neighbour differs in.
         charges: How many charges it has taken.
         percent: How much of it is spent, in whole percent rounded up.
+        counted: In which currency the percent are counted, in words; empty where one charge took all.
         spent: What is spent, exactly, by currency.
         left: What is left, exactly, by currency.
         lines: (currency, spent, left) as decimals in print; a dash where a currency cannot count.
@@ -104,6 +105,7 @@ class LedgerState:
     unit: str
     charges: int
     percent: int
+    counted: str
     spent: Mapping[str, Any]
     left: Mapping[str, Any]
     lines: tuple[tuple[str, str, str], ...]
@@ -125,6 +127,7 @@ class LedgerState:
             ledger.unit,
             len(ledger.history()),
             ledger.percent_spent(),
+            ledger.percent_currency(),
             spent.to_dict(),
             left.to_dict(),
             lines,
@@ -144,6 +147,7 @@ class LedgerState:
             "unit": self.unit,
             "charges": self.charges,
             "percent_spent": self.percent,
+            "percent_currency": self.counted,
             "spent": dict(self.spent),
             "left": dict(self.left),
             "lines": [{"currency": name, "spent": used, "left": rest} for name, used, rest in self.lines],

@@ -102,7 +102,7 @@ def _cost(inputs: ReportInputs) -> str:
     state = inputs.ledger
     if state is None:
         return f"<h2>What it cost</h2>\n<p>This was charge {inputs.charge} of its ledger.</p>"
-    rest = f"{state.percent} % of it {'are' if state.percent != 1 else 'is'} spent."
+    rest = f"{state.percent} % of it {'are' if state.percent != 1 else 'is'} spent, counted in {escape(state.counted)}."
     if state.closed:
         rest = "It took the whole promise: nothing is left."
     return (

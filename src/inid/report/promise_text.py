@@ -21,7 +21,7 @@ _DELTAS = [10.0**power for power in range(-9, -1)]
 _CHANGES = {
     "add_remove": "is in the table or not",
     "replace": "is in the table or was replaced by another",
-    "zero_out": "is in the table or was left blank",
+    "zero_out": "adds to these numbers or adds nothing, 0 to every sum and every count",
 }
 
 

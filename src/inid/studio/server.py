@@ -94,8 +94,9 @@ class Studio:
         self._turns.pop(_tab(body), None)  # its details are no longer wanted, and would compete with this
         live = self.planner.plan(body.get("form"))
         refusal = None if live.ledger is None else live.ledger.refusal
-        shown = {"figures": live.planned.summary.figures(), "html": views.plan_parts(live)}
-        return shown | {"affordable": refusal is None, "refusal": refusal or ""}
+        again = views.RELEASED if body.get("again") is True else ""
+        shown = {"figures": live.planned.summary.figures(), "html": views.plan_parts(live, again)}
+        return shown | {"affordable": refusal is None, "refusal": (again or refusal) if refusal else ""}
 
     def details(self, body: Any) -> dict[str, Any]:
         """What takes a moment longer; given up when the same tab asks again."""

@@ -21,6 +21,7 @@ from inid.studio.releases import Outcome
 from inid.tables.report_inputs import protected_unit
 
 __all__ = [
+    "RELEASED",
     "columns_parts",
     "details_part",
     "open_page",
@@ -46,6 +47,7 @@ _FILE_WORDS = {
     "command.sh": "Shell command",
     "script.py": "Python script",
 }
+RELEASED = "This is released and paid for; the ledger has no room for a second release of it."
 
 
 def studio_page(page: str) -> str:
@@ -66,8 +68,13 @@ def columns_parts(columns: Sequence[Column]) -> dict[str, str]:
     }
 
 
-def plan_parts(live: LivePlan) -> dict[str, str]:
-    """What is shown of a plan at once."""
+def plan_parts(live: LivePlan, again: str = "") -> dict[str, str]:
+    """What is shown of a plan at once.
+
+    Args:
+        live: The plan.
+        again: What is said in place of a refusal, where exactly this was released just now.
+    """
     summary, stated = live.planned.summary, live.planned.query is None
     noise = live.planned.job.noise
     wanted = noise.tolerance is not None or noise.weights is not None  # else a tolerance is only the usual one
@@ -84,7 +91,7 @@ def plan_parts(live: LivePlan) -> dict[str, str]:
         "facts": _rendered("facts.html", facts=facts, remark=summary.remark, **_gain(live)),
         "chart": noise_of_each_number(summary, "its tolerance" if wanted else "the usual tolerance, as none is stated"),
         "profile": profile(summary) if stated else "",
-        "ledger": _ledger(live),
+        "ledger": _ledger(live, again),
         "promise": _promise(live),
     }
 
@@ -178,8 +185,8 @@ def _promise(live: LivePlan) -> str:
     )
 
 
-def _ledger(live: LivePlan) -> str:
-    return "" if live.ledger is None else _rendered("ledger.html", **_spent(live))
+def _ledger(live: LivePlan, again: str) -> str:
+    return "" if live.ledger is None else _rendered("ledger.html", **_spent(live), again=again)
 
 
 def _spent(live: LivePlan) -> dict[str, Any]:

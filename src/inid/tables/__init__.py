@@ -1,8 +1,8 @@
 """Private tables: counts, sums, means, variances, covariances and histograms of any engine's frame, many at once.
 
-Start reading in `table` (the public facts) and `query` (what is asked). `items` lists the sums that are released and
-`sensitivity` how far one person can move them; `sums` turns them into integer columns that every engine sums alike;
-`plan` spends a promise on them and `estimates` turns noisy sums into answers with intervals. What an engine does in its
+Start reading in `table` (the public facts) and `query` (what is asked). `statistics` lists the sums that are released
+and `sensitivity` how far one person can move them; `sums` turns them into integer columns that every engine sums alike;
+`plan` spends a promise on them and `result` turns noisy sums into answers with intervals. What an engine does in its
 own way stands in its file of `engines`.
 
 >>> import inid, pandas

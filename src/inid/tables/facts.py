@@ -142,8 +142,13 @@ def read_bounds(bounds: object) -> dict[str, Bounds]:
             raise ArgumentError(f"bounds[{column!r}] must be a pair (lower, upper), got {shown(pair)}.")
         cure = "state finite public bounds"
         low, high = (real(f"bounds[{column!r}][{at}]", pair[at], cure=cure) for at in (0, 1))
-        if not (low < high and high - low < math.inf):
+        if not low < high:
             raise ArgumentError(f"bounds[{column!r}] must have lower < upper, got ({low:g}, {high:g}): swap or widen.")
+        if not high - low < math.inf:
+            raise ArgumentError(
+                f"bounds[{column!r}] must not be further apart than the largest float, 1.8e308, got ({low:g}, "
+                f"{high:g}): state narrower ones."
+            )
         read[column] = (low, high)
     return read
 

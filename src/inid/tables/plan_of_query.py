@@ -5,6 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from inid.arguments import listed
 from inid.errors import GuaranteeError
 from inid.planning import Certificate, NoisePlan
 from inid.promises import Budget
@@ -33,9 +34,8 @@ def fill_advice(columns: Sequence[str], times: float) -> tuple[str, ...]:
     """
     if not times >= _WORTH:
         return ()
-    named = ", ".join(columns[:_NAMED]) + (", ..." if len(columns) > _NAMED else "")
     cure = f"State public fill values (missing): errors there would be about {times:.2g} times smaller."
-    return (f"No missing values in {named}? {cure}",)
+    return (f"No missing values in {listed(columns, _NAMED)}? {cure}",)
 
 
 def rows_assumed(rows: int) -> str:

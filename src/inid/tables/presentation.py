@@ -79,11 +79,15 @@ def labelled(key: Any, column: str, labels: Labels) -> Any:
 def whole_count(estimate: float, lower: float, upper: float) -> tuple[float, float, float]:
     """A count as a whole number of at least 0, with its interval: the exact count is one, so the ends round inwards.
 
-    >>> whole_count(-1.3, -4.2, 1.6), whole_count(7.6, 5.2, 10.0)
-    ((0.0, 0.0, 1.0), (8.0, 6.0, 10.0))
+    An interval without such a number says nothing of the count, which may be anything from 0 on.
+
+    >>> whole_count(-1.3, -4.2, 1.6), whole_count(7.6, 5.2, 10.0), whole_count(-7.6, -9.0, -6.2)
+    ((0.0, 0.0, 1.0), (8.0, 6.0, 10.0), (0.0, 0.0, inf))
     """
-    low, high = max(math.ceil(lower), 0), max(math.floor(upper), 0)
-    return float(min(max(round(estimate), low, 0), max(high, low))), float(low), float(max(high, low))
+    low, high = max(math.ceil(lower), 0), math.floor(upper)
+    if high < low:
+        return float(max(round(estimate), 0)), 0.0, math.inf
+    return float(min(max(round(estimate), low), high)), float(low), float(high)
 
 
 def whole_rows(rows: Iterable["Row"]) -> tuple["Row", ...]:

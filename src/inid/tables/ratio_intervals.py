@@ -28,6 +28,10 @@ slope of Q is at most q in size. So their difference has one root on either side
 - Sums of more Laplace noises: quantiles of symmetric log-concave laws are convex in the direction (Meyer and Reisner
   1991 for convex bodies, Bobkov 2010 for log-concave measures), and the slope of a convex Q is at most its limit, q.
 
+*Where the interval lies wholly beyond the public range*, the noise was larger than the stated probability allows for,
+and nothing is known of the ratio: the whole range is taken. Cut to the range, the interval would be a single point,
+which says the opposite. A wider interval holds the exact value no less often.
+
 What is added to Q for the rounding of released numbers to their grids, half a step of S and |r| half steps of N, has
 the slope of what is added to q.
 """
@@ -39,9 +43,22 @@ from numpy.typing import NDArray
 
 from inid.arguments import Floats
 
-__all__ = ["gaussian_ends", "searched_ends"]
+__all__ = ["gaussian_ends", "held_ends", "searched_ends"]
 
 _HALVINGS = 60
+_ROUNDINGS = 1e-9  # of the range: ends without noise may be beyond it by their rounding
+
+
+def held_ends(lower: Floats, upper: Floats, least: Floats | float, most: Floats | float) -> tuple[Floats, Floats]:
+    """An interval cut to a public range; the whole range where nothing of the interval is inside.
+
+    >>> held_ends(np.array([-3.0, 2.0]), np.array([-1.0, 9.0]), 0.0, 5.0)
+    (array([0., 2.]), array([5., 5.]))
+    """
+    slack = _ROUNDINGS * (most - least)
+    beyond = (upper < least - slack) | (lower > most + slack)
+    low, high = np.clip(lower, least, most), np.clip(upper, least, most)
+    return np.where(beyond, least, low), np.where(beyond, most, high)
 
 
 def gaussian_ends(
@@ -50,7 +67,9 @@ def gaussian_ends(
     z: float,
     bounds: tuple[float, float],
 ) -> tuple[Floats, Floats]:
-    """The roots of (S - r N)^2 = z^2 (s^2 + r^2 n^2), held to the bounds; the bounds where N <= z n.
+    """The roots of (S - r N)^2 = z^2 (s^2 + r^2 n^2), held to the bounds.
+
+    The bounds where N <= z n, and where no ratio between the roots is inside.
 
     Args:
         sums: S and its standard deviation s.
@@ -66,7 +85,7 @@ def gaussian_ends(
     bounded = number > z * n
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ends = [np.where(bounded, (product + sign * root) / square, end) for sign, end in ((-1, low), (1, high))]
-    return np.clip(ends[0], low, high), np.clip(ends[1], low, high)
+    return held_ends(ends[0], ends[1], low, high)
 
 
 def searched_ends(
@@ -86,7 +105,11 @@ def searched_ends(
         bounds: The public range of the ratio.
     """
     bounded = number > least
-    own = np.clip(np.divide(total, number, out=np.zeros_like(total), where=bounded), *bounds)
+    ratio = np.divide(total, number, out=np.zeros_like(total), where=bounded)
+    own = np.clip(ratio, *bounds)
+    # Nothing is inside where S / N is beyond the bounds and the nearest of them is rejected.
+    outside = np.abs(ratio - own) > _ROUNDINGS * (bounds[1] - bounds[0])
+    bounded = bounded & ~(outside & beyond(np.abs(total - own * number), own))
     ends = []
     for bound in bounds:
         far, near = np.full_like(own, bound), own.copy()

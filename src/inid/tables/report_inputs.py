@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from inid.arguments import listed
 from inid.planning.text import counted
 from inid.report import (
     ColumnFacts,
@@ -49,7 +50,7 @@ _FEW, _MANY = 6, 40  # keys that are listed one by one, and those that are liste
 _RELATIONS = {
     "add_remove": "with or without any one of them",
     "replace": "with any one of them replaced by another",
-    "zero_out": "with any one of them left blank",
+    "zero_out": "with any one of them adding nothing: 0 to every sum and every count",
 }
 
 
@@ -285,5 +286,4 @@ def listed_keys(values: Sequence[object]) -> str:
     whole = [value for value in values if isinstance(value, int) and not isinstance(value, bool)]
     if len(words) > _FEW and len(whole) == len(words) and whole == list(range(whole[0], whole[0] + len(whole))):
         return f"{words[0]} to {words[-1]}"
-    more = f" and {len(words) - _MANY:,} more" if len(words) > _MANY else ""
-    return ", ".join(words[:_MANY]) + more
+    return listed(words, _MANY)

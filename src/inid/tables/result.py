@@ -34,7 +34,7 @@ from inid.tables.facts import Key
 from inid.tables.laplace_sums import quantile_of_two, tail_of_two
 from inid.tables.plan import TablePlan
 from inid.tables.published import PageFacts, Published
-from inid.tables.ratio_intervals import gaussian_ends, searched_ends
+from inid.tables.ratio_intervals import gaussian_ends, held_ends, searched_ends
 from inid.tables.statistics import Layout, Statistic
 
 if TYPE_CHECKING:
@@ -219,7 +219,8 @@ class _Noisy:
         noise = np.hypot(self.scale(product), (2 * x * y - rest) * self.scale(count))
         slopes = (2 * x * self.scale(first), 0 * y) if same else (y * self.scale(first), x * self.scale(second))
         scale = np.hypot(noise, np.hypot(*slopes)) / number
-        lower, upper = held(low + middle - most - rounding), held(high + middle - least + rounding)
+        ends = held_ends(low + middle - most, high + middle - least, smallest, largest)
+        lower, upper = held(ends[0] - rounding), held(ends[1] + rounding)
         return Estimate(value, np.minimum(lower, value), np.maximum(upper, value), scale)
 
     def deviation(self, statistic: Statistic) -> Estimate:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import product as all_pairs
 from typing import Literal
 
-from inid.arguments import real, shown
+from inid.arguments import listed, real, shown
 from inid.errors import ArgumentError
 from inid.fixed_point import Grid, largest_unit
 from inid.tables.facts import Bins, Categories
@@ -304,7 +304,7 @@ def read_tolerances(
     read: dict[str, float] = {}
     for key, value in (stated or {}).items():
         if key not in known:
-            cure = f"use a column of the query, a statistic or one of {', '.join(labels[:8])}"
+            cure = f"use a column of the query, a statistic or one of {listed(labels, most=8)}"
             raise ArgumentError(f"{name} names {shown(key)}, which the query does not ask for: {cure}.")
         number = real(f"{name}[{key!r}]", value, above=0, cure="pass a positive number")
         read[key] = number if tolerance is not None else 1 / number

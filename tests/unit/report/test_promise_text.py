@@ -1,5 +1,7 @@
 """The promise in plain words: the rate it quotes is a true bound, and it names no symbol."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
@@ -39,3 +41,12 @@ def test_no_python_in_the_words():
         words = promise_in_words(budget, "one row", "add_remove") + promise_symbols(budget)
         assert "(" not in words
         assert "1.0" not in words
+
+
+def test_a_row_that_becomes_nothing_is_never_called_blank():
+    """A null is not nothing: it may be filled in, or counted. What becomes nothing adds 0 to every sum and count."""
+    words = promise_in_words(inid.PureDP(epsilon=1.0), "one row", "zero_out")
+    assert "adds nothing, 0 to every sum and every count" in words
+    project = Path(__file__).resolve().parents[3]
+    texts = [*(project / "src").rglob("*.py"), *(project / "src").rglob("*.html"), *(project / "docs").rglob("*.md")]
+    assert [str(path) for path in texts if "left blank" in path.read_text(encoding="utf-8")] == []

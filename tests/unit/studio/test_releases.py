@@ -10,7 +10,7 @@ import inid
 from command_line import run, sqlite_charges
 from inid.jobs import released_job
 from inid.jobs.ledgers import stored_settings
-from inid.studio import releases
+from inid.studio import releases, views
 from inid.studio.releases import FILES
 from inid.tables import EngineError
 from inid.tables.engines.duckdb import DuckDB
@@ -35,7 +35,7 @@ def folders(home):
 def test_a_release_is_charged_written_and_verified(home):
     page = open_page(home)
     before = page.ask("plan", form=PAID)
-    assert "0 % spent by 0 charges" in before["html"]["ledger"]
+    assert "0 % of epsilon spent by 0 charges" in before["html"]["ledger"]
     asked = page.ask("prepare", form=PAID)
     assert sqlite_charges("budget.db") == 0
     assert "cannot be taken back" in asked["html"]
@@ -254,3 +254,31 @@ def test_after_a_restart_a_choice_is_shown_from_the_record(home):
     assert re.search("<dd>sex=[FM]</dd>", answer)
     assert "with probability 95 %" in answer
     assert answer in open_page(home).ask("released", token=token)["html"]
+
+
+def test_after_a_release_the_page_does_not_refuse_the_next_one_as_an_error(home):
+    """The same form again: it is paid for. Another form, or another tab, learns why it does not fit."""
+    page = open_page(home)
+    whole = PAID | {"epsilon": "3", "delta": "1e-6"}
+    assert page.ask("release", token=page.ask("prepare", form=whole)["token"])["state"] == "done"
+    after = page.ask("plan", form=whole, again=True)
+    assert not after["affordable"]
+    assert after["refusal"] == views.RELEASED
+    assert 'class="error"' not in after["html"]["ledger"]
+    assert views.RELEASED in after["html"]["ledger"]
+    other = page.ask("plan", form=whole, again=False)
+    assert 'class="error"' in other["html"]["ledger"]
+    assert other["refusal"] not in ("", views.RELEASED)
+
+
+def test_percentages_say_what_they_count(home):
+    page = open_page(home)
+    assert "% of epsilon spent by 0 charges" in page.ask("plan", form=PAID)["html"]["ledger"]
+    asked = page.ask("prepare", form=PAID)
+    assert "% of epsilon spent now" in asked["html"]
+    assert "counted in epsilon" in page.ask("release", token=asked["token"])["html"]
+    place = folders(home)[0]
+    assert "% of it are spent, counted in epsilon" in (place / "report.html").read_text(encoding="utf-8")
+    with inid.Ledger.open("budget.db") as ledger:
+        assert ledger.percent_currency() == "epsilon"
+        assert ", % of epsilon" in str(ledger)

@@ -7,6 +7,8 @@ import pytest
 
 import inid
 from inid import tables
+from inid.errors import ArgumentError
+from inid.tables.facts import read_bounds
 
 FRAME = pd.DataFrame({"age": [1.0], "sex": pd.Series(["F"], dtype="string"), "user": [1], "odd": [[1]]})
 NAN, INF = float("nan"), float("inf")
@@ -23,7 +25,7 @@ def make(**facts):
         ({"bounds": {"age": (NAN, 1)}}, r"bounds\['age'\]\[0\] must be a finite number"),
         ({"bounds": {"age": (1, 0)}}, "lower < upper"),
         ({"bounds": {"age": (1, 1)}}, "lower < upper"),
-        ({"bounds": {"age": (-1.7e308, 1.7e308)}}, "lower < upper"),
+        ({"bounds": {"age": (-1.7e308, 1.7e308)}}, "narrower"),
         ({"bounds": {"age": 3}}, "must be a pair"),
         ({"bounds": [1]}, "must be a dictionary"),
         ({"bounds": {"height": (0, 1)}}, "'height', which the table lacks"),
@@ -156,3 +158,21 @@ def test_lists_of_numpy_are_those_of_python():
 def test_lists_of_numpy_without_a_meaning_are_refused(asked):
     with pytest.raises(inid.ArgumentError):
         make().query(**asked)
+
+
+@pytest.mark.parametrize("ends", [(-1e308, 1e308), (-1.7e308, 1e307), (-1e308, 8e307)])
+def test_bounds_whose_range_is_beyond_the_floats_are_to_be_narrowed(ends):
+    with pytest.raises(ArgumentError, match="narrower") as refused:
+        read_bounds({"x": ends})
+    assert "swap" not in str(refused.value)
+    with pytest.raises(ArgumentError, match="swap or widen"):
+        read_bounds({"x": ends[::-1]})
+
+
+@pytest.mark.parametrize("columns", [3, 12, 13, 16, 1000])
+def test_a_message_that_lists_some_columns_says_how_many_more_there_are(columns):
+    frame = pd.DataFrame({f"c{at}": [1.0] for at in range(columns)})
+    with pytest.raises(inid.InidError, match="it has c0, c1, c2") as refused:
+        tables.Table(frame, bounds={"nobody": (0, 1)})
+    assert ("more" in str(refused.value)) == (columns > 12)
+    assert columns <= 12 or f"and {columns - 12} more" in str(refused.value)

@@ -1,15 +1,19 @@
 """The law of two Laplace noises, and Fieller's intervals: the whole set of ratios that a test does not reject."""
 
 import math
+from dataclasses import replace
 from decimal import Decimal, localcontext
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import ndtri
 
+import inid
+from inid import tables, testing
 from inid.tables import laplace_sums
 from inid.tables.laplace_sums import quantile, quantile_of_two, tail_of_two
-from inid.tables.ratio_intervals import gaussian_ends, searched_ends
+from inid.tables.ratio_intervals import gaussian_ends, held_ends, searched_ends
 
 BOUNDS = (-50.0, 50.0)
 FAILURES = [0.9, 0.5, 0.2, 0.05, 1e-6, 1e-14]
@@ -85,7 +89,7 @@ def test_the_ends_hold_every_ratio_that_is_not_rejected_and_no_others(number, me
         assert kept[0] - step <= low[0] <= kept[0]
         assert kept[-1] <= high[0] <= kept[-1] + step
     else:
-        assert high[0] - low[0] <= step
+        assert (low[0], high[0]) == BOUNDS  # chance has made it, and it says nothing
 
 
 def test_under_gaussian_noise_the_roots_are_those_of_the_search():
@@ -110,3 +114,47 @@ def test_public_sums_and_counts_lost_in_noise_give_finite_ends():
     ):
         assert np.allclose(low, [-50, 3, -50])
         assert np.allclose(high, [50, 3, 50])
+
+
+LAWS = ["gaussian", "laplace"]
+
+
+def beyond_the_range(mechanism, sign):
+    """Queries on one row each, whose noisy sums are far beyond what any table could have given."""
+    data = pd.DataFrame({"x": [0.0] * 50})
+    table = tables.Table(data, bounds={"x": (-1, 1)}, domains={"x": [0, 1]})
+    asked = table.query(count=True, mean=["x"], variance=["x"], std=["x"])
+    plan = asked.plan(inid.ApproxDP(1.0, 1e-6), mechanism=mechanism)
+    with testing.unsafe_no_noise():
+        made = asked.release(plan)
+    values = np.array(made.release.values)
+    for at, label in enumerate(asked.question.labels):
+        if not label.startswith("count"):
+            values[at] = sign * 1e4
+    return asked.question.answers(replace(made.release, values=values), 0.95)
+
+
+@pytest.mark.parametrize("mechanism", LAWS)
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_an_interval_wholly_beyond_a_bound_says_nothing_and_is_the_whole_range(mechanism, sign):
+    found = {row.statistic: (row.lower, row.upper) for row in beyond_the_range(mechanism, sign)}
+    assert found["mean"] == pytest.approx((-1, 1), abs=1e-4)
+    assert found["variance"] == pytest.approx((0, 1), abs=1e-3)
+    assert found["std"] == pytest.approx((0, 1), abs=1e-3)
+
+
+@pytest.mark.parametrize("ratio", [-40.0, -1.5, 1.5, 40.0])
+def test_ends_beyond_the_bounds_are_the_bounds_under_both_laws(ratio):
+    numbers = np.array([100.0])
+    sums = ratio * numbers
+    gaussian = gaussian_ends((sums, np.array([1.0])), (numbers, np.array([1.0])), 1.96, (-1.0, 1.0))
+    searched = searched_ends(sums, numbers, 3.0, lambda far, _: far > 3.0, (-1.0, 1.0))
+    for ends in (gaussian, searched):
+        assert [float(end[0]) for end in ends] == [-1.0, 1.0]
+    near = searched_ends(np.array([1.01 * 100]), numbers, 3.0, lambda far, _: far > 3.0, (-1.0, 1.0))
+    assert float(near[0][0]) == pytest.approx(0.98, abs=1e-6)  # a part of it is inside
+
+
+def test_shares_beyond_0_and_1_say_nothing():
+    low, high = held_ends(np.array([-2.0, 1.5, 0.2, -1.0]), np.array([-0.1, 3.0, 0.4, 0.5]), 0.0, 1.0)
+    assert (low.tolist(), high.tolist()) == ([0.0, 0.0, 0.2, 0.0], [1.0, 1.0, 0.4, 0.5])

@@ -92,7 +92,10 @@ def _explain_tables(console: Console, folder: Path, released: ReleasedJob, data:
     console.line(f"Look at {folder / 'tables.html'}; the job is in {file}.")
     ledger = released.ledger
     if ledger is not None:
-        console.line(f"The ledger allows {ledger.total}: both releases fit, and {ledger.percent} % of it are spent.")
+        console.line(
+            f"The ledger allows {ledger.total}: both releases fit, and {ledger.percent} % of it are spent, "
+            f"counted in {ledger.counted}."
+        )
 
 
 DEMO = Command(

@@ -4,6 +4,7 @@
 
 const tab = Math.random().toString(36).slice(2);
 const draftKey = `inid-draft-${page}`;
+const releasedKey = "inid-released"; // the form of the last release: that there is no room for a second is no failure
 
 async function ask(what, body = {}) {
   const answer = await fetch(`/api/${what}`, {
@@ -112,7 +113,8 @@ function clearPlan(status) {
 async function planOnce(values) {
   try {
     if (unfinished(false)) throw new Error(unfinished(false));
-    const answer = await ask("plan", { form: values, tab });
+    const again = JSON.stringify(values) === sessionStorage.getItem(releasedKey);
+    const answer = await ask("plan", { form: values, tab, again });
     put(answer.html);
     find("results").hidden = false;
     say("error", "");
@@ -144,12 +146,14 @@ async function details(values, turn) {
 // Releasing: one token, one charge.
 
 let token = "";
+let prepared = "";
 
 async function prepare() {
   say("release-error", "");
   try {
     if (unfinished(true)) throw new Error(unfinished(true));
-    const answer = await ask("prepare", { form: collect() });
+    prepared = JSON.stringify(collect());
+    const answer = await ask("prepare", { form: JSON.parse(prepared) });
     token = answer.token;
     put({ spending: answer.html });
     say("progress", "");
@@ -166,7 +170,9 @@ async function release() {
   say("progress", "Charging the ledger, then reading the table …");
   history.replaceState(null, "", `#${token}`);
   try {
-    await showOutcome(await ask("release", { token }));
+    const answer = await ask("release", { token });
+    if (answer.state === "done") sessionStorage.setItem(releasedKey, prepared);
+    await showOutcome(answer);
   } catch (error) {
     const lost = error instanceof TypeError; // the server is gone
     say("release-error", lost ? "The studio did not answer. If it was charged, the charge stands: start it again and look under Earlier releases." : error.message);

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from inid.arguments import shown
+from inid.arguments import listed, shown
 from inid.errors import ArgumentError
 from inid.tables.engines.cell_codes import CellTable
 from inid.tables.engines.expression_columns import seen_columns
@@ -99,8 +99,8 @@ class Engine(ABC):
     def with_keys(self, frame: Any, keys: Mapping[str, Sequence[Key]]) -> Any:
         """The rows whose keys, given by the names of their columns, are all among public ones."""
         nw = optional("narwhals")
-        for name, listed in keys.items():
-            frame = frame.filter(nw.col(name).is_in(list(listed)))
+        for name, public in keys.items():
+            frame = frame.filter(nw.col(name).is_in(list(public)))
         return frame
 
     def group_totals(self, frame: Any, groups: Sequence[str], terms: Mapping[str, Any]) -> Any:
@@ -257,7 +257,7 @@ class Engine(ABC):
         return not bool(kind.is_nested() or kind == optional("narwhals").Object)
 
     def _hint(self) -> str:
-        return f"it has {', '.join(map(str, list(self.schema)[:12]))}"
+        return f"it has {listed(self.schema)}"
 
     # What is refused, from names and types alone.
 

@@ -38,6 +38,7 @@ from inid.arguments import Floats
 from inid.mechanisms import MechanismName
 from inid.noise import grid
 from inid.tables.ordered.strategy import Strategy
+from inid.tables.ratio_intervals import held_ends
 
 __all__ = ["Prefixes"]
 
@@ -144,13 +145,13 @@ class Prefixes:
         with np.errstate(divide="ignore", invalid="ignore"):
             low, high = (b - root) / a, (b + root) / a
         sure = (a > 0) & (total > 0)
-        return np.where(sure, np.clip(low, 0, 1), 0.0), np.where(sure, np.clip(high, 0, 1), 1.0)
+        return held_ends(np.where(sure, low, 0.0), np.where(sure, high, 1.0), 0.0, 1.0)
 
     def _ratios(self) -> tuple[Floats, Floats]:
         reach = self._reach((1 - self.level) / 2)
         fewest, most = (np.maximum(self.counts[:, -1:] + sign * reach[-1], 1.0) for sign in (-1, 1))
         low, high = self.counts - reach, self.counts + reach
-        return np.clip(np.where(low > 0, low / most, 0.0), 0, 1), np.clip(high / fewest, 0, 1)
+        return held_ends(np.where(low > 0, low / most, 0.0), high / fewest, 0.0, 1.0)
 
 
 @lru_cache(maxsize=256)
