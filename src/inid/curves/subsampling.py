@@ -10,11 +10,13 @@ a lattice of their own, directly: sums of products of positive numbers keep thei
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from inid.arguments import frozen
 from inid.curves import loss_cells, ratio_groups
 from inid.curves.description import Direction, Loss, Subsampled
 from inid.curves.lattice import Atoms, Lattice, connected, rounded_down
@@ -163,7 +165,7 @@ def _step_atoms(
     return moved + _side(upper) * ELEMENTARY * sizes, masses * (1 + _side(upper) * 4 * UNIT), infinite
 
 
-def _parts(loss: Loss, reach: float, upper: bool) -> list[tuple[Component, int]]:
+def _parts(loss: Loss, reach: float, upper: bool) -> tuple[tuple[Component, int], ...]:
     ratios, counts = ratio_groups.merged(loss.ratios, loss.counts)
     if ratios.size > _MOST_RATIOS:
         spread, mean = ratio_groups.spread_and_mean(ratios, counts)
@@ -171,7 +173,7 @@ def _parts(loss: Loss, reach: float, upper: bool) -> list[tuple[Component, int]]
     parts: list[tuple[Component, int]] = [(LaplacePart(float(e)), int(n)) for e, n in zip(ratios, counts, strict=True)]
     if loss.mu > 0:
         parts.append((GaussianPart(loss.mu, reach), 1))
-    return parts
+    return tuple(parts)
 
 
 def _cut(
@@ -258,8 +260,9 @@ def _chords(losses: Floats, masses: Floats, left: Floats, right: Floats) -> tupl
     return places + ELEMENTARY * np.abs(places), weights
 
 
+@lru_cache(maxsize=16)  # one curve asks for the same steps a dozen times: by level, by direction, by side
 def _convolved(
-    parts: list[tuple[Component, int]], points: int, upper: bool, under: Literal["P", "Q"]
+    parts: tuple[tuple[Component, int], ...], points: int, upper: bool, under: Literal["P", "Q"]
 ) -> tuple[Floats, Floats, float]:
     """Independent components on one lattice, by direct convolution: each entry's error is relative to itself."""
     mean = math.fsum(n * part.mean for part, n in parts)
@@ -280,7 +283,7 @@ def _convolved(
             if number:
                 power = power.times(power, 2 * points, sign)
     where = offset + spacing * np.arange(first, first + masses.size, dtype=np.float64)
-    return where, masses, infinite
+    return frozen(where), frozen(masses), infinite
 
 
 class _Run:

@@ -15,6 +15,8 @@ from inid.numbers.sums import Counts
 __all__ = ["modulus_multipliers", "square_multipliers"]
 
 _STEPS = 60
+_TINY = 2.0**-120
+_LEAST = 1e-150  # a gain below this, of at most 1, is none
 
 
 @np.errstate(under="ignore")
@@ -78,19 +80,20 @@ def modulus_multipliers(
     def tau_for(nu: float) -> tuple[float, float]:
         """The multiplier with which d = clip((w - nu)/tau, 0, lambda) has norm 1, and the l1 norm of that d."""
         gain = np.maximum(w - nu, 0.0)
-        low, high = 0.0, math.sqrt(float(np.square(gain) @ times))
-        for _ in range(2 * _STEPS):
-            tau = (low + high) / 2
-            narrowest = tau in (low, high)  # from the next step on nothing would change
-            d = np.minimum(gain / tau, length) if tau > 0 else length
-            if float(np.square(d) @ times) > 1.0:
-                low = tau
-            else:
-                high = tau
-            if narrowest:
-                break
-        d = np.minimum(gain / high, length) if high > 0 else np.where(gain > 0, length, 0.0)
-        return high, float(d @ times)
+        # The squared norm falls in tau. Where the items of the k largest gain/lambda are at lambda it is A + B / tau^2,
+        # A the sum of their lambda^2 and B that of the other gain^2; k is the first for which it reaches 1.
+        order = np.argsort(-gain / length, kind="stable")
+        at_limit = np.cumsum((np.square(length) * times)[order])
+        others = np.append(np.cumsum((np.square(gain) * times)[order][::-1])[::-1][1:], 0.0)
+        with np.errstate(over="ignore"):
+            reached = at_limit + others * np.square((length / np.maximum(gain, _LEAST))[order]) >= 1.0
+        k = int(np.argmax(reached)) if reached.any() else order.size
+        all_squares = float(np.square(gain) @ times)
+        a, b = (float(at_limit[k - 1]), float(others[k - 1])) if k else (0.0, all_squares)
+        # Where all limits together are no longer than 1, any tau will do that leaves them at their limits.
+        tau = math.sqrt(b / (1.0 - a)) if a < 1.0 and b > 0.0 else math.sqrt(all_squares) * _TINY
+        d = np.minimum(gain / tau, length) if tau > 0 else np.where(gain > 0, length, 0.0)
+        return tau, float(d @ times)
 
     tau, norm = tau_for(0.0)
     if tau > 0:
