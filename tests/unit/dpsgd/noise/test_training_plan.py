@@ -4,6 +4,8 @@ import pytest
 
 from inid import BudgetError, InidError, dpsgd
 from inid.dpsgd import Banded, plan_training
+from inid.dpsgd.noise.cyclic_sampling import CyclicGroups
+from inid.dpsgd.noise.training_plan import TrainingChoice, _chosen
 from inid.errors import ArgumentError
 
 
@@ -43,6 +45,14 @@ def test_auto_stays_with_independent_noise_where_it_gives_less_than_5_percent():
     assert made.chosen is made.choices[0]
     assert made.chosen.correlation == Banded(1)
     assert made.chosen.ratio == 1
+
+
+@pytest.mark.parametrize(("ratio", "bands"), [(0.951, 1), (0.95, 4), (0.5, 4)])
+def test_auto_wants_5_percent_less_noise(ratio, bands):
+    sampling = CyclicGroups(positions=100, batch=5, groups=1, steps=20)
+    choices = tuple(TrainingChoice(Banded(b), sampling, 1.0, r, 1.0) for b, r in ((1, 1.0), (2, 0.99), (4, ratio)))
+    assert _chosen(choices, "auto").correlation == Banded(bands)
+    assert _chosen(choices, None) is choices[0]
 
 
 def test_none_is_independent_noise():
