@@ -38,6 +38,8 @@ from inid.learn.moments import PrivateMoments
 from inid.learn.naive_bayes import PrivateGaussianNB
 from inid.learn.not_private_steps import NotPrivateStepWarning, row_wise
 from inid.learn.pca import PrivatePCA, subspace_recovery_error
+from inid.learn.pipelines import make_private_pipeline
+from inid.learn.quantiles import PrivateImputer, PrivateQuantileTransformer
 from inid.learn.scaling import BoundsScaler, PrivateStandardScaler
 from inid.learn.search import PrivateSearchCV
 from inid.learn.smoothness import NotPrivateWarning, estimate_smoothness
@@ -51,6 +53,7 @@ __all__ = [
     "PrivateElasticNet",
     "PrivateGammaRegressor",
     "PrivateGaussianNB",
+    "PrivateImputer",
     "PrivateKMeans",
     "PrivateLasso",
     "PrivateLinearRegression",
@@ -58,6 +61,7 @@ __all__ = [
     "PrivateMoments",
     "PrivatePCA",
     "PrivatePoissonRegressor",
+    "PrivateQuantileTransformer",
     "PrivateRidge",
     "PrivateSearchCV",
     "PrivateStandardScaler",
@@ -65,6 +69,7 @@ __all__ = [
     "RepeatedSpendingWarning",
     "bounds_of",
     "estimate_smoothness",
+    "make_private_pipeline",
     "row_wise",
     "subspace_recovery_error",
 ]
