@@ -1,0 +1,95 @@
+"""A table passed by mistake, as any argument, is called by its type: no message prints a value of it."""
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import inid
+from inid import tables
+
+PLACE = "Zanzibar"
+WORDS = [PLACE, PLACE + "2", PLACE]
+FOREIGN = {
+    "series": pd.Series(WORDS),
+    "comparison": pd.Series(WORDS, index=WORDS) == PLACE,
+    "frame": pd.DataFrame({"v": WORDS}),
+    "index": pd.Index(WORDS),
+    "categories": pd.Categorical(WORDS),
+    "groups": pd.DataFrame({"v": WORDS}).groupby("v"),
+    "polars": pl.Series(WORDS),
+    "polars frame": pl.DataFrame({"v": WORDS}),
+    "polars expression": pl.lit(PLACE) == pl.col("v"),
+    "arrow": pa.array(WORDS),
+    "arrow value": pa.scalar(PLACE),
+    "array": np.array([[PLACE], [PLACE]], dtype=object),
+    "relation": duckdb.sql(f"SELECT '{PLACE}' AS v"),
+    "lines": (word for word in WORDS),
+    "in a list": [pd.Series(WORDS)],
+    "in a dictionary": {"v": pd.Series(WORDS, index=WORDS)},
+}
+AGE = tables.col("age")
+
+
+def table():
+    return tables.Table(pd.DataFrame({"age": [1.0], "sex": ["F"]}), bounds={"age": (0, 9)}, domains={"sex": ["F"]})
+
+
+CALLS = {
+    "where": lambda x: table().where(x),
+    "with_columns": lambda x: table().with_columns(w=x),
+    "and": lambda x: (AGE > 1) & x,
+    "or": lambda x: (AGE > 1) | x,
+    "equal": AGE.__eq__,
+    "less": AGE.__lt__,
+    "plus": AGE.__add__,
+    "power": AGE.__pow__,
+    "is_in": AGE.is_in,
+    "is_missing": AGE.is_missing,
+    "col": tables.col,
+    "when": lambda x: tables.when(x, 1, 2),
+    "when value": lambda x: tables.when(AGE > 1, x, 2),
+    "minimum": lambda x: tables.minimum(AGE, x),
+    "expression": tables.expression,
+    "bounds": lambda x: tables.Table(pd.DataFrame({"age": [1.0]}), bounds=x),
+    "bound": lambda x: tables.Table(pd.DataFrame({"age": [1.0]}), bounds={"age": x}),
+    "missing": lambda x: tables.Table(pd.DataFrame({"age": [1.0]}), missing=x),
+    "missing value": lambda x: tables.Table(pd.DataFrame({"age": [1.0]}), missing={"age": x}),
+    "unit": lambda x: tables.Table(pd.DataFrame({"age": [1.0]}), unit=x),
+    "neighbours": lambda x: tables.Table(pd.DataFrame({"age": [1.0]}), neighbours=x),
+    "rows": lambda x: tables.Table(pd.DataFrame({"age": [1.0]}), rows=x),
+    "max_rows": lambda x: tables.Table(pd.DataFrame({"age": [1.0]}), max_rows=x),
+    "domains": lambda x: tables.Table(pd.DataFrame({"age": [1.0]}), domains=x),
+    "domain": lambda x: tables.Table(pd.DataFrame({"age": [1.0]}), domains={"age": x}),
+    "other": lambda x: tables.Table(pd.DataFrame({"age": [1.0]}), other=x),
+    "person": lambda x: tables.Person(x, 1),
+    "person rows": lambda x: tables.Person("sex", x),
+    "order": lambda x: tables.Person("sex", 1, [x]),
+    "categories": tables.Categories,
+    "by keys": lambda x: table().query(count=True, by={"sex": x}),
+    "mean": lambda x: table().query(mean=[x]),
+    "histogram": lambda x: table().query(histogram={"age": x}),
+    "quantile": lambda x: table().query(quantile={"age": x}),
+    "discover": lambda x: tables.discover(x, delta=1e-6),
+    "delta": lambda x: tables.discover(1, delta=x),
+    "budget": lambda x: table().query(count=True).plan(x),
+    "mechanism": lambda x: table().query(count=True).plan(inid.PureDP(1.0), mechanism=x),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("foreign", FOREIGN)
+def test_no_message_prints_a_value_of_a_table(call, foreign):
+    said = ""
+    try:
+        CALLS[call](FOREIGN[foreign])
+    except Exception as error:  # noqa: BLE001 - whoever raises it
+        said = str(error)
+    assert PLACE not in said
+
+
+def test_a_series_by_mistake_is_called_by_its_type():
+    with pytest.raises(inid.ArgumentError, match="where takes a condition, got <Series>"):
+        table().where(FOREIGN["comparison"])
