@@ -3,7 +3,7 @@
 import datetime as dt
 import math
 import numbers
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
@@ -179,7 +179,24 @@ def charge(plan: NoisePlan, ledger: "Ledger | None", label: str, *, delta: float
     Returns:
         The proof, the source from which the noise of this charge must be drawn, and the number of the charge.
     """
-    check_plan(plan)
+    (paid,) = charge_together([plan], plan, ledger, label, delta=delta)
+    return paid
+
+
+def charge_together(
+    plans: Sequence[NoisePlan], whole: Any, ledger: "Ledger | None", label: str, *, delta: float = 0.0
+) -> list[Paid]:
+    """The same for several plans that are paid by one charge, and whose noise comes from one source.
+
+    Args:
+        plans: The plans that will be released.
+        whole: What the ledger is charged with: the plan, or the charge of all of them.
+        ledger: Where the cost is charged.
+        label: A name for the ledger's history.
+        delta: A probability that is taken from the ledger's reserve beside the noise.
+    """
+    for plan in plans:
+        check_plan(plan)
     read_word("label", label, empty=True)
     if ledger is not None and (isinstance(ledger, type) or not callable(getattr(ledger, "charge", None))):
         # Not the value: an address may hold a password.
@@ -187,11 +204,13 @@ def charge(plan: NoisePlan, ledger: "Ledger | None", label: str, *, delta: float
             f"ledger must be an inid.Ledger, got a {type(ledger).__name__}: open it with "
             "inid.Ledger.open(path, total=...) and pass what that returns."
         )
-    certificate = plan.certificate
-    check_scales(plan.row_scales)
+    certificates = [plan.certificate for plan in plans]
+    for plan in plans:
+        check_scales(plan.row_scales)
     source = current_source()
-    receipt = None if ledger is None else ledger.charge(plan, label=label, private=source.private, delta=delta)
-    return Paid(plan, label, certificate, source, getattr(receipt, "id", None))
+    receipt = None if ledger is None else ledger.charge(whole, label=label, private=source.private, delta=delta)
+    number = getattr(receipt, "id", None)
+    return [Paid(plan, label, proof, source, number) for plan, proof in zip(plans, certificates, strict=True)]
 
 
 def release(

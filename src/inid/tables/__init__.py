@@ -38,6 +38,7 @@ from inid.tables.ordered.query import OrderedQuery
 from inid.tables.ordered.question import OrderedQuestion, OrderedTable
 from inid.tables.ordered.result import OrderedResult
 from inid.tables.plan import StatisticPlan, TableAccuracy, TablePlan
+from inid.tables.publication import Publication, PublicationPlan, PublicationResult
 from inid.tables.query import Query
 from inid.tables.question import Question
 from inid.tables.result import Result, Row
@@ -75,6 +76,9 @@ __all__ = [
     "OrderedTable",
     "OrderedTablePlan",
     "Person",
+    "Publication",
+    "PublicationPlan",
+    "PublicationResult",
     "Query",
     "Question",
     "Result",

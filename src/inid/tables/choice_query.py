@@ -195,7 +195,7 @@ class ChoiceQuery(Releasable[ChoicePlan, ChoiceResult]):
             budget: The promise.
             ledger: As for `Query.plan`: its relation, where the table states none. Nothing is charged yet.
         """
-        question = self._under(ledger).question
+        question = self.under(ledger).question
         return ChoicePlan(question.plan(budget), question)
 
     @property

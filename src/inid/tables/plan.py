@@ -15,7 +15,7 @@ from inid.planning.text import aligned, counted
 from inid.promises import Budget
 from inid.report.plan_summary import nothing_to_gain
 from inid.sets import Allocation, Sensitivity
-from inid.tables.plan_of_query import PlanOfQuery, fill_advice, rows_assumed, rows_in_words
+from inid.tables.plan_of_query import PlannedNumber, PlanOfQuery, fill_advice, rows_assumed, rows_in_words
 from inid.tables.presentation import COUNTED
 from inid.tables.sensitivity import narrowest
 from inid.tables.statistics import Layout, rounding, slopes
@@ -33,6 +33,7 @@ __all__ = [
 ]
 
 _ROWS = 40
+_HELD = ("mean", "std", "variance", "covariance")  # held to what the bounds allow
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,17 @@ class TablePlan(PlanOfQuery):
         from inid.tables.report_inputs import summarize_table_plan
 
         return summarize_table_plan(self)
+
+    def planned_numbers(self) -> list[PlannedNumber]:
+        """See `PlanOfQuery.planned_numbers`: a mean or a variance is never further off than its bounds allow."""
+        layout, cells = self.question.layout, len(self.question.cells)
+        found = []
+        for entry, statistic in zip(self.statistics, layout.statistics, strict=True):
+            names = 1 if statistic.histogram is None else len(layout.items[statistic.histogram].names)
+            halves = [layout.values[name].half for name in statistic.columns] if statistic.kind in _HELD else []
+            reach = 2 * halves[0] if statistic.kind in ("mean", "std") else math.prod(halves) if halves else math.inf
+            found.append(PlannedNumber(entry.label, cells * names, entry.error, entry.spr, reach))
+        return found
 
     def noisy_numbers(self) -> list[tuple[str, float, float]]:
         """For each released sum its name, the scale of its noise and its share of the promise."""

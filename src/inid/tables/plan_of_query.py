@@ -1,9 +1,10 @@
 """What every plan of a query shares."""
 
 import json
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from inid.arguments import listed
 from inid.errors import GuaranteeError
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from inid.report import PlanSummary
 
-__all__ = ["PlanOfQuery", "fill_advice", "rows_assumed", "rows_in_words"]
+__all__ = ["PlanOfQuery", "PlannedNumber", "fill_advice", "rows_assumed", "rows_in_words"]
 
 _WORTH = 1.05  # advice that makes errors less than 5 % smaller is not worth a line
 _NAMED = 4
@@ -52,6 +53,24 @@ def rows_in_words(question: PublicFacts) -> str:
     """The number of rows that a plan assumes, and whether anybody stated it."""
     nominal = ", a nominal guess: pass Table(rows=...) for your own"
     return f"{question.assumed_rows} rows" + ("" if question.rows else nominal)
+
+
+class PlannedNumber(NamedTuple):
+    """What a plan means for one line of it, to be weighed against other questions.
+
+    Attributes:
+        label: For example "mean(age)".
+        cells: In how many cells it is answered.
+        std: The standard deviation of its noise in each.
+        equal: The same under an equal split inside the question; its own where there is nothing to split.
+        range: How far apart two answers can be: no error counts for more.
+    """
+
+    label: str
+    cells: int
+    std: float
+    equal: float
+    range: float = math.inf
 
 
 class _Asked(Protocol):
@@ -130,6 +149,17 @@ class PlanOfQuery(ABC):
     def noisy_numbers(self) -> list[tuple[str, float, float]]:
         """For each line of the plan its name, the deviation of its noise and its share of the promise."""
         return [(line.label, line.deviation, line.share) for line in self.summary().lines]
+
+    def planned_numbers(self) -> list[PlannedNumber]:
+        """The plan line by line, as a publication weighs it."""
+        made = self.summary()
+        split = made.opponent == "an equal split"
+        return [
+            PlannedNumber(
+                line.label, line.cells or 1, line.deviation, line.baselines["spr"] if split else line.deviation
+            )
+            for line in made.lines
+        ]
 
     def is_of(self, question: _Asked) -> bool:
         """Whether the plan is of this very question, and its noise covers what one person can change in it.

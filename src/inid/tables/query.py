@@ -9,7 +9,7 @@ import numpy as np
 
 from inid.arguments import Floats, real, shown
 from inid.errors import ArgumentError
-from inid.mechanisms import MechanismChoice
+from inid.mechanisms import MechanismChoice, MechanismName
 from inid.promises import Budget
 from inid.sets import Allocation, Sensitivity, read_order
 from inid.tables.discovery.query import DiscoveryQuery, read_discovery
@@ -22,7 +22,7 @@ from inid.tables.question import Question
 from inid.tables.releasable import Releasable, facts_of
 from inid.tables.result import Result
 from inid.tables.sensitivity import largest_sum
-from inid.tables.statistics import Layout, read_tolerances
+from inid.tables.statistics import Layout, named_tolerances, read_tolerances
 from inid.tables.sums import Integers, Sums
 from inid.tables.table import Table
 
@@ -129,7 +129,7 @@ class Query(Releasable[TablePlan, Result]):
         <BLANKLINE>
         An equal split would have 1.15 times the squared error (i.i.d. noise 5.78e+06 times).
         """
-        asked, power = self._under(ledger).question, read_order(order)
+        asked, power = self.under(ledger).question, read_order(order)
         planning = _planning(asked, tolerance, weights)
         made = planning.plan(budget, mechanism=mechanism, allocation=allocation, order=power)
         unfilled = [column for column in asked.layout.values if column not in asked.missing]
@@ -169,9 +169,18 @@ class Query(Releasable[TablePlan, Result]):
         >>> print(t.query(count=True).plan_for_accuracy({"count": 10}, failure=0.05).reason)
         Laplace noise reaches it at epsilon = 0.299585; name a delta to consider Gaussian noise.
         """
-        planning = _planning(self._under(ledger).question, tolerance, None)
+        planning = _planning(self.under(ledger).question, tolerance, None)
         probability = real("failure", failure, above=0, cure="pass a probability such as failure=0.05")
         return planning.for_accuracy(failure=probability, delta=delta)
+
+    def wanted(self, tolerance: Mapping[str, float] | None) -> list[float | None]:
+        """See `Releasable.wanted`."""
+        return named_tolerances(self.layout, tolerance, _columns(self.layout), _rows(self.question))
+
+    def plan_within(self, budget: Budget, mechanism: MechanismName, wanted: Sequence[float]) -> TablePlan:
+        """See `Releasable.plan_within`."""
+        planning = Planning(self.question, list(wanted))
+        return planning.plan(budget, mechanism=mechanism, allocation="optimal", order=2.0)
 
     def exact_sums(self) -> Integers:
         """The sums before noise, as integers in the order of `labels`. NOT PRIVATE: for curators and tests.
@@ -205,10 +214,16 @@ class Query(Releasable[TablePlan, Result]):
 
 
 def _planning(asked: Question, tolerance: Mapping[str, float] | None, weights: Mapping[str, float] | None) -> Planning:
-    layout = asked.layout
-    columns = [*layout.values, *(item.columns[0] for item in layout.items if item.cells is not None)]
-    rows = asked.assumed_rows / len(asked.cells)
-    return Planning(asked, read_tolerances(layout, tolerance, weights, columns, rows))
+    return Planning(asked, read_tolerances(asked.layout, tolerance, weights, _columns(asked.layout), _rows(asked)))
+
+
+def _columns(layout: Layout) -> list[str]:
+    """The columns that a tolerance can name."""
+    return [*layout.values, *(item.columns[0] for item in layout.items if item.cells is not None)]
+
+
+def _rows(asked: Question) -> float:
+    return asked.assumed_rows / len(asked.cells)
 
 
 def read_query(

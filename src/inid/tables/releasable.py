@@ -2,14 +2,15 @@
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, cast
 
 from inid.arguments import real, shown
 from inid.errors import ArgumentError
+from inid.mechanisms import MechanismName
 from inid.promises import Budget
-from inid.releasing import AddNoise, Draw, charge
+from inid.releasing import AddNoise, Draw, charge_together
 from inid.sets import Neighbours
 from inid.tables.plan_of_query import PlanOfQuery
 from inid.tables.published import Published
@@ -18,7 +19,7 @@ from inid.tables.table import Table
 if TYPE_CHECKING:
     from inid.accounting import Ledger
 
-__all__ = ["Releasable", "facts_of"]
+__all__ = ["Releasable", "facts_of", "release_together"]
 
 _HIGHEST_LEVEL = 1 - 1e-12  # what is left, divided among several sums, still tells a level from 1
 
@@ -77,18 +78,10 @@ class Releasable(ABC, Generic[PlanT, ResultT]):
             EngineError: The types of the table do not allow the query: nothing was charged, and the message says so.
                 Or the engine failed after the charge.
         """
-        query = self._planned_by(plan)
-        cure = "pass a probability such as 0.95"
-        if not real("level", level, above=0, cure=cure) <= _HIGHEST_LEVEL:
-            raise ArgumentError(f"level must be at most 1 - 1e-12, got {shown(level)}: {cure}.")
-        query.check(ledger)
-        draw = query.draw_of(plan)  # known before the charge
-        paid = charge(plan.noise, ledger, label, delta=plan.delta)
-        drawn = draw.draw(query.exact(plan), plan.noise, paid.source)
-        asked, made = query.asked_by(plan), paid.release(drawn.values)
-        return cast("ResultT", query.results(made, level, asked, query.table.source, plan, drawn.keys))
+        (made,) = release_together([(self, plan)], getattr(plan, "noise", None), ledger, label, level)
+        return cast("ResultT", made)
 
-    def _planned_by(self, plan: PlanT) -> Self:
+    def planned_by(self, plan: PlanT) -> Self:
         """This query under the relation of its plan.
 
         Raises:
@@ -120,6 +113,21 @@ class Releasable(ABC, Generic[PlanT, ResultT]):
             ArgumentError: It is not known for this kind of query.
         """
         raise ArgumentError(f"the cost of an accuracy is not known for {self.asked_as}: plan with a promise.")
+
+    def wanted(self, tolerance: Any) -> list[float | None]:
+        """The stated tolerance of each line of a plan; None where nobody named it.
+
+        Raises:
+            ArgumentError: It is malformed, or such a query takes none.
+        """
+        if tolerance is not None:
+            raise ArgumentError(f"tolerance does not go with {self.asked_as}: leave it out.")
+        return [None]
+
+    def plan_within(self, budget: Budget, mechanism: MechanismName, wanted: Sequence[float]) -> PlanT:  # noqa: ARG002
+        """The plan with the least sum of (std / wanted)^2 over all cells; `wanted` has one number for each line."""
+        options: dict[str, Any] = {"mechanism": mechanism} if "mechanism" in self.options else {}
+        return self.plan(budget, **options)
 
     def tolerances(self, stated: Mapping[str, float]) -> Mapping[Any, float]:
         """Tolerances as `plan` takes them, from names in a file or on a command line."""
@@ -156,7 +164,7 @@ class Releasable(ABC, Generic[PlanT, ResultT]):
         """How the exact numbers and the noise become what is published."""
         return AddNoise()
 
-    def _under(self, ledger: "Ledger | None") -> Self:
+    def under(self, ledger: "Ledger | None") -> Self:
         """This query under the relation of a ledger, where the table states none."""
         relation = getattr(ledger, "neighbours", None)
         return self if relation is None else self._at(relation)
@@ -164,3 +172,38 @@ class Releasable(ABC, Generic[PlanT, ResultT]):
     def _at(self, relation: Neighbours) -> Self:
         table = self.table.under(relation)
         return self if table is self.table else type(self)(table, replace(self.question, neighbours=relation))
+
+
+def release_together(
+    asked: Sequence[tuple[Releasable[Any, Any], Any]], whole: Any, ledger: "Ledger | None", label: str, level: float
+) -> list[Published]:
+    """Charge once for several queries with their plans, then look at the tables, then draw the noise of all of them.
+
+    All exact answers are there before any noise is drawn: if one query fails, all of it fails, and the charge stands.
+
+    Args:
+        asked: Each query with its plan.
+        whole: What the ledger is charged with: the noise of the one plan, or the charge of all of them.
+        ledger: Where the cost is charged.
+        label: A name for the ledger's history.
+        level: The probability of each interval.
+
+    Raises:
+        InidError: See `Releasable.release`.
+    """
+    queries = [(query.planned_by(plan), plan) for query, plan in asked]
+    cure = "pass a probability such as 0.95"
+    if not real("level", level, above=0, cure=cure) <= _HIGHEST_LEVEL:
+        raise ArgumentError(f"level must be at most 1 - 1e-12, got {shown(level)}: {cure}.")
+    for query, _ in queries:
+        query.check(ledger)
+    draws = [query.draw_of(plan) for query, plan in queries]  # known before the charge
+    taken = queries[0][1].delta if len(queries) == 1 else 0.0  # a charge of several holds its own
+    paid = charge_together([plan.noise for _, plan in queries], whole, ledger, label, delta=taken)
+    exact = [query.exact(plan) for query, plan in queries]
+    found = []
+    for (query, plan), draw, numbers, own in zip(queries, draws, exact, paid, strict=True):
+        drawn = draw.draw(numbers, plan.noise, own.source)
+        made = own.release(drawn.values)
+        found.append(query.results(made, level, query.asked_by(plan), query.table.source, plan, drawn.keys))
+    return found

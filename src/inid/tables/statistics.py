@@ -23,6 +23,7 @@ __all__ = [
     "count_item",
     "histogram_item",
     "lay_out",
+    "named_tolerances",
     "people_item",
     "product_item",
     "read_tolerances",
@@ -309,6 +310,20 @@ def read_tolerances(
         number = real(f"{name}[{key!r}]", value, above=0, cure="pass a positive number")
         read[key] = number if tolerance is not None else 1 / number
     return [_tolerance(statistic, layout, read, rows) for statistic in layout.statistics]
+
+
+def named_tolerances(layout: Layout, tolerance: object, columns: Sequence[str], rows: float) -> list[float | None]:
+    """The same, and None for each statistic of which neither it, nor its kind, nor a column of it is named.
+
+    Raises:
+        ArgumentError: See `read_tolerances`.
+    """
+    read = read_tolerances(layout, tolerance, None, columns, rows)
+    names = set(tolerance) if isinstance(tolerance, Mapping) else set()
+    return [
+        value if names & {one.label, one.kind, *(() if one.kind in _COUNTED else one.columns)} else None
+        for one, value in zip(layout.statistics, read, strict=True)
+    ]
 
 
 def _tolerance(statistic: Statistic, layout: Layout, read: Mapping[str, float], rows: float) -> float:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, cast, overload
 
@@ -78,6 +78,7 @@ class Table:
     rows: int | None
     max_rows: int
     domains: Domains
+    origin: object = field(repr=False)
 
     def __init__(
         self,
@@ -117,7 +118,7 @@ class Table:
         if person is not None:
             source.require_single("unit", [person.column, *person.order])
         facts = {"source": source, "bounds": read, "person": person, "neighbours": relation}
-        facts |= {"missing": fill, "rows": guess, "max_rows": limit, "domains": public}
+        facts |= {"missing": fill, "rows": guess, "max_rows": limit, "domains": public, "origin": object()}
         for name, value in facts.items():
             object.__setattr__(self, name, value)
 

@@ -89,7 +89,7 @@ class DiscoveryQuery(Releasable[DiscoveryPlan, DiscoveryResult]):
         std of each count: 1.414
         a key appears when its noisy count is at least 18.7278
         """
-        query = self._under(ledger)
+        query = self.under(ledger)
         return plan_discovery(query.question, budget, choice("mechanism", mechanism, get_args(MechanismChoice)))
 
     def exact_counts(self) -> dict[Key, int]:

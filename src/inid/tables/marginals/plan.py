@@ -21,7 +21,7 @@ from inid.tables.marginals.question import MarginalsQuestion
 from inid.tables.marginals.table_statistics import OFFSETS, TableStatistic
 from inid.tables.marginals.tables_inside import largest_inside
 from inid.tables.marginals.tolerances import read_tolerances
-from inid.tables.plan_of_query import PlanOfQuery, fill_advice, rows_in_words
+from inid.tables.plan_of_query import PlannedNumber, PlanOfQuery, fill_advice, rows_in_words
 
 if TYPE_CHECKING:
     from inid.report import PlanSummary
@@ -115,6 +115,20 @@ class MarginalsPlan(PlanOfQuery):
         from inid.tables.marginals.report_inputs import summarize_marginals_plan
 
         return summarize_marginals_plan(self)
+
+    def planned_numbers(self) -> list[PlannedNumber]:
+        """See `PlanOfQuery.planned_numbers`: a mean is never further off than its bounds allow."""
+        grids = {name: column.grid for name, column in self.question.summed.items()}
+        return [
+            PlannedNumber(
+                table.label,
+                table.cells,
+                table.std,
+                table.spr,
+                2 * grids[table.statistic.column].half if table.statistic.kind == "mean" else math.inf,
+            )
+            for table in self.tables
+        ]
 
     def noisy_numbers(self) -> list[tuple[str, float, float]]:
         """For each table its name, the standard deviation of a cell and its share of the promise."""

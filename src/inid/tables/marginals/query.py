@@ -4,19 +4,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from inid.arguments import Floats
 from inid.errors import ArgumentError
-from inid.mechanisms import MechanismChoice
+from inid.mechanisms import MechanismChoice, MechanismName
 from inid.promises import Budget
 from inid.tables.marginals.accuracy_first import MarginalsAccuracy, plan_marginals_for_accuracy
 from inid.tables.marginals.domains import Marginal, read_tables
 from inid.tables.marginals.exact_tables import ExactTables
-from inid.tables.marginals.plan import MarginalsPlan, Objective, plan_marginals
+from inid.tables.marginals.plan import MarginalsPlan, Objective, plan_marginals, planned
 from inid.tables.marginals.question import MarginalsQuestion
 from inid.tables.marginals.released_numbers import exact_numbers
 from inid.tables.marginals.result import MarginalsResult
 from inid.tables.marginals.table_statistics import read_numbers
-from inid.tables.marginals.tolerances import tolerances_by_name
+from inid.tables.marginals.tolerances import named_tolerances, tolerances_by_name
 from inid.tables.releasable import Releasable, facts_of
 from inid.tables.table import Table
 
@@ -82,7 +84,7 @@ class MarginalsQuery(Releasable[MarginalsPlan, MarginalsResult]):
         <BLANKLINE>
         An equal split would have 1.61 times the largest squared error, in units of the tolerances.
         """
-        query = self._under(ledger)
+        query = self.under(ledger)
         return plan_marginals(query.question, budget, objective=objective, tolerance=tolerance, mechanism=mechanism)
 
     def plan_for_accuracy(
@@ -111,8 +113,17 @@ class MarginalsQuery(Releasable[MarginalsPlan, MarginalsResult]):
         >>> print(t.query(marginals=1).plan_for_accuracy({("sex",): 10}).reason)
         Laplace noise reaches it at epsilon = 0.299646; name a delta to consider Gaussian noise.
         """
-        query = self._under(ledger)
+        query = self.under(ledger)
         return plan_marginals_for_accuracy(query.question, tolerance, failure=failure, delta=delta)
+
+    def wanted(self, tolerance: Mapping[Marginal | str | tuple[str, Marginal], float] | None) -> list[float | None]:
+        """See `Releasable.wanted`."""
+        return named_tolerances(self.question, tolerance)
+
+    def plan_within(self, budget: Budget, mechanism: MechanismName, wanted: Sequence[float]) -> MarginalsPlan:
+        """See `Releasable.plan_within`."""
+        limits = np.array(wanted)
+        return planned(self.question, budget, objective="sum", tolerance=limits, mechanism=mechanism)
 
     def tolerances(self, stated: Mapping[str, float]) -> dict[Marginal | str | tuple[str, Marginal], float]:
         """Tolerances as `plan` takes them: by table, "sex*age", by statistic, "mean(income)", or by both.

@@ -10,7 +10,7 @@ from inid.tables.marginals.domains import Marginal
 from inid.tables.marginals.question import MarginalsQuestion
 from inid.tables.marginals.table_statistics import TableStatistic
 
-__all__ = ["read_tolerances", "tolerances_by_name"]
+__all__ = ["named_tolerances", "read_tolerances", "tolerances_by_name"]
 
 _CURE = "for example tolerance={('race',): 5, 'mean(income)': 500}"
 
@@ -28,6 +28,18 @@ def read_tolerances(question: MarginalsQuestion, tolerance: object) -> Floats:
     counts = len(question.tables)
     numbers = question.statistics[counts:] if question.summed else ()
     found = np.append(np.ones(counts), [_usual(question, statistic) for statistic in numbers])
+    return np.array(
+        [usual if own is None else own for usual, own in zip(found, named_tolerances(question, tolerance), strict=True)]
+    )
+
+
+def named_tolerances(question: MarginalsQuestion, tolerance: object) -> list[float | None]:
+    """The stated tolerance of each statistic by a table; None where nobody named it.
+
+    Raises:
+        ArgumentError: See `read_tolerances`.
+    """
+    found: list[float | None] = [None] * question.asked
     if tolerance is None:
         return found
     if not isinstance(tolerance, Mapping):
@@ -40,7 +52,8 @@ def read_tolerances(question: MarginalsQuestion, tolerance: object) -> Floats:
     read = {key: real(f"tolerance[{key!r}]", value, above=0, cure=_CURE) for key, value in tolerance.items()}
     for key in sorted(read, key=lambda key: not (isinstance(key, str) and key in names)):  # whole statistics first
         if isinstance(key, str) and key in names:
-            found[names[key]] = read[key]
+            for at in names[key]:
+                found[at] = read[key]
             continue
         place = _pair(key)
         if place not in tables:

@@ -19,7 +19,7 @@ from inid.tables.plan_of_query import PlanOfQuery
 if TYPE_CHECKING:
     from inid.report import PlanSummary
 
-__all__ = ["OrderedPlan", "OrderedTablePlan", "plan_ordered"]
+__all__ = ["OrderedPlan", "OrderedTablePlan", "plan_ordered", "read_tolerances"]
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def plan_ordered(
     question: OrderedQuestion, budget: Budget, *, tolerance: Mapping[str, float] | None, mechanism: str
 ) -> OrderedPlan:
     """Plan with each kind of noise that keeps the promise, and take the one with the smaller mean squared error."""
-    wanted = _tolerances(question, tolerance)
+    wanted = read_tolerances(question, tolerance)
     kinds: tuple[MechanismName, ...] = ("gaussian", "laplace")
     if mechanism != "auto":
         kinds = (mechanism,)  # type: ignore[assignment]
@@ -131,7 +131,7 @@ def _planned(
     return OrderedPlan(noise, question, tuple(tables))
 
 
-def _tolerances(question: OrderedQuestion, tolerance: object) -> dict[str, float]:
+def read_tolerances(question: OrderedQuestion, tolerance: object) -> dict[str, float]:
     """The error of a running count that is acceptable, by column; 1 where none is stated."""
     if tolerance is not None and not isinstance(tolerance, Mapping):
         raise ArgumentError(f"tolerance must be a dictionary by column, got {shown(tolerance)}: {{'age': 10}}, say.")

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from inid.arguments import Floats, choice, real, shown
 from inid.errors import ArgumentError
-from inid.mechanisms import MechanismChoice
+from inid.mechanisms import MechanismChoice, MechanismName
 from inid.promises import Budget
 from inid.tables.facts import Key, as_listed, read_keys
 from inid.tables.ordered.level_counts import LevelCounts, run_level_counts
 from inid.tables.ordered.levels import Levels
-from inid.tables.ordered.plan import OrderedPlan, plan_ordered
+from inid.tables.ordered.plan import OrderedPlan, plan_ordered, read_tolerances
 from inid.tables.ordered.question import OrderedQuestion, OrderedTable
 from inid.tables.ordered.result import OrderedResult
 from inid.tables.releasable import Releasable, facts_of
@@ -67,9 +67,21 @@ class OrderedQuery(Releasable[OrderedPlan, OrderedResult]):
         table  levels  released  tolerance  std of a running count  from plain counts
         age       801  toeplitz          1                   3.031              20.02
         """
-        query = self._under(ledger)
+        query = self.under(ledger)
         kind = choice("mechanism", mechanism, get_args(MechanismChoice))
         return plan_ordered(query.question, budget, tolerance=tolerance, mechanism=kind)
+
+    def wanted(self, tolerance: Mapping[str, float] | None) -> list[float | None]:
+        """See `Releasable.wanted`."""
+        read = read_tolerances(self.question, tolerance)
+        return [read[table.column] if table.column in (tolerance or {}) else None for table in self.question.tables]
+
+    def plan_within(self, budget: Budget, mechanism: MechanismName, wanted: Sequence[float]) -> OrderedPlan:
+        """See `Releasable.plan_within`: the groupings of a column share its smallest tolerance."""
+        least: dict[str, float] = {}
+        for table, value in zip(self.question.tables, wanted, strict=True):
+            least[table.column] = min(value, least.get(table.column, value))
+        return plan_ordered(self.question, budget, tolerance=least, mechanism=mechanism)
 
     def exact(self, plan: OrderedPlan) -> Floats:
         """The numbers before noise, in the coordinates of a plan. NOT PRIVATE: for curators and tests."""

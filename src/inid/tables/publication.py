@@ -1,0 +1,341 @@
+"""Several queries under one promise: planned together, charged once, released together.
+
+*How the promise is divided* (`inid.planning.division`). Each query is drafted at one unit (mu = 1 with Gaussian noise,
+epsilon = 1 with Laplace noise); its error there, in units of what is wanted, says which part of the promise it gets:
+half evenly, half by the roots of the errors. Both families of noise are drafted, and the one with the smaller error of
+the whole is taken.
+
+*What is wanted.* For every number let t_0 be its error under an equal split: over the queries, and inside each over
+what it releases, with the better of the two families. Where nobody names a tolerance it is t_0, and a named one that is
+larger counts as t_0. So naming a number never makes it worse: its weight grows, and the least weighted sum of
+attainable variances gives a number with a larger weight no larger variance.
+
+*What it costs.* The parts are fixed in advance, and their costs add up: mu^2 with Gaussian noise, epsilon with Laplace
+noise. The charge is one record of the promise and of its parts, whose exact sum is proved to be within it.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from inid.accounting import JointCharge
+from inid.arguments import choice, real, shown
+from inid.errors import ArgumentError, BudgetError
+from inid.mechanisms import MechanismChoice, MechanismName
+from inid.numbers.decimals import decimal_down, decimal_fraction
+from inid.planning import Certificate
+from inid.planning.division import Division, divide, whole_of
+from inid.promises import ApproxDP, Budget, GaussianDP, PureDP
+from inid.tables.plan_of_query import PlannedNumber, PlanOfQuery
+from inid.tables.presentation import answer_columns
+from inid.tables.published import Published
+from inid.tables.releasable import Releasable, release_together
+
+if TYPE_CHECKING:
+    from inid.accounting import Ledger
+
+__all__ = ["Publication", "PublicationPlan", "PublicationResult"]
+
+_UNITS: dict[MechanismName, Budget] = {"gaussian": GaussianDP(1.0), "laplace": PureDP(1.0)}
+_WORSE = 1 + 1e-9  # a number that ends worse than this many times its error under an equal split is listed
+AnyQuery = Releasable[Any, Any]
+
+
+class Publication:
+    """Several queries of one table, which may differ in filters and computed columns, under one promise.
+
+    Args:
+        queries: Each query by its name.
+
+    Raises:
+        ArgumentError: There is none, one is no query, or they differ in the table, the unit, the relation or the limit
+            on rows.
+
+    >>> import inid, pandas
+    >>> from inid import tables
+    >>> frame = pandas.DataFrame({"age": [31.0, 44.0, 58.0] * 50, "sex": ["F", "M", "F"] * 50})
+    >>> t = tables.Table(frame, bounds={"age": (0, 100)}, domains={"sex": ["F", "M"]})
+    >>> pub = Publication(people=t.query(marginals=1), pay=t.where("age > 40").query(mean=["age"]))
+    >>> plan = pub.plan(inid.ApproxDP(1.0, 1e-6), importance={"people": 2})
+    >>> result = pub.release(plan, inid.Ledger(total=inid.ApproxDP(1.0, 1e-6)))
+    >>> list(result), result["pay"].rows[0].statistic
+    (['people', 'pay'], 'mean')
+    """
+
+    def __init__(self, **queries: AnyQuery) -> None:
+        if not queries:
+            raise ArgumentError("a publication needs at least one query: Publication(people=t.query(count=True)).")
+        for name, query in queries.items():
+            if not isinstance(query, Releasable):
+                raise ArgumentError(f"{name} must be a query, got {shown(query)}: make it with table.query(...).")
+        first = next(iter(queries.values())).table
+        for name, query in queries.items():
+            table = query.table
+            if table.origin is not first.origin:
+                raise ArgumentError(
+                    f"{name} asks another table: make all queries of one Table(...), by where, with_columns and query."
+                )
+            for fact in ("person", "neighbours", "max_rows"):
+                if getattr(table, fact) != getattr(first, fact):
+                    raise ArgumentError(f"{name} is asked with another {fact}: all queries share one Table(...).")
+        self.queries: Mapping[str, AnyQuery] = dict(queries)
+
+    def plan(
+        self,
+        budget: Budget,
+        *,
+        tolerance: Mapping[str, Mapping[Any, float]] | None = None,
+        importance: Mapping[str, float] | None = None,
+        mechanism: MechanismChoice = "auto",
+        ledger: "Ledger | None" = None,
+    ) -> "PublicationPlan":
+        """Divide the promise and plan each query with its part, before anything is spent; print the plan to see it.
+
+        Args:
+            budget: The promise of all of it.
+            tolerance: By query, what its own `plan` takes: {"pay": {"income": 500}}. What nobody names is wanted as an
+                equal split gives it, and a tolerance that is looser than that counts as that.
+            importance: By query, what its error counts; 1 where none is stated.
+            mechanism: "gaussian", "laplace", or "auto" for the one with the smaller error of the whole.
+            ledger: The ledger to be charged; nothing is charged yet. Where the table states no relation, its own.
+
+        Raises:
+            ArgumentError: An argument is malformed, or a query reveals nothing.
+            BudgetError: The promise cannot be divided so.
+        """
+        chosen = choice("mechanism", mechanism, ("auto", "gaussian", "laplace"))
+        queries = {name: query.under(ledger) for name, query in self.queries.items()}
+        named = {name: query.wanted(_of(tolerance, name, self.queries, "tolerance")) for name, query in queries.items()}
+        weights = [_importance(importance, name, self.queries) for name in queries]
+        families: tuple[MechanismName, ...] = ("gaussian", "laplace")
+        if chosen != "auto":
+            families = ("gaussian",) if chosen == "gaussian" else ("laplace",)
+        elif isinstance(budget, PureDP):
+            families = ("laplace",)
+        promise, taken = _beside(budget, queries)
+        equal = _equal_errors(promise, queries, families)
+        wanted = {
+            name: [
+                own if limit is None else min(limit, own) for limit, own in zip(named[name], equal[name], strict=True)
+            ]
+            for name in queries
+        }
+        divisions = {family: _divided(promise, queries, family, wanted, weights) for family in families}
+        family = min(families, key=lambda one: divisions[one].objective)
+        plans = {}
+        for (name, query), part in zip(queries.items(), divisions[family].parts, strict=True):
+            if part is None:
+                raise ArgumentError(f"{name} reveals nothing about anybody: release it as it is, without a part.")
+            plans[name] = query.plan_within(part, family, wanted[name])
+        return PublicationPlan(budget, family, plans, equal, taken)
+
+    def release(
+        self, plan: "PublicationPlan", ledger: "Ledger | None" = None, *, label: str = "", level: float = 0.95
+    ) -> "PublicationResult":
+        """Charge the ledger once, run all queries, then draw the noise of all of them.
+
+        If one query fails after the charge, all of it fails, and the charge stands.
+
+        Args:
+            plan: A plan of this publication.
+            ledger: Where it is charged; an empty one whose total is the promise takes it.
+            label: A name for the ledger's history.
+            level: The probability, at least, with which each interval holds the exact answer.
+
+        Raises:
+            ArgumentError: The plan is of another publication, or an argument is malformed; nothing was charged.
+            BudgetError: The ledger refuses; no table was read.
+            EngineError: An engine failed; the message says whether that was before the charge.
+        """
+        if not isinstance(plan, PublicationPlan):
+            raise ArgumentError(
+                f"plan must be a PublicationPlan, got {shown(plan)}: make one with publication.plan(...)."
+            )
+        if list(plan.plans) != list(self.queries):
+            raise ArgumentError("plan was made for another publication: make one with publication.plan(...).")
+        asked = [(query, plan.plans[name]) for name, query in self.queries.items()]
+        made = release_together(asked, plan.charge, ledger, label, level)
+        return PublicationResult(plan, dict(zip(self.queries, made, strict=True)))
+
+
+@dataclass(frozen=True, eq=False)
+class PublicationPlan:
+    """The plans of several queries under one promise. Made by `Publication.plan`.
+
+    It has no noise of its own: a ledger is charged with `charge`, the promise and all its parts.
+
+    Attributes:
+        budget: The promise of all of it.
+        mechanism: The family of noise of all of it.
+        plans: The plan of each query, with its part as its promise.
+        equal: The error of each number under an equal split over queries, with the better of the two families.
+        delta_taken: The probability that found keys take beside their noise, as part of the promise.
+    """
+
+    budget: Budget
+    mechanism: MechanismName
+    plans: Mapping[str, PlanOfQuery]
+    equal: Mapping[str, list[float]]
+    delta_taken: float = 0.0
+
+    @cached_property
+    def charge(self) -> JointCharge:
+        """What a ledger is charged with; making it proves that the parts keep the promise together."""
+        noises = tuple(plan.noise for plan in self.plans.values())
+        return JointCharge(self.budget, noises, noises[0].sensitivity.neighbours, self.delta_taken)
+
+    def verify(self) -> dict[str, Certificate]:
+        """Prove anew that each part keeps its promise for its question, and that the parts keep the whole.
+
+        Raises:
+            GuaranteeError: One does not.
+        """
+        replace(self.charge)
+        return {name: plan.verify() for name, plan in self.plans.items()}
+
+    @property
+    def worse(self) -> list[tuple[str, float, float]]:
+        """Every number that ends worse than under an equal split: its name, its error and that of an equal split."""
+        return [
+            (f"{name}: {number.label}", number.std, own)
+            for name, plan in self.plans.items()
+            for number, own in zip(plan.planned_numbers(), self.equal[name], strict=True)
+            if number.std > _WORSE * own
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-safe dictionary: the charge, and the plan of each query."""
+        return {"charge": self.charge.to_dict(), "plans": {name: plan.to_dict() for name, plan in self.plans.items()}}
+
+    def __str__(self) -> str:
+        lines = [f"{len(self.plans)} queries under {self.budget}, one charge, {self.mechanism} noise"]
+        for name, plan in self.plans.items():
+            lines += [
+                "",
+                f"{name}: its part is {plan.budget}",
+                *(f"  {line}".rstrip() for line in str(plan).split("\n")),
+            ]
+        if self.worse:
+            lines += ["", "worse than under an equal split over queries and inside them:"]
+            lines += [f"  {label}: {std:.4g} instead of {own:.4g}" for label, std, own in self.worse]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, eq=False)
+class PublicationResult(Mapping[str, Published]):
+    """What several queries published together: a mapping from their names to their results.
+
+    Attributes:
+        plan: The plan by which the noise was drawn.
+        results: The result of each query.
+    """
+
+    plan: PublicationPlan
+    results: Mapping[str, Published]
+
+    def __getitem__(self, name: str) -> Published:
+        return self.results[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.results)
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+    @property
+    def private(self) -> bool:
+        """False when a test's seeded or silent source drew the noise: such answers promise nothing."""
+        return all(made.private for made in self.values())
+
+    @cached_property
+    def frame(self) -> Any:
+        """All answers in one frame of the table's own kind; the column "query" names the query."""
+        rows = [row for made in self.values() for row in made.rows]
+        names = [name for name, made in self.items() for _ in made.rows]
+        first = next(iter(self.values()))
+        return first.source.answer({"query": names} | answer_columns(rows))
+
+    def __str__(self) -> str:
+        return "\n\n".join(f"{name}\n{made}" for name, made in self.items())
+
+
+def _of(stated: Mapping[str, Any] | None, name: str, queries: Mapping[str, object], what: str) -> Any:
+    if stated is None:
+        return None
+    if not isinstance(stated, Mapping):
+        raise ArgumentError(f"{what} must be a dictionary by query, got {shown(stated)}: {what}={{{name!r}: ...}}.")
+    for key in stated:
+        if key not in queries:
+            raise ArgumentError(f"{what} names {shown(key)}, which is no query of the publication.")
+    return stated.get(name)
+
+
+def _importance(stated: Mapping[str, float] | None, name: str, queries: Mapping[str, object]) -> float:
+    value = _of(stated, name, queries, "importance")
+    return 1.0 if value is None else real(f"importance[{name!r}]", value, above=0, cure="pass a positive number")
+
+
+def _beside(budget: Budget, queries: Mapping[str, AnyQuery]) -> tuple[Budget, float]:
+    """What is left for the noise once found keys have taken their probabilities, and what they take together.
+
+    Raises:
+        BudgetError: The promise has no delta, or too little of it.
+    """
+    taken = sum((decimal_fraction(query.plan(PureDP(1.0)).delta) for query in queries.values()), decimal_fraction(0.0))
+    if not taken:
+        return budget, 0.0
+    if not isinstance(budget, ApproxDP) or not decimal_fraction(budget.delta) > taken:
+        raise BudgetError(
+            f"found keys take delta={float(taken):.3g} of the promise beside their noise: promise ApproxDP(epsilon, "
+            "delta) with a larger delta."
+        )
+    left = decimal_down(decimal_fraction(budget.delta) - taken)
+    return ApproxDP(budget.epsilon, left), decimal_down(taken)
+
+
+def _equal_errors(
+    promise: Budget, queries: Mapping[str, AnyQuery], families: tuple[MechanismName, ...]
+) -> dict[str, list[float]]:
+    """t_0 of each number: its error under an equal split with the better family; 1 for what is public."""
+    found: dict[str, list[float]] = {}
+    for name, query in queries.items():
+        options = [_unit_errors(query, family) for family in families]
+        scaled = [
+            [error / _amount(promise, family, len(queries)) for error in errors]
+            for family, errors in zip(families, options, strict=True)
+        ]
+        found[name] = [min(errors) or 1.0 for errors in zip(*scaled, strict=True)]
+    return found
+
+
+def _unit_errors(query: AnyQuery, family: MechanismName) -> list[float]:
+    options: dict[str, Any] = {"mechanism": family} if "mechanism" in query.options else {}
+    return [number.equal for number in query.plan(_UNITS[family], **options).planned_numbers()]
+
+
+def _amount(promise: Budget, family: MechanismName, queries: int) -> float:
+    """How many units an equal part of the promise has: errors shrink in proportion."""
+    whole = float(whole_of(promise, family) / queries)
+    return math.sqrt(whole) if family == "gaussian" else whole
+
+
+def _divided(
+    promise: Budget,
+    queries: Mapping[str, AnyQuery],
+    family: MechanismName,
+    wanted: Mapping[str, list[float]],
+    weights: list[float],
+) -> Division:
+    errors = [
+        _error(query.plan_within(_UNITS[family], family, wanted[name]).planned_numbers(), wanted[name])
+        for name, query in queries.items()
+    ]
+    return divide(promise, family, errors, weights)
+
+
+def _error(numbers: list[PlannedNumber], wanted: list[float]) -> float:
+    """The sum over all cells of (error / wanted)^2, no error counted above its range."""
+    pairs = zip(numbers, wanted, strict=True)
+    return math.fsum(number.cells * (min(number.std, number.range) / limit) ** 2 for number, limit in pairs)
