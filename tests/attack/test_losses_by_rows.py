@@ -8,7 +8,7 @@ from torch import nn
 from torch.nn import functional as F  # noqa: N812 - as everybody calls it
 
 from inid.errors import GuaranteeError
-from row_losses import CLASSES, CLIP, LABELS, NET, ROWS, WEIGHTS, X, first, made, trained
+from row_losses import CLASSES, CLIP, LABELS, LENGTH, NET, ROWS, WEIGHTS, X, first, made, trained
 
 
 def moved(loss, one, other):
@@ -145,6 +145,22 @@ def test_one_loss_per_row_is_looked_at():
     for wrong in (lambda o: o.mean(), first, lambda o: first(o).detach().sum(1)):
         with pytest.raises(GuaranteeError, match="one loss per row"):
             trained(made(), lambda o, y, t, p, mix=wrong: p.backward(mix(o)))
+
+
+@pytest.mark.filterwarnings("default:There is a performance drop")
+def test_ctc_runs_by_rows_with_torchs_warning_and_as_one_loss_per_row():
+    def apart(o, y, t, p):
+        lengths = torch.full((ROWS,), LENGTH), torch.ones(ROWS, dtype=torch.long)
+        p.backward(F.ctc_loss(o.log_softmax(-1).transpose(0, 1), t.clamp(1), *lengths, reduction="none"))
+
+    def by_rows(a, b):
+        return F.ctc_loss(a.log_softmax(-1)[:, None], b.clamp(1)[None], (LENGTH,), (1,), reduction="sum")
+
+    wanted = trained(made(), apart)
+    assert float(wanted.norm()) > 0
+    with pytest.warns(UserWarning, match="performance drop"):
+        found = trained(made(), lambda o, y, t, p: p.backward(by_rows, o, t))
+    assert torch.allclose(found, wanted, rtol=1e-4, atol=1e-6)
 
 
 def test_class_weights_by_rows_move_the_sum_by_one_threshold_and_a_batch_mean_by_many():

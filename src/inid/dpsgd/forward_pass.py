@@ -10,6 +10,7 @@ from inid.dpsgd.call_plan import CallPlan
 from inid.dpsgd.clipped_sums import GroupRows
 from inid.dpsgd.loss_graph import Edge, LossGraph, edge_of
 from inid.dpsgd.model_outputs import along_rows
+from inid.dpsgd.outside_hooks import check_hooks
 from inid.dpsgd.stacked_layers import Waiting
 from inid.errors import GuaranteeError
 
@@ -68,25 +69,36 @@ class ForwardPass:
                 if whole:
                     self.returned.add(edge)
 
-    def judge(self, ends: list[Edge], known: Collection[nn.Parameter], kept: Callable[[], list[Tensor]]) -> None:
+    def judge(
+        self, ends: list[Edge], known: Collection[nn.Parameter], kept: Callable[[], list[Tensor]], *, handed: bool
+    ) -> None:
         """Look at the loss of a backward that is about to begin.
 
         Args:
             ends: Where it begins.
             known: The parameters of the model.
             kept: Gives tensors that the model keeps as attributes: asked for where the loss is made of others, too.
+            handed: Whether the caller handed gradients to the backward.
 
         Raises:
             GuaranteeError: The loss may mix rows.
         """
         try:
-            LossGraph(self.by_rows, self.rows, known).check(ends)
+            reached = LossGraph(self.by_rows, self.rows, known).check(ends)
         except GuaranteeError:
             before, leaves = len(self.by_rows), kept()
             self.note_output(leaves, [along_rows(leaf, self.rows) for leaf in leaves], whole=False)
             if len(self.by_rows) == before:
                 raise
-            LossGraph(self.by_rows, self.rows, known).check(ends)
+            reached = LossGraph(self.by_rows, self.rows, known).check(ends)
+        if reached and handed:
+            raise GuaranteeError(
+                "a tensor was handed to backward as its gradient, which may hold a fact about all rows: call "
+                "loss.backward() without it and multiply the loss by a Python number before, or pass one loss per row "
+                "to private.backward(losses)."
+            )
+        if reached:
+            check_hooks(ends)
         self.judged = True
 
     def check_backward(self, task: int, *, latest: bool) -> None:

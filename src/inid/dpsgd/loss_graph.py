@@ -75,8 +75,11 @@ class LossGraph:
     _trained: bool = False  # something is trained that is not the model's
     _quotients: list[tuple[Any, int]] = field(default_factory=list)  # the same, with the number of all positions
 
-    def check(self, ends: Iterable[Edge]) -> None:
+    def check(self, ends: Iterable[Edge]) -> bool:
         """Refuse a loss that may mix rows; else let its means divide by public numbers.
+
+        Returns:
+            Whether the loss depends on the outputs.
 
         Raises:
             GuaranteeError: The loss is refused, by the name of what does it.
@@ -91,6 +94,7 @@ class LossGraph:
             _divide_by_all(node)
         for node, positions in self._quotients:
             node.register_hook(lambda _, sent, every=positions: (sent[0] / every, None))
+        return bool(kinds - {_OUTSIDE})
 
     @property
     def rows_first(self) -> object:

@@ -32,6 +32,7 @@ from inid.dpsgd.layers import apart, linear_weight
 from inid.dpsgd.loop_checks import watched
 from inid.dpsgd.loss_graph import Edge
 from inid.dpsgd.model_outputs import output_leaves
+from inid.dpsgd.outside_hooks import inside_model
 from inid.dpsgd.plain_state import kept_tensors
 from inid.dpsgd.selected_rows import SelectedRows
 from inid.dpsgd.sharded_parameters import is_sharded
@@ -168,8 +169,7 @@ class PerExampleGradients:
         for _ in range(2):
             if signature not in self._plans:
                 run, alone = partial(self._traced, forward), partial(forward, *args, **kwargs)
-                where = self.sums.flat.device
-                trial = Trial(run, made_up, self._module, where, self.sharded, self._widen)
+                trial = Trial(run, made_up, self._module, self.sums.flat.device, self.sharded, self._widen)
                 self._plans[signature] = trial.plan(alone)
             try:
                 turn = ForwardPass(rows, self._drawn.views_of(rows), self._plans[signature])
@@ -190,7 +190,7 @@ class PerExampleGradients:
             self.latest.let_go()
         self._forward = self.latest = turn
         try:
-            with self._functional_calls():
+            with inside_model(), self._functional_calls():
                 output = forward(*args, **kwargs)
         finally:
             self._forward = None
@@ -298,7 +298,7 @@ class PerExampleGradients:
             self._selected = SelectedRows(pytree.tree_leaves((args, kwargs))) if together else None
             try:
                 before = kept_tensors(self._module)
-                with within, self._functional_calls(), self._selected or nullcontext():
+                with within, inside_model(), self._functional_calls(), self._selected or nullcontext():
                     # Hooks on the whole model are a part of it; those of sharding have run already.
                     whole = forward if self.sharded else self._module._call_impl  # noqa: SLF001 - not compiled
                     output = output_leaves(whole(*args, **kwargs))
@@ -372,11 +372,11 @@ class PerExampleGradients:
         with undisturbed(gradients.device.type):  # products of float32 stay so
             self._gathered.add(turn, unit.parameters[name], Dense(gradients.detach().reshape(len(gradients), -1)))
 
-    def before_backward(self, ends: list[Edge]) -> None:
+    def before_backward(self, ends: list[Edge], *, handed: bool) -> None:
         """Look at the loss of a backward that is about to begin; one that may mix rows is refused."""
         turn = self.latest
         if turn is not None and not (turn.ended or self._trace is not None or self._drawn.quiet):
-            turn.judge(ends, self._places, lambda: kept_tensors(self._module))
+            turn.judge(ends, self._places, lambda: kept_tensors(self._module), handed=handed)
 
     def _enter(self, turn: ForwardPass, *, again: bool) -> None:
         """Check, at the first gradient of a backward, that it is the one backward of the latest forward."""
