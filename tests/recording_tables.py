@@ -18,7 +18,7 @@ from inid.jobs.result_files import as_csv
 from inid.noise.source import source_in_use
 from inid.tables.report_inputs import published_estimates
 
-__all__ = ["RECORDS", "answers_of_case", "exact_numbers", "files_of", "job_files", "refused", "trace"]
+__all__ = ["RECORDS", "answers_of_case", "command_record", "exact_numbers", "files_of", "job_files", "refused", "trace"]
 
 RECORDS = Path(__file__).parent / "records"
 _SEED = 7
@@ -99,20 +99,32 @@ _COMMANDS = {
 
 
 def job_files(kind, folder, run):
-    """The texts of one release by the command: answers, record, report, and what `--json` prints."""
+    """The texts of one release by the command: answers, record, report, and what `--json` prints beside the record."""
+    with testing.unsafe_seed(_SEED):
+        texts, printed = _released(kind, folder, run)
+    record = json.loads(texts["json"])
+    if {key: value for key, value in printed.items() if key in record} != record:
+        raise AssertionError("--json prints another record than --record writes")
+    texts["txt"] = _as_json({key: value for key, value in printed.items() if key not in record})
+    return {ending: without_time(text).replace(str(folder), "FOLDER") for ending, text in texts.items()}
+
+
+def command_record(kind, folder, run):
+    """The record of one release by the command, with real noise."""
+    return json.loads(_released(kind, folder, run)[0]["json"])
+
+
+def _released(kind, folder, run):
+    """The files of one release by the command, and what it prints."""
     table = asked.in_engine("csv", folder)
     paths = {ending: folder / f"job.{ending}" for ending in ("csv", "json", "html")}
     files = f"--out {paths['csv']} --record {paths['json']} --report {paths['html']}"
     facts = "" if kind in ("discovery", "choice") else _FACTS
     line = f"release {table} {facts} {_COMMANDS[kind]} --epsilon 1 --delta 1e-6 {files} --json"
-    with testing.unsafe_seed(_SEED):
-        made = run(line)
+    made = run(line)
     if made.exit_code:
         raise AssertionError(made.output)
-    texts = {ending: path.read_text(encoding="utf-8") for ending, path in paths.items()}
-    if json.loads(made.stdout) != json.loads(texts["json"]):
-        raise AssertionError("--json prints another record than --record writes")
-    return {ending: without_time(text).replace(str(folder), "FOLDER") for ending, text in texts.items()}
+    return {ending: path.read_text(encoding="utf-8") for ending, path in paths.items()}, json.loads(made.stdout)
 
 
 class _Watched(testing.sources.SeededSource):

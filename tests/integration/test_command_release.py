@@ -71,7 +71,7 @@ def test_json_is_pure_and_complete(folder):
     document = json.loads(result.stdout)
     assert set(document) == {
         "command", "time", "label", "private", "level", "question", "results", "values", "ledger",
-        "ledger_created", "digest",
+        "ledger_created", "digest", "rules",
         "plan", "certificate", "lines", "inside", "comparison", "gains", "remark", "rows",
     }  # fmt: skip
     assert document["private"] is True

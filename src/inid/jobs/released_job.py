@@ -21,7 +21,7 @@ from inid.report import Estimate, EstimateBlock, LedgerState, ReportInputs
 from inid.tables import Combination
 from inid.tables.marginals.combinations import combination_record
 from inid.tables.presentation import noisy_rows
-from inid.tables.published import PageFacts, Published, record_digest
+from inid.tables.published import RULES, PageFacts, Published, record_digest
 from inid.tables.report_inputs import as_estimates, published_estimates
 from inid.tables.result import Row
 
@@ -38,7 +38,8 @@ class ReleasedJob:
         ledger: The ledger as it was found after the charge; None when none was charged, or it cannot be read just now.
         created: Whether the ledger was made for this release.
         title: The heading of the report.
-        plan_record: The plan's part of the record, made before the charge, so that only writing can fail after it.
+        plan_record: The plan, its certificate and what was expected of it, made before the charge, so that only writing
+            can fail after it.
     """
 
     planned: PlannedJob
@@ -90,6 +91,7 @@ class ReleasedJob:
         release = self.result.release
         content = {
             "command": "release",
+            "rules": RULES,
             "time": release.time.isoformat(),
             "label": release.label,
             "private": release.private,
@@ -100,8 +102,15 @@ class ReleasedJob:
             **({} if self.charge is None else {"charge": self.charge}),
             "ledger": None if self.ledger is None else self.ledger.to_dict(),
             "ledger_created": self.created,
-        } | self.plan_record
+            "plan": self.plan_record["plan"],
+            "certificate": self.plan_record["certificate"],
+        }
         return content | {"digest": record_digest(content)}
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The record, and what the plan was expected to give beside other plans: a forecast, which no record proves."""
+        return self.plan_record | self.record
 
     def _answers(self) -> dict[str, Any]:
         combined = [

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from inid.report import LedgerState, PlanSummary, ReportInputs
     from inid.tables.result import Row
 
-__all__ = ["NOT_PRIVATE", "SURE", "PageFacts", "Published", "record_digest"]
+__all__ = ["NOT_PRIVATE", "RULES", "SURE", "PageFacts", "Published", "record_digest"]
 
+RULES = 1  # by which records are verified; those of 0.2 name none
 SURE = 1 - 1e-9  # that a count is not at its limit
 NOT_PRIVATE = " - NOT PRIVATE: made by a test source"
 
@@ -128,7 +129,7 @@ class Published(ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe record that `verify_result` checks: question, answers, the numbers they are made of, a digest."""
-        record = {"level": self.level, "question": self.question.to_dict()}
+        record = {"rules": RULES, "level": self.level, "question": self.question.to_dict()}
         record |= self._answers_record() | {"release": self.release.to_dict()}
         return record | {"digest": record_digest(record)}
 

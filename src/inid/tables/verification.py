@@ -4,9 +4,14 @@ What a record can prove: its plan keeps its promise, the plan's set covers the q
 the one that its noisy sums give, and nothing was changed since its digest was made. What it cannot prove: that the
 noise was drawn at random, that the sums are those of the table, and that the release was charged; whoever changes a
 record can also make its digest anew, so compare the digest with the one that was published with the release.
+
+A record names the rules of its version. By rules 1 it holds nothing but what was asked, what was drawn and what follows
+from both, which is derived again. Records of 0.2 name no rules: their command also wrote what it had expected of the
+plan ("lines", "gains", "comparison"), which planners of later versions need not give again, and is not proved.
 """
 
 import datetime as dt
+import json
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -25,13 +30,18 @@ from inid.tables.marginals.combinations import combination_from, combined
 from inid.tables.marginals.question import MarginalsQuestion
 from inid.tables.marginals.table_answers import PublishedTable, TableAnswers
 from inid.tables.ordered.question import OrderedQuestion
-from inid.tables.published import record_digest
+from inid.tables.published import RULES, record_digest
 from inid.tables.question import Question
 from inid.tables.result import Row
 
 __all__ = ["verify_result"]
 
-_SLACK = 1e-9  # quantiles differ in their last digits between versions of SciPy
+_AnyQuestion = Question | MarginalsQuestion | OrderedQuestion | DiscoveryQuestion | ChoiceQuestion
+_SLACK = 1e-9  # of the wider of an answer and its interval: processors and versions of SciPy round differently
+_PROOF = {"time", "label", "private", "charge", "values", "plan", "certificate"}
+_SHARED = {"rules", "level", "question", "digest", "tables", "found", "threshold"}
+_RESULT = _SHARED | {"rows", "release"}
+_COMMAND = _SHARED | _PROOF | {"command", "results", "combinations", "ledger", "ledger_created"}
 
 
 def verify_result(record: Mapping[str, Any]) -> Certificate:
@@ -66,6 +76,7 @@ def verify_result(record: Mapping[str, Any]) -> Certificate:
         raise RecordError("the record of the result does not parse: it is not whole, or was changed.") from None
     if stored != made:
         raise RecordError("the record was changed after it was made: its digest is that of another content.")
+    _check_rules(record, question)
     found = isinstance(question, DiscoveryQuestion)
     if not (0 < level < 1 and (found or values.shape == (plan.dimension,)) and np.isfinite(values).all()):
         raise RecordError("the record does not hold one finite noisy sum for each coordinate of its plan.")
@@ -81,7 +92,8 @@ def verify_result(record: Mapping[str, Any]) -> Certificate:
     elif isinstance(question, DiscoveryQuestion):
         if not question.are_found(record.get("found"), release):
             raise RecordError("the keys in the record are not those of its counts, or a count is below the threshold.")
-        if "threshold" in record and not _is_near(record["threshold"], question.threshold(plan), 0.0):
+        stated = "threshold" in record or "rules" in record  # of 0.2, the command wrote none
+        if stated and record.get("threshold") != question.threshold(plan):
             raise RecordError("the threshold in the record is not the one of its delta and its noise: it was changed.")
         _compare(rows, question.answers(release, level, record["found"]))
     else:
@@ -96,7 +108,32 @@ def _are_on_grid(values: NDArray[np.float64], plan: NoisePlan) -> bool:
     return bool(np.array_equal(np.rint(values / steps) * steps, values))
 
 
-def _question(record: Any) -> Question | MarginalsQuestion | OrderedQuestion | DiscoveryQuestion | ChoiceQuestion:
+def _check_rules(record: Mapping[str, Any], question: _AnyQuestion) -> None:
+    """Refuse what the rules that a record names do not know; a record without rules is one of 0.2, which had none."""
+    released = record.get("release", {"inid_release": 1})
+    if released.get("inid_release") != 1:
+        raise RecordError("the release in the record is of no format that this version knows: it was changed.")
+    if "rules" not in record:
+        return
+    if record["rules"] is True or record["rules"] != RULES:
+        raise RecordError("the record names rules that this version does not know: use the version that made it.")
+    known = _RESULT if "release" in record else _COMMAND
+    added = sorted(record.keys() - known) + sorted(released.keys() - _PROOF - {"inid_release"})
+    if added:
+        raise RecordError(
+            f'the record holds "{added[0]}", which is no part of one: it was added, or the record is what --json '
+            "printed. Keep what --record writes."
+        )
+    if _text(record["question"]) != _text(question.to_dict()):
+        raise RecordError("the question in the record is not as a release writes it: it was changed.")
+
+
+def _text(value: object) -> str:
+    """A value as text: Python would find True in place of 1."""
+    return json.dumps(value, sort_keys=True)
+
+
+def _question(record: Any) -> _AnyQuestion:
     kinds: dict[str, type[MarginalsQuestion | OrderedQuestion | DiscoveryQuestion | ChoiceQuestion]] = {
         "marginals": MarginalsQuestion,
         "ordered": OrderedQuestion,

@@ -44,7 +44,7 @@ def demo(values: Values) -> None:
     means, tables = (run_job(quiet, job, title=title) for job, title in zip(jobs.values(), titles, strict=True))
     for file, job in jobs.items():
         write_whole(folder / file, job.to_toml())
-    console.document({**means.record, "command": "demo", "tables": tables.record})
+    console.document({**means.document, "command": "demo", "tables": tables.document})
     _explain(console, folder, means, data)
     _explain_tables(console, folder, tables, data)
 

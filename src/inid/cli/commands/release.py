@@ -121,7 +121,7 @@ def _print(console: Console, released: ReleasedJob, kept: list[str], *, whole: b
     """Print the answer: as it was asked for, or the CSV file `instead` of files that could not be written."""
     if console.json:
         try:
-            console.document(released.record)
+            console.document(released.document)
         except (OutputClosedError, OSError):
             raise
         except Exception:

@@ -3,7 +3,7 @@
 import json
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from inid.accounting import CompositionProof, JointProof, verify_record
 from inid.cli.commands.base import Command, Values
@@ -28,6 +28,17 @@ _PROVED = {
     "that they were not changed.",
 }
 
+_EARLIER = "It is of version 0.2: what it expected of the plan (lines, gains, comparison) is not proved."
+
+
+class _Proved(NamedTuple):
+    """What was proved: the kind of record, its proof made anew, its digest, and the rules that it names (0.2: none)."""
+
+    kind: str
+    certificate: Certificate | CompositionProof | JointProof
+    digest: str | None = None
+    rules: int | None = None
+
 
 def verify(values: Values) -> None:
     """Prove what is in a file again, from its own numbers; exit 4 when the proof fails."""
@@ -45,21 +56,22 @@ def verify(values: Values) -> None:
     if content.startswith(_SQLITE):
         return _ledger(console, address, name)
     try:
-        kind, certificate, digest = _proved(path, content)
+        kind, certificate, digest, rules = _proved(path, content)
     except RecursionError:
         raise RecordError(f"{path} is neither a plan nor a record: it is nested too deeply.") from None
     document = {"command": "verify", "kind": kind, "verified": True, "certificate": certificate.to_dict()}
-    console.document(document | ({"digest": digest} if digest else {}))
+    console.document(document | ({"digest": digest, "rules": rules} if digest else {}))
     console.line(f"The {kind} in {path} holds.")
     console.line(_PROVED[kind])
     if digest:
+        console.line(_EARLIER if rules is None else f"rules: {rules}")
         console.line(f"digest: {digest}")
     console.lines(str(certificate))
     return None
 
 
-def _proved(path: Path, content: bytes) -> tuple[str, Certificate | CompositionProof | JointProof, str | None]:
-    """What kind of record it is, its proof made anew, and its digest.
+def _proved(path: Path, content: bytes) -> _Proved:
+    """What a file holds, proved anew.
 
     Raises:
         ArgumentError: It is no record.
@@ -76,15 +88,15 @@ def _proved(path: Path, content: bytes) -> tuple[str, Certificate | CompositionP
         raise ArgumentError(f"{path} is neither a record nor a ledger: {_CURE}.")
     if not {"plan", "release"} & record.keys():
         of_query = "noise" in record and "scales" not in record
-        return "plan", NoisePlan.from_dict(record["noise"] if of_query else record).verify(), None
+        return _Proved("plan", NoisePlan.from_dict(record["noise"] if of_query else record).verify())
     if "question" in record or "results" in record or "release" in record:
         if not {"question", "digest"} <= record.keys():
             raise RecordError(
                 f"the estimates in {path} cannot be checked: it lacks the question or the digest. It was written by an "
                 "earlier version, or cut."
             )
-        return "release", verify_result(record), str(record["digest"])
-    return ("noisy values" if "values" in record else "plan"), verify_record(record), None
+        return _Proved("release", verify_result(record), str(record["digest"]), record.get("rules"))
+    return _Proved("noisy values" if "values" in record else "plan", verify_record(record))
 
 
 def _named_once(path: Path, pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -77,11 +77,15 @@ class DiscoveryResult(Published):
         return short_table(self.rows, head, self.level) + (f"\n{note}" if near else "")
 
     def results_record(self) -> dict[str, Any]:
-        """See `Published.results_record`: with the keys that were found."""
-        return {"found": list(self.keys)} | super().results_record()
+        """See `Published.results_record`: with the keys that were found, and the threshold."""
+        return self._found_record | super().results_record()
 
     def _answers_record(self) -> dict[str, Any]:
-        return {"found": list(self.keys), "threshold": self.plan.threshold} | super()._answers_record()
+        return self._found_record | super()._answers_record()
+
+    @property
+    def _found_record(self) -> dict[str, Any]:
+        return {"found": list(self.keys), "threshold": self.plan.threshold}
 
     def report_inputs(self, page: PageFacts) -> "ReportInputs":
         """What the report shows of the answers."""

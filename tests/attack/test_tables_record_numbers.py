@@ -1,0 +1,132 @@
+"""Every number of a record is derived again: changed one by one, with a digest made anew, each makes it refused.
+
+Records of every kind of question, by Python and by the command. What nothing else in a record determines is listed.
+"""
+
+import json
+import re
+from functools import cache
+
+import pytest
+
+import inid
+import recorded_tables as asked
+import recording_tables as recording
+from command_line import run
+from inid import tables
+from inid.tables.published import record_digest
+
+STEP = 1e-6
+OLD = recording.RECORDS / "results_0_2"
+
+# What was asked, or drawn: nothing else in a record determines it. Public facts that no number depends on are of these,
+# too, such as the unused keys of a choice.
+ASKED = {
+    "level": r"(choice|discovery)\w* /level",  # the reach of a choice is a text of four digits; no key, no interval
+    "limits of the table": r"\w+ /question/(rows|max_rows|person/max_rows)",
+    "whether rows can vanish": r"marginals\w* /question/rows_can_vanish",
+    "labels": r"choice\w* /question/choose/\w+/\d+|marginals\w* /question/domains/\w+/\d+",
+    "fill values": r"\w+ /question/(missing|fill)/\w+",
+    "bounds of what others are computed of": r"statistics_people /question/bounds/income/\d",
+    "keys of one person, where nobody has two rows": r"discovery_(python|command) /question/max_keys_per_person",
+    "the delta of a threshold, within a step of its grid": r"discovery\w* /question/delta",
+    "what was asked of the planner": r"\w+ (/release)?/plan/(order|weights/\d+)",
+    "the ledger": r"\w+_command /ledger_created",
+}
+
+
+@cache
+def of_rules_1(name, folder):
+    """A record of a kind of question, as this version writes it."""
+    kind, way = name.split("_")
+    if way == "command":
+        return recording.command_record(kind, folder, run)
+    people = way == "people"
+    query = asked.question_of(kind, asked.in_engine("pandas", folder), "add_remove", people=people, variant=people)
+    return json.loads(json.dumps(query.release(query.plan(asked.PROMISES["approx"])).to_dict()))
+
+
+def numbers(value, path=()):
+    """The places of all numbers and booleans; of lists, the first and the last."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from numbers(inner, (*path, key))
+    elif isinstance(value, list):
+        for at in sorted({0, len(value) - 1} if value else ()):
+            yield from numbers(value[at], (*path, at))
+    elif isinstance(value, (int, float)):
+        yield path, value
+
+
+def changes(value, beside):
+    """A number changed by a millionth, either way; of what stands beside it, where it is 0."""
+    if isinstance(value, bool):
+        return [not value]
+    if isinstance(value, int):
+        return [value - 1, value + 1]
+    largest = max([abs(one) for one in beside if isinstance(one, float)], default=0.0)
+    by = STEP * (abs(value) or largest or 1.0)
+    return [value - by, value + by]
+
+
+def accepted(record):
+    """The places whose numbers can be changed without being noticed."""
+    for path, value in numbers(record):
+        made = json.loads(json.dumps(record))
+        holder = made
+        for key in path[:-1]:
+            holder = holder[key]
+        for other in changes(value, holder.values() if isinstance(holder, dict) else holder):
+            holder[path[-1]] = other
+            made["digest"] = record_digest(made)
+            try:
+                tables.verify_result(made)
+            except inid.InidError:
+                continue
+            yield "/".join(["", *map(str, path)])
+            break
+
+
+@pytest.mark.parametrize("kind", asked.KINDS)
+@pytest.mark.parametrize("way", ["python", pytest.param("people", marks=pytest.mark.slow), "command"])
+def test_no_number_of_a_record_can_be_changed(kind, way, tmp_path):
+    record = of_rules_1(f"{kind}_{way}", tmp_path)
+    tables.verify_result(record)
+    found = [f"{kind}_{way} {place}" for place in accepted(record)]
+    assert [place for place in found if not any(re.fullmatch(free, place) for free in ASKED.values())] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", sorted(OLD.glob("*.json")), ids=lambda path: path.stem)
+def test_records_of_0_2_are_verified_by_their_rules(path):
+    """The same numbers, but for what their command had expected of the plan."""
+    record = json.loads(path.read_text())
+    assert "rules" not in record
+    free = [*ASKED.values(), r"\w+_command /(lines|gains|comparison)/.*", r"\w+_command /rows"]
+    found = [f"{path.stem} {place}" for place in accepted(record)]
+    assert [place for place in found if not any(re.fullmatch(one, place) for one in free)] == []
+
+
+@pytest.mark.parametrize("name", ["statistics_python", "statistics_command"])
+@pytest.mark.parametrize(
+    ("key", "value"), [("rules", 2), ("rules", True), ("rules", None), ("lines", []), ("comparison", []), ("note", 1)]
+)
+def test_rules_that_are_unknown_and_keys_that_they_do_not_know_are_refused(name, key, value, tmp_path):
+    record = of_rules_1(name, tmp_path) | {key: value}
+    with pytest.raises(inid.RecordError, match="rules" if key == "rules" else key):
+        tables.verify_result(record | {"digest": record_digest(record)})
+
+
+@pytest.mark.parametrize("factor", [0.5, 0.99, 1.01, 2])
+def test_the_delta_of_a_record_by_the_command_is_that_of_its_threshold(factor, tmp_path):
+    record = of_rules_1("discovery_command", tmp_path)
+    record = record | {"question": record["question"] | {"delta": record["question"]["delta"] * factor}}
+    with pytest.raises(inid.RecordError, match="threshold"):
+        tables.verify_result(record | {"digest": record_digest(record)})
+
+
+def test_a_found_key_needs_its_threshold_in_the_record(tmp_path):
+    for name in ("discovery_python", "discovery_command"):
+        record = {key: value for key, value in of_rules_1(name, tmp_path).items() if key != "threshold"}
+        with pytest.raises(inid.RecordError, match="threshold"):
+            tables.verify_result(record | {"digest": record_digest(record)})
