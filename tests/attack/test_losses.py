@@ -45,6 +45,15 @@ MIXING = {
     "by a count": lambda o, y, t: F.cross_entropy(first(o), y, reduction="sum") / of_all(y),
     "by a reciprocal": lambda o, y, t: F.cross_entropy(first(o), y, reduction="sum") * (1 / of_all(y)),
     "by a tensor in place": lambda o, y, t: F.cross_entropy(first(o), y, reduction="sum").div_(of_all(y)),
+    "by a count, with a mode": lambda o, y, t: torch.div(
+        F.cross_entropy(first(o), y, reduction="sum"), of_all(y), rounding_mode=None
+    ),
+    **{
+        f"by a count, {kind}": lambda o, y, t, kind=kind: (
+            F.cross_entropy(first(o), y, reduction="sum") * (y == 3).sum().to(kind)
+        )
+        for kind in (torch.bool, torch.uint8, torch.int8, torch.int16, torch.half, torch.bfloat16, torch.double)
+    },
     "masked mean": lambda o, y, t: (F.cross_entropy(o.mT, t, reduction="none") * (t != 0)).sum() / (t != 0).sum(),
     "weighted squares": lambda o, y, t: F.mse_loss(o[:, 0, 0], y.float(), weight=1 + 100 * (y == 3)),
     "a root": lambda o, y, t: F.mse_loss(o[:, 0, 0], y.float()).sqrt(),
@@ -56,6 +65,12 @@ MIXING = {
     "contrastive": lambda o, y, t: F.cross_entropy(first(o) @ first(o).T, torch.arange(len(o))),
     "pairwise": lambda o, y, t: (o[:, 0, 0] - o[:, 0, 0][:, None]).square().mean(),
     "set against all targets": lambda o, y, t: (o[:, 0, :1] - y).square().mean(),
+    "set against all targets, by class": lambda o, y, t: F.mse_loss(
+        o.flatten(1),
+        y.float(),  # as many numbers in a row as there are rows
+    ),
+    "scored at all targets": lambda o, y, t: first(o).index_select(1, y).logsumexp(1).mean(),
+    "gathered at all targets": lambda o, y, t: first(o).gather(1, y.expand(len(y), -1)).logsumexp(1).mean(),
     "expanded": lambda o, y, t: (o[:, 0, :1].expand(len(o), len(o)) - y).square().mean(),
     "softmax over rows": lambda o, y, t: (first(o).softmax(0) * WEIGHTS).sum(),
     "the largest losses": lambda o, y, t: F.cross_entropy(first(o), y, reduction="none").topk(3)[0].mean(),
@@ -81,6 +96,7 @@ MIXING = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:Using a target size")
 @pytest.mark.parametrize("name", MIXING)
 def test_a_loss_that_mixes_rows_is_refused_before_its_backward(name):
     training = made()
@@ -154,6 +170,9 @@ ORDINARY = {
     "cosine": lambda o, y, t: F.cosine_embedding_loss(first(o), o[:, 1], 2 * (y > 0).long() - 1),
     "triplet": lambda o, y, t: F.triplet_margin_loss(first(o), o[:, 1], o[:, 2]),
     "margin ranking": lambda o, y, t: F.margin_ranking_loss(o[:, 0, 0], o[:, 1, 0], 2.0 * (y > 0) - 1),
+    "by numbers": lambda o, y, t: F.cross_entropy(first(o), y) * 3 / 2.5 * 2**40 * 1e-3,
+    "towards a constant": lambda o, y, t: F.mse_loss(o.flatten(1), torch.zeros(())),
+    "some columns": lambda o, y, t: first(o).index_select(1, torch.tensor([0, 2])).square().mean(),
     "gathered": lambda o, y, t: -first(o).log_softmax(1).gather(1, y[:, None]).mean(),
     "two terms": lambda o, y, t: 0.3 * F.cross_entropy(first(o), y) + 0.7 * F.mse_loss(o[:, 1, 0], y.float()),
     "stacked terms": lambda o, y, t: torch.stack([F.cross_entropy(first(o), y), o.square().mean()]).sum(),
@@ -168,6 +187,7 @@ ORDINARY = {
 NET_OF = [NET]
 
 
+@pytest.mark.filterwarnings("ignore:Using a target size")
 @pytest.mark.parametrize("name", ORDINARY)
 def test_an_ordinary_loss_is_not_refused(name):
     training = made()

@@ -1,6 +1,7 @@
 """What enters a loss that is taken row by row is not made of the batch; one loss per row is looked at."""
 
 import math
+from functools import partial
 
 import pytest
 import torch
@@ -66,6 +67,21 @@ def closing_over_a_count(o, y, t, p):
     return p.backward(lambda a, b: one_row(a, b) / (count + 1), o, y)
 
 
+class Counted(nn.Module):
+    """A loss with a state that somebody makes anew for every batch."""
+
+    def __init__(self, count):
+        super().__init__()
+        self.count = count
+
+    def forward(self, a, b):
+        return one_row(a, b) / (self.count + 1)
+
+
+def over_a_count(a, b, count):
+    return one_row(a, b) / (count + 1)
+
+
 def running_average(a, b):
     KEEP["mean"] = 0.9 * KEEP["mean"] + 0.1 * a[0].detach()
     return (a[0] - KEEP["mean"]).square().sum()
@@ -96,6 +112,11 @@ THROUGH = {
     ),
     "closing over labels": lambda o, y, t, p: p.backward(lambda a, b: one_row(a, b) / (y == b).sum(), o, y),
     "closing over a count": closing_over_a_count,
+    "a count that is bound": lambda o, y, t, p: p.backward(partial(over_a_count, count=(y == 1).sum()), o, y),
+    "a count in a module": lambda o, y, t, p: p.backward(Counted((y == 1).sum()), o, y),
+    "a count in a compiled function": lambda o, y, t, p: p.backward(
+        torch.compile(partial(over_a_count, count=(y == 1).sum()), backend="eager"), o, y
+    ),
     "a running average": lambda o, y, t, p: p.backward(running_average, o, y),
     "parameters of its own": lambda o, y, t, p: p.backward(lambda a, b: F.cross_entropy(a[0] * TRAINED, b), o, y),
     "no number": lambda o, y, t, p: p.backward(lambda a, b: a[0], o, y),
@@ -112,6 +133,18 @@ def test_what_enters_a_loss_by_rows_is_not_made_of_the_batch(name):
     with pytest.raises(GuaranteeError, match=cures):
         trained(training, THROUGH[name], steps=3)
     assert training.accountant.steps <= 1  # what changes from step to step is seen at the second look
+
+
+def test_several_heads_may_have_constants_of_their_own():
+    heads = [Counted(torch.tensor(float(at))) for at in range(3)]
+
+    def loss(o, y, t, p):
+        sum(p.loss(head, o, y) for head in heads).backward()
+
+    wanted = trained(
+        made(), lambda o, y, t, _: (F.cross_entropy(first(o), y) * (1 + 1 / 2 + 1 / 3)).backward(), steps=4
+    )
+    assert torch.allclose(trained(made(), loss, steps=4), wanted, rtol=1e-4, atol=1e-6)
 
 
 def test_rows_that_are_stated_are_taken():

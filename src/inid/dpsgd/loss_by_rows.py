@@ -9,7 +9,9 @@ on of a function. A Python number that was read from the batch before cannot be 
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
+from weakref import ref
 
 import torch
 from torch import Tensor
@@ -44,6 +46,7 @@ class LossByRows:
         self._gradients, self._drawn, self._mean = gradients, drawn, mean
         self._calls: Counter[object] = Counter()
         self._constants: dict[object, _Known] = {}
+        self._first: dict[object, ref[ForwardPass]] = {}  # in which forward each function was first seen
 
     def of_function(
         self, loss_fn: Callable[..., Tensor], outputs: Any, targets: tuple[Any, ...], per_row: tuple[Any, ...]
@@ -57,7 +60,8 @@ class LossByRows:
             )
         turn = self._turn() if torch.is_grad_enabled() else None
         key = _code_of(loss_fn)
-        look = turn is not None and self._is_look(key)
+        fresh = turn is not None and self._first.setdefault(key, ref(turn))() is turn
+        look = turn is not None and (self._is_look(key) or fresh)
         along = [
             (0 if turn is None else self._along(turn, leaf, id(leaf) in stated, look=look))
             if isinstance(leaf, Tensor)
@@ -76,7 +80,7 @@ class LossByRows:
             if watch is None:
                 return loss_fn(*args)
             watch.begin(own)
-            with watch:
+            with torch.compiler.set_stance("force_eager"), watch:  # what is compiled could not be looked into
                 return loss_fn(*args)
 
         losses = _by_rows(one, apart, along)
@@ -86,7 +90,7 @@ class LossByRows:
                 "over the row's own entries."
             )
         if watch is not None:
-            self._check_constants(key, watch, [leaf for leaf in leaves if isinstance(leaf, Tensor)])
+            self._check_constants(key, watch, [leaf for leaf in leaves if isinstance(leaf, Tensor)], fresh=fresh)
         return self._reduced(turn, losses)
 
     def of_losses(self, losses: Tensor) -> Tensor:
@@ -160,7 +164,7 @@ class LossByRows:
         alike = [each for each in handed if each.numel() == leaf.numel() and len(each) == len(leaf)]
         return any(torch.equal(each.to(leaf).reshape(leaf.shape), leaf) for each in alike)
 
-    def _check_constants(self, key: object, watch: "_Watch", own: list[Tensor]) -> None:
+    def _check_constants(self, key: object, watch: "_Watch", own: list[Tensor], *, fresh: bool) -> None:
         memory = {each.untyped_storage().data_ptr() for each in (*own, *(each for each, _ in self._drawn.tensors))}
         for tensor, _ in watch.foreign.values():
             if tensor.requires_grad or _memory_of(tensor) in memory:
@@ -168,7 +172,9 @@ class LossByRows:
                     "loss_fn reads outputs or targets of the whole batch, or something that is trained, from outside: "
                     "pass what it needs as outputs and targets, of which it gets the row."
                 )
-        known = self._constants.setdefault(key, watch.foreign)
+        known = self._constants.setdefault(key, {})
+        if fresh:  # several heads, each with constants of its own
+            known.update(watch.foreign)
         if not all(at in known and known[at][1] == version for at, (_, version) in watch.foreign.items()):
             raise GuaranteeError(
                 "loss_fn reads a tensor from outside that changes from step to step, so that it may be made of the "
@@ -219,8 +225,10 @@ def _holds_tensors(leaf: object) -> bool:
 
 
 def _code_of(function: object) -> object:
-    """What stays the same of a function that is made anew for every batch: its code, or itself."""
-    return getattr(function, "__code__", function)
+    """What stays the same of a function that is made anew for every batch: its code, or its kind."""
+    while isinstance(function, partial):
+        function = function.func
+    return getattr(function, "__code__", type(function))
 
 
 def _memory_of(tensor: Tensor) -> int | None:

@@ -156,7 +156,7 @@ class LossGraph:
         if name in _LINEAR:
             return _SUMMED
         if name in {"Mul", "Div"}:
-            if not node.name().endswith("Backward0"):
+            if node.name().endswith(("Backward1", "Backward3")):
                 return _SUMMED  # by a number, which torch knows as such
             first, second = ((*node.next_functions, (None, 0)))[:2]
             others = [getattr(node, saved, None) for saved in ("_saved_self", "_saved_other")]
@@ -192,6 +192,10 @@ class LossGraph:
             dimensions = _dimensions(node, len(inputs[0][0]))
             if dimensions is None:
                 raise _refused(f"{name} over all rows")
+            if name == "Gather":
+                self._check_others(name, node._saved_index, inputs[0][1].along)  # noqa: SLF001 - what autograd keeps
+            if name == "IndexSelect" and any(made[at] == self.rows > 1 for at in dimensions):
+                raise _refused(f"{name} by as many numbers as there are rows (everybody's labels?)")
             return self._along(name, made, inputs, dimensions)
         if name in _MOVED:
             return self._same(name, made, inputs, _MOVED[name](node, len(made))[inputs[0][1].along])
@@ -205,6 +209,7 @@ class LossGraph:
         reduced = node._saved_reduction != 0  # noqa: SLF001 - what autograd keeps; 0 is "none"
         if name not in _FIRST:  # elementwise
             made = self._elementwise(name, shape, inputs)
+            self._check_others(name, node._saved_target.expand(shape), kind.along)  # noqa: SLF001 - as above
             return _SUMMED if reduced else made
         if kind.along != 0:
             raise _refused(f"{name} whose first dimension is not that of the rows")
@@ -232,6 +237,14 @@ class LossGraph:
                     "(rows,)?); bring targets into the shape of the outputs"
                 )
         return _Rows(place, entries)
+
+    def _check_others(self, name: str, other: Tensor, along: int) -> None:
+        """Refuse what is the same for all rows and has as many numbers as there are rows along another dimension."""
+        varied = [at for at, size in enumerate(other.shape) if size == self.rows and other.stride(at)]
+        if self.rows > 1 and other.stride(along) == 0 and varied:
+            raise _refused(
+                f"{name} that sets every row against as many numbers as there are rows (everybody's labels?)"
+            )
 
     def _reshaped(self, name: str, made: Sequence[int], shape: Sequence[int], kind: _Rows) -> _Kind:
         """Rows lie one after another behind what comes before them, in any shape that keeps that."""
@@ -301,9 +314,13 @@ _MOVED: dict[str, Callable[[Any, int], list[int]]] = {
 
 
 def _is_number(tensor: Tensor) -> bool:
-    """Whether a tensor without dimensions stands for a Python number, which gives way to any other type."""
-    narrow = torch.zeros((), dtype=torch.float16 if tensor.is_floating_point() else torch.int16)
-    return tensor.ndim == 0 and torch.result_type(tensor, narrow) == narrow.dtype
+    """Whether a tensor without dimensions stands for a Python number, which gives way to any other type.
+
+    No tensor proper gives way to both types that are tried, but for bools, which cannot be told apart.
+    """
+    tried = (torch.float16, torch.bfloat16) if tensor.is_floating_point() else (torch.uint8, torch.int8)
+    gives_way = all(torch.result_type(tensor, torch.zeros((), dtype=each)) == each for each in tried)
+    return tensor.ndim == 0 and tensor.dtype != torch.bool and gives_way
 
 
 def _of_label_smoothing(node: Any) -> int | None:
