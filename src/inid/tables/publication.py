@@ -24,7 +24,7 @@ from inid.accounting import JointCharge
 from inid.arguments import choice, real, shown
 from inid.errors import ArgumentError, BudgetError
 from inid.mechanisms import MechanismChoice, MechanismName
-from inid.numbers.decimals import decimal_down, decimal_fraction
+from inid.numbers.decimals import decimal_down, decimal_fraction, decimal_up
 from inid.planning import Certificate
 from inid.planning.division import Division, divide, whole_of
 from inid.promises import ApproxDP, Budget, GaussianDP, PureDP
@@ -286,13 +286,13 @@ def _beside(budget: Budget, queries: Mapping[str, AnyQuery]) -> tuple[Budget, fl
     taken = sum((decimal_fraction(query.plan(PureDP(1.0)).delta) for query in queries.values()), decimal_fraction(0.0))
     if not taken:
         return budget, 0.0
-    if not isinstance(budget, ApproxDP) or not decimal_fraction(budget.delta) > taken:
+    counted = decimal_up(taken, "delta")
+    if not isinstance(budget, ApproxDP) or not budget.delta > counted:
         raise BudgetError(
             f"found keys take delta={float(taken):.3g} of the promise beside their noise: promise ApproxDP(epsilon, "
             "delta) with a larger delta."
         )
-    left = decimal_down(decimal_fraction(budget.delta) - taken)
-    return ApproxDP(budget.epsilon, left), decimal_down(taken)
+    return ApproxDP(budget.epsilon, decimal_down(decimal_fraction(budget.delta) - decimal_fraction(counted))), counted
 
 
 def _equal_errors(

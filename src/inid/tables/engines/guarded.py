@@ -1,8 +1,11 @@
 """Where the library meets an engine: optional imports, and failures whose messages may quote the data."""
 
 import importlib
-from collections.abc import Callable
-from types import ModuleType
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType, ModuleType
 from typing import TypeVar
 
 import numpy as np
@@ -33,16 +36,45 @@ def optional(name: str, extra: str = "tables") -> ModuleType:
 def guarded(work: Callable[[], _T], what: str) -> _T:
     """Run the engine; what it raises is reported by its type alone.
 
-    NumPy is kept from raising: under `np.seterr` one person's value could decide whether an answer comes at all.
+    NumPy is kept from raising: under `np.seterr` one person's value could decide whether an answer comes at all. An
+    interrupt by the user stays one, whatever the engine makes of it.
     """
+    with _interrupts() as interrupts:
+        try:
+            with np.errstate(all="ignore"):
+                return work()
+        except (KeyboardInterrupt, SystemExit, GeneratorExit):
+            raise
+        # An engine may raise anything, and its message may hold data; a panic of Polars is no Exception.
+        except BaseException as error:
+            if interrupts:
+                raise KeyboardInterrupt from None
+            if isinstance(error, InidError):
+                raise
+            raise EngineError(
+                f"the engine could not {what} ({type(error).__name__}; its message may quote data and is not shown): "
+                "run an ordinary aggregate on the same frame to see the cause."
+            ) from None
+
+
+@contextmanager
+def _interrupts() -> Iterator[list[int]]:
+    """The interrupts that come meanwhile: DuckDB raises an error of its own instead of passing them on.
+
+    Only the main thread gets signals, and a handler that somebody else has installed stays theirs.
+    """
+    seen: list[int] = []
+    usual = signal.default_int_handler
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is not usual:
+        yield seen
+        return
+
+    def noted(number: int, frame: FrameType | None) -> None:
+        seen.append(number)
+        usual(number, frame)
+
+    signal.signal(signal.SIGINT, noted)
     try:
-        with np.errstate(all="ignore"):
-            return work()
-    except (InidError, KeyboardInterrupt, SystemExit, GeneratorExit):
-        raise
-    # An engine may raise anything, and its message may hold data; a panic of Polars is no Exception.
-    except BaseException as error:  # noqa: BLE001
-        raise EngineError(
-            f"the engine could not {what} ({type(error).__name__}; its message may quote data and is not shown): "
-            "run an ordinary aggregate on the same frame to see the cause."
-        ) from None
+        yield seen
+    finally:
+        signal.signal(signal.SIGINT, usual)
