@@ -102,3 +102,22 @@ def test_the_reference_case_of_subsampled_laplace():
     low, high = epsilon_bounds(Subsampled(Loss([0.5]), 0.02, 5000), 1e-5)
     assert low < high < 2.7625  # amplifying pure DP gives 3.98
     assert high - low < 2e-4
+
+
+@pytest.mark.parametrize(("ratio", "rate"), [(0.1, 0.1), (0.5, 0.5), (1.0, 0.01), (3.0, 0.3)])
+@pytest.mark.parametrize("delta", [1e-5, 1e-9, 1e-13])
+def test_two_steps_near_their_largest_loss_are_enclosed(ratio, rate, delta):
+    step = Subsampled(Loss([ratio]), rate, 2)
+
+    def exact(epsilon):
+        return max(_two_steps(step, direction, mpf(epsilon)) for direction in ("remove", "add"))
+
+    with mp.workdps(30):
+        low, high = epsilon_bounds(step, delta)
+        assert high <= 2 * math.log1p(rate * math.expm1(ratio)) * (1 + 1e-13)
+        assert exact(high) <= mpf(delta)
+        assert exact(low) >= mpf(delta)
+        assert exact(high * (1 - 1e-6)) > mpf(delta)  # there is little above the least epsilon
+        least, most = delta_bounds(step, high * (1 - 1e-4))
+        truth = exact(high * (1 - 1e-4))
+        assert mpf(least) <= truth <= mpf(most) <= 1.001 * truth

@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from inid import arguments
-from inid.curves import closed_forms, laplace_transform
+from inid.curves import closed_forms, laplace_transform, subsampling
 from inid.curves.contour import Contour
-from inid.curves.description import Flat, Loss, PrivacyLoss, flatten
+from inid.curves.description import Flat, Loss, PrivacyLoss, Subsampled, flatten
 from inid.curves.directed_curve import DirectedCurve, directed_curves
 from inid.curves.saddle_point import Aim
 from inid.errors import ArgumentError, GuaranteeError
@@ -32,6 +32,8 @@ __all__ = [
     "certified_delta", "certified_epsilon", "delta_bounds", "delta_estimate", "each_level", "epsilon_bounds",
     "epsilon_estimate",
 ]  # fmt: skip
+
+_NEAR = 1e-9  # a bound this near, relative to epsilon, is the answer: a contour would find nothing better
 
 
 @overload
@@ -265,19 +267,34 @@ class _Curve:
         if step is not None and step.steps == 1:
             found = self._step_epsilon(least)
             return math.nextafter(found, math.inf) if found > 0 else 0.0
+        simple = math.inf
+        if step is not None:
+            simple = above(step.steps * self._step_epsilon(least / step.steps * (1 - 4 * UNIT)))
+            if simple <= self._nearly_largest(step, delta) * (1 + _NEAR):
+                return min(simple, max(curve.top for curve in self._directions))
         high = 0.0
         for curve in self._directions:
             if high > 0 and curve.at_most(least, math.nextafter(high, 0.0)):
                 continue  # the other direction asks for more
             start = self._start(curve, delta)
             high = max(high, curve.enough(self._upper(curve, start)[1], start, least))
-        if step is not None:
-            high = min(high, above(step.steps * self._step_epsilon(least / step.steps * (1 - 4 * UNIT))))
+        high = min(high, simple)
         if self.flat.steps and (high == math.inf or self._unsampled.delta(high) <= least):
             high = min(high, self._unsampled.epsilon(delta))
         if not self.flat.steps and self.flat.variance == 0:
             high = min(high, laplace_transform.one_ratio_epsilon(least, closed_forms.total_bounds(self.flat)[1])[1])
         return high
+
+    def _nearly_largest(self, step: Subsampled, delta: float) -> float:
+        """Nearly a lower bound on epsilon, for Laplace steps that are alone: its rounding is not on the books.
+
+        Delta is at least c (1 - exp(epsilon - t)), with t the largest loss of all steps and c its probability, so
+        epsilon is at least t + log(1 - delta/c).
+        """
+        if step.loss.mu > 0:
+            return -math.inf
+        share = math.exp(min(math.log(delta) - step.steps * subsampling.log_chance_of_largest(step, "remove"), 0.0))
+        return subsampling.largest((step,), "remove") + math.log1p(-share) if share < 1 else -math.inf
 
     def least_epsilon(self, delta: float) -> float:
         """The lower bound at a delta."""

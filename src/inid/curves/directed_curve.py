@@ -37,8 +37,8 @@ class DirectedCurve:
         Losses cut off at the top cost their probability, but let the order grow: take the best of a few cuts.
         """
         target = aim(self.above, epsilon)
-        if not self.flat.steps:
-            return target, self.above
+        if not any(step.loss.mu > 0 for step in self.flat.steps):
+            return target, self.above  # Laplace losses are bounded: there is nothing to cut off
         reach = 0.0
         choices: list[tuple[float, Aim, Transform]] = []
         for _ in range(4):

@@ -24,7 +24,7 @@ from inid.curves.loss_cells import Component, GaussianPart, LaplacePart
 from inid.curves.saddle_point import Aim, short
 from inid.numbers.rounding import ELEMENTARY, UNIT
 
-__all__ = ["FAR", "aligned", "largest", "lattices", "reach_for", "sketches"]
+__all__ = ["FAR", "aligned", "largest", "lattices", "log_chance_of_largest", "reach_for", "sketches"]
 
 Floats = NDArray[np.float64]
 
@@ -70,16 +70,16 @@ def lattices(
     """Lattices that bound each step's pair from one side, for the contour aimed at, and their mass at infinity.
 
     Connecting the dots adds about h^2/6 to a loss's variance, so n a (a+1) h^2 / 12 to log delta after n steps: the
-    spacing h keeps that near the tolerance, within bounded work. Losses far below 0, whose weight exp(a l) is nothing
-    next to M(a) >= 1, need no points of their own: an upper bound moves them up to one floor, a lower one drops them.
-    Validity does not depend on the choices.
+    spacing h keeps that near the tolerance, within bounded work. Losses whose weight exp(a l) is nothing next to M(a)
+    need no points of their own: an upper bound moves them up to one floor, a lower one drops them. Validity does not
+    depend on the choices.
     """
     number = math.fsum(step.steps for step in steps)
     period = 2 * math.pi / target.step
     size = _size(number, target, tolerance)
-    floor = -(_FAINT + math.log(number)) / target.order
     found, infinite = [], 0.0
     for step in steps:
+        floor = (_least_log_moment(step, direction, target.order) - _FAINT - math.log(number)) / target.order
         extent = _extent(step, direction, target.reach, floor)
         points = size
         while points > _LEAST_SIZE and extent * points / period > _MOST_SIZE:
@@ -103,6 +103,26 @@ def largest(steps: Sequence[Subsampled], direction: Direction) -> float:
         top = np.array([math.inf if step.loss.mu > 0 else step.loss.total * (1 + 8 * UNIT)])
         total += step.steps * float(_mapped(top, step.rate, direction)[0])
     return total * (1 + 4 * ELEMENTARY)
+
+
+def log_chance_of_largest(step: Subsampled, direction: Direction) -> float:
+    """The logarithm of the probability that one Laplace step has its largest loss, rounded to nearest.
+
+    Every coordinate then has its largest: that has the probability 2^-n under P, and exp(-total) times it under Q.
+
+    >>> round(math.exp(log_chance_of_largest(Subsampled(Loss([1.0]), rate=0.1), "remove")), 4)
+    0.2155
+    """
+    sampled = step.rate + (1 - step.rate) * math.exp(-step.loss.total) if direction == "remove" else 1.0
+    return math.log(sampled) - math.log(2) * float(step.loss.counts.sum())
+
+
+def _least_log_moment(step: Subsampled, direction: Direction, order: float) -> float:
+    """A rough bound from below on log M(a) of one step, a > 0: M(a) >= 1, and it holds the atom at the largest loss."""
+    if step.loss.mu > 0:
+        return 0.0
+    top = float(_mapped(np.array([step.loss.total]), step.rate, direction)[0])
+    return max(0.0, order * top + log_chance_of_largest(step, direction))
 
 
 def aligned(steps: Sequence[Subsampled], direction: Direction, target: Aim, tolerance: float) -> Aim:

@@ -6,11 +6,11 @@ import math
 import numpy as np
 import pytest
 
-from inid.curves import Composed, Loss, Subsampled, delta_bounds, epsilon_bounds
+from inid.curves import Composed, Loss, Subsampled, certified_epsilon, delta_bounds, epsilon_bounds
 from inid.curves.lattice import connected, rounded_down
 from inid.curves.loss_cells import GaussianPart, LaplacePart, amplified, restored
 from inid.curves.saddle_point import Aim
-from inid.curves.subsampling import lattices
+from inid.curves.subsampling import largest, lattices
 
 
 @pytest.mark.parametrize("under", ["P", "Q"])
@@ -118,3 +118,27 @@ def test_a_very_rare_participation_costs_little():
     assert low <= 10 * 1e-6 * _gaussian(0.0, 1.0) * (1 + 1e-6)
     assert high >= 3e-6 * _gaussian(0.0, 1.0)
     assert high < 2e-5
+
+
+@pytest.mark.parametrize("direction", ["remove", "add"])
+@pytest.mark.parametrize(("ratios", "rate", "steps"), [([1.0], 0.01, 3), ([0.1], 0.1, 5), ([0.5, 0.3], 0.5, 2)])
+def test_losses_that_weigh_nothing_get_no_points_near_the_largest_loss(direction, ratios, rate, steps):
+    step = Subsampled(Loss(ratios), rate, steps)
+    top = largest((step,), direction)
+    for order in (4e3 / top, 1e4 / top):
+        aim = Aim(order, step=order / 8, log_delta=-25.0)
+        for upper in (True, False):
+            ((lattice, _),), _ = lattices((step,), direction, aim, 5e-5, upper=upper)
+            assert lattice.masses.size < 20_000
+            assert top / steps - 2 * 2 * np.pi / (aim.step * lattice.size) < lattice.losses[-1]
+
+
+def test_an_epsilon_next_to_the_largest_loss_needs_no_contour(monkeypatch):
+    steps = [Subsampled(Loss([e]), q, n) for e in (0.1, 1.0, 3.0) for q in (0.1, 0.9) for n in (2, 5)]
+    before = [certified_epsilon(step, 1e-14) for step in steps]
+
+    def drawn(*_):
+        raise AssertionError("a contour was drawn")
+
+    monkeypatch.setattr("inid.curves.directed_curve.draw", drawn)
+    assert [certified_epsilon(step, 1e-14) for step in steps] == before
