@@ -24,6 +24,9 @@ FOREIGN = {
     "polars expression": pl.lit(PLACE) == pl.col("v"),
     "arrow": pa.array(WORDS),
     "arrow value": pa.scalar(PLACE),
+    "flat array": np.array(WORDS),
+    "mixed array": np.array([1.5, PLACE], dtype=object),
+    "values": pd.Series(WORDS).to_numpy(),
     "array": np.array([[PLACE], [PLACE]], dtype=object),
     "relation": duckdb.sql(f"SELECT '{PLACE}' AS v"),
     "lines": (word for word in WORDS),
@@ -35,6 +38,15 @@ AGE = tables.col("age")
 
 def table():
     return tables.Table(pd.DataFrame({"age": [1.0], "sex": ["F"]}), bounds={"age": (0, 9)}, domains={"sex": ["F"]})
+
+
+def said_to(call, argument):
+    """The message of a call that fails; nothing, where it does not."""
+    try:
+        call(argument)
+    except Exception as error:  # noqa: BLE001 - whoever raises it
+        return str(error)
+    return ""
 
 
 CALLS = {
@@ -68,6 +80,7 @@ CALLS = {
     "person rows": lambda x: tables.Person("sex", x),
     "order": lambda x: tables.Person("sex", 1, [x]),
     "categories": tables.Categories,
+    "ordered": tables.Ordered,
     "by keys": lambda x: table().query(count=True, by={"sex": x}),
     "mean": lambda x: table().query(mean=[x]),
     "histogram": lambda x: table().query(histogram={"age": x}),
@@ -82,12 +95,29 @@ CALLS = {
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("foreign", FOREIGN)
 def test_no_message_prints_a_value_of_a_table(call, foreign):
-    said = ""
-    try:
-        CALLS[call](FOREIGN[foreign])
-    except Exception as error:  # noqa: BLE001 - whoever raises it
-        said = str(error)
-    assert PLACE not in said
+    assert PLACE not in said_to(CALLS[call], FOREIGN[foreign])
+
+
+NUMBER = 987654
+COLUMNS = {
+    "twice": [3, NUMBER, NUMBER],
+    "falling": [NUMBER, 3],
+    "floats": [0.5, NUMBER + 0.5, 1.5],
+    "mixed": ["F", NUMBER],
+    "far": [3, NUMBER * 10**30],
+    "missing": [NUMBER + 0.5, np.nan],
+}
+LISTS = ("domain", "ordered", "categories", "by keys", "histogram")
+
+
+@pytest.mark.parametrize("call", LISTS)
+@pytest.mark.parametrize("column", COLUMNS)
+@pytest.mark.parametrize("kind", ["list", "array", "series"])
+def test_lists_of_keys_and_edges_are_refused_by_place_and_type(call, column, kind):
+    """The values of a column may have been passed by mistake, as an array or as a list."""
+    values = COLUMNS[column]
+    made = {"list": values, "array": np.array(values, dtype=object), "series": pd.Series(values)}[kind]
+    assert str(NUMBER) not in said_to(CALLS[call], made)
 
 
 def test_a_series_by_mistake_is_called_by_its_type():

@@ -17,6 +17,7 @@ __all__ = [
     "Key",
     "Person",
     "as_listed",
+    "as_numbers",
     "is_plain",
     "read_bounds",
     "read_cells",
@@ -112,6 +113,11 @@ def as_listed(values: object) -> object:
     return values
 
 
+def as_numbers(values: object) -> object:
+    """The same, where numbers are wanted: an array of anything else stays one, so that no message shows its entries."""
+    return values if isinstance(values, np.ndarray) and values.dtype.kind not in "iuf" else as_listed(values)
+
+
 def read_columns(name: str, value: object, wanted: str) -> tuple[str, ...]:
     """Distinct column names."""
     if value is None:
@@ -137,9 +143,9 @@ def read_bounds(bounds: object) -> dict[str, Bounds]:
     for column, ends in bounds.items():
         if not (isinstance(column, str) and column):
             raise ArgumentError(f"bounds must be keyed by column names, got {shown(column)}: name the column.")
-        pair = as_listed(ends)
+        pair = as_numbers(ends)
         if isinstance(pair, (str, bytes)) or not isinstance(pair, Sequence) or len(pair) != 2:
-            raise ArgumentError(f"bounds[{column!r}] must be a pair (lower, upper), got {shown(pair)}.")
+            raise ArgumentError(f"bounds[{column!r}] must be a pair (lower, upper), got {shown(ends)}.")
         cure = "state finite public bounds"
         low, high = (real(f"bounds[{column!r}][{at}]", pair[at], cure=cure) for at in (0, 1))
         if not low < high:
@@ -154,28 +160,31 @@ def read_bounds(bounds: object) -> dict[str, Bounds]:
 
 
 def read_keys(name: str, keys: object) -> tuple[Key, ...]:
-    """Distinct public keys of one kind: strings, whole numbers or booleans."""
+    """Distinct public keys of one kind: strings, whole numbers or booleans.
+
+    Messages name places and types, no key: the values of a column may have been passed by mistake.
+    """
     cure = "pass a list of strings, of whole numbers or of booleans"
     keys = as_listed(keys)
     if isinstance(keys, (str, bytes, Mapping)) or not isinstance(keys, Sequence) or not len(keys):
         raise ArgumentError(f"{name} must be a list of public keys, got {shown(keys)}: {cure}.")
     kind = next((kind for kind in (str, bool, int) if isinstance(keys[0], kind)), None)
-    seen: set[Key] = set()
+    seen: dict[Key, int] = {}
     for at, key in enumerate(keys):
         if kind is None or type(key) is not kind:
             like = "" if kind is None or not at else ", like the first one"
-            got = f"{shown(key)} ({type(key).__name__})"
+            got = type(key).__name__
             raise ArgumentError(f"{name}[{at}] must be a str, int or bool of Python{like}, got {got}: {cure}.")
         if key in seen:
-            raise ArgumentError(f"{name}[{at}] is {shown(key)} once more: list each key once.")
+            raise ArgumentError(f"{name}[{at}] is the key of {name}[{seen[key]}] once more: list each key once.")
         if isinstance(key, str) and not is_plain(key):
             raise ArgumentError(
                 f"{name}[{at}] holds a NUL or half a character, which engines read differently: {cure}."
             )
         # Beyond 64 bits engines would compare keys as floats.
         if isinstance(key, int) and not -(2**63) <= key < 2**63:
-            raise ArgumentError(f"{name}[{at}] must be a whole number of 64 bits, got {shown(key)}: use strings.")
-        seen.add(key)
+            raise ArgumentError(f"{name}[{at}] must be a whole number of 64 bits, got a larger one: use strings.")
+        seen[key] = at
     return tuple(keys)
 
 
@@ -198,10 +207,22 @@ def read_cells(column: str, cells: object) -> Bins | Categories:
         raise ArgumentError(f"{name} must be a list of bin edges or of categories, got {shown(cells)}.")
     if isinstance(cells[0], (str, bool)):
         return Categories(read_keys(name, cells))
-    edges = tuple(real(f"{name}[{at}]", edge, cure="pass finite, increasing edges") for at, edge in enumerate(cells))
-    if len(edges) < 2 or not all(low < high for low, high in pairwise(edges)):
-        raise ArgumentError(f"{name} must be at least two increasing edges, got {shown(cells)}.")
+    edges = tuple(_edge(f"{name}[{at}]", edge) for at, edge in enumerate(cells))
+    if len(edges) < 2:
+        raise ArgumentError(f"{name} must be at least two increasing edges, got one.")
+    for at, (low, high) in enumerate(pairwise(edges), start=1):
+        if not low < high:
+            raise ArgumentError(f"{name} must be at least two increasing edges: edge {at} is not above edge {at - 1}.")
     return Bins(edges)
+
+
+def _edge(name: str, edge: object) -> float:
+    """A finite number; like a key, it is not shown."""
+    cure = "pass finite, increasing edges"
+    try:
+        return real(name, edge, cure=cure)
+    except ArgumentError:
+        raise ArgumentError(f"{name} must be a finite number, got {type(edge).__name__}: {cure}.") from None
 
 
 def read_missing(missing: object) -> dict[str, object]:

@@ -35,7 +35,7 @@ class Ordered:
     def __post_init__(self) -> None:
         values = read_keys("Ordered", self.values)
         if not isinstance(values[0], str) and not all(low < high for low, high in pairwise(values)):  # type: ignore[operator]
-            raise ArgumentError(f"Ordered must list whole numbers in ascending order, got {shown(values)}: sort them.")
+            raise ArgumentError("Ordered must list whole numbers in ascending order: sort them.")
         object.__setattr__(self, "values", values)
 
 

@@ -8,7 +8,7 @@ from inid.arguments import Floats, choice, real, shown
 from inid.errors import ArgumentError
 from inid.mechanisms import MechanismChoice, MechanismName
 from inid.promises import Budget
-from inid.tables.facts import Key, as_listed, read_keys
+from inid.tables.facts import Key, as_numbers, read_keys
 from inid.tables.ordered.level_counts import LevelCounts, run_level_counts
 from inid.tables.ordered.levels import Levels
 from inid.tables.ordered.plan import OrderedPlan, plan_ordered, read_tolerances
@@ -162,7 +162,7 @@ def _mapping(name: str, value: object) -> Mapping[str, Any]:
 
 def _probabilities(name: str, listed: object) -> tuple[float, ...]:
     cure = "pass probabilities between 0 and 1, such as [0.25, 0.5, 0.75]"
-    listed = as_listed(listed)
+    listed = as_numbers(listed)
     if isinstance(listed, (str, bytes, Mapping)) or not isinstance(listed, Sequence) or not len(listed):
         raise ArgumentError(f"{name} must be a list of probabilities, got {shown(listed)}: {cure}.")
     found = tuple(real(f"{name}[{at}]", p, above=0, cure=cure) for at, p in enumerate(listed))
