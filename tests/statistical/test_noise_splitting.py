@@ -57,7 +57,7 @@ def test_weights_are_believed_where_there_is_signal_and_not_where_there_is_noise
         return Equations(moments, None, np.ones(4), np.ones(4), 1)
 
     def solver(normal):
-        return np.linalg.solve(normal.gram, normal.products)
+        return np.linalg.solve(normal.gram, normal.products[..., None])[..., 0]
 
     assert shrinkage(equations(0.1, 0.0), solver)[0] == 1
     assert shrinkage(equations(0.1, 1e-3), solver)[0] > 0.99

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY
+from itertools import repeat
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -149,7 +150,11 @@ class PublicCategories(TransformerMixin, PrivateEstimator):  # type: ignore[misc
         known = self._lists()[name]
         places = {one: at for at, one in enumerate(known)}
         more = self.other == "category"
-        found = np.fromiter((_place(places, entry) for entry in _column_of(X, name)()), dtype=np.intp)
+        read, none = _column_of(X, name), len(known)
+        try:
+            found = np.fromiter(map(places.get, read(), repeat(none)), dtype=np.intp)
+        except Exception:  # noqa: BLE001 - some entry refuses to be looked up: each by itself, which takes longer
+            found = np.fromiter((_place(places, entry) for entry in read()), dtype=np.intp)
         if self.encoding == "one-hot":
             return np.asarray(found[:, None] == np.arange(len(known) + more), dtype=np.float64)
         rank = found.astype(np.float64)

@@ -154,6 +154,10 @@ def _sparse(normal: Normal, given: float | None, ratio: float) -> Floats:
     ridge = alpha * (1 - ratio) / normal.unit_x**2
     if alpha * ratio == 0:
         return least_squares(normal, ridge)
+    return normal.one_by_one(lambda one: _minimised(one, alpha, ratio))
+
+
+def _minimised(normal: Normal, alpha: float, ratio: float) -> Floats:
     width = len(normal.size)
     size = np.append(normal.size, 1.0)
     whole = np.zeros((width + 1, width + 1))

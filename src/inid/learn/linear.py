@@ -214,14 +214,14 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
         width = self.n_features_in_
         if isinstance(columns, numbers.Integral):
             wanted = integer("columns", columns, least=0, cure="pass how many columns to select")
-            return lambda normal: self._solve_some(normal, forward(normal, wanted))
+            return lambda normal: normal.one_by_one(lambda one: self._solve_some(one, forward(one, wanted)))
         places = read_columns(columns, width, getattr(self, "feature_names_in_", None))
         return lambda normal: self._solve_some(normal, places)
 
     def _solve_some(self, normal: Normal, places: Sequence[int]) -> Floats:
-        found = np.zeros(len(normal.size))
+        found = np.zeros_like(normal.products)
         if len(places):
-            found[[*places]] = self._solve(normal.only(places))
+            found[..., [*places]] = self._solve(normal.only(places))
         return found
 
     def coefficient_interval(self, level: float = 0.95, *, sampling: bool = False) -> tuple[Floats, Floats]:

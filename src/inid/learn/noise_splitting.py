@@ -16,7 +16,7 @@ secret or fresh, and the noise that was released came from the operating system.
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -24,43 +24,51 @@ from inid.arguments import Floats
 from inid.learn.normal_equations import Equations, Line, Solver
 from inid.learn.second_moments import Moments, nearest_psd
 
-__all__ = ["disturbed", "expected_errors", "shrinkage"]
+__all__ = ["disturbed", "disturbed_stacks", "expected_errors", "shrinkage"]
 
 _DRAWS = 20
 _ROWS_AT_ONCE = 1000
 
 
-@dataclass(frozen=True)
-class _Error:
-    """What is added to the second and first moments."""
-
-    second: Floats
-    first: Floats
-
-
 def disturbed(
     moments: Moments, draws: int, *, noise: bool, sampling: bool, laplace: bool = False
 ) -> Iterator[tuple[Moments, Moments]]:
-    """Pairs of moments: (with an error of the known size added, with the same error subtracted).
+    """Pairs of moments, one after the other, as `disturbed_stacks` draws them."""
+    one, other = disturbed_stacks(moments, draws, noise=noise, sampling=sampling, laplace=laplace)
+    return zip(_each(one), _each(other), strict=True)
+
+
+def disturbed_stacks(
+    moments: Moments, draws: int, *, noise: bool, sampling: bool, laplace: bool = False
+) -> tuple[Moments, Moments]:
+    """Two stacks of moments: with errors of the known size added, with the same errors subtracted.
 
     Args:
         moments: As released.
-        draws: How many pairs.
+        draws: How many of each.
         noise: Whether the error includes that of the noise.
         sampling: Whether it includes that of the rows as a sample.
         laplace: Whether noise is drawn from Laplace's law, and not from the normal one of the same variance.
     """
     rng = np.random.default_rng(20_260)
-    for _ in range(draws):
-        error = _Error(np.zeros_like(moments.second), np.zeros_like(moments.spread[0]))
+    width, mean = len(moments.spread), moments.first is not None
+    second, first, factor = np.zeros((draws, width, width)), np.zeros((draws, width)), np.ones((draws, 1))
+    sampled_second, sampled_first = np.zeros_like(second), np.zeros_like(first)
+    for at in range(draws):
         if noise:
-            error = _sum(error, _noise(moments, rng, laplace))
+            draw = rng.laplace if laplace else rng.normal
+            second[at] = draw(size=(width, width))
+            if mean:
+                first[at] = draw(size=width)
         if sampling:
-            error = _sum(error, _sampling(moments, rng))
-        factor = 1.0
+            sampled_second[at], sampled_first[at] = _sampling(moments, rng)
         if noise and moments.rows_spread > 0:  # an error in the number of rows changes the size of all moments
-            factor = moments.rows / max(moments.rows + moments.rows_spread * rng.normal(), moments.rows / 2)
-        yield _moved(moments, error, factor), _moved(moments, error, 2 - factor, sign=-1.0)
+            factor[at] = moments.rows / max(moments.rows + moments.rows_spread * rng.normal(), moments.rows / 2)
+    deviation = math.sqrt(2) if laplace else 1.0
+    triangle = np.triu(second * (moments.spread / deviation))  # entries of the upper triangle are independent
+    second = triangle + np.triu(triangle, 1).swapaxes(-1, -2) + sampled_second
+    first = first * (moments.first_spread / deviation if mean else 0.0) + sampled_first
+    return _moved(moments, second, first, factor), _moved(moments, -second, -first, 2 - factor)
 
 
 def expected_errors(equations: Equations, solvers: Sequence[Callable[[Equations], Line]]) -> tuple[Floats, Floats]:
@@ -86,41 +94,26 @@ def shrinkage(equations: Equations, solver: Solver) -> Floats:
     believe in vain. As the planned noise goes to 0, the factor goes to 1 (above it for penalised weights, and held to
     1).
     """
-    draws = int(min(max(2000 // len(equations.size), 5), _DRAWS))
-    agreed, length, doubt = (np.zeros(equations.outputs) for _ in range(3))
     if not equations.moments.spread.max() > 0:
         return np.ones(equations.outputs)
+    draws = int(min(max(2000 // len(equations.size), 5), _DRAWS))
     width = equations.width
     spread = equations.covariance(equations.moments).spread[width:, :width]
-    for one, other in disturbed(equations.moments, draws, noise=True, sampling=False):
-        line = replace(equations, moments=_spread_up(one)).solve(solver)
-        if equations.origin is not None:
-            truth = other.about(equations.origin).second
-        else:
-            truth = other.second if one.first is None else other.about(-one.first).second
-        agreed += (line.weights * truth[width:, :width]).sum(axis=1)
-        doubt += ((line.weights * spread) ** 2).sum(axis=1)
-        length += np.einsum("ki,ij,kj->k", line.weights, truth[:width, :width], line.weights)
+    one, other = disturbed_stacks(equations.moments, draws, noise=True, sampling=False)
+    weights = replace(equations, moments=_spread_up(one)).solve(solver).weights
+    if equations.origin is not None:
+        truth = other.about(equations.origin).second
+    else:
+        truth = other.second if one.first is None else other.about(-one.first).second
+    agreed = (weights * truth[:, width:, :width]).sum(axis=(0, 2))
+    doubt = ((weights * spread) ** 2).sum(axis=(0, 2))
+    length = ((weights @ truth[:, :width, :width]) * weights).sum(axis=(0, 2))
     agreed -= np.sqrt(doubt * draws)  # draws times the root of their mean
     factor = np.where(length > 0, agreed / np.where(length > 0, length, 1.0), np.where(agreed > 0, 1.0, 0.0))
     return np.asarray(np.clip(np.where(agreed > 0, factor, 0.0), 0.0, 1.0))
 
 
-def _noise(moments: Moments, rng: np.random.Generator, laplace: bool) -> _Error:
-    """Noise of the known spread, independent entries of the upper triangle."""
-
-    def draw(spread: Floats) -> Floats:
-        if laplace:
-            return np.asarray(rng.laplace(size=spread.shape) * (spread / math.sqrt(2)))
-        return np.asarray(rng.normal(size=spread.shape) * spread)
-
-    second = np.triu(draw(moments.spread))
-    width = len(second)
-    first = draw(moments.first_spread) if moments.first is not None else np.zeros(width)
-    return _Error(second + np.triu(second, 1).T, first)
-
-
-def _sampling(moments: Moments, rng: np.random.Generator) -> _Error:
+def _sampling(moments: Moments, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """The error of the moments of as many normal rows of the same means and covariances (a Wishart matrix)."""
     width, rows = len(moments.second), max(int(moments.rows), 2)
     first = np.zeros(width) if moments.first is None else moments.first
@@ -138,16 +131,18 @@ def _sampling(moments: Moments, rng: np.random.Generator) -> _Error:
         half, mean = drawn.T, drawn.mean(axis=0)
     moved = first + mean * (moments.first is not None)
     second = half @ half.T / rows - covariance + np.outer(moved, moved) - np.outer(first, first)
-    return _Error(second, moved - first)
+    return second, moved - first
 
 
-def _sum(one: _Error, two: _Error) -> _Error:
-    return _Error(one.second + two.second, one.first + two.first)
+def _moved(moments: Moments, second: Floats, first: Floats, factor: Floats) -> Moments:
+    """A stack: errors added, and all of it times a factor."""
+    moved = None if moments.first is None else (moments.first + first) * factor
+    return replace(moments, second=(moments.second + second) * factor[..., None], first=moved)
 
 
-def _moved(moments: Moments, error: _Error, factor: float, sign: float = 1.0) -> Moments:
-    first = None if moments.first is None else (moments.first + sign * error.first) * factor
-    return replace(moments, second=(moments.second + sign * error.second) * factor, first=first)
+def _each(stack: Moments) -> Iterator[Moments]:
+    firsts = [None] * len(stack.second) if stack.first is None else stack.first
+    return (replace(stack, second=second, first=first) for second, first in zip(stack.second, firsts, strict=True))
 
 
 def _spread_up(moments: Moments) -> Moments:

@@ -18,7 +18,8 @@ __all__ = ["Equations", "Line", "Normal", "Solver", "forward", "least_squares"]
 class Normal:
     """The normal equations of one target, in public units: minimise w.G w / 2 - w.c, G and c being means over the rows.
 
-    A coefficient of the user's is w times `unit_y` / `unit_x`, column by column.
+    A coefficient of the user's is w times `unit_y` / `unit_x`, column by column. `gram`, `products` and `square` may be
+    stacks, with more axes in front; a solver then finds a stack of w.
 
     Attributes:
         gram: G.
@@ -32,7 +33,7 @@ class Normal:
 
     gram: Floats
     products: Floats
-    square: float
+    square: Floats
     size: Floats
     unit_x: Floats
     unit_y: float
@@ -41,8 +42,15 @@ class Normal:
     def only(self, columns: Sequence[int]) -> "Normal":
         """The equations of some of the columns."""
         kept = [*columns]
-        gram, products = self.gram[np.ix_(kept, kept)], self.products[kept]
+        gram, products = self.gram[..., kept, :][..., kept], self.products[..., kept]
         return replace(self, gram=gram, products=products, size=self.size[kept], unit_x=self.unit_x[kept])
+
+    def one_by_one(self, solver: "Solver") -> Floats:
+        """What a solver that takes no stacks finds for each of a stack."""
+        if self.gram.ndim == 2:
+            return solver(self)
+        parts = zip(self.gram, self.products, self.square, strict=True)
+        return np.array([replace(self, gram=G, products=c, square=s).one_by_one(solver) for G, c, s in parts])
 
 
 Solver = Callable[[Normal], Floats]
@@ -86,7 +94,7 @@ class Equations:
         matrix, width = nearest_psd(about.second, self.size, about.spread), self.width
         return [
             Normal(
-                matrix[:width, :width], matrix[:width, at], float(matrix[at, at]), self.size[:width],
+                matrix[..., :width, :width], matrix[..., :width, at], matrix[..., at, at], self.size[:width],
                 self.unit[:width], float(self.unit[at]), self.moments.rows,
             )
             for at in range(width, len(self.size))
@@ -100,14 +108,14 @@ class Equations:
 
     def solve(self, solver: Solver) -> Line:
         """What a solver of one target's equations finds for each."""
-        return self.line(np.array([solver(one) for one in self.normal()]).reshape(self.outputs, self.width))
+        return self.line(np.stack([solver(one) for one in self.normal()], axis=-2))
 
     def line(self, weights: Floats) -> Line:
         """Weights and the constants that belong to them: the mean of the target less that of the prediction."""
         first = self.moments.first
         if self.origin is not None or first is None:
             return Line(weights, np.zeros(self.outputs))
-        return Line(weights, first[self.width :] - weights @ first[: self.width])
+        return Line(weights, first[..., self.width :] - (weights @ first[..., : self.width, None])[..., 0])
 
     def error(self, line: Line) -> Floats:
         """The mean squared error of each target's predictions by these moments; linear in the moments."""
@@ -125,11 +133,17 @@ class Equations:
 def least_squares(normal: Normal, penalty: Floats | float) -> Floats:
     """The minimiser of w.G w / 2 - w.c + sum of penalty_i w_i^2 / 2; the shortest one where there are many.
 
-    Solved in units in which every column has size 1, where G is best conditioned.
+    Solved in units in which every column has size 1, where G is best conditioned. Eigenvalues that rounding cannot tell
+    from 0 count as 0.
     """
     units = normal.size
     scaled = (normal.gram + penalty * np.eye(len(units))) / np.outer(units, units)
-    return np.asarray(np.linalg.lstsq(scaled, normal.products / units, rcond=None)[0] / units)
+    values, vectors = np.linalg.eigh(scaled)
+    size = np.abs(values)
+    told = size > len(units) * np.finfo(float).eps * size.max(axis=-1, keepdims=True, initial=0.0)
+    along = (normal.products / units)[..., None, :] @ vectors
+    found = vectors @ (along.swapaxes(-1, -2) * np.where(told, 1 / np.where(told, values, 1.0), 0.0)[..., None])
+    return np.asarray(found[..., 0] / units)
 
 
 def forward(normal: Normal, count: int) -> list[int]:

@@ -124,6 +124,8 @@ class MomentPlan:
 class Moments:
     """What was released, as matrices: means over the rows, about the columns' centres, in their units.
 
+    `second`, `first` and `spread` may be stacks of such, with more axes in front: draws of what may have been released.
+
     Attributes:
         second: The symmetric matrix as released, not repaired.
         first: The mean of z, or None.
@@ -146,10 +148,11 @@ class Moments:
         """The moments of z + point: the mean of (z + point)(z + point)^T."""
         if self.first is None:
             return self
-        cross = np.outer(point, self.first)
-        second = self.second + cross + cross.T + np.outer(point, point)
-        variance = np.outer(point**2, self.first_spread**2)
-        spread = np.sqrt(self.spread**2 + variance + variance.T)
+        column = point[..., :, None]
+        cross = column * self.first[..., None, :]
+        second = self.second + cross + cross.swapaxes(-1, -2) + column * point[..., None, :]
+        variance = column**2 * self.first_spread**2
+        spread = np.sqrt(self.spread**2 + variance + variance.swapaxes(-1, -2))
         return replace(self, second=second, first=self.first + point, spread=spread)
 
 
@@ -298,7 +301,7 @@ def nearest_psd(matrix: Floats, size: Floats, spread: Floats) -> Floats:
     on all). As the noise goes to 0, so does the floor.
 
     Args:
-        matrix: Symmetric.
+        matrix: Symmetric; or a stack of such matrices.
         size: The public size of each column.
         spread: The noise's standard deviation in each entry.
 
@@ -308,9 +311,9 @@ def nearest_psd(matrix: Floats, size: Floats, spread: Floats) -> Floats:
     units = np.outer(size, size)
     values, vectors = np.linalg.eigh(matrix / units)
     # The norm of a symmetric matrix of independent noise is about twice the root of its largest row of variances.
-    noise = 2 * math.sqrt(float(((spread / units) ** 2).sum(axis=1).max()))
-    repaired = (vectors * np.maximum(values, noise / 2)) @ vectors.T
-    return np.asarray((repaired + repaired.T) / 2 * units)
+    noise = 2 * np.sqrt(((spread / units) ** 2).sum(axis=-1).max(axis=-1))[..., None]
+    repaired = (vectors * np.maximum(values, noise / 2)[..., None, :]) @ vectors.swapaxes(-1, -2)
+    return np.asarray((repaired + repaired.swapaxes(-1, -2)) / 2 * units)
 
 
 def places(width: int, *, mean: bool, count: bool) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -132,24 +132,27 @@ def root_up(spent: Fraction) -> Fraction:
 
 def _rational_sum(top: Floats, bottom: Floats, counts: Counts | None, power: int) -> Fraction:
     """The exact sum, denominators collected first (equal scales are common) and the rest added in a balanced tree."""
-    by_denominator: dict[int, Fraction] = {}
+    by_denominator: dict[int, tuple[int, int]] = {}  # odd part of a denominator: n, e of the sum n 2^e over it
     times = [1] * top.size if counts is None else counts.tolist()
     for numerator, denominator, count in zip(top.tolist(), bottom.tolist(), times, strict=True):
         n, scale = numerator.as_integer_ratio()
         m, other = denominator.as_integer_ratio()
-        # m is odd times a power of two; the powers of two go to the numerator so that equal mantissas meet.
+        # m is odd times a power of two; the powers of two are counted apart so that equal mantissas meet.
         twos = (m & -m).bit_length() - 1
-        dyadic = Fraction(count * (n * other) ** power, (scale << twos) ** power)
+        exponent = power * (other.bit_length() - scale.bit_length() - twos)
         odd = (m >> twos) ** power
-        by_denominator[odd] = by_denominator.get(odd, Fraction(0)) + dyadic
-    common = max(
-        (part.denominator for part in by_denominator.values()), default=1
-    )  # powers of two: the largest is common
-    sums = [(part.numerator * (common // part.denominator), odd) for odd, part in by_denominator.items()]
+        held, least = by_denominator.get(odd, (0, exponent))
+        if exponent < least:
+            held, least = held << (least - exponent), exponent
+        by_denominator[odd] = held + (count * n**power << (exponent - least)), least
+    common = min((least for _, least in by_denominator.values()), default=0)
+    sums = [(held << (least - common), odd) for odd, (held, least) in by_denominator.items()]
     while len(sums) > 1:
         paired = [(a * d + c * b, b * d) for (a, b), (c, d) in zip(sums[::2], sums[1::2], strict=False)]
         sums = paired + (sums[-1:] if len(sums) % 2 else [])
-    return Fraction(sums[0][0], sums[0][1] * common) if sums else Fraction(0)
+    if not sums:
+        return Fraction(0)
+    return Fraction(sums[0][0] << max(common, 0), sums[0][1] << max(-common, 0))
 
 
 def _rounded_sum(top: Floats, bottom: Floats, counts: Counts | None, power: int, *, up: bool) -> Fraction:
