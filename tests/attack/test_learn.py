@@ -268,11 +268,14 @@ def test_what_is_no_ledger_is_refused_before_anything_is_drawn(ledger):
         assert not hasattr(model, "plan_")
 
 
-def test_weights_of_persons_are_not_taken():
-    """A weight would multiply what one person moves."""
+def test_weights_of_persons_are_not_taken_without_a_stated_bound():
+    """A weight would multiply what one person moves: no argument, or none without `max_weight`, and no charge."""
+    ledger = inid.Ledger(total=inid.ApproxDP(100.0, 1e-3))
     for model in estimators():
-        with pytest.raises(TypeError, match="sample_weight"):
-            model.fit(X, (Y > 1).astype(int), sample_weight=np.full(ROWS, 100.0))
+        with pytest.raises((TypeError, inid.ArgumentError), match="sample_weight"):
+            model.fit(X, (Y > 1).astype(int), sample_weight=np.full(ROWS, 100.0), ledger=ledger)
+        assert not hasattr(model, "plan_")
+    assert len(ledger.history()) == 0
 
 
 def test_a_search_says_that_its_scores_are_not_covered():
