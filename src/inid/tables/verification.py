@@ -102,10 +102,14 @@ def verify_result(record: Mapping[str, Any]) -> Certificate:
 
 
 def _are_on_grid(values: NDArray[np.float64], plan: NoisePlan) -> bool:
-    """Whether noise was rounded as a release rounds it; found keys are drawn with the noise of one number."""
+    """Whether noise was rounded as a release rounds it; found keys are drawn with the noise of one number.
+
+    What is public has no noise, and no grid.
+    """
     steps = grid(plan.scales)
-    steps = steps if steps.size == values.size else steps[0]
-    return bool(np.array_equal(np.rint(values / steps) * steps, values))
+    steps = steps if steps.size == values.size else np.full(values.size, steps[0])
+    noisy = steps > 0
+    return bool(np.array_equal(np.rint(values[noisy] / steps[noisy]) * steps[noisy], values[noisy]))
 
 
 def _check_rules(record: Mapping[str, Any], question: _AnyQuestion) -> None:
