@@ -216,6 +216,8 @@ def make_private(
             loss_reduction,
             adaptive,
             augmentations,
+            # Which parameters share a threshold, in which order; a frozen one is in no group.
+            [[(name, tuple(parameter.shape)) for name, parameter in group.parameters] for group in made],
             # A sharded model is run by all processes together, and tried on as many rows.
             (loader.physical_batches, loader.physical_batch_size) if sharded else None,
         )
