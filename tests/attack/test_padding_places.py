@@ -172,5 +172,5 @@ def test_a_mean_over_the_drawn_examples_alone_is_refused(monkeypatch, masked):
     if not masked:
         losses.mean().backward()
         return
-    with pytest.raises(GuaranteeError, match="leaves the padding out"):
+    with pytest.raises(GuaranteeError, match="takes entries by an index"):
         losses[training.data_loader.drawn.mask].mean().backward()

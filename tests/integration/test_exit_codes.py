@@ -247,11 +247,11 @@ def test_a_process_that_is_interrupted_says_whether_it_was_charged(folder):  # n
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         time.sleep(wait)
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=60)
+        answer, said = process.communicate(timeout=60)
         assert process.returncode in (0, 130, -signal.SIGINT), said
         if process.returncode == 130:
             assert ("Charge 1 of the ledger stands" in said) == bool(charges()), said
         elif process.returncode == 0:
             assert len(charges()) == 1
         else:
-            assert charges() == []  # the interpreter itself was not up yet
+            assert bool(charges()) == bool(answer)  # the interpreter was not up yet, or its work was done

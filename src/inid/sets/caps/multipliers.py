@@ -82,10 +82,11 @@ def modulus_multipliers(
         gain = np.maximum(w - nu, 0.0)
         # The squared norm falls in tau. Where the items of the k largest gain/lambda are at lambda it is A + B / tau^2,
         # A the sum of their lambda^2 and B that of the other gain^2; k is the first for which it reaches 1.
-        order = np.argsort(-gain / length, kind="stable")
+        with np.errstate(divide="ignore", invalid="ignore"):  # a lambda may be no float but 0
+            order = np.argsort(-gain / length, kind="stable")
         at_limit = np.cumsum((np.square(length) * times)[order])
         others = np.append(np.cumsum((np.square(gain) * times)[order][::-1])[::-1][1:], 0.0)
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             reached = at_limit + others * np.square((length / np.maximum(gain, _LEAST))[order]) >= 1.0
         k = int(np.argmax(reached)) if reached.any() else order.size
         all_squares = float(np.square(gain) @ times)
