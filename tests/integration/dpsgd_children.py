@@ -84,7 +84,7 @@ def main(folder: Path, rank: int, world: int) -> None:
     with Ledger.open(folder / "budget.db") as ledger:
         found["paid"] = snapshot(train(network(), 2, 1.0, 6, epochs=2, ledger=ledger))
     found["refused"] = [refusal(max_grad_norm=[0.7, 0.2 + rank]), refusal(noise_multiplier=1.0 + rank)]
-    # Thresholds of 0.1 and 2 that change places are no bound on what an example adds.
+    # Where thresholds change places, an example may add more than the noise is for.
     found["refused"] += [refusal(groups=[["0"], ["2"]][:: 1 - 2 * rank])]
     # Dealt out among other numbers of positions, or in order by one of them, an example could be held by both.
     found["refused"] += [
