@@ -61,20 +61,26 @@ def guarded(work: Callable[[], _T], what: str) -> _T:
 def _interrupts() -> Iterator[list[int]]:
     """The interrupts that come meanwhile: DuckDB raises an error of its own instead of passing them on.
 
-    Only the main thread gets signals, and a handler that somebody else has installed stays theirs.
+    Only the main thread gets signals. A handler that somebody else has installed (Spark does) is called as before; what
+    counts is that it raises.
     """
     seen: list[int] = []
-    usual = signal.default_int_handler
-    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is not usual:
+    usual = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(usual):
         yield seen
         return
 
     def noted(number: int, frame: FrameType | None) -> None:
-        seen.append(number)
-        usual(number, frame)
+        try:
+            usual(number, frame)
+        except KeyboardInterrupt:
+            seen.append(number)
+            raise
 
     signal.signal(signal.SIGINT, noted)
     try:
         yield seen
     finally:
-        signal.signal(signal.SIGINT, usual)
+        # The work itself may have installed one: a first session of Spark does.
+        if signal.getsignal(signal.SIGINT) is noted:
+            signal.signal(signal.SIGINT, usual)
