@@ -297,9 +297,9 @@ def test_sums_and_squares_of_columns_move_by_at_most_the_planned_box(data, relat
     }[kind]()
     seen = []
 
-    def watched(values, units, *, count):
+    def watched(values, units, *, count, **weights):
         seen.append((units, count))
-        return column_moments.exact_columns(values, units, count=count)
+        return column_moments.exact_columns(values, units, count=count, **weights)
 
     module = scaling if kind == "scaler" else coordinate_descent
     with patch.object(module, "exact_columns", watched):

@@ -231,7 +231,7 @@ class LossGraph:
             raise _refused(f"{name} of rows with other rows")
         for at, size in enumerate(made):
             held = {shape[at - len(made)] if at - len(made) >= -len(shape) else 1 for shape, _ in inputs}
-            if size == self.rows and held == {1} and at != place:
+            if 1 < size == self.rows and held == {1} and at != place:
                 raise _refused(
                     f"{name} that sets every row against as many numbers as there are rows (shapes (rows, 1) and "
                     "(rows,)?); bring targets into the shape of the outputs"
