@@ -45,7 +45,7 @@ def listen(listener: Listener) -> None:
         engine: Any = torch.autograd
         _WRAPPED.extend((engine._engine_run_backward, engine._make_grads))  # noqa: SLF001 - see above
         engine._engine_run_backward, engine._make_grads = _announced, _first_gradients  # noqa: SLF001 - as above
-        watch_hooks()
+    watch_hooks()
 
 
 def _first_gradients(outputs: Any, grads: Any, *args: Any, **kwargs: Any) -> Any:
