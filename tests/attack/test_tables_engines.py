@@ -15,8 +15,8 @@ import inid
 from inid import tables
 from inid.tables.engines import duckdb_settings as sql
 from inid.tables.engines.guarded import guarded
-from inid.tables.statistics import count_item
-from inid.tables.sums import _arranged
+from inid.tables.questions.statistics.layout import count_item
+from inid.tables.questions.statistics.sums import _arranged
 from table_sums import BOUNDS, enumerated, sums
 
 DISABLED = "SELECT current_setting('disabled_optimizers')"
@@ -193,7 +193,9 @@ def test_a_panic_is_an_engines_failure_and_an_interrupt_is_not(monkeypatch, capf
     assert len(ledger.history()) == 1
     capfd.readouterr()  # Rust has its say on the error stream
     for stop in (KeyboardInterrupt, SystemExit, GeneratorExit):
-        monkeypatch.setattr("inid.tables.sums._query", lambda *_, stop=stop: (_ for _ in ()).throw(stop))
+        monkeypatch.setattr(
+            "inid.tables.questions.statistics.sums._query", lambda *_, stop=stop: (_ for _ in ()).throw(stop)
+        )
         with pytest.raises(stop):
             query.exact_sums()
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from inid.arguments import shown
 from inid.errors import ArgumentError
-from inid.tables.marginals.combinations import Cells, read_cells
+from inid.tables.questions.marginals.combinations import Cells, read_cells
 from inid.tables.releasable import Releasable
 
 __all__ = ["StatedCombination", "check_combinations", "read_combination"]

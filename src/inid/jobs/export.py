@@ -12,8 +12,8 @@ from inid.jobs.job import Job
 from inid.jobs.ledgers import is_file
 from inid.jobs.questions import COLUMN_STATISTICS, ORDERED_STATISTICS, StatedQuestion, TableQuestion
 from inid.promises import Budget
-from inid.tables.discovery.plan import whole_promise
-from inid.tables.marginals.tolerances import tolerances_by_name
+from inid.tables.questions.discovery.plan import whole_promise
+from inid.tables.questions.marginals.tolerances import tolerances_by_name
 
 __all__ = ["job_as_command", "job_as_python", "job_as_toml"]
 

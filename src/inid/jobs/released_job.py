@@ -19,11 +19,10 @@ from inid.jobs.questions import Naming, TableQuestion
 from inid.jobs.result_files import as_csv
 from inid.report import Estimate, EstimateBlock, LedgerState, ReportInputs
 from inid.tables import Combination
-from inid.tables.marginals.combinations import combination_record
 from inid.tables.presentation import noisy_rows
-from inid.tables.published import RULES, PageFacts, Published, record_digest
+from inid.tables.published import RULES, PageFacts, Published, Row, record_digest
+from inid.tables.questions.marginals.combinations import combination_record
 from inid.tables.report_inputs import as_estimates, published_estimates
-from inid.tables.result import Row
 
 __all__ = ["ReleasedJob", "release_job"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from inid.report import Dimension, Estimate, EstimateBlock
 from inid.tables import DiscoveryQuestion, MarginalsQuestion, Question, verify_result
-from inid.tables.discovery.report_inputs import found_blocks
+from inid.tables.questions.discovery.report_inputs import found_blocks
 from inid.tables.report_inputs import choice_facts, statistic_blocks
 
 __all__ = ["PublishedBefore", "read_published"]

@@ -1,9 +1,8 @@
 """Private tables: counts, sums, means, variances, covariances and histograms of any engine's frame, many at once.
 
-Start reading in `table` (the public facts) and `query` (what is asked). `statistics` lists the sums that are released
-and `sensitivity` how far one person can move them; `sums` turns them into integer columns that every engine sums alike;
-`plan` spends a promise on them and `result` turns noisy sums into answers with intervals. What an engine does in its
-own way stands in its file of `engines`.
+Start reading in `table` (the public facts) and `releasable` (the one way to plan and release whatever is asked). What
+can be asked stands in `questions`, one file or folder for each kind; what an engine does in its own way stands in its
+file of `engines`.
 
 >>> import inid, pandas
 >>> from inid import tables
@@ -16,32 +15,33 @@ own way stands in its file of `engines`.
 """
 
 from inid.tables.bounds_estimation import EstimatedBounds, estimate_bounds
-from inid.tables.choice_query import ChoicePlan, ChoiceQuery, ChoiceQuestion, ChoiceResult, choice_query
-from inid.tables.choosing import Choice, choose
-from inid.tables.discovery.plan import DiscoveryPlan
-from inid.tables.discovery.query import DiscoveryQuery
-from inid.tables.discovery.question import DiscoveryQuestion
-from inid.tables.discovery.request import Discovered, discover
-from inid.tables.discovery.result import DiscoveryResult
+from inid.tables.domains import Ordered
 from inid.tables.engines import EngineError
 from inid.tables.expression_text import expression
 from inid.tables.expressions import Condition, Expression, col, maximum, minimum, when
 from inid.tables.facts import Categories, Person
-from inid.tables.marginals.accuracy_first import MarginalsAccuracy
-from inid.tables.marginals.domains import Ordered
-from inid.tables.marginals.plan import MarginalPlan, MarginalsPlan
-from inid.tables.marginals.query import MarginalsQuery
-from inid.tables.marginals.question import MarginalsQuestion
-from inid.tables.marginals.result import Combination, MarginalsResult
-from inid.tables.ordered.plan import OrderedPlan, OrderedTablePlan
-from inid.tables.ordered.query import OrderedQuery
-from inid.tables.ordered.question import OrderedQuestion, OrderedTable
-from inid.tables.ordered.result import OrderedResult
-from inid.tables.plan import StatisticPlan, TableAccuracy, TablePlan
 from inid.tables.publication import Publication, PublicationPlan, PublicationResult
-from inid.tables.query import Query
-from inid.tables.question import Question
-from inid.tables.result import Result, Row
+from inid.tables.published import Row
+from inid.tables.questions.choice import ChoicePlan, ChoiceQuery, ChoiceQuestion, ChoiceResult, choice_query
+from inid.tables.questions.choosing import Choice, choose
+from inid.tables.questions.discovery.plan import DiscoveryPlan
+from inid.tables.questions.discovery.query import DiscoveryQuery
+from inid.tables.questions.discovery.question import DiscoveryQuestion
+from inid.tables.questions.discovery.request import Discovered, discover
+from inid.tables.questions.discovery.result import DiscoveryResult
+from inid.tables.questions.marginals.accuracy_first import MarginalsAccuracy
+from inid.tables.questions.marginals.plan import MarginalPlan, MarginalsPlan
+from inid.tables.questions.marginals.query import MarginalsQuery
+from inid.tables.questions.marginals.question import MarginalsQuestion
+from inid.tables.questions.marginals.result import Combination, MarginalsResult
+from inid.tables.questions.ordered.plan import OrderedPlan, OrderedTablePlan
+from inid.tables.questions.ordered.query import OrderedQuery
+from inid.tables.questions.ordered.question import OrderedQuestion, OrderedTable
+from inid.tables.questions.ordered.result import OrderedResult
+from inid.tables.questions.statistics.plan import StatisticPlan, TableAccuracy, TablePlan
+from inid.tables.questions.statistics.query import Query
+from inid.tables.questions.statistics.question import Question
+from inid.tables.questions.statistics.result import Result
 from inid.tables.table import Table
 from inid.tables.verification import verify_result
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from inid import figures
 from inid.report import PlanSummary
-from inid.tables.result import Row
+from inid.tables.published import Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

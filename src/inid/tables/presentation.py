@@ -13,7 +13,7 @@ from inid.planning.text import aligned
 from inid.tables.facts import Key
 
 if TYPE_CHECKING:
-    from inid.tables.result import Row
+    from inid.tables.published import Row
 
 __all__ = [
     "COUNTED",

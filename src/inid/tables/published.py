@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from inid.errors import ArgumentError
 from inid.planning import Certificate
@@ -22,13 +23,37 @@ if TYPE_CHECKING:
 
     from inid.accounting import Ledger
     from inid.report import LedgerState, PlanSummary, ReportInputs
-    from inid.tables.result import Row
 
-__all__ = ["NOT_PRIVATE", "RULES", "SURE", "PageFacts", "Published", "record_digest"]
+__all__ = ["NOT_PRIVATE", "RULES", "SURE", "PageFacts", "Published", "Row", "record_digest"]
 
 RULES = 1  # by which records are verified; those of 0.2 name none
 SURE = 1 - 1e-9  # that a count is not at its limit
 NOT_PRIVATE = " - NOT PRIVATE: made by a test source"
+
+
+class Row(NamedTuple):
+    """One line of the answer.
+
+    Attributes:
+        statistic: "count", "count_distinct", "sum", "mean", "variance", "std", "covariance" or "histogram".
+        column: The column, or two separated by a comma; empty for a count.
+        groups: The cell, for example "sex=F, age=[0, 20)"; empty when there is only one.
+        estimate: The private answer.
+        lower: The lower end of the interval.
+        upper: The upper end.
+        scale: The scale (sigma or beta) of one noise of the plan's kind with the standard deviation of the noise in
+            the estimate; to first order for ratios.
+        keys: The key of each column that groups, and under "cell" the cell of a histogram.
+    """
+
+    statistic: str
+    column: str
+    groups: str
+    estimate: float
+    lower: float
+    upper: float
+    scale: float
+    keys: Mapping[str, Key] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -80,7 +105,7 @@ class Published(ABC):
     found: tuple[Key, ...] = ()
 
     @cached_property
-    def rows(self) -> "tuple[Row, ...]":
+    def rows(self) -> tuple[Row, ...]:
         """One line per answer."""
         return tuple(self.question.answers(self.release, self.level))
 
@@ -199,7 +224,7 @@ class Published(ABC):
         """Answers that are no numbers, as term and text."""
         return []
 
-    def shown(self, *, tidy: bool = False, integers: bool = False) -> "tuple[Row, ...]":
+    def shown(self, *, tidy: bool = False, integers: bool = False) -> tuple[Row, ...]:
         """Every answer as it is published.
 
         Args:

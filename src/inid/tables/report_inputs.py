@@ -17,13 +17,13 @@ from inid.report import (
     ReportInputs,
 )
 from inid.report.number_text import plain_number
-from inid.tables.choice_query import WITHIN, ChoicePlan, ChoiceResult
 from inid.tables.facts import Bins, Categories, Person
-from inid.tables.plan import TablePlan
 from inid.tables.presentation import COUNTED, Labels, labelled, noisy_rows
-from inid.tables.published import PageFacts, Published
-from inid.tables.question import COLUMN_STATISTICS, Question
-from inid.tables.result import Result, Row
+from inid.tables.published import PageFacts, Published, Row
+from inid.tables.questions.choice import WITHIN, ChoicePlan, ChoiceResult
+from inid.tables.questions.statistics.plan import TablePlan
+from inid.tables.questions.statistics.question import COLUMN_STATISTICS, Question
+from inid.tables.questions.statistics.result import Result
 from inid.tables.view import View
 
 __all__ = [

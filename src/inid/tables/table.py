@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Literal, cast, overload
 from inid.arguments import choice, integer, shown
 from inid.errors import ArgumentError
 from inid.sets import Neighbours
+from inid.tables.domains import Domains, Marginal, Ordered, read_domains
 from inid.tables.engines import Engine, open_table
 from inid.tables.expressions import Condition, Expression
 from inid.tables.facts import Bounds, Categories, Key, Person, read_bounds, read_missing
-from inid.tables.marginals.domains import Domains, Marginal, Ordered, read_domains
 from inid.tables.public_facts import MOST_ROWS
 from inid.tables.view import View, read_condition, read_formula
 
 if TYPE_CHECKING:
     from inid.accounting import Ledger
-    from inid.tables.discovery.query import DiscoveryQuery
-    from inid.tables.discovery.request import Discovered
-    from inid.tables.marginals.query import MarginalsQuery
-    from inid.tables.ordered.query import OrderedQuery
-    from inid.tables.query import Query
+    from inid.tables.questions.discovery.query import DiscoveryQuery
+    from inid.tables.questions.discovery.request import Discovered
+    from inid.tables.questions.marginals.query import MarginalsQuery
+    from inid.tables.questions.ordered.query import OrderedQuery
+    from inid.tables.questions.statistics.query import Query
 
 __all__ = ["Table"]
 
@@ -382,7 +382,7 @@ class Table:
         >>> t.query(histogram={"age": [0, 50, 100]}, by={"sex": ["F", "M"]}).labels[:2]
         ('histogram(age)[sex=F, age=[0, 50)]', 'histogram(age)[sex=F, age=[50, 100]]')
         """
-        from inid.tables.query import read_asked
+        from inid.tables.questions.statistics.query import read_asked
 
         asked: dict[str, object] = {
             "count": count,

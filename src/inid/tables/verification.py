@@ -24,15 +24,14 @@ from inid.errors import GuaranteeError, InidError, RecordError
 from inid.noise import grid
 from inid.planning import Certificate, NoisePlan
 from inid.releasing import Release
-from inid.tables.choice_query import ChoiceQuestion
-from inid.tables.discovery.question import DiscoveryQuestion
-from inid.tables.marginals.combinations import combination_from, combined
-from inid.tables.marginals.question import MarginalsQuestion
-from inid.tables.marginals.table_answers import PublishedTable, TableAnswers
-from inid.tables.ordered.question import OrderedQuestion
-from inid.tables.published import RULES, record_digest
-from inid.tables.question import Question
-from inid.tables.result import Row
+from inid.tables.published import RULES, Row, record_digest
+from inid.tables.questions.choice import ChoiceQuestion
+from inid.tables.questions.discovery.question import DiscoveryQuestion
+from inid.tables.questions.marginals.combinations import combination_from, combined
+from inid.tables.questions.marginals.question import MarginalsQuestion
+from inid.tables.questions.marginals.table_answers import PublishedTable, TableAnswers
+from inid.tables.questions.ordered.question import OrderedQuestion
+from inid.tables.questions.statistics.question import Question
 
 __all__ = ["verify_result"]
 

@@ -12,7 +12,7 @@ import pytest
 
 import inid
 from inid import tables
-from inid.tables.choice_query import choice_query
+from inid.tables.questions.choice import choice_query
 from inid.testing import unsafe_no_noise
 
 KEYS = ["a", "b", "c"]

@@ -11,7 +11,7 @@ import inid
 from inid import tables
 from inid.errors import ArgumentError, RecordError
 from inid.tables import col, expression, maximum, minimum, when
-from inid.tables.question import Question
+from inid.tables.questions.statistics.question import Question
 from inid.tables.view import View
 
 FRAME = pd.DataFrame(

@@ -9,7 +9,7 @@ import inid
 from inid import tables
 from inid.numbers.decimals import decimal_fraction
 from inid.planning.division import whole_of
-from inid.tables.ordered.query import OrderedQuery
+from inid.tables.questions.ordered.query import OrderedQuery
 from inid.testing import unsafe_seed
 
 ROWS = 400

@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 from scipy.special import ndtr
 
-from inid.tables.discovery.thresholds import Contribution, exposure, threshold
+from inid.tables.questions.discovery.thresholds import Contribution, exposure, threshold
 
 KINDS = ["gaussian", "laplace"]
 

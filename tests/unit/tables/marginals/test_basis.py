@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 import inid
-from inid.tables.marginals import basis
-from inid.tables.marginals.basis import (
+from inid.tables.questions.marginals import basis
+from inid.tables.questions.marginals.basis import (
     analyse,
     contrast_matrix,
     contrasts,

@@ -17,9 +17,9 @@ from scipy.special import ndtr
 
 import inid
 from inid.tables import Person, Table
-from inid.tables.marginals.answers import Answers
-from inid.tables.marginals.table_answers import TableAnswers, sum_estimate
-from inid.tables.marginals.table_statistics import TableStatistic
+from inid.tables.questions.marginals.answers import Answers
+from inid.tables.questions.marginals.table_answers import TableAnswers, sum_estimate
+from inid.tables.questions.marginals.table_statistics import TableStatistic
 
 ROWS = 300
 DOMAINS = {"a": ["x", "y"], "b": range(3), "c": range(2)}

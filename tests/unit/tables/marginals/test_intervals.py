@@ -6,7 +6,7 @@ from scipy.optimize import brentq
 
 import inid
 from inid import tables
-from inid.tables.marginals.intervals import Noisy, fieller, one_cell, ratio_width
+from inid.tables.questions.marginals.intervals import Noisy, fieller, one_cell, ratio_width
 
 
 @pytest.fixture(scope="module")

@@ -5,11 +5,11 @@ from itertools import product
 import numpy as np
 import pytest
 
-from inid.tables.marginals import agreement
-from inid.tables.marginals.agreement import Agreement
-from inid.tables.marginals.basis import analyse
-from inid.tables.marginals.least_squares import LeastSquares, precisions
-from inid.tables.marginals.workload import workload_of
+from inid.tables.questions.marginals import agreement
+from inid.tables.questions.marginals.agreement import Agreement
+from inid.tables.questions.marginals.basis import analyse
+from inid.tables.questions.marginals.least_squares import LeastSquares, precisions
+from inid.tables.questions.marginals.workload import workload_of
 
 SIZES, TABLES, TAU = [3, 2, 4], [(0, 1), (1, 2), (2,), ()], np.array([1.0, 3.0, 0.5, 2.0])
 

@@ -11,7 +11,7 @@ import pytest
 import inid
 from inid.noise import add_noise
 from inid.tables import MarginalsQuestion, Ordered, Person, Table, verify_result
-from inid.tables.marginals.released_numbers import answers_of
+from inid.tables.questions.marginals.released_numbers import answers_of
 
 DOMAINS = {"sex": ["F", "M"], "age": range(5), "race": ["a", "b", "c"], "own": [False, True]}
 ASKED = [("sex", "age"), ("race",), ("race", "own", "sex")]

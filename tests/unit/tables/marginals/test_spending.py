@@ -13,10 +13,10 @@ import pytest
 
 from exact_residuals import exact_residuals
 from inid.errors import GuaranteeError
-from inid.tables.marginals import spending
-from inid.tables.marginals.allocation import least_maximum, least_sum
-from inid.tables.marginals.sensitivity import residuals
-from inid.tables.marginals.workload import Contribution, of_missing, of_number, workload_of
+from inid.tables.questions.marginals import spending
+from inid.tables.questions.marginals.allocation import least_maximum, least_sum
+from inid.tables.questions.marginals.sensitivity import residuals
+from inid.tables.questions.marginals.workload import Contribution, of_missing, of_number, workload_of
 
 RELATIONS = [("add_remove", False), ("replace", False), ("replace", True)]
 
@@ -111,10 +111,10 @@ def test_the_shortcuts_let_somebody_out(monkeypatch, twin, sizes, asked, made, v
     right = residuals(work, s, neighbours="replace", vanishing=vanishing)
     assert farthest(right) <= 1
     with monkeypatch.context() as patched:
-        patched.setattr("inid.tables.marginals.sensitivity.spending", twin)
+        patched.setattr("inid.tables.questions.marginals.sensitivity.spending", twin)
         if twin is pairs_alone:  # the total all but exact, which pairs never notice
-            patched.setattr("inid.tables.marginals.sensitivity.alone", lambda *_: np.array([-(2.0**40)]))
-            patched.setattr("inid.tables.marginals.sensitivity._MOST_OF_A_ROW", 1 - 2.0**20)
+            patched.setattr("inid.tables.questions.marginals.sensitivity.alone", lambda *_: np.array([-(2.0**40)]))
+            patched.setattr("inid.tables.questions.marginals.sensitivity._MOST_OF_A_ROW", 1 - 2.0**20)
         wrong = residuals(work, s, neighbours="replace", vanishing=vanishing)
     assert farthest(wrong) > Fraction(101, 100)
     with pytest.raises(GuaranteeError):

@@ -8,11 +8,11 @@ import pytest
 
 import inid
 from inid.tables import Table
-from inid.tables.marginals import whole_tables as inside_whole_tables
-from inid.tables.marginals.agreement import Agreement
-from inid.tables.marginals.tidy import _onto_simplex, onto_simplex, tidied
-from inid.tables.marginals.whole_tables import rounded, whole_tables
-from inid.tables.marginals.workload import workload_of
+from inid.tables.questions.marginals import whole_tables as inside_whole_tables
+from inid.tables.questions.marginals.agreement import Agreement
+from inid.tables.questions.marginals.tidy import _onto_simplex, onto_simplex, tidied
+from inid.tables.questions.marginals.whole_tables import rounded, whole_tables
+from inid.tables.questions.marginals.workload import workload_of
 
 SIZES = [3, 2, 4, 5]
 PAIRS = list(combinations(range(4), 2))

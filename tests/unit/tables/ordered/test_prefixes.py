@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from inid.tables.ordered.prefixes import Prefixes
-from inid.tables.ordered.strategy import best_strategy, strategy
+from inid.tables.questions.ordered.prefixes import Prefixes
+from inid.tables.questions.ordered.strategy import best_strategy, strategy
 
 SIZE = 201
 LEVELS = np.linspace(0.0, 100.0, SIZE)

@@ -10,7 +10,7 @@ import pytest
 
 import inid
 from inid import tables
-from inid.tables.ordered.strategy import best_strategy, strategy
+from inid.tables.questions.ordered.strategy import best_strategy, strategy
 
 KINDS = ["toeplitz", "counts", "tree4"]
 

@@ -1,0 +1,98 @@
+"""Spending one promise on the counts of keys that nobody listed."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from inid.mechanisms import MechanismName
+from inid.numbers.decimals import decimal_fraction, decimal_up
+from inid.planning import NoisePlan, plan
+from inid.promises import ApproxDP, Budget, PureDP
+from inid.tables.plan_of_query import PlanOfQuery
+from inid.tables.questions.discovery.question import DiscoveryQuestion
+
+if TYPE_CHECKING:
+    from inid.report import PlanSummary
+
+__all__ = ["DiscoveryPlan", "plan_discovery", "whole_promise"]
+
+
+@dataclass(frozen=True, eq=False)
+class DiscoveryPlan(PlanOfQuery):
+    """The noise of each count, and the threshold. Made by `DiscoveryQuery.plan`.
+
+    Attributes:
+        noise: The certified plan of the noise: that of one number which moves as far as all counts together.
+        question: What is asked.
+    """
+
+    noise: NoisePlan
+    question: DiscoveryQuestion
+
+    @property
+    def threshold(self) -> float:
+        """What a noisy count must reach for its key to appear."""
+        return self.question.threshold(self.noise)
+
+    @property
+    def delta(self) -> float:
+        """The probability that is taken from a ledger's reserve, beside what the noise costs."""
+        return self.question.asked.delta
+
+    @property
+    def std(self) -> float:
+        """The standard deviation of the noise in each count."""
+        return float(self.noise.scales[0]) * (1.0 if self.mechanism == "gaussian" else 2.0**0.5)
+
+    @property
+    def whole_promise(self) -> ApproxDP | None:
+        """The promise of noise and threshold together; None where the noise's is not an epsilon with a delta."""
+        return whole_promise(self.budget, self.delta)
+
+    def summary(self) -> "PlanSummary":
+        """The plan line by line, as reports and the command show it."""
+        from inid.tables.questions.discovery.report_inputs import summarize_discovery_plan
+
+        return summarize_discovery_plan(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-safe dictionary: the noise plan's own record, the threshold and its delta."""
+        found = {"threshold": self.threshold, "delta": self.delta, "std": self.std}
+        return {"noise": self.noise.to_dict(), **found, **self.question.view.to_dict()}
+
+    def __str__(self) -> str:
+        asked, person = self.question.asked, self.question.contribution
+        counted = "people" if person.people else "rows"
+        keys = "one key" if person.most_keys == 1 else f"up to {person.most_keys} keys"
+        rows = "one row" if person.rows == 1 else f"up to {person.rows:,} rows"
+        lines = [
+            f"{self.mechanism.capitalize()} noise on the number of {counted} of each {self.question.column}",
+            f"promise: {self.budget}, and delta={asked.delta:g} for keys that only one person has",
+            f"neighbours: {self.noise.sensitivity.neighbours}, one person has {keys} and {rows}",
+            "",
+            f"std of each count: {self.std:.4g}",
+            f"a key appears when its noisy count is at least {self.threshold:.6g}",
+        ]
+        return "\n".join(lines)
+
+
+def whole_promise(budget: Budget, delta: float) -> ApproxDP | None:
+    """The promise of noise and of a threshold's delta together; None where the noise's is not an epsilon with a delta.
+
+    >>> whole_promise(PureDP(1.0), 1e-8)
+    ApproxDP(epsilon=1.0, delta=1e-08)
+    """
+    if not isinstance(budget, (ApproxDP, PureDP)):
+        return None
+    spent = decimal_fraction(budget.delta) if isinstance(budget, ApproxDP) else 0
+    return ApproxDP(budget.epsilon, decimal_up(spent + decimal_fraction(delta), "delta"))
+
+
+def plan_discovery(question: DiscoveryQuestion, budget: Budget, mechanism: str) -> DiscoveryPlan:
+    """Plan with each kind of noise that keeps the promise, and take the one with the lower threshold."""
+    kinds: tuple[MechanismName, ...] = ("gaussian", "laplace")
+    if mechanism != "auto":
+        kinds = (mechanism,)  # type: ignore[assignment]
+    elif isinstance(budget, PureDP):
+        kinds = ("laplace",)
+    made = [DiscoveryPlan(plan(question.sensitivity(kind), budget, mechanism=kind), question) for kind in kinds]
+    return min(made, key=lambda one: one.threshold)

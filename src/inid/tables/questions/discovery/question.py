@@ -1,0 +1,109 @@
+"""Which keys are looked for, with the public facts. No data."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from inid.mechanisms import MechanismName
+from inid.noise import grid
+from inid.planning import NoisePlan
+from inid.releasing import Release
+from inid.sets import Sensitivity
+from inid.tables.facts import Key
+from inid.tables.public_facts import parsing
+from inid.tables.published import Row
+from inid.tables.questions.counting import CountingQuestion
+from inid.tables.questions.discovery.request import Discovered, discover
+from inid.tables.questions.discovery.thresholds import Contribution, threshold
+
+__all__ = ["NEAR", "DiscoveryQuestion"]
+
+NEAR = "near_threshold"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DiscoveryQuestion(CountingQuestion):
+    """Keys that nobody listed, and the public facts about the table that is asked for them.
+
+    Attributes:
+        column: The column of the keys.
+        asked: What is asked of it.
+    """
+
+    column: str
+    asked: Discovered
+
+    @property
+    def statistic(self) -> str:
+        """What is counted: "count" or "count_distinct"."""
+        return "count_distinct" if self.people else "count"
+
+    @property
+    def contribution(self) -> Contribution:
+        """What one person can add."""
+        rows = 1 if self.person is None else self.person.max_rows
+        return Contribution(self.asked.max_keys_per_person, rows, self.people)
+
+    def sensitivity(self, mechanism: MechanismName) -> Sensitivity:
+        """How far one person moves all counts together: the plan is that of one number that moves so far."""
+        reach = self.contribution.reach(mechanism, self.neighbours)
+        return Sensitivity.box([reach], labels=[f"all counts by {self.column}"], neighbours=self.neighbours)
+
+    def is_covered_by(self, noise: NoisePlan) -> bool:
+        """Whether the set of a plan is this question's."""
+        return noise.sensitivity == self.sensitivity(noise.mechanism)
+
+    def threshold(self, noise: NoisePlan) -> float:
+        """What a noisy count must reach for its key to appear."""
+        return threshold(self.contribution, noise.mechanism, float(noise.scales[0]), self.asked.delta)
+
+    def answers(self, release: Release, level: float, keys: Sequence[Key]) -> tuple[Row, ...]:
+        """One line per key that appeared. Where the exact count may be below the threshold, the interval may not hold.
+
+        A key whose exact count n is below the threshold appears only with noise that is large, so that the interval
+        lies too high. For n at or above the threshold it holds, given that the key appeared, at least as often as it
+        says: with F(g) the probability that the key appears, g >= 0, the interval misses n on the upper side of the
+        noise with probability (1 - level) / 2 at most, and F(g) is at least a half.
+        """
+        scale, least = float(release.plan.scales[0]), self.threshold(release.plan)
+        low, high = (ends.tolist() for ends in release.interval(level))
+        found = []
+        for key, value, lower, upper in zip(keys, release.values.tolist(), low, high, strict=True):
+            place = f"{self.column}={key}"
+            near = lower < least
+            found.append(Row(self.statistic, "", place, value, lower, upper, scale, {self.column: key, NEAR: near}))
+        return tuple(found)
+
+    def are_found(self, keys: object, release: Release) -> bool:
+        """Whether keys and noisy counts can be what a release of this question found: sorted, and high enough."""
+        kind = {"str": str, "int": int, "bool": bool}[self.asked.kind]
+        if not (isinstance(keys, list) and all(type(key) is kind for key in keys) and len(keys) == release.values.size):
+            return False
+        step = float(grid(release.plan.scales)[0])
+        on_grid = all((value / step).is_integer() for value in release.values.tolist())
+        high = all(value >= self.threshold(release.plan) for value in release.values.tolist())
+        return on_grid and high and keys == sorted(set(keys))
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-safe dictionary, of which `from_dict` makes the same question."""
+        return {
+            "discover": self.column,
+            "max_keys_per_person": self.asked.max_keys_per_person,
+            "delta": self.asked.delta,
+            "kind": self.asked.kind,
+            **self.facts_to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, record: Any) -> "DiscoveryQuestion":
+        """The question that `to_dict` described.
+
+        Raises:
+            RecordError: The record does not parse.
+        """
+        with parsing(record):
+            return cls(
+                column=str(record["discover"]),
+                asked=discover(record["max_keys_per_person"], delta=record["delta"], kind=record["kind"]),
+                **cls.facts_from_dict(record),
+            )

@@ -1,0 +1,93 @@
+"""What a release of keys that nobody listed returns."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from inid.errors import ArgumentError
+from inid.tables.facts import Key
+from inid.tables.presentation import Labels, short_table
+from inid.tables.published import NOT_PRIVATE, PageFacts, Published, Row
+from inid.tables.questions.discovery.plan import DiscoveryPlan
+from inid.tables.questions.discovery.question import NEAR, DiscoveryQuestion
+from inid.tables.table import Table
+
+if TYPE_CHECKING:
+    from inid.report import ReportInputs
+
+__all__ = ["DiscoveryResult"]
+
+
+@dataclass(frozen=True, eq=False)
+class DiscoveryResult(Published):
+    """Keys that appeared, with their noisy counts.
+
+    An interval holds the exact count with the probability `level`, where it is not near the threshold.
+    """
+
+    heading: ClassVar[str] = "Private counts by keys that were found"
+
+    question: DiscoveryQuestion
+    plan: DiscoveryPlan
+
+    @property
+    def keys(self) -> tuple[Key, ...]:
+        """The keys that appeared, in order."""
+        return self.found
+
+    @cached_property
+    def rows(self) -> tuple[Row, ...]:
+        """One line per key. `near_threshold` says that its interval may not hold: small counts appear by chance."""
+        return self.question.answers(self.release, self.level, self.keys)
+
+    @property
+    def by(self) -> dict[str, list[Key]]:
+        """The keys as `query(by=...)` takes them: other statistics by these keys are a second release.
+
+        Raises:
+            ArgumentError: No key appeared.
+        """
+        if not self.keys:
+            raise ArgumentError(f"no key of {self.question.column!r} reached the threshold, so there are no groups.")
+        return {self.question.column: list(self.keys)}
+
+    def apply(self, table: Table) -> Table:
+        """The same table with the keys that appeared as the public domain of their column, for tables of counts."""
+        return table.with_domains(self.by)
+
+    def to_frame(self, *, integers: bool = False, too_noisy: float | None = None, labels: Labels | None = None) -> Any:
+        """The answers as a frame, one column per key, with a column `near_threshold`."""
+        if self.rows:
+            return super().to_frame(integers=integers, too_noisy=too_noisy, labels=labels)
+        # The same columns, so that code which reads them does not stop.
+        names = ("statistic", "column", self.question.column, NEAR, "estimate", "lower", "upper", "scale")
+        return self.source.answer({name: [] for name in names})
+
+    def __str__(self) -> str:
+        head = f"{len(self.keys)} keys under {self.plan.budget} and delta={self.plan.delta:g}"
+        head += "" if self.private else NOT_PRIVATE
+        if not self.keys:
+            kind = {"str": "texts", "int": "whole numbers", "bool": "booleans"}[self.question.asked.kind]
+            return f"{head}\nNo {self.question.column} reached {self.plan.threshold:.6g}; {kind} were looked for."
+        note = (
+            f"Near the threshold, {self.plan.threshold:.6g}, an interval may not hold: small counts appear by chance."
+        )
+        near = any(row.keys[NEAR] for row in self.rows)
+        return short_table(self.rows, head, self.level) + (f"\n{note}" if near else "")
+
+    def results_record(self) -> dict[str, Any]:
+        """See `Published.results_record`: with the keys that were found, and the threshold."""
+        return self._found_record | super().results_record()
+
+    def _answers_record(self) -> dict[str, Any]:
+        return self._found_record | super()._answers_record()
+
+    @property
+    def _found_record(self) -> dict[str, Any]:
+        return {"found": list(self.keys), "threshold": self.plan.threshold}
+
+    def report_inputs(self, page: PageFacts) -> "ReportInputs":
+        """What the report shows of the answers."""
+        from inid.tables.questions.discovery.report_inputs import discovery_report_inputs
+
+        return discovery_report_inputs(self, page)

@@ -1,0 +1,340 @@
+"""Spending one promise on many statistics by tables, and what that means for each of them."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from inid.arguments import choice
+from inid.errors import GuaranteeError
+from inid.planning import NoisePlan, plan
+from inid.planning.text import aligned, counted
+from inid.promises import Budget, PureDP
+from inid.tables.domains import Marginal
+from inid.tables.plan_of_query import PlannedNumber, PlanOfQuery, fill_advice, rows_in_words
+from inid.tables.questions.marginals.allocation import Allocation, least_maximum, least_sum
+from inid.tables.questions.marginals.basis import Floats
+from inid.tables.questions.marginals.least_squares import precisions
+from inid.tables.questions.marginals.question import MarginalsQuestion
+from inid.tables.questions.marginals.table_statistics import OFFSETS, TableStatistic
+from inid.tables.questions.marginals.tables_inside import largest_inside
+from inid.tables.questions.marginals.tolerances import read_tolerances
+
+if TYPE_CHECKING:
+    from inid.report import PlanSummary
+
+__all__ = ["MarginalPlan", "MarginalsPlan", "Objective", "plan_marginals"]
+
+Objective = Literal["max", "sum"]
+_WORST = 20
+_MOST_TABLES_OF_LAPLACE = 1000  # with so many, noise on each table by itself has long lost
+
+
+@dataclass(frozen=True)
+class MarginalPlan:
+    """What a plan means for one statistic by one table.
+
+    Attributes:
+        statistic: The statistic.
+        cells: How many cells it has.
+        tolerance: The error in which the budget was spent.
+        std: The standard deviation of the noise in each cell: exact for counts and sums, first-order for means.
+        spr: The same under an equal split, each table with noise of its own.
+        share: The part of the privacy resource that it takes; what several statistics use is divided among them.
+    """
+
+    statistic: TableStatistic
+    cells: int
+    tolerance: float
+    std: float
+    spr: float
+    share: float
+
+    @property
+    def columns(self) -> Marginal:
+        """The columns of the table."""
+        return self.statistic.table
+
+    @property
+    def label(self) -> str:
+        """For example "sex, age" (of counts) or "mean(income) by sex"."""
+        return self.statistic.label
+
+
+@dataclass(frozen=True, eq=False)
+class TableNumbers:
+    """The numbers of all entries of a plan, as arrays: there may be very many. The names are those of `MarginalPlan`.
+
+    Attributes:
+        cells: How many cells each statistic has.
+        tolerance: Its tolerance.
+        std: Its standard deviation.
+        spr: The same under an equal split.
+        share: Its share.
+    """
+
+    cells: Floats
+    tolerance: Floats
+    std: Floats
+    spr: Floats
+    share: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class MarginalsPlan(PlanOfQuery):
+    """The noise of many statistics by tables, and the error to expect in each. Made by `MarginalsQuery.plan`.
+
+    Attributes:
+        noise: The certified plan of all released numbers: residuals (Gaussian noise) or cells (Laplace noise).
+        question: What is asked.
+        objective: "max" (the largest std / tolerance) or "sum" (of (std / tolerance)^2 over all cells).
+        numbers: What it means for every statistic that is asked, as arrays; see `tables`.
+    """
+
+    noise: NoisePlan
+    question: MarginalsQuestion
+    objective: Objective
+    numbers: TableNumbers
+
+    @cached_property
+    def tables(self) -> tuple[MarginalPlan, ...]:
+        """One entry per statistic that is asked."""
+        return tuple(self._entries(range(self.question.asked)))
+
+    def _entries(self, places: Sequence[int]) -> list[MarginalPlan]:
+        own, chosen = self.numbers, np.array(places, dtype=np.intp)
+        columns = (own.cells.astype(np.int64), own.tolerance, own.std, own.spr, own.share)
+        statistics = map(self.question.statistic, places)
+        return [MarginalPlan(*entry) for entry in zip(statistics, *(c[chosen].tolist() for c in columns), strict=True)]
+
+    def summary(self) -> "PlanSummary":
+        """The plan line by line, as reports and the command show it."""
+        from inid.tables.questions.marginals.report_inputs import summarize_marginals_plan
+
+        return summarize_marginals_plan(self)
+
+    def planned_numbers(self) -> list[PlannedNumber]:
+        """See `PlanOfQuery.planned_numbers`: a mean is never further off than its bounds allow."""
+        grids = {name: column.grid for name, column in self.question.summed.items()}
+        return [
+            PlannedNumber(
+                table.label,
+                table.cells,
+                table.std,
+                table.spr,
+                2 * grids[table.statistic.column].half if table.statistic.kind == "mean" else math.inf,
+            )
+            for table in self.tables
+        ]
+
+    def noisy_numbers(self) -> list[tuple[str, float, float]]:
+        """For each table its name, the standard deviation of a cell and its share of the promise."""
+        return [(table.label, table.std, table.share) for table in self.tables]
+
+    @cached_property
+    def inside(self) -> dict[str, dict[int, float]]:
+        """Of each statistic, by the number of columns, the largest std by a table that is only inside an asked one."""
+        return largest_inside(self.question, block_variances(self.question, self.noise))
+
+    @property
+    def inside_text(self) -> tuple[str, ...]:
+        """The same in sentences, one per statistic."""
+        found = []
+        for name, own in self.inside.items():
+            words = [f"{_columns(n)}: std at most {std:.4g}" for n, std in sorted(own.items(), reverse=True)]
+            which = "tables inside these" if name == "count" else f"{name} by tables inside these"
+            found.append(f"{which}, which no tolerance covers: {'; '.join(words)}")
+        return tuple(found)
+
+    @cached_property
+    def advice(self) -> tuple[str, ...]:
+        """What would make the error smaller, from public facts alone."""
+        question = self.question
+        if not question.may_be_missing:
+            return ()
+        fill = {name: question.summed[name].grid.middle for name in question.may_be_missing}
+        filled = replace(question, missing=dict(question.missing) | fill, offset=0.0)
+        tolerance = self.numbers.tolerance
+        kind = "gaussian" if self.mechanism == "gaussian" else "laplace"
+        other = planned(filled, self.budget, objective=self.objective, tolerance=tolerance, mechanism=kind)
+        gain = self.value / other.value if other.value > 0 else 1.0
+        return fill_advice(question.may_be_missing, math.sqrt(gain))
+
+    @property
+    def value(self) -> float:
+        """The objective: the largest (std / tolerance)^2, or the sum of it over all cells."""
+        return self._value(self.numbers.std)
+
+    def gain(self, baseline: str = "spr") -> float:
+        """How many times larger the objective is, as a squared error, under the baseline "spr", an equal split."""
+        choice("baseline", baseline, ("spr",))
+        ours, equal = self._value(self.numbers.std), self._value(self.numbers.spr)
+        return equal / ours if ours > 0 else 1.0
+
+    def _value(self, stds: Floats) -> float:
+        ratios = np.square(stds / self.numbers.tolerance)
+        return float(ratios.max() if self.objective == "max" else (ratios * self.numbers.cells).sum())
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-safe dictionary: the noise plan's own record and one entry per table."""
+        names = ("label", "cells", "tolerance", "std", "spr", "share")
+        return {
+            "noise": self.noise.to_dict(),
+            "objective": self.objective,
+            "gain": {"spr": self.gain()},
+            "tables": [
+                {"columns": list(table.columns)} | {name: getattr(table, name) for name in names}
+                for table in self.tables
+            ],
+            **self.question.view.to_dict(),
+            "inside": {name: {str(number): std for number, std in own.items()} for name, own in self.inside.items()},
+        }
+
+    def __str__(self) -> str:
+        own, number = self.numbers, self.question.asked
+        worst = np.argsort(-own.std / own.tolerance, kind="stable")[:_WORST].tolist()
+        rows = [["table", "cells", "tolerance", "expected std", "equal split", "share"]]
+        for table in self._entries(range(number) if number <= _WORST else worst):
+            numbers = (table.tolerance, table.std, table.spr)
+            rows.append([table.label, str(table.cells), *(f"{n:.4g}" for n in numbers), f"{table.share:.4f}"])
+        lines = aligned(rows, left=1)
+        if number > _WORST:
+            ends = f"{own.std.min():.4g} to {own.std.max():.4g}"
+            lines.append(f"... the worst {_WORST} of {number} tables; expected std {ends}")
+        for sentence in self.inside_text:
+            lines += ["", sentence]
+        what = "residuals" if self.mechanism == "gaussian" else "cells"
+        measure = "largest squared error" if self.objective == "max" else "squared error"
+        return "\n".join(
+            [
+                f"{self.mechanism.capitalize()} noise on {self.noise.dimension} {what} of {counted(number, 'table')}",
+                f"promise: {self.budget}, neighbours: {self.noise.sensitivity.neighbours}",
+                *self.question.view.lines(),
+                *([f"means for {self._guess}"] if self.question.means else []),
+                "",
+                *lines,
+                "",
+                f"An equal split would have {self.gain():.3g} times the {measure}, in units of the tolerances.",
+                *self.advice,
+            ]
+        )
+
+    @property
+    def _guess(self) -> str:
+        return rows_in_words(self.question)
+
+
+def _columns(number: int) -> str:
+    return "the total" if number == 0 else f"{number} column{'s' if number > 1 else ''}"
+
+
+def plan_marginals(
+    question: MarginalsQuestion, budget: Budget, *, objective: str, tolerance: object, mechanism: str
+) -> MarginalsPlan:
+    """Share the promise between blocks (Gaussian noise) or tables (Laplace noise); see `MarginalsQuery.plan`."""
+    goal: Objective = "max" if choice("objective", objective, ("max", "sum")) == "max" else "sum"
+    kind = choice("mechanism", mechanism, ("auto", "gaussian", "laplace"))
+    return planned(question, budget, objective=goal, tolerance=read_tolerances(question, tolerance), mechanism=kind)
+
+
+def planned(
+    question: MarginalsQuestion, budget: Budget, *, objective: Objective, tolerance: Floats, mechanism: str
+) -> MarginalsPlan:
+    """The same for arguments that were read; one tolerance per statistic."""
+    made = []
+    if mechanism == "gaussian" or (mechanism == "auto" and not isinstance(budget, PureDP)):
+        made.append(_gaussian(question, budget, objective, tolerance))
+    few = question.asked <= _MOST_TABLES_OF_LAPLACE
+    if mechanism == "laplace" or (mechanism == "auto" and (not made or few)):
+        made.append(_laplace(question, budget, objective, tolerance))
+    return min(made, key=lambda option: option.value)
+
+
+def block_variances(question: MarginalsQuestion, noise: NoisePlan) -> Floats:
+    """s_B of every block under the noise of a plan; 0 for a public total."""
+    work, made = question.workload, question.coordinates
+    if noise.sensitivity.kind != "ellipsoid":
+        return np.asarray(1 / precisions(work, math.sqrt(2.0) * question.scales(noise)))
+    rows = made.rows_of(noise.sensitivity)
+    if rows is None:
+        raise GuaranteeError("the set of the plan has other coordinates than the residuals of these tables.")
+    found, scales = np.zeros(len(work.blocks)), question.scales(noise)[rows]
+    for own in made.order.alike:
+        found[own.blocks] = (np.square(own.of_runs(scales)) / own.lengths[:, None]).max(axis=0)
+    return found
+
+
+def _gaussian(question: MarginalsQuestion, budget: Budget, objective: Objective, tolerance: Floats) -> MarginalsPlan:
+    # Of the offsets t of presences the one with the least error, before the relation's own factor.
+    options = [question.with_offset(offset) for offset in OFFSETS] if question.may_be_missing else [question]
+    shared = [_allocated(option, objective, tolerance) for option in options]
+    best = min(range(len(options)), key=lambda at: shared[at].value)
+    question, work = options[best], options[best].workload
+    noise = plan(question.residuals(shared[best].s).sensitivity(), budget, mechanism="gaussian")
+    s = block_variances(question, noise)
+    moved = noise.sensitivity.limits > 0
+    mu = float((noise.sensitivity.limits[moved] / question.scales(noise)[moved]).max())
+    lengths = work.spreads * np.square(work.reach)[work.blocks[:, 0]]
+    spent = np.divide(lengths, s, out=np.zeros_like(s), where=s > 0)
+    spent /= spent.sum() * np.bincount(work.block_of, minlength=len(s))
+    shares = np.bincount(work.table_of, spent[work.block_of], minlength=len(work.tables)).astype(np.float64)
+    return _described(question, noise, objective, tolerance, _equal_split(question, mu), shares)
+
+
+def _allocated(question: MarginalsQuestion, objective: Objective, tolerance: Floats) -> Allocation:
+    if objective == "max":
+        return least_maximum(question.workload, tolerance)
+    return least_sum(question.workload, 1 / np.square(tolerance))
+
+
+def _equal_split(question: MarginalsQuestion, mu: float) -> Floats:
+    """The std of each statistic when every table of counts, presences and sums has the same share of the budget.
+
+    Replacing a row moves two cells of a table, or one sum from a bound to the other.
+    """
+    work = question.with_offset(0.0).workload
+    factors = np.ones(work.reach.size)
+    if question.neighbours == "replace":
+        factors *= math.sqrt(2.0)
+        factors[[column.number for column in question.summed.values()]] = 2.0
+    reach = math.sqrt(len(work.tables)) * question.unit_rows * (factors * work.reach)[work.tables[:, 0]] / mu
+    return np.sqrt(work.gathered(np.square(reach)))
+
+
+def _laplace(question: MarginalsQuestion, budget: Budget, objective: Objective, tolerance: Floats) -> MarginalsPlan:
+    """Noise on the cells of each table, then least squares.
+
+    For "max" the weights are those with which the least weighted sum has scales in proportion to the tolerances of the
+    tables: beta_A^3 is in proportion to limit_A / (weight_A^2 cells_A).
+    """
+    question = question.with_offset(0.0)
+    work, limits = question.workload, question.table_set.limits
+    statistic, table, square = work.parts
+    costs = np.bincount(table, square / np.square(tolerance[statistic]), minlength=len(work.tables))
+    relative = 1 / np.sqrt(costs)
+    relative = relative / float(relative.max())
+    if objective == "sum":
+        weights = 1 / relative
+    else:
+        weights = np.sqrt(limits / float(limits.max()) / (work.cells * relative**3))
+    noise = plan(question.table_set, budget, mechanism="laplace", weights=weights)
+    split = plan(question.table_set, budget, mechanism="laplace", allocation="spr")
+    equal = np.sqrt(2 * work.gathered(np.square(question.scales(split))))
+    shares = limits / question.scales(noise)
+    return _described(question, noise, objective, tolerance, equal, shares / shares.sum())
+
+
+def _described(
+    question: MarginalsQuestion, noise: NoisePlan, objective: Objective, tolerance: Floats, equal: Floats, share: Floats
+) -> MarginalsPlan:
+    """What a plan means for each statistic; `share` is that of each table of a channel."""
+    work = question.workload
+    spread = np.sqrt(work.variances(block_variances(question, noise)))
+    statistic, table, _ = work.parts
+    own = (share / np.bincount(table, minlength=len(work.tables)))[table]
+    shares = np.bincount(statistic, own, minlength=question.asked).astype(np.float64)
+    numbers = TableNumbers(work.statistic_cells, tolerance, spread, equal, shares)
+    return MarginalsPlan(noise, question, objective, numbers)

@@ -1,0 +1,271 @@
+"""What a release of many tables returns: every table, and every table inside one, in agreement with each other."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from inid.arguments import Floats
+from inid.errors import ArgumentError
+from inid.planning.text import aligned
+from inid.tables.presentation import Labels, labelled, noisy_rows, read_labels
+from inid.tables.published import NOT_PRIVATE, SURE, PageFacts, Published, Row
+from inid.tables.questions.marginals.combinations import Cells, Combination, asked_statistic, combined
+from inid.tables.questions.marginals.plan import MarginalsPlan
+from inid.tables.questions.marginals.question import MarginalsQuestion
+from inid.tables.questions.marginals.table_answers import TableAnswers
+from inid.tables.questions.marginals.tidy import tidied
+from inid.tables.questions.marginals.whole_tables import whole_tables
+from inid.tables.questions.marginals.workload import workload_of
+
+if TYPE_CHECKING:
+    from inid.report import ReportInputs
+
+__all__ = ["Combination", "MarginalsResult"]
+
+_SHOWN = 20
+_ROUNDED = "integers=True goes with tidy=True: counts with intervals are not rounded."
+
+
+@dataclass(frozen=True, eq=False)
+class MarginalsResult(Published):
+    """Private tables of counts, means and sums that agree with each other.
+
+    Attributes:
+        plan: The plan by which the noise was drawn.
+        release: The noisy numbers themselves; every answer is made of them.
+        level: The probability with which each interval holds the exact answer.
+        question: What was asked, with the public facts.
+    """
+
+    heading: ClassVar[str] = "Private tables of counts"
+
+    question: MarginalsQuestion
+    plan: MarginalsPlan
+
+    def marginal(
+        self,
+        *columns: str,
+        mean: str | None = None,
+        sum: str | None = None,  # noqa: A002 - the word that queries use
+        tidy: bool = False,
+        integers: bool = False,
+    ) -> Any:
+        """An asked table, or a table inside one, as a frame of the kind that the table was made of.
+
+        One column per key, then estimate, lower, upper (the interval) and std (of the noise). Unknown keys and missing
+        ones are the key "(other)", where the table states other="cell"; all keys then are texts.
+
+        Args:
+            columns: The columns of the table, in any order; none for the total.
+            mean: The mean of this column instead of the counts.
+            sum: The sum of this column instead of the counts.
+            tidy: Non-negative counts with one total, that agree with each other. What is tidied is biased, since noise
+                below zero is cut off, so that there is an estimate alone: no interval and no std.
+            integers: Whole numbers, with `tidy`. They agree where no asked table is over more than two columns, or all
+                are inside one; where wider tables overlap in a ring, some sums differ by a few people.
+
+        Raises:
+            ArgumentError: The table is not inside one that was asked.
+
+        >>> import inid, pandas
+        >>> t = inid.tables.Table(pandas.DataFrame({"sex": ["F", "M"]}), domains={"sex": ["F", "M"]}, other="drop")
+        >>> q = t.query(marginals=1)
+        >>> list(q.release(q.plan(inid.PureDP(1.0))).marginal("sex").columns)
+        ['sex', 'estimate', 'lower', 'upper', 'std']
+        """
+        if integers and not tidy:
+            raise ArgumentError(_ROUNDED)
+        if mean is not None and sum is not None:
+            raise ArgumentError("mean and sum must not both be given: ask for one table at a time.")
+        statistic = asked_statistic(
+            self.question, columns, "count" if mean is sum else "mean" if sum is None else "sum", mean or sum or ""
+        )
+        if tidy:
+            if statistic.column:
+                raise ArgumentError("tidy=True is for counts: means and sums have no such form.")
+            attributes = self.question.numbers(statistic.table)
+            return self._frame(columns, {"estimate": self._tidy_table(attributes, integers=integers)})
+        made = self._tables.published(statistic)
+        names = ("estimate", "lower", "upper", "std")
+        return self._frame(columns, {name: getattr(made, name) for name in names})
+
+    def combine(
+        self,
+        cells: Cells,
+        *,
+        sum: str | None = None,  # noqa: A002 - the word that queries use
+    ) -> Combination:
+        """A linear combination of cells, of one table or of several, with its interval.
+
+        Args:
+            cells: For each table (a tuple of columns), what each of its cells, by its keys, counts:
+                {("sex", "age"): {("F", 30): 1, ("F", 31): 1}}. Keys are those that `marginal` shows.
+            sum: Combine sums of this column instead of counts.
+
+        Raises:
+            ArgumentError: A table is not inside one that was asked, or a key is not in its domain.
+
+        >>> import inid, pandas
+        >>> t = inid.tables.Table(pandas.DataFrame({"sex": ["F", "M"]}), domains={"sex": ["F", "M"]}, other="drop")
+        >>> q = t.query(marginals=1)
+        >>> found = q.release(q.plan(inid.PureDP(1.0))).combine({("sex",): {"F": 1, "M": -1}})
+        >>> found.lower < found.estimate < found.upper
+        True
+        """
+        return combined(self._tables, cells, sum)
+
+    def most_rows(self, level: float) -> float:
+        """How many rows the table may have at most, with this probability; 0 where no count was released."""
+        return self._tables.most_rows(level)
+
+    @cached_property
+    def rows(self) -> tuple[Row, ...]:
+        """Every cell of the asked tables as a line of its own, like those of other statistics."""
+        found = []
+        for entry in self._tables.all():
+            cells = product(*(self.question.domains.levels(column) for column in entry.columns))
+            numbers = (part.reshape(-1).tolist() for part in (entry.estimate, entry.lower, entry.upper, entry.std))
+            for cell, value, low, high, std in zip(cells, *numbers, strict=True):
+                groups = ", ".join(f"{column}={key}" for column, key in zip(entry.columns, cell, strict=True))
+                keys = dict(zip(entry.columns, cell, strict=True))
+                kind, column = entry.statistic.kind, entry.statistic.column
+                found.append(Row(kind, column, groups, value, low, high, std / self._unit, keys))
+        return tuple(found)
+
+    def to_frame(
+        self,
+        *,
+        tidy: bool = False,
+        integers: bool = False,
+        too_noisy: float | None = None,
+        labels: Labels | None = None,
+    ) -> Any:
+        """Everything that was asked in one frame: statistic, table, one column per key (empty where it has none).
+
+        Args:
+            tidy: Counts that are not negative and agree with each other, without intervals and stds.
+            integers: Whole numbers, with `tidy`.
+            too_noisy: Adds a column that says whether an interval is wider than this share of its estimate.
+            labels: What keys are called, by column: {"sex": {1: "male", 2: "female"}}.
+
+        Raises:
+            ArgumentError: An argument is malformed.
+        """
+        words = read_labels(labels, self.question.columns)
+        columns: dict[str, list[Any]] = {"statistic": [], "table": []}
+        numbers: dict[str, list[Any]] = {name: [] for name in ("estimate", "lower", "upper", "std")}
+        taken = (*columns, *numbers, "too_noisy")
+        keys = {name: f"{name}_key" if name in taken else name for name in self.question.columns}
+        columns |= {shown_as: [] for shown_as in keys.values()}
+        for row in self.shown(tidy=tidy, integers=integers):
+            columns["statistic"].append(f"{row.statistic}({row.column})" if row.column else row.statistic)
+            columns["table"].append(", ".join(row.keys) or "total")
+            for name, shown_as in keys.items():
+                columns[shown_as].append(str(labelled(row.keys[name], name, words)) if name in row.keys else "")
+            cells = (row.estimate, row.lower, row.upper, row.scale * self._unit)
+            for values, number in zip(numbers.values(), cells, strict=True):
+                values.append(number)
+        if too_noisy is not None:
+            numbers["too_noisy"] = noisy_rows(self.rows, too_noisy)
+        return self.source.answer(columns | numbers)
+
+    def shown(self, *, tidy: bool = False, integers: bool = False) -> tuple[Row, ...]:
+        """Every answer as it is published; see `Published.shown`."""
+        if integers and not tidy:
+            raise ArgumentError(_ROUNDED)
+        if not tidy:
+            return self.rows
+        counts = [
+            self._tidy_table(self.question.numbers(table), integers=integers).reshape(-1)
+            for table in self.question.tables
+        ]
+        tidied = np.concatenate(counts).tolist() if counts else []  # counts come first among the answers
+        nothing = math.nan
+        return (
+            *(
+                row._replace(estimate=value, lower=nothing, upper=nothing, scale=nothing)
+                for row, value in zip(self.rows, tidied, strict=False)
+            ),
+            *self.rows[len(tidied) :],
+        )
+
+    @property
+    def _unit(self) -> float:
+        """The standard deviation of a noise of scale 1."""
+        return 1.0 if self.plan.mechanism == "gaussian" else math.sqrt(2.0)
+
+    @property
+    def may_be_full(self) -> bool:
+        """See `Published.may_be_full`."""
+        return self.most_rows(SURE) >= self.question.max_rows
+
+    def results_record(self) -> dict[str, Any]:
+        """See `Published.results_record`: all cells of a table of counts have one std."""
+        return self._answers_record()
+
+    def _answers_record(self) -> dict[str, Any]:
+        return {"tables": [entry.to_dict() for entry in self._tables.all()]}
+
+    def report_inputs(self, page: PageFacts) -> "ReportInputs":
+        """What the report shows of the answers."""
+        from inid.tables.questions.marginals.report_inputs import marginals_report_inputs
+
+        return marginals_report_inputs(self, page)
+
+    def __str__(self) -> str:
+        asked = self.question.statistics
+        what = "tables of counts" if not self.question.summed else "statistics by tables"
+        head = f"{len(asked)} {what} under {self.plan.budget}"
+        head += "" if self.private else NOT_PRIVATE
+        rows = [["table", "cell", "estimate", "interval", "std"]]
+        for statistic in asked:
+            made = self._tables.published(statistic)
+            cells = product(*(self.question.domains.levels(column) for column in statistic.table))
+            numbers = (part.reshape(-1).tolist() for part in (made.estimate, made.lower, made.upper, made.std))
+            for cell, value, low, high, std in zip(cells, *numbers, strict=True):
+                ends = f"[{low:.6g}, {high:.6g}]"
+                rows.append([statistic.label, ", ".join(map(str, cell)), f"{value:.6g}", ends, f"{std:.4g}"])
+                if len(rows) > _SHOWN:
+                    break
+            if len(rows) > _SHOWN:
+                break
+        more = int(self.question.workload.statistic_cells.sum()) - len(rows) + 1
+        return "\n".join([head, *aligned(rows, left=2), *([f"... and {more} more cells"] if more else [])])
+
+    @cached_property
+    def _tables(self) -> TableAnswers:
+        return TableAnswers(self.question, self.release, self.level)
+
+    def _frame(self, columns: Sequence[str], numbers: Mapping[str, Floats]) -> Any:
+        cells = list(product(*(self.question.domains.levels(column) for column in columns)))
+        keys = {column: [cell[at] for cell in cells] for at, column in enumerate(columns)}
+        return self.source.answer(keys | {name: values.reshape(-1).tolist() for name, values in numbers.items()})
+
+    @cached_property
+    def _tidied(self) -> tuple[dict[tuple[int, ...], Floats], int]:
+        """The tables that are inside no other one, tidied, by their attributes in ascending order; and their total."""
+        answers, numbers = self._tables.answers, [*map(self.question.numbers, self.question.tables)]
+        tables = {at: answers.table(tuple(sorted(attributes))) for at, attributes in enumerate(numbers)}
+        tau = np.array([answers.deviation(attributes) for attributes in numbers])
+        total = max(float(answers.table(())), 0.0)
+        counts = workload_of(self.question.workload.sizes, numbers)
+        made = tidied(counts, tables, np.maximum(tau, 1e-300), total)
+        places = {tuple(sorted(attributes)): at for at, attributes in enumerate(numbers)}
+        counts_alone = replace(self.question, means={}, sums={})
+        outermost = map(self.question.numbers, counts_alone.maximal)  # in the order of the attributes
+        return {table: made[places[table]] for table in outermost}, round(total)
+
+    @cached_property
+    def _whole(self) -> dict[tuple[int, ...], Floats]:
+        return whole_tables(*self._tidied)
+
+    def _tidy_table(self, attributes: tuple[int, ...], *, integers: bool) -> Floats:
+        tables = self._whole if integers else self._tidied[0]
+        holder = next(table for table in tables if set(attributes) <= set(table))
+        found = tables[holder].sum(axis=tuple(axis for axis, i in enumerate(holder) if i not in attributes))
+        return np.transpose(found, [sorted(attributes).index(i) for i in attributes]) if attributes else found

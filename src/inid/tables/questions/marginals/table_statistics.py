@@ -1,0 +1,178 @@
+"""What is asked by tables: counts, and means and sums of columns (M8).
+
+A column that is filled adds its number to one channel. One that may be missing has two: p - t, p = 1 where it is
+present, and p v. The denominator of a mean is the number of rows that have a value: all of them where the column is
+filled, else the table of p - t and t times the table of counts. With t = 0 the counts are not needed for it; t near 0.7
+lets it share their noise, which is better where counts are asked as well. The planner takes the t of the least error.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from inid.arguments import shown
+from inid.errors import ArgumentError
+from inid.fixed_point import LARGEST_SUM, Grid, conversion_slack, largest_unit
+from inid.tables.domains import Domains, Marginal, read_tables
+from inid.tables.facts import Bounds
+from inid.tables.questions.marginals.basis import contrasts
+from inid.tables.questions.marginals.workload import Contribution, of_missing, of_number
+from inid.tables.questions.statistics.layout import Layout, count_item, sum_item
+
+__all__ = [
+    "OFFSETS",
+    "OFFSET_UNIT",
+    "StatisticKind",
+    "SummedColumn",
+    "TableStatistic",
+    "largest_contrast",
+    "read_numbers",
+    "summed_columns",
+    "sums_layout",
+]
+
+OFFSET_UNIT = 1 / 16  # t is a multiple of it, so that 16 (p - t) is a whole number
+OFFSETS = (0.0, 1 / 2, 5 / 8, 11 / 16, 3 / 4)
+_FEWEST_BITS = 20  # of a value on its grid: it has at least 2^20 steps from bound to bound
+_BITS_OF_THE_GRID = 2  # values are shifted to be positive, and steps are powers of two: a bit each
+
+
+StatisticKind = Literal["count", "mean", "sum"]
+
+
+@dataclass(frozen=True)
+class TableStatistic:
+    """One statistic by one table.
+
+    Attributes:
+        kind: What is asked.
+        column: The column that is averaged or added up; empty for counts.
+        table: The columns of the table.
+    """
+
+    kind: StatisticKind
+    column: str
+    table: Marginal
+
+    @property
+    def name(self) -> str:
+        """For example "mean(income)"."""
+        return f"{self.kind}({self.column})" if self.column else self.kind
+
+    @property
+    def label(self) -> str:
+        """For example "sex, age" (of counts) or "mean(income) by sex, age"."""
+        if not self.column:
+            return ", ".join(self.table) or "total"
+        return f"{self.name} by {', '.join(self.table)}" if self.table else self.name
+
+
+@dataclass(frozen=True)
+class SummedColumn:
+    """A column of numbers and its channels.
+
+    Attributes:
+        name: The column.
+        grid: How its values become whole numbers.
+        filled: Whether every row has a value.
+        first: Its first channel.
+    """
+
+    name: str
+    grid: Grid
+    filled: bool
+    first: int
+
+    @property
+    def present(self) -> int | None:
+        """The channel of p - t; None where every row has a value."""
+        return None if self.filled else self.first
+
+    @property
+    def number(self) -> int:
+        """The channel of the values, as distances from the middle of the bounds."""
+        return self.first + (not self.filled)
+
+    def contribution(self, offset: float) -> Contribution:
+        """What a row adds to its channels."""
+        reach = self.grid.size * self.grid.step
+        return of_number(self.first, reach) if self.filled else of_missing(self.first, reach, offset)
+
+
+def summed_columns(
+    names: Sequence[str],
+    tables: Mapping[str, Sequence[Marginal]],
+    domains: Domains,
+    bounds: Mapping[str, Bounds],
+    filled: Mapping[str, object],
+    max_rows: int,
+) -> tuple[SummedColumn, ...]:
+    """The columns on grids so fine that no residual of their sums leaves 62 bits, up to twice `max_rows` rows (M6).
+
+    Raises:
+        ArgumentError: That leaves too few bits; the message names a limit on the rows with which it does not.
+    """
+    found: list[SummedColumn] = []
+    first = 1
+    for name in names:
+        factor = max(largest_contrast(table, domains) for table in tables[name])
+        largest = min(largest_unit(max_rows), LARGEST_SUM // (max_rows * factor))
+        if largest < 1 << (_FEWEST_BITS + _BITS_OF_THE_GRID):
+            enough = (LARGEST_SUM >> (_FEWEST_BITS + _BITS_OF_THE_GRID)) // factor
+            raise ArgumentError(
+                f"sums of {name!r} by its tables would leave fewer than {_FEWEST_BITS} bits for a value: state "
+                f"Table(max_rows={max(enough, 1)}) or fewer, or ask for fewer columns."
+            )
+        found.append(SummedColumn(name, Grid.of(name, bounds[name], largest), name in filled, first))
+        first += 1 if name in filled else 2
+    return tuple(found)
+
+
+def largest_contrast(table: Sequence[str], domains: Domains) -> int:
+    """The largest entry, in size, of the basis of a table: what a whole number is multiplied by at most."""
+    return math.prod(contrasts(domains.size(column)).largest for column in table)
+
+
+def sums_layout(columns: Sequence[SummedColumn]) -> tuple[Layout, list[int]]:
+    """The sums that the engine adds up for these columns, and the channel of each."""
+    items, channels = [], []
+    for column in columns:
+        scope = () if column.filled else (column.name,)
+        if column.present is not None:
+            items.append(count_item(scope))
+            channels.append(column.present)
+        items.append(sum_item(column.name, column.grid, scope))
+        channels.append(column.number)
+    return Layout((), tuple(items), {column.name: column.grid for column in columns}, {}), channels
+
+
+def read_numbers(name: str, asked: object, domains: Domains) -> dict[str, tuple[Marginal, ...]]:
+    """The tables by which each column is averaged or added up.
+
+    Raises:
+        ArgumentError: They are malformed, or a table names a column without a domain.
+    """
+    if not isinstance(asked, Mapping):
+        raise ArgumentError(
+            f"{name} must be a dictionary of tables by column, beside several groupings, got {shown(asked)}: for "
+            f"example {name}={{'income': [('sex',), ('region', 'sex')]}}."
+        )
+    found = {}
+    for column, tables in asked.items():
+        if not (isinstance(column, str) and column):
+            raise ArgumentError(f"{name} must be keyed by column names, got {shown(column)}: name the column.")
+        found[column] = read_tables(f"{name}[{column!r}]", tables, domains, total=True)
+    return found
+
+
+def integer_reach(column: SummedColumn, channel: int, offset: float) -> tuple[int, float]:
+    """The largest whole number that a row adds to a channel, and what one unit is worth."""
+    if channel == column.number:
+        return column.grid.size, column.grid.step
+    return round(max(offset, 1 - offset) / OFFSET_UNIT), OFFSET_UNIT
+
+
+def slack_of(limit: int, unit: float) -> float:
+    """How much further apart the floats of two whole numbers up to a limit can be than these, times a unit."""
+    return conversion_slack(limit) * unit if limit > 1 else 0.0

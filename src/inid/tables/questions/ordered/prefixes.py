@@ -1,0 +1,167 @@
+"""From noisy numbers to prefixes, shares and quantiles, with intervals: all of it post-processing.
+
+*Quantiles.* The p-quantile is the first level t with P(t) >= p N, P(t) the prefix and N the last one. What is tested is
+D(t) = P(t) - p N, one linear combination of the noise, and not the ratio P / N. The exact quantile q has D(q) >= 0 and
+D(q - 1) < 0. So with probability `level` at least, both noisy numbers are on the right side of z deviations, and q is
+among the t with D(t) >= -z s_t and D(t - 1) <= z s_(t - 1): the interval from the first such t to the last covers q at
+least as often as it says, for each quantile. All intervals together hold less often.
+
+*Shares.* P(t) / N lies where |P(t) - f N| <= z s(P(t) - f N): a quadratic in f (Fieller), cut to [0, 1]. Under Laplace
+noise P(t) and N each get half of the failure probability, and the extremes of their ratio count.
+
+*Estimates.* N, the last prefix, is the best linear estimate of the number of rows. With it held fixed, the others are
+the nearest (least squares) with 0 <= F_1 <= ... <= F_m = N: the isotonic fit of the first m - 1, cut to [0, N]. If the
+fit could move F_m as well it would lift it, since noise above a flat end pulls it up and nothing pulls it down: shares
+would be too low and upper quantiles too high. As it is, levels in reverse order under the same noise give the mirror
+image: rows above a level are estimated as those up to one are. A total below 1 is held to 1, as in every ratio. So much
+of its noise is then known, and each prefix is corrected by its regression on it, cov(P, N) / var(N): the mirror stays.
+A quantile is where F reaches p N. It is about as often too high as too low; where rows are sparse, errors outwards are
+the larger ones.
+
+*Scales.* To first order a share f has the noise of (P - f N) / N.A quantile is at most t
+where the noise leaves D(t) >= 0. Were F exact, and the noise in D(t) normal, that has probability Phi(D(t) / s_t); the
+standard deviation under these probabilities, made rising where s_t varies, is the quantile's.
+
+*Laplace noise.* A combination with coefficients c exceeds t with probability at most exp(-s t) / prod(1 - s^2 c^2) for
+every s below 1 / max |c| (Chernoff): the least t over a list of s is a bound, a little wide.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
+
+from inid.arguments import Floats
+from inid.mechanisms import MechanismName
+from inid.noise import grid
+from inid.tables.questions.ordered.strategy import Strategy
+from inid.tables.ratio_intervals import held_ends
+
+__all__ = ["Prefixes"]
+
+Positions = NDArray[np.intp]
+_SLOPES = np.concatenate([np.linspace(0.02, 0.9, 30), 1 - np.geomspace(0.09, 1e-6, 20)])
+_FAR = 10.0  # standard deviations: what lies beyond has no part in a scale
+
+
+@dataclass(frozen=True, eq=False)
+class Prefixes:
+    """The prefixes of one table: one row per group.
+
+    Attributes:
+        strategy: What was released.
+        values: The noisy numbers, one row per group.
+        scale: The scale of their noise, the same in all.
+        mechanism: The kind of noise.
+        level: The probability of each interval.
+    """
+
+    strategy: Strategy
+    values: Floats
+    scale: float
+    mechanism: MechanismName
+    level: float
+
+    @cached_property
+    def counts(self) -> Floats:
+        """The estimated prefixes: unbiased, and not held to anything."""
+        return self.values @ self.strategy.prefixes.T
+
+    def cumulative(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """The running counts, the two ends of their intervals, and the scale of their noise."""
+        reach, scale = self._reach(1 - self.level), self.scale * np.sqrt(self.strategy.variances)
+        return self.counts, self.counts - reach, self.counts + reach, np.broadcast_to(scale, self.counts.shape)
+
+    def shares(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """The distribution function F / N, the two ends of its intervals, and the scale of its noise."""
+        value = self._monotone / self._total
+        low, high = self._ratios() if self.mechanism == "laplace" else self._fieller()
+        scale = self._scale_of_difference(value) / self._total
+        return value, np.minimum(low, value), np.maximum(high, value), scale
+
+    def quantiles(self, probability: float) -> tuple[Positions, Positions, Positions]:
+        """The positions of the p-quantile of each group, and the two ends of their intervals."""
+        tested = self.counts - probability * self.counts[:, -1:]
+        reach = self._reach(1 - self.level, probability)
+        position = self._reached(probability * self._total)
+        below = np.concatenate([np.full((len(tested), 1), -np.inf), (tested - reach)[:, :-1]], axis=1)
+        possible = (tested >= -reach) & (below <= 0)
+        possible[np.arange(len(tested)), position] = True
+        last = possible.shape[1] - 1 - possible[:, ::-1].argmax(axis=1)
+        return position, possible.argmax(axis=1), last
+
+    def quantile_scales(self, probability: float, levels: Floats) -> Floats:
+        """The scale of the noise in the p-quantile of each group, to first order, in the unit of the levels."""
+        unit = 1.0 if self.mechanism == "gaussian" else math.sqrt(2.0)
+        deviation = unit * self._scale_of_difference(probability)
+        apart = (self._monotone - probability * self._total)[:, :-1] / deviation[:-1]
+        reached = ndtr(np.clip(apart, -_FAR, _FAR))
+        rising = np.maximum.accumulate(reached, axis=1) + np.minimum.accumulate(reached[:, ::-1], axis=1)[:, ::-1]
+        chances = np.diff(rising / 2, axis=1, prepend=0.0, append=1.0)
+        errors = levels - chances @ levels[:, None]
+        return np.asarray(np.sqrt(np.sum(chances * np.square(errors), axis=1)) / unit)
+
+    @cached_property
+    def _total(self) -> Floats:
+        """The estimated number of rows of each group, held to at least 1."""
+        return np.maximum(self.counts[:, -1:], 1.0)
+
+    @cached_property
+    def _monotone(self) -> Floats:
+        """The nearest prefixes that do not fall, from 0 up to the total: each group by itself."""
+        from scipy.optimize import isotonic_regression  # here: it takes longer to load than the rest of `inid.tables`
+
+        rows, last = self.strategy.prefixes, self.strategy.prefixes[-1]
+        corrected = self.counts + (self._total - self.counts[:, -1:]) * (rows @ last / (last @ last))
+        fitted = np.array([isotonic_regression(row).x for row in corrected[:, :-1]])
+        return np.concatenate([np.clip(fitted, 0.0, self._total), self._total], axis=1)
+
+    def _reached(self, wanted: Floats) -> Positions:
+        """The first level of each group at which F is at least so many rows; the last one where none is."""
+        enough = self._monotone >= wanted
+        return np.asarray(np.where(enough.any(axis=1), enough.argmax(axis=1), enough.shape[1] - 1))
+
+    def _scale_of_difference(self, shares: Floats | float) -> Floats:
+        """The scale of one noise with the standard deviation of that in P(t) - f N, for each level, with its own f."""
+        rows, last = self.strategy.prefixes, self.strategy.prefixes[-1]
+        squares = self.strategy.variances - 2 * shares * (rows @ last) + np.square(shares) * float(last @ last)
+        return np.asarray(self.scale * np.sqrt(np.maximum(squares, 0.0)))
+
+    def _reach(self, failure: float, probability: float = 0.0) -> Floats:
+        """How far the noise in P(t) - p N reaches, on either side, but for this probability in all."""
+        return self.scale * _unit_reach(self.strategy, self.mechanism, failure, probability)
+
+    def _fieller(self) -> tuple[Floats, Floats]:
+        rows, last = self.strategy.prefixes, self.strategy.prefixes[-1]
+        z = -float(ndtri((1 - self.level) / 2)) * self.scale * (1 + 1e-3)  # more than half a step of the grid
+        total = self.counts[:, -1:]
+        a = np.square(total) - z**2 * float(last @ last)
+        b = self.counts * total - z**2 * (rows @ last)
+        c = np.square(self.counts) - z**2 * self.strategy.variances
+        root = np.sqrt(np.maximum(np.square(b) - a * c, 0.0))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            low, high = (b - root) / a, (b + root) / a
+        sure = (a > 0) & (total > 0)
+        return held_ends(np.where(sure, low, 0.0), np.where(sure, high, 1.0), 0.0, 1.0)
+
+    def _ratios(self) -> tuple[Floats, Floats]:
+        reach = self._reach((1 - self.level) / 2)
+        fewest, most = (np.maximum(self.counts[:, -1:] + sign * reach[-1], 1.0) for sign in (-1, 1))
+        low, high = self.counts - reach, self.counts + reach
+        return held_ends(np.where(low > 0, low / most, 0.0), high / fewest, 0.0, 1.0)
+
+
+@lru_cache(maxsize=256)
+def _unit_reach(strategy: Strategy, mechanism: MechanismName, failure: float, probability: float) -> Floats:
+    """The same for noise of scale 1, the rounding to its grid included."""
+    coefficients = strategy.prefixes - probability * strategy.prefixes[-1]
+    rounding = float(grid([1.0])[0]) * np.abs(coefficients).sum(axis=1)  # a step of the grid is at most this
+    if mechanism == "gaussian":
+        return np.asarray(-float(ndtri(failure / 2)) * np.sqrt(np.square(coefficients).sum(axis=1)) + rounding)
+    most = np.abs(coefficients).max(axis=1)
+    unit = np.square(coefficients / np.where(most > 0, most, 1.0)[:, None])
+    bounds = [(math.log(2 / failure) - np.log1p(-(u**2) * unit).sum(axis=1)) / u for u in _SLOPES.tolist()]
+    return np.asarray(np.min(bounds, axis=0) * most + rounding)

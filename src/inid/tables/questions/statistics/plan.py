@@ -1,0 +1,368 @@
+"""Spending one promise on all sums of a query, and what that means for each statistic."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from inid.errors import ArgumentError
+from inid.mechanisms import MechanismChoice
+from inid.planning import Comparison, NoisePlan, plan, plan_for_accuracy
+from inid.planning.accuracy import CheapestPlan
+from inid.planning.text import aligned, counted
+from inid.promises import Budget
+from inid.report.plan_summary import nothing_to_gain
+from inid.sets import Allocation, Sensitivity
+from inid.tables.plan_of_query import PlannedNumber, PlanOfQuery, fill_advice, rows_assumed, rows_in_words
+from inid.tables.presentation import COUNTED
+from inid.tables.questions.statistics.layout import Layout, rounding, slopes
+from inid.tables.questions.statistics.sensitivity import narrowest
+
+if TYPE_CHECKING:
+    from inid.report import PlanSummary
+    from inid.tables.questions.statistics.question import Question
+
+__all__ = [
+    "Planning",
+    "StatisticPlan",
+    "TableAccuracy",
+    "TablePlan",
+    "with_advice",
+]
+
+_ROWS = 40
+_HELD = ("mean", "std", "variance", "covariance")  # held to what the bounds allow
+
+
+@dataclass(frozen=True)
+class StatisticPlan:
+    """What a plan means for one statistic (in each cell of it, where there are groups or bins).
+
+    Attributes:
+        statistic: For example "mean".
+        column: Its column, or columns separated by commas.
+        tolerance: The error in which the budget was spent.
+        error: The expected error, root mean square: exact for counts, sums and histograms, first-order for ratios.
+        iid: The same under the best i.i.d. noise.
+        spr: The same under the best equal split.
+        share: The part of the privacy resource that it takes; sums that several statistics use are divided among them.
+    """
+
+    statistic: str
+    column: str
+    tolerance: float
+    error: float
+    iid: float
+    spr: float
+    share: float
+
+    @property
+    def label(self) -> str:
+        """For example "mean(age)"."""
+        return f"{self.statistic}({self.column})" if self.column else self.statistic
+
+
+@dataclass(frozen=True, eq=False)
+class TablePlan(PlanOfQuery):
+    """The noise that every sum of a query gets, and the error to expect in every statistic. Made by `Query.plan`.
+
+    Attributes:
+        noise: The certified plan of all released sums; `compare()` is its own.
+        question: What is asked.
+        statistics: One entry per statistic.
+        iid: The plan's baseline of i.i.d. noise.
+        spr: The plan's baseline of an equal split.
+        advice: What would make the errors smaller, from public facts alone.
+    """
+
+    noise: NoisePlan
+    question: "Question"
+    statistics: tuple[StatisticPlan, ...]
+    iid: NoisePlan
+    spr: NoisePlan
+    advice: tuple[str, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """The rows assumed in planning and display, in all cells together: a public guess."""
+        return self.question.assumed_rows
+
+    @property
+    def stated(self) -> bool:
+        """Whether that guess was stated by the user."""
+        return self.question.rows is not None
+
+    def summary(self) -> "PlanSummary":
+        """The plan line by line, as reports and the command show it."""
+        from inid.tables.report_inputs import summarize_table_plan
+
+        return summarize_table_plan(self)
+
+    def planned_numbers(self) -> list[PlannedNumber]:
+        """See `PlanOfQuery.planned_numbers`: a mean or a variance is never further off than its bounds allow."""
+        layout, cells = self.question.layout, len(self.question.cells)
+        found = []
+        for entry, statistic in zip(self.statistics, layout.statistics, strict=True):
+            names = 1 if statistic.histogram is None else len(layout.items[statistic.histogram].names)
+            halves = [layout.values[name].half for name in statistic.columns] if statistic.kind in _HELD else []
+            reach = 2 * halves[0] if statistic.kind in ("mean", "std") else math.prod(halves) if halves else math.inf
+            found.append(PlannedNumber(entry.label, cells * names, entry.error, entry.spr, reach))
+        return found
+
+    def noisy_numbers(self) -> list[tuple[str, float, float]]:
+        """For each released sum its name, the scale of its noise and its share of the promise."""
+        scales, shares = self.noise.scales.tolist(), self.noise.shares.tolist()
+        return list(zip(self.question.labels, scales, shares, strict=True))
+
+    @property
+    def error(self) -> float:
+        """The expected sum over statistics and cells of (error / tolerance)^order, to first order."""
+        return self.noise.error
+
+    def gain(self, baseline: str) -> float:
+        """How many times larger the expected error of "iid" or "spr" is, in units of the tolerances."""
+        other, mine = self.iid if baseline == "iid" else self.spr, self.noise
+        if self._for_tolerances:  # such noise carries other weights, those of the tolerances that it must not exceed
+            parts = mine.mechanism, mine.allocation, mine.order, other.weights, mine.row_scales
+            mine = NoisePlan(mine.sensitivity, mine.budget, *parts)
+        if mine.log2_error == other.log2_error:
+            return 1.0
+        return float(2.0 ** min(other.log2_error - mine.log2_error, 1023.0))
+
+    @property
+    def _for_tolerances(self) -> bool:
+        """Whether the noise was made to stay within tolerances, and not for the least expected error."""
+        return self.noise.allocation == "tolerance"
+
+    @property
+    def remark(self) -> str | None:
+        """A sentence when a baseline is already optimal, else None; none on noise made to stay within tolerances."""
+        if self._for_tolerances:
+            return None
+        return nothing_to_gain({name: self.gain(name) for name in ("iid", "spr")})
+
+    def compare(self) -> Comparison:
+        """The noise beside its baselines, for the sums as they are released."""
+        return self.noise.compare()
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-safe dictionary: the noise plan's own record and one entry per statistic."""
+        fields = ("statistic", "column", "tolerance", "error", "iid", "spr", "share")
+        return {
+            "noise": self.noise.to_dict(),
+            "rows": self.rows,
+            "stated": self.stated,
+            "gain": {name: self.gain(name) for name in ("iid", "spr")},
+            "remark": self.remark,
+            **self.question.view.to_dict(),
+            "statistics": [{name: getattr(entry, name) for name in fields} for entry in self.statistics],
+        }
+
+    def __str__(self) -> str:
+        table = [["statistic", "tolerance", "expected error", "equal split", "share"]]
+        for entry in self.statistics[:_ROWS]:
+            numbers = (entry.tolerance, entry.error, entry.spr)
+            table.append([entry.label, *(f"{number:.4g}" for number in numbers), f"{entry.share:.4f}"])
+        lines = aligned(table, left=1)
+        if len(self.statistics) > _ROWS:
+            lines.append(f"... and {len(self.statistics) - _ROWS} more statistics")
+        order = self.noise.order
+        name = "squared error" if order == 2 else f"error of order {order:g}"
+        gains = f"An equal split would have {self.gain('spr'):.3g} times the {name} "
+        gains += f"(i.i.d. noise {self.gain('iid'):.3g} times)."
+        if self._for_tolerances:
+            gains += " This plan is made to stay within the tolerances, not for the least squared error."
+        return "\n".join(
+            [
+                f"{self.mechanism.capitalize()} noise on {counted(self.noise.dimension, 'sum')}",
+                f"promise: {self.budget}, neighbours: {self.noise.sensitivity.neighbours}",
+                f"errors for {rows_in_words(self.question)}",
+                *self.question.view.lines(),
+                "",
+                *lines,
+                "",
+                self.remark or gains,
+                *self.advice,
+            ]
+        )
+
+
+class TableAccuracy(CheapestPlan[TablePlan]):
+    """The cheapest plan with which every statistic is within its tolerance. Made by `Query.plan_for_accuracy`."""
+
+
+@dataclass(frozen=True)
+class Planning:
+    """Plans of a query: the sums of its layout, the sets that bound them, and what an error of each statistic is worth.
+
+    Attributes:
+        question: What is asked: it has the sums, and the sets that bound them.
+        tolerances: One for each statistic.
+    """
+
+    question: "Question"
+    tolerances: list[float]
+
+    @property
+    def rows(self) -> float:
+        """The rows assumed in one cell."""
+        return self.question.assumed_rows / len(self.question.cells)
+
+    def plan(self, budget: Budget, *, mechanism: MechanismChoice, allocation: Allocation, order: float) -> TablePlan:
+        """Weigh each sum by what its error does to the statistics, and plan with the set that gives the least error.
+
+        The objective is the expected sum over statistics of (error / tolerance)^p, to first order: with slopes J of
+        statistic s with respect to item i, the weight of item i is alpha_i^p = sum over s of (J_si / tolerance_s)^p.
+        For p = 2, and for statistics made of one sum, that is exact; the noises of a ratio are symmetric and
+        independent, so for p < 2 the sum of their E|J T|^p is at least E|sum of J T|^p.
+        """
+        weighing = self._weighing(order)
+        known = narrowest(self.question.all_sensitivities(weighing.weights))
+        made = [_best(known, budget, mechanism, kind, weighing.weights, order) for kind in (allocation, "iid", "spr")]
+        return self._described(weighing, *made)
+
+    def errors(
+        self, budget: Budget, *, mechanism: MechanismChoice, allocation: Allocation, order: float
+    ) -> list[float]:
+        """The expected error of each statistic under the plan that `plan` would make, without its baselines."""
+        weighing = self._weighing(order)
+        known = narrowest(self.question.all_sensitivities(weighing.weights))
+        noise = _best(known, budget, mechanism, allocation, weighing.weights, order)
+        return [_error(noise, move) for move in weighing.moves]
+
+    def for_accuracy(self, *, failure: float, delta: float | None) -> TableAccuracy:
+        """The cheapest noise with which every statistic is within its tolerance; see `Query.plan_for_accuracy`."""
+        question, layout, rows = self.question, self.question.layout, self.rows
+        limits, most = [math.inf] * len(layout.items), 1
+        for statistic, limit in zip(layout.statistics, self.tolerances, strict=True):
+            left = limit - rounding(statistic, layout, rows)
+            if not left > 0:
+                raise ArgumentError(
+                    f"the tolerance of {statistic.label} must exceed the rounding of its values, got {limit:g}: widen "
+                    "it, or state a smaller max_rows."
+                )
+            moves = {at: slope for at, slope in slopes(statistic, layout, rows).items() if slope}
+            most = max(most, len(moves))
+            for at, slope in moves.items():
+                limits[at] = min(limits[at], left / (len(moves) * slope))
+        # A sum that moves no answer to first order may be as wrong as the others are together.
+        largest = max(limit for limit in limits if limit < math.inf)
+        limits = [limit if limit < math.inf else largest for limit in limits]
+        known = question.all_sensitivities([1 / at for at in limits])
+        answers = [plan_for_accuracy(s, limits, failure=failure / most, delta=delta) for s in known]
+        best = min(answers, key=lambda answer: float(answer.plan.budget.to_dict()["epsilon"]))
+        weighing = self._weighing(2.0)
+
+        def made(noise: NoisePlan) -> TablePlan:
+            own = [noise.sensitivity]
+            baselines = (_best(own, noise.budget, "auto", kind, weighing.weights, 2.0) for kind in ("iid", "spr"))
+            return self._described(weighing, noise, *baselines)
+
+        reason = best.reason
+        if question.rows is None and any(statistic.kind not in COUNTED for statistic in layout.statistics):
+            reason += f" {rows_assumed(question.assumed_rows)}"
+        return TableAccuracy(made(best.plan), tuple(made(noise) for noise in best.alternatives), reason)
+
+    def _weighing(self, order: float) -> "_Weighing":
+        return _weighing(self.question.layout, self.tolerances, self.rows, order)
+
+    def _described(self, weighing: "_Weighing", noise: NoisePlan, iid: NoisePlan, spr: NoisePlan) -> TablePlan:
+        """What a plan of the sums means for each statistic."""
+        layout = self.question.layout
+        # One row per item, so the size of an item's group multiplies its share.
+        sizes = [1 if noise.cells.counts is None else int(noise.cells.counts[at]) for at in range(len(layout.items))]
+        shares = [float(share) * size for share, size in zip(noise.row_shares, sizes, strict=True)]
+        entries = []
+        lines = zip(layout.statistics, weighing.moves, weighing.parts, self.tolerances, strict=True)
+        for statistic, move, part, limit in lines:
+            error, equal, split = (_error(made, move) for made in (noise, iid, spr))
+            share = math.fsum(shares[at] * value / weighing.powers[at] for at, value in part.items())
+            column = ",".join(statistic.columns)
+            entries.append(StatisticPlan(statistic.kind, column, limit, error, equal, split, share))
+        return TablePlan(noise, self.question, tuple(entries), iid, spr)
+
+
+def with_advice(made: TablePlan, unfilled: Sequence[str], filled: Sequence[float]) -> TablePlan:
+    """The same plan with the advice to state fill values, where that makes errors smaller.
+
+    Args:
+        made: The plan.
+        unfilled: The columns whose missing values are left out.
+        filled: The expected errors of the same question with fill values for them.
+    """
+    pairs = zip(made.statistics, filled, strict=True)
+    ratios = [one.error / error for one, error in pairs if error > 0 and {*one.column.split(",")} & {*unfilled}]
+    times = math.exp(math.fsum(map(math.log, ratios)) / len(ratios)) if ratios and min(ratios) > 0 else 1.0
+    return replace(made, advice=(*made.advice, *fill_advice(unfilled, times)))
+
+
+@dataclass(frozen=True)
+class _Weighing:
+    """What each sum's error does to the statistics: slopes, their parts in each sum's weight, and the weights."""
+
+    moves: list[dict[int, float]]
+    parts: list[dict[int, float]]
+    powers: list[float]
+    weights: list[float]
+
+
+def _weighing(layout: Layout, tolerances: list[float], rows: float, order: float) -> _Weighing:
+    moves = [slopes(statistic, layout, rows) for statistic in layout.statistics]
+    ratios = [{at: slope / limit for at, slope in move.items()} for move, limit in zip(moves, tolerances, strict=True)]
+    # Relative to the largest, so that no power leaves the range of floats.
+    largest = [0.0] * len(layout.items)
+    for ratio in ratios:
+        for at, value in ratio.items():
+            largest[at] = max(largest[at], value)
+    parts = [{at: (value / largest[at]) ** order for at, value in ratio.items()} for ratio in ratios]
+    shares: list[list[float]] = [[] for _ in layout.items]
+    for part in parts:
+        for at, value in part.items():
+            shares[at].append(value)
+    powers = [math.fsum(share) for share in shares]
+    weights = [most * power ** (1 / order) for most, power in zip(largest, powers, strict=True)]
+    return _Weighing(moves, parts, powers, weights)
+
+
+def _best(
+    sets: Sequence[Sensitivity],
+    budget: Budget,
+    mechanism: MechanismChoice,
+    kind: Allocation,
+    weights: list[float],
+    order: float,
+) -> NoisePlan:
+    """The plan with the set that gives the least error."""
+    drafts = [_draft(s, budget, mechanism, kind, weights, order) for s in sets]
+    return min(drafts, key=lambda draft: draft.log2_error)
+
+
+def _draft(
+    sensitivity: Sensitivity,
+    budget: Budget,
+    mechanism: MechanismChoice,
+    allocation: Allocation,
+    weights: list[float],
+    order: float,
+) -> NoisePlan:
+    """A plan; "the same noise everywhere" leaves out sums of zero sensitivity, which would be no fair baseline."""
+    moving = sensitivity.limits > 0
+    if allocation != "iid" or moving.all() or not moving.any():
+        return plan(sensitivity, budget, mechanism=mechanism, allocation=allocation, weights=weights, order=order)
+    alpha = np.array(weights)
+    record = sensitivity.to_dict() | {"limits": sensitivity.limits[moving].tolist(), "labels": None}
+    if sensitivity.counts is not None:
+        record["counts"] = sensitivity.counts[moving].tolist()
+    part = Sensitivity.from_dict(record)
+    made = plan(part, budget, mechanism=mechanism, allocation=allocation, weights=alpha[moving], order=order)
+    scales = np.zeros(moving.size)
+    scales[moving] = made.row_scales
+    return NoisePlan(sensitivity, budget, made.mechanism, made.allocation, made.order, alpha, scales)
+
+
+def _error(made: NoisePlan, move: dict[int, float]) -> float:
+    """The root mean square error of a statistic under a plan's noise."""
+    factor = 1.0 if made.mechanism == "gaussian" else math.sqrt(2.0)
+    return factor * math.hypot(*(slope * float(made.row_scales[at]) for at, slope in move.items()))
