@@ -26,6 +26,7 @@ __all__ = ["typed", "whole"]
 
 _END = 2**63  # of the whole numbers that 64 bits hold
 _BOOLS = (bool, np.bool_)
+_FAR = 400  # powers of ten: the floats end before
 _EPOCH = dt.date(1970, 1, 1).toordinal()
 # What pandas would make a column of its own type of, were it not for some other value.
 _TYPED = (Number, np.generic, dt.datetime, dt.timedelta)
@@ -226,6 +227,8 @@ def _whole_number(value: Any) -> int | None:
     """A whole number of 64 bits, also one that is written as a float, as pandas does beside a missing value."""
     if isinstance(value, _BOOLS) or not _is_number(value):
         return None
+    if isinstance(value, Decimal) and not value.copy_abs() <= _END:  # its digits may be too many to write out
+        return None
     whole: int = math.trunc(value)
     return whole if whole == value and -_END <= whole < _END else None
 
@@ -238,10 +241,15 @@ def _key_text(value: Any) -> str | None:
 
 
 def _exact(value: Any) -> int | float | Fraction:
-    """A number of a type that compares with the others exactly."""
+    """A number of a type that compares with the others exactly.
+
+    A decimal far beyond the floats is infinite, and one far below them is 0: as a fraction it would have up to 10^18
+    digits.
+    """
     if isinstance(value, (Integral, *_BOOLS)):
         return int(value)
-    return Fraction(value) if isinstance(value, Decimal) and value.is_finite() else float(value)
+    written_out = isinstance(value, Decimal) and value.is_finite() and abs(value.adjusted()) <= _FAR
+    return Fraction(value) if written_out else float(value)
 
 
 def _place_in_order(value: Any) -> tuple[int, Any] | None:
@@ -287,6 +295,26 @@ def _text(value: Any) -> str | None:
     return word
 
 
+def _who(value: Any) -> tuple[str, Hashable]:
+    """What two values share when they are one person: equality that one value more or less cannot change.
+
+    Equality of a value with two others must make those equal, or a row would decide whether two other people are one.
+    Python takes True for 1. NumPy's 2.0**115 equals every whole number near it, its float32 a double and a fraction
+    that are different: its numbers are compared by what they are exactly.
+    """
+    if isinstance(value, _BOOLS):
+        return "truth", bool(value)
+    if isinstance(value, np.complexfloating) and value.imag == 0:
+        value = value.real
+    if isinstance(value, np.floating):
+        return "number", Fraction(*value.as_integer_ratio()) if np.isfinite(value) else float(value)
+    if isinstance(value, np.timedelta64):  # to NumPy a whole number
+        return "other", value
+    if isinstance(value, np.integer):
+        return "number", int(value)
+    return "number" if isinstance(value, (int, float, complex, Fraction, Decimal)) else "other", value
+
+
 def _places(values: Any) -> Any:
     """People by equality: for each value the place of the first one that equals it; without a hash it is nobody.
 
@@ -298,6 +326,6 @@ def _places(values: Any) -> Any:
     def place(value: Any) -> int | None:
         if value is None or value != value:  # noqa: PLR0124 - see above
             return None
-        return known.setdefault((isinstance(value, _BOOLS), value), len(known))  # Python takes True for 1
+        return known.setdefault(_who(value), len(known))
 
     return optional("pandas").array(_each(place, values), dtype="Int64")
