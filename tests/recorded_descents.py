@@ -10,7 +10,8 @@ from inid.learn import coordinate_descent
 class Recorded:
     """Exact numbers as noise would have been added to them, and the scales; released are numbers of the test's own."""
 
-    def __init__(self, seed):
+    def __init__(self, seed, size=4.0):
+        self.size = size
         self.rng, self.exact, self.scales, self.steps = np.random.default_rng(seed), [], [], []
 
     def prepared(self, scales, rounds, table, source):  # noqa: ARG002 - as the class it stands for
@@ -29,12 +30,12 @@ class Recorded:
         self.exact += np.ravel(exact).tolist()
         self.scales += np.ravel(scales).tolist()
         self.steps += [False] * np.size(exact)
-        return self.rng.uniform(0, 4, size=np.shape(exact))
+        return self.rng.uniform(0, self.size, size=np.shape(exact))
 
 
-def recorded(model, X, y, seed, **more):
-    """(exact numbers, their scales, which of them are steps, the plan) of a fit."""
-    one = Recorded(seed)
+def recorded(model, X, y, seed, *, size=4.0, **more):
+    """(exact numbers, their scales, which of them are steps, the plan) of a fit whose look releases up to `size`."""
+    one = Recorded(seed, size)
     with patch.multiple(coordinate_descent, PreparedNoise=one.prepared, add_noise=one.add_noise):
         model.fit(X, y, **more)
     return np.array(one.exact), np.array(one.scales), np.array(one.steps), model.plan_

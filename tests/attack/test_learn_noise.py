@@ -29,7 +29,7 @@ class Draws:
     """Notes the exact values and the scales of all noise that the estimators draw by themselves."""
 
     def __init__(self, monkeypatch):
-        self.values, self.scales, add = [], [], k_means.add_noise
+        self.values, self.scales, self.steps, self.bounds, add = [], [], [], [], k_means.add_noise
 
         def watched(values, scales, mechanism, source):
             self.values.append(np.array(values))
@@ -40,9 +40,15 @@ class Draws:
 
         class Prepared(coordinate_descent.PreparedNoise):
             def __init__(self, scales, rounds, table, source):
-                outer.scales.append(np.tile(scales, rounds))
+                outer.steps.append((np.array(scales), rounds))
                 super().__init__(scales, rounds, table, source)
 
+        class Gradients(coordinate_descent.Gradients):
+            def __init__(self, features, loss, steps, bounds, **more):
+                outer.bounds.append(np.array(bounds))
+                super().__init__(features, loss, steps, bounds, **more)
+
+        monkeypatch.setattr(coordinate_descent, "Gradients", Gradients)
         for module in (k_means, coordinate_descent, narrower_bounds):
             monkeypatch.setattr(module, "add_noise", watched)
         monkeypatch.setattr(coordinate_descent, "PreparedNoise", Prepared)
@@ -56,6 +62,14 @@ def test_the_scales_drawn_are_those_of_the_plan(name, relation, budget, monkeypa
     model, y = ESTIMATORS[name]
     ledger = inid.Ledger(total=budget, neighbours=relation)
     model.set_params(budget=budget, neighbours=relation).fit(X, y, ledger=ledger)
+    for scales, rounds in draws.steps:
+        # A first look may halve thresholds; the noise of their sums is then halved with them, exactly.
+        most = model.plan_.sensitivity.limits[: len(scales)] / (2 if relation == "replace" else 1)
+        for bounds in draws.bounds:
+            assert (bounds <= most).all()
+            assert (scales / bounds).tolist() == (model.plan_.row_scales[: len(scales)] / most).tolist()
+        draws.scales.append(np.tile(scales * (most / draws.bounds[0]), rounds))
+    assert len(draws.bounds) == (len(draws.steps) * (3 if name == "three classes" else 1))
     assert np.sort(np.concatenate(draws.scales)).tolist() == np.sort(model.plan_.scales).tolist()
     assert len(ledger.history()) == 1
     model.plan_.verify()

@@ -18,10 +18,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import daxpy
-from scipy.special import expit
 
 from inid.arguments import Floats
 from inid.learn.compiled_gradients import BLOCK, clipped_sum
+from inid.learn.logistic_table import LogisticTable
 from inid.learn.public_units import Units
 
 __all__ = [
@@ -83,6 +83,7 @@ class LogisticLoss:
     def __init__(self, positive: Floats) -> None:
         self._positive = positive
         self._slopes = np.empty(min(len(positive), _CHUNK))
+        self._table = LogisticTable(len(self._slopes))
 
     def start(self) -> Floats:
         """Zeros."""
@@ -90,9 +91,9 @@ class LogisticLoss:
 
     def slopes(self, state: Floats, rows: slice) -> Floats:
         """The probability less the label."""
-        out = expit(state, out=self._slopes[: len(state)])
+        out = self._table.of(state, self._slopes[: len(state)])
         out -= self._positive[rows]
-        return np.asarray(out)
+        return out
 
 
 def bounded_features(data: Floats, units: Units, *, constant: bool, columns: Sequence[int] | None = None) -> Floats:

@@ -16,7 +16,6 @@ record moves a sum by C_i when it becomes nothing, is added or removed, and by t
 """
 
 import math
-import sys
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -27,12 +26,13 @@ from scipy import special
 from inid.accounting import Ledger
 from inid.arguments import Floats, choice, integer
 from inid.errors import ArgumentError
-from inid.fixed_point import fixed_columns
 from inid.learn.base import read_mechanism
 from inid.learn.bounds import read_budget, read_moderate, read_smoothness
 from inid.learn.budget_parts import split_budget
 from inid.learn.clipped_gradients import FEATURE_BITS, Gradients, bounded_features, whole_steps
-from inid.learn.column_moments import exact_columns, exact_entries, likely_columns
+from inid.learn.column_moments import exact_columns, exact_entries
+from inid.learn.compiled_gradients import worth_compiling
+from inid.learn.constant_part import constant_part
 from inid.learn.descent_plan import Steps, passes_for, plan_steps, signal_of
 from inid.learn.encoded_bounds import Groups, codes, held_to_groups, one_hot_groups
 from inid.learn.inputs import Matrix
@@ -42,9 +42,9 @@ from inid.learn.objective import Descended, Looked, Objective
 from inid.learn.proximal_steps import descend
 from inid.learn.public_units import MOST_ROWS, Units
 from inid.learn.smoothness import mean_squares
+from inid.learn.standardised_columns import Standardised, standardised
 from inid.mechanisms import MechanismChoice, MechanismName
 from inid.noise import RandomSource, add_noise
-from inid.noise.compiled_draws import available
 from inid.noise.grid_noise import check_scales
 from inid.noise.law_tables import law
 from inid.noise.prepared_noise import PreparedNoise
@@ -55,8 +55,8 @@ from inid.sets import Allocation, Neighbours
 
 __all__ = ["Descent"]
 
-_WORTH_LOADING = 1 << 29  # entries of columns visited in all: fewer take less time than it takes to load numba
-_FEW = 3  # passes
+_FEW, _SMALL = 3, 0.25  # passes, and the threshold of a logistic loss where noise allows no more
+_TARGET, _MOST_TARGET = 0.02, 0.3  # of mu^2, or of epsilon: for the mean of a target; the first for its mean square
 _LOGIT_DAMPING, _DAMPING = 0.7, 3.0  # 1 / how far the noise of one pass may move a prediction, about, in its unit
 
 
@@ -158,7 +158,7 @@ class Descent:
         passes = self.passes or passes_for(signal)
         few = objective.halves and self.passes is None and passes <= _FEW
         steps, bounds = whole_steps(self._thresholds(known, units, objective.slope(signal), few=few), most)
-        noise, row = self._plan(budget, known, bounds, units, passes * outputs, objective)
+        noise, row = self._plan(budget, known, bounds, units, passes * outputs, objective, None if secret else most)
         largest, by_row = np.full(len(row), float(most)), np.zeros(len(noise.row_scales))
         largest[: len(bounds)] *= bounds
         np.maximum.at(by_row, row, largest)
@@ -172,14 +172,18 @@ class Descent:
             looked = self._look(objective, len(values), weights, scales, noise.mechanism, source)
             curvature, kept = objective.curvature(looked), np.zeros(len(bounds))
             if known is None:
-                known, units, kept = self._standardise(
-                    values, weights, units, looked.rows, curvature, len(bounds), scales, noise.mechanism, source
-                )
+                look = self._standardise(
+                    values, weights, units, looked.rows, curvature, len(bounds), scales, noise.mechanism, source,
+                    steep=objective.target is not None,
+                )  # fmt: skip
+                known, units, kept = look.smoothness, look.units, look.kept
+                steps, bounds = steps * look.smaller, bounds * look.smaller
+                scales[: len(bounds)] *= look.smaller
             hot = {first: (codes(values, (first, last)), last - first) for first, last in self.groups}
             inside = {at for first, last in self.groups for at in range(first, last)}
             plain = [at for at in range(values.shape[1]) if at not in inside]
             features = bounded_features(values, units, constant=self.intercept, columns=plain)
-            compiled = _compiled(features.size * passes * outputs)
+            compiled = worth_compiling(features.size * passes * outputs)
             drawn = PreparedNoise(scales[: len(bounds)], passes * outputs, law(noise.mechanism), source)
             unit_y, averaged = self.target_unit[1], (passes + 1) // 2 if self._averages else 1
             moves, unit = self.step / known / looked.rows, np.ones(1) if objective.public else units.unit
@@ -279,14 +283,15 @@ class Descent:
         A gradient is at most |z_i| times the slope of the loss; that of a logistic loss is below 1, so there larger
         thresholds would only add noise; in the user's units they are the paper's, as given. (Columns that get centred
         at their mean can reach further than 1, but such a record is far out and misjudged: to clip it costs less than
-        the noise of a larger threshold.) Slopes of a logistic loss are 1/2 at the start, and few small steps leave them
-        near it: where noise allows few passes, half the threshold does with half the noise.
+        the noise of a larger threshold.) Slopes of a logistic loss are 1/2 at the start, few small steps leave them
+        near it, and most entries are well within their bounds: where noise allows few passes, a quarter of the
+        threshold does with a quarter of the noise.
         """
         constant = [1.0] * self.intercept
         largest = np.append(units.size, constant)
         if self.clip is None:
             size = slope if self.target is None else float(np.maximum(*np.abs(self.target))[0]) if self.in_data else 1.0
-            return np.asarray(largest * size * (0.5 if few and self._averages else 1.0))
+            return np.asarray(largest * size * (_SMALL if few and self._averages else 1.0))
         share = np.append(units.size**2, constant) if known is None else known
         # Roots first: a quotient of constants may leave the floats, that of their roots does not.
         clipped = self.clip * (np.sqrt(share) / np.sqrt(share.sum()))
@@ -302,12 +307,16 @@ class Descent:
         units: Units,
         passes: int,
         objective: Objective,
+        rows: int | None,
     ) -> tuple[NoisePlan, NDArray[np.intp]]:
         """The plan of all steps, and the row of it that each number's noise is in (`descent_plan`)."""
         # An error e in the gradient moves the parameter by tau e / M_i, which costs M_i (tau e / M_i)^2 / 2.
         M = np.ones(len(bounds)) if known is None else known
         weights = 1 / np.sqrt(M) if self.weights == "curvature" else 1 / M
         look = self.smoothness if known is None and isinstance(self.smoothness, float) else None
+        laplace = self.mechanism == "laplace"
+        part = constant_part(budget, rows, 1, laplace=laplace, least=_TARGET, most=_MOST_TARGET)
+        target = () if objective.target is None else (part, _TARGET)
         steps = Steps(
             bounds,
             weights,
@@ -315,7 +324,7 @@ class Descent:
             self.groups,
             passes,
             look,
-            0 if objective.target is None else 2,
+            target,
             self.neighbours == "add_remove" or objective.weights is not None,
             self.neighbours,
         )
@@ -339,10 +348,9 @@ class Descent:
             return None, self.budget
         first, rest = split_budget(self.budget, self.smoothness)
         largest = np.append(curvature * units.size**2, constant)
-        self._plan(
-            rest, largest, np.sqrt(largest), units, 1, objective
-        )  # what cannot be planned must not cost the first part
         rows = None if self.neighbours == "add_remove" else data.shape[0]
+        # What cannot be planned must not cost the first part.
+        self._plan(rest, largest, np.sqrt(largest), units, 1, objective, rows)
         coarse = Units.of(self.lower, self.upper, rows, centre=False, scale=False)
         relative = self.weights == "curvature"
         found = mean_squares(data, coarse, first, relative, self.allocation, self.neighbours, ledger)
@@ -359,13 +367,10 @@ class Descent:
         scales: Floats,
         mechanism: MechanismName,
         source: RandomSource,
-    ) -> tuple[Floats, Units, Floats]:
-        """Release sums and squares of the columns; centre the columns at their means, and take M_i from the variances.
-
-        M_i is not below what keeps the noise of a pass small: a step moves z_i w_i by noise / (N M_i) at most, and a
-        pass moves their sum by about the root of the number of columns times that. The last of what is returned is
-        the part of a coefficient that a step then keeps.
-        """
+        *,
+        steep: bool,
+    ) -> Standardised:
+        """Release sums and squares of the columns, and make of them what `standardised` does."""
         width = units.size.size
         coarse = Units.of(self.lower, self.upper, None, centre=self.intercept, scale=True)
         found = exact_columns(values, coarse, count=False, weights=weights)
@@ -376,21 +381,17 @@ class Descent:
         released = np.append(np.ones(width, bool), ~hot)  # squares of 0 and 1 are their sums
         found[released] = add_noise(found[released], looks[released], mechanism, source)
         found[width:] = np.where(hot, found[:width], found[width:])
-        mean, square = likely_columns(found / rows, looks * deviation / rows)
-        if self.intercept:
-            mean = np.where(hot, 0.0, mean)  # 0 stays 0
-            square = np.maximum(square - mean**2, 0.0)
-            centre = units.centre + units.unit * mean
-            low, high = (self.lower - centre) / units.unit, (self.upper - centre) / units.unit
-            units = Units(centre, units.unit, fixed_columns(low, high, FEATURE_BITS, centre=False))
-        M = curvature * np.append(square, [1.0] * self.intercept)
-        spread = scales[:first] * (1.0 if mechanism == "gaussian" else math.sqrt(2))
-        damping = _LOGIT_DAMPING if self.target is None else _DAMPING
         visited = first - sum(last - start - 1 for start, last in self.groups)  # a row is in one column of a group
-        held = np.maximum(M, damping * math.sqrt(visited) * spread / rows)
-        return held, units, 1 - M / held
-
-
-def _compiled(entries: int) -> bool:
-    """Whether to use the compiled loop: numba has been loaded already, or loading it will pay."""
-    return ("numba" in sys.modules or entries >= _WORTH_LOADING) and available()
+        return standardised(
+            found / rows,
+            looks * deviation / rows,
+            (self.lower, self.upper),
+            units,
+            hot,
+            intercept=self.intercept,
+            curvature=curvature,
+            spread=scales[:first] * deviation / rows,
+            damping=(_LOGIT_DAMPING if self.target is None else _DAMPING) * math.sqrt(visited),
+            steep=steep,
+            shrink=self.clip is None,
+        )

@@ -32,7 +32,7 @@ from inid.sets import Allocation, Neighbours, Sensitivity
 
 __all__ = ["Steps", "passes_for", "plan_steps", "signal_of"]
 
-_COUNT = 0.02  # of what the gradients cost, for the number of rows where it is secret, and for the target's mean
+_COUNT = 0.02  # of what the gradients cost, for the number of rows where it is secret
 _MANY, _MOST_PASSES = 50, 500
 _PER_PASS = 2000  # rows over noise, for each pass beyond 50
 _UP = 1 + 2.0**-48  # more than the rounding of the few operations that make a radius
@@ -49,7 +49,8 @@ class Steps:
         groups: Which of them are one-hot.
         passes: How often each column is visited, for all outputs together.
         look: The part of the plan that a first look at the columns takes, None if there is none.
-        target: How many numbers about the target are released before, each of which moves by at most 1.
+        target: What part of the plan each number about the target takes that is released before; each moves by 1 at
+            most.
         count: Whether the number of rows, or the sum of weights, is released.
         neighbours: The relation.
     """
@@ -60,7 +61,7 @@ class Steps:
     groups: Groups
     passes: int
     look: float | None
-    target: int
+    target: tuple[float, ...]
     count: bool
     neighbours: Neighbours
 
@@ -68,6 +69,11 @@ class Steps:
     def blocks(self) -> list[tuple[int, int]]:
         """(first, after the last) column of each group, and of each column that is in none."""
         return blocks_of(len(self.bounds), self.groups)
+
+    def alone(self, whole: float) -> list[float]:
+        """The weights of single numbers of size 1, where the sums of gradients cost `whole`."""
+        rest = 1 - sum(self.target)
+        return [part / rest * whole for part in self.target] + [_COUNT * whole] * self.count
 
 
 def blocks_of(columns: int, groups: Groups) -> list[tuple[int, int]]:
@@ -120,9 +126,9 @@ def plan_steps(
         share = steps.look / (1 - steps.look) * whole / (2 * width)
         reach, weights = np.append(reach, sums), np.append(weights, share / sums)
         counts += [1] * (2 * width)
-    alone = steps.target + steps.count
-    reach, weights = np.append(reach, np.ones(alone)), np.append(weights, np.full(alone, _COUNT * whole))
-    counts += [1] * alone
+    alone = steps.alone(whole)
+    reach, weights = np.append(reach, np.ones(len(alone))), np.append(weights, alone)
+    counts += [1] * len(alone)
     box = Sensitivity.box(reach, counts=counts, neighbours=steps.neighbours)
     made = plan(box, budget, mechanism=mechanism, allocation=allocation, weights=weights)
     return made, np.arange(len(reach))
@@ -162,9 +168,9 @@ def _plan_groups(
             squares[at] = len(sizes)
             sizes, norms, weights = [*sizes, 1], [*norms, float(one_square)], [*weights, share / float(one_square)]
         rows += squares.tolist()
-    for _ in range(steps.target + steps.count):
+    for weight in steps.alone(whole):
         rows.append(len(sizes))
-        sizes, norms, weights = [*sizes, 1], [*norms, 1.0], [*weights, _COUNT * whole]
+        sizes, norms, weights = [*sizes, 1], [*norms, 1.0], [*weights, weight]
     l1, l2 = (norms, None) if pure else (None, norms)
     everything = Sensitivity.groups(sizes=sizes, l1=l1, l2=l2, neighbours=steps.neighbours)
     made = plan(everything, budget, mechanism=mechanism, allocation=allocation, weights=weights)

@@ -8,9 +8,9 @@ The mean of the target is m = exp(x.w + b). Targets lie within public bounds; in
 
 **Where L comes from.** Counts are often far below the public bound, and noise grows with it. So the mean and the mean
 square of the target are released first, each of which one person moves by at most 1 in units of the bound, and counts
-are held to k standard deviations above the mean; more rows and a larger budget hold less (`narrower_bounds` has the
-same rule). Whatever was found, in the new unit every slope lies in [-1, 1], so one plan made beforehand holds. The same
-mean is where the intercept starts, at no cost.
+are held to k standard deviations above the mean; more rows and a larger budget hold less (`clipping_width`). Whatever
+was found, in the new unit every slope lies in [-1, 1], so one plan made beforehand holds. The same mean is where the
+intercept starts, at no cost.
 """
 
 import math
@@ -29,6 +29,7 @@ from inid.errors import ArgumentError
 from inid.learn.base import NoisyEstimator, read_relation
 from inid.learn.bounds import Bounds, hold, read_bounds
 from inid.learn.clipped_gradients import Loss
+from inid.learn.clipping_width import deviations
 from inid.learn.coordinate_descent import Descent
 from inid.learn.encoded_bounds import held_to_groups, one_hot_groups
 from inid.learn.inputs import read_matrix, read_target
@@ -38,7 +39,7 @@ from inid.learn.parameters import estimator
 
 __all__ = ["PrivateGammaRegressor", "PrivatePoissonRegressor"]
 
-_LEAST, _FACTOR, _AFFORDED = 3.0, 0.6, 1e-3  # k = 0.6 s^(1/4) standard deviations, but not below 3; see narrower_bounds
+_LEAST, _FACTOR = 3.0, 0.6  # k = 0.6 s^(1/4) standard deviations, but not below 3; see clipping_width
 _SMALLEST = 1e-3  # of the limit: the mean that is thought of at least
 _CURVED = 3.0  # times the mean: the curvature of a Poisson loss that steps are made for
 _SLOPE = 2.0  # of a gamma loss, at least: a target three times its mean has it
@@ -240,8 +241,8 @@ class PrivatePoissonRegressor(_LogLinear):
 
     def _limit(self, looked: Looked) -> float:
         variance = max(looked.square - looked.mean**2, 0.0) + looked.spread
-        deviations = max(_LEAST, _FACTOR * looked.signal**0.25, math.sqrt(_AFFORDED * looked.signal))
-        return float(min(max(looked.mean + deviations * math.sqrt(variance), _SMALLEST), 1.0))
+        reach = deviations(looked.signal, least=_LEAST, factor=_FACTOR) * math.sqrt(variance)
+        return float(min(max(looked.mean + reach, _SMALLEST), 1.0))
 
     def _curvature(self, looked: Looked) -> float:
         return min(max(_CURVED * looked.mean / self._limit(looked), _SMALLEST), 1.0)
@@ -279,4 +280,4 @@ class PrivateGammaRegressor(_LogLinear):
         return _GammaLoss(target, start, math.log(least))
 
     def _slope(self, reach: float, signal: float) -> float:
-        return float(min(max(_SLOPE, _FACTOR * signal**0.25, math.sqrt(_AFFORDED * signal)), max(reach - 1, 1.0)))
+        return float(min(deviations(signal, least=_SLOPE, factor=_FACTOR), max(reach - 1, 1.0)))

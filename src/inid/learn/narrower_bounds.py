@@ -11,13 +11,9 @@ second part lies in one set S_2 that does not depend on it, that of the first in
 released, the change of both lies in S_1 x S_2, for which the plan is made. The second part depends on the first one's
 noise, which sums of mu^2 (of epsilon, for Laplace noise on a box) allow for (E7).
 
-How narrow. Beyond k standard deviations lies at most 1/k^2 of the rows (Chebyshev), and what clipping them changes in a
-covariance falls like 1/k^2, relative to the column's variance, where fourth moments are finite. The noise, relative to
-the variance, grows like k^2 / s, s being the number of rows over the noise of one product. The two balance at k in
-proportion to s^(1/4): more data or budget clip less. Where tails are heavier than that, they are still clipped by a
-huge budget, in vain: so k^2 / s, the noise beside the variance, may always be a thousandth, k >= sqrt(s / 1000), which
-is the larger of the two from s = 129,600 on. A column whose public bounds lie within that many standard deviations of
-its mean is not clipped at all.
+How narrow. k is `clipping_width.deviations`, in which s is the number of rows over the noise of one product: more data
+or budget clip less. A column whose public bounds lie within that many standard deviations of its mean is not clipped at
+all.
 """
 
 import math
@@ -27,6 +23,7 @@ import numpy as np
 
 from inid.accounting import Ledger
 from inid.arguments import Floats
+from inid.learn.clipping_width import deviations
 from inid.learn.moment_sources import MomentSource
 from inid.learn.public_units import Units
 from inid.learn.second_moments import MomentPlan, Moments, as_moments
@@ -37,7 +34,6 @@ __all__ = ["narrowed", "release_narrowed"]
 
 _NARROWEST = 2.0**-10  # of half the public bounds: a column may be constant
 _LEAST, _FACTOR = 2.0, 0.6  # of standard deviations: k = 0.6 s^(1/4), but not below 2
-_AFFORDED = 1e-3  # of the variance: the noise that is no reason to clip
 
 
 def release_narrowed(
@@ -93,9 +89,7 @@ def narrowed(public: Units, means: Floats, spread: Floats, signal: float, rows: 
     mean, square = np.clip(means[:width], -1.0, 1.0), np.clip(means[width:], 0.0, 1.0)
     # An error e in the mean square is one of e in the variance, and one in the mean moves the window: room for both.
     variance = np.maximum(square - mean**2, 0.0) + spread[width:]
-    room = max(signal, 0.0)
-    deviations = max(_LEAST, _FACTOR * room**0.25, math.sqrt(_AFFORDED * room))
-    reach = np.maximum(deviations * np.sqrt(variance), _NARROWEST)
+    reach = np.maximum(deviations(signal, least=_LEAST, factor=_FACTOR) * np.sqrt(variance), _NARROWEST)
     low, high = np.maximum(mean - reach, -1.0), np.minimum(mean + reach, 1.0)
     lower, upper = public.centre + public.unit * low, public.centre + public.unit * high
     apart = lower < upper  # but for bounds so close that floats have nothing between them

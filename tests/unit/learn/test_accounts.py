@@ -13,7 +13,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 import inid
 from inid import learn
-from inid.learn import coordinate_descent
+from inid.learn import compiled_gradients, coordinate_descent
 from inid.learn.base import RepeatedSpendingWarning
 from inid.learn.budget_parts import split_budget
 from inid.numbers.decimals import decimal_fraction
@@ -113,10 +113,10 @@ def test_replacement_doubles_the_thresholds_of_a_descent():
     np.testing.assert_allclose(np.linalg.norm(one.limits), 0.7)  # clip
 
 
-def test_where_the_fewest_passes_are_made_half_the_threshold_does():
+def test_where_the_fewest_passes_are_made_a_quarter_of_the_threshold_does():
     """Slopes are 1/2 at the start: by default, in public units, and only where noise allows no more passes."""
     few = {"budget": inid.ApproxDP(0.01, 1e-6), "bounds": (-1, 1), "smoothness": "bounds", "fit_intercept": False}
-    for more, wanted in (({}, 0.5), ({"passes": 3}, 1.0), ({"clip": 10.0}, 1.0), ({"units": "data"}, 1.0),
+    for more, wanted in (({}, 0.25), ({"passes": 3}, 1.0), ({"clip": 10.0}, 1.0), ({"units": "data"}, 1.0),
                          ({"budget": inid.GaussianDP(10.0)}, 1.0)):  # fmt: skip
         model = learn.PrivateLogisticRegression(**(few | more)).fit(X, Y > 0)
         np.testing.assert_allclose(model.plan_.sensitivity.limits, wanted)
@@ -259,8 +259,8 @@ def test_the_compiled_loop_is_used_when_it_is_there_or_worth_it_and_changes_no_b
     found = []
     for switch, loaded, least in (("1", False, 1 << 29), ("1", True, 1 << 29), ("1", False, 1), ("0", True, 1)):
         monkeypatch.setenv("INID_COMPILED", switch)
-        monkeypatch.setattr(coordinate_descent, "_WORTH_LOADING", least)
-        monkeypatch.setattr(coordinate_descent, "sys", SimpleNamespace(modules={"numba": None} if loaded else {}))
+        monkeypatch.setattr(compiled_gradients, "_WORTH_LOADING", least)
+        monkeypatch.setattr(compiled_gradients, "sys", SimpleNamespace(modules={"numba": None} if loaded else {}))
         with unsafe_seed(5):
             found.append([model.fit(X, y).coef_.tolist() for model, y in models])
     assert used == [False, False, True, True, True, True, False, False]

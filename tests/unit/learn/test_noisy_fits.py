@@ -23,7 +23,7 @@ POOR = [
     (learn.PrivateRidge(budget=inid.ApproxDP(0.1, 1e-6), **LINEAR), DIABETES),
     (learn.PrivateLasso(0.001, solver="coordinate_descent", budget=inid.ApproxDP(0.1, 1e-6), **LINEAR), DIABETES),
     (learn.PrivateGaussianNB(ONE, bounds=WIDE, classes=(0, 1)), CANCER),
-    (learn.PrivateLogisticRegression(budget=ONE, bounds=WIDE, classes=(0, 1)), CANCER),
+    (learn.PrivateLogisticRegression(budget=inid.ApproxDP(0.03, 1e-6), bounds=WIDE, classes=(0, 1)), CANCER),
 ]
 GOOD = [
     (learn.PrivateRidge(budget=inid.ApproxDP(10.0, 1e-6), **LINEAR), DIABETES),
