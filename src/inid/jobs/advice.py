@@ -33,7 +33,8 @@ def advice(planned: PlannedJob, ledger: LedgerPreview | None) -> list[str]:
 
 def plan_advice(planned: PlannedJob) -> list[str]:
     """The same without what concerns the ledger: what the plan itself advises, and what the job shows beside it."""
-    return [*_accuracy(planned), *planned.summary.advice, *_question(planned), *_promise(planned)]
+    summary = planned.summary
+    return [*_accuracy(planned), *summary.worse, *summary.advice, *_question(planned), *_promise(planned)]
 
 
 def _accuracy(planned: PlannedJob) -> list[str]:

@@ -65,6 +65,7 @@ class PlanSummary:
         units: Whether the numbers are of columns with units of their own, so that i.i.d. noise is a straw man.
         worst: Whether the error that is made small is the largest one.
         inside: How noisy the tables inside the asked ones are, in sentences.
+        worse: Which numbers end worse than with an equal part of the promise to themselves, in a sentence.
     """
 
     noise: NoisePlan
@@ -78,6 +79,7 @@ class PlanSummary:
     inside: tuple[str, ...] = ()
     units: bool = True
     worst: bool = False
+    worse: tuple[str, ...] = ()
 
     @cached_property
     def comparison(self) -> Comparison:

@@ -23,7 +23,7 @@ def technical_part(inputs: ReportInputs) -> str:
 
 
 def _spending(plan: PlanSummary) -> str:
-    sentences = "".join(f"<p>{escape(text)}</p>" for text in (plan.remark, plan.gain) if text)
+    sentences = "".join(f"<p>{escape(text)}</p>" for text in (plan.remark, plan.gain, *plan.worse) if text)
     return (
         f"<h2>How the budget is spent</h2>\n{sentences}{ways_to_keep_the_promise(plan)}\n{noise_of_each_number(plan)}"
     )

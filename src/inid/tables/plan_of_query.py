@@ -11,6 +11,7 @@ from inid.errors import GuaranteeError
 from inid.planning import Certificate, NoisePlan
 from inid.promises import Budget
 from inid.tables.public_facts import PublicFacts
+from inid.tables.wanted import worse_numbers, worse_sentence
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,14 +63,12 @@ class PlannedNumber(NamedTuple):
         label: For example "mean(age)".
         cells: In how many cells it is answered.
         std: The standard deviation of its noise in each.
-        equal: The same under an equal split inside the question; its own where there is nothing to split.
         range: How far apart two answers can be: no error counts for more.
     """
 
     label: str
     cells: int
     std: float
-    equal: float
     range: float = math.inf
 
 
@@ -89,10 +88,12 @@ class PlanOfQuery(ABC):
     Attributes:
         noise: The certified plan of all released numbers.
         question: What is asked.
+        equal: Where tolerances were named, the error of each line with an equal part of the promise to itself.
     """
 
     noise: NoisePlan
     question: _Asked
+    equal: tuple[float, ...] = ()
 
     @property
     def budget(self) -> Budget:
@@ -152,14 +153,24 @@ class PlanOfQuery(ABC):
 
     def planned_numbers(self) -> list[PlannedNumber]:
         """The plan line by line, as a publication weighs it."""
-        made = self.summary()
-        split = made.opponent == "an equal split"
-        return [
-            PlannedNumber(
-                line.label, line.cells or 1, line.deviation, line.baselines["spr"] if split else line.deviation
-            )
-            for line in made.lines
-        ]
+        return [PlannedNumber(line.label, line.cells or 1, line.deviation) for line in self.summary().lines]
+
+    @property
+    def worse(self) -> list[tuple[str, float, float]]:
+        """Every line that ends worse than with an equal part of the promise to itself: its name and both errors.
+
+        Only where some are named: others pay for them.
+        """
+        if not self.equal:
+            return []
+        numbers = self.planned_numbers()
+        return worse_numbers([one.label for one in numbers], [one.std for one in numbers], self.equal)
+
+    @property
+    def worse_lines(self) -> list[str]:
+        """The same in a sentence, if there are any."""
+        found = self.worse
+        return [worse_sentence(found)] if found else []
 
     def is_of(self, question: _Asked) -> bool:
         """Whether the plan is of this very question, and its noise covers what one person can change in it.

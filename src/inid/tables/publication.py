@@ -5,10 +5,8 @@ epsilon = 1 with Laplace noise); its error there, in units of what is wanted, sa
 half evenly, half by the roots of the errors. Both families of noise are drafted, and the one with the smaller error of
 the whole is taken.
 
-*What is wanted.* For every number let t_0 be its error under an equal split: over the queries, and inside each over
-what it releases, with the better of the two families. Where nobody names a tolerance it is t_0, and a named one that is
-larger counts as t_0. So naming a number never makes it worse: its weight grows, and the least weighted sum of
-attainable variances gives a number with a larger weight no larger variance.
+*What is wanted* (`inid.tables.wanted`). What nobody names is wanted as an equal split gives it, and a tolerance that is
+looser counts as that, so that naming a number never makes it worse.
 
 *What it costs.* The parts are fixed in advance, and their costs add up: mu^2 with Gaussian noise, epsilon with Laplace
 noise. The charge is one record of the promise and of its parts, whose exact sum is proved to be within it.
@@ -26,20 +24,19 @@ from inid.errors import ArgumentError, BudgetError
 from inid.mechanisms import MechanismChoice, MechanismName
 from inid.numbers.decimals import decimal_down, decimal_fraction, decimal_up
 from inid.planning import Certificate
-from inid.planning.division import Division, divide, whole_of
-from inid.promises import ApproxDP, Budget, GaussianDP, PureDP
+from inid.planning.division import Division, divide
+from inid.promises import ApproxDP, Budget, PureDP
 from inid.tables.plan_of_query import PlannedNumber, PlanOfQuery
 from inid.tables.presentation import answer_columns
 from inid.tables.published import Published
 from inid.tables.releasable import Releasable, release_together
+from inid.tables.wanted import UNITS, wanted_of, worse_numbers
 
 if TYPE_CHECKING:
     from inid.accounting import Ledger
 
 __all__ = ["Publication", "PublicationPlan", "PublicationResult"]
 
-_UNITS: dict[MechanismName, Budget] = {"gaussian": GaussianDP(1.0), "laplace": PureDP(1.0)}
-_WORSE = 1 + 1e-9  # a number that ends worse than this many times its error under an equal split is listed
 AnyQuery = Releasable[Any, Any]
 
 
@@ -115,13 +112,8 @@ class Publication:
         elif isinstance(budget, PureDP):
             families = ("laplace",)
         promise, taken = _beside(budget, queries)
-        equal = _equal_errors(promise, queries, families)
-        wanted = {
-            name: [
-                own if limit is None else min(limit, own) for limit, own in zip(named[name], equal[name], strict=True)
-            ]
-            for name in queries
-        }
+        equal = {name: query.equal(promise, questions=len(queries)) for name, query in queries.items()}
+        wanted = {name: wanted_of(named[name], equal[name]).limits for name in queries}
         divisions = {family: _divided(promise, queries, family, wanted, weights) for family in families}
         family = min(families, key=lambda one: divisions[one].objective)
         plans = {}
@@ -198,12 +190,12 @@ class PublicationPlan:
     @property
     def worse(self) -> list[tuple[str, float, float]]:
         """Every number that ends worse than under an equal split: its name, its error and that of an equal split."""
-        return [
-            (f"{name}: {number.label}", number.std, own)
-            for name, plan in self.plans.items()
-            for number, own in zip(plan.planned_numbers(), self.equal[name], strict=True)
-            if number.std > _WORSE * own
-        ]
+        found = []
+        for name, plan in self.plans.items():
+            numbers = plan.planned_numbers()
+            labels = [f"{name}: {number.label}" for number in numbers]
+            found += worse_numbers(labels, [number.std for number in numbers], self.equal[name])
+        return found
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe dictionary: the charge, and the plan of each query."""
@@ -295,32 +287,6 @@ def _beside(budget: Budget, queries: Mapping[str, AnyQuery]) -> tuple[Budget, fl
     return ApproxDP(budget.epsilon, decimal_down(decimal_fraction(budget.delta) - decimal_fraction(counted))), counted
 
 
-def _equal_errors(
-    promise: Budget, queries: Mapping[str, AnyQuery], families: tuple[MechanismName, ...]
-) -> dict[str, list[float]]:
-    """t_0 of each number: its error under an equal split with the better family; 1 for what is public."""
-    found: dict[str, list[float]] = {}
-    for name, query in queries.items():
-        options = [_unit_errors(query, family) for family in families]
-        scaled = [
-            [error / _amount(promise, family, len(queries)) for error in errors]
-            for family, errors in zip(families, options, strict=True)
-        ]
-        found[name] = [min(errors) or 1.0 for errors in zip(*scaled, strict=True)]
-    return found
-
-
-def _unit_errors(query: AnyQuery, family: MechanismName) -> list[float]:
-    options: dict[str, Any] = {"mechanism": family} if "mechanism" in query.options else {}
-    return [number.equal for number in query.plan(_UNITS[family], **options).planned_numbers()]
-
-
-def _amount(promise: Budget, family: MechanismName, queries: int) -> float:
-    """How many units an equal part of the promise has: errors shrink in proportion."""
-    whole = float(whole_of(promise, family) / queries)
-    return math.sqrt(whole) if family == "gaussian" else whole
-
-
 def _divided(
     promise: Budget,
     queries: Mapping[str, AnyQuery],
@@ -329,7 +295,7 @@ def _divided(
     weights: list[float],
 ) -> Division:
     errors = [
-        _error(query.plan_within(_UNITS[family], family, wanted[name]).planned_numbers(), wanted[name])
+        _error(query.plan_within(UNITS[family], family, wanted[name]).planned_numbers(), wanted[name])
         for name, query in queries.items()
     ]
     return divide(promise, family, errors, weights)

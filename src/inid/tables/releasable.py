@@ -15,6 +15,7 @@ from inid.sets import Neighbours
 from inid.tables.plan_of_query import PlanOfQuery
 from inid.tables.published import Published
 from inid.tables.table import Table
+from inid.tables.wanted import UNITS, equal_errors
 
 if TYPE_CHECKING:
     from inid.accounting import Ledger
@@ -123,6 +124,20 @@ class Releasable(ABC, Generic[PlanT, ResultT]):
         if tolerance is not None:
             raise ArgumentError(f"tolerance does not go with {self.asked_as}: leave it out.")
         return [None]
+
+    def alone(self, mechanism: MechanismName) -> list[float]:
+        """The error of each line of a plan when it is asked by itself, with one unit of a family's promise."""
+        options: dict[str, Any] = {"mechanism": mechanism} if "mechanism" in self.options else {}
+        return [number.std for number in self.plan(UNITS[mechanism], **options).planned_numbers()]
+
+    def equal(self, budget: Budget, *, questions: int = 1) -> list[float]:
+        """The error of each line under an equal split: see `inid.tables.wanted`.
+
+        Args:
+            budget: The promise of all questions together.
+            questions: Among how many it is divided.
+        """
+        return equal_errors(self.alone, budget, questions=questions)
 
     def plan_within(self, budget: Budget, mechanism: MechanismName, wanted: Sequence[float]) -> PlanT:  # noqa: ARG002
         """The plan with the least sum of (std / wanted)^2 over all cells; `wanted` has one number for each line."""

@@ -3,13 +3,14 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from inid.arguments import choice
 from inid.errors import GuaranteeError
+from inid.mechanisms import MechanismName
 from inid.planning import NoisePlan, plan
 from inid.planning.text import aligned, counted
 from inid.promises import Budget, PureDP
@@ -21,12 +22,13 @@ from inid.tables.questions.marginals.least_squares import precisions
 from inid.tables.questions.marginals.question import MarginalsQuestion
 from inid.tables.questions.marginals.table_statistics import OFFSETS, TableStatistic
 from inid.tables.questions.marginals.tables_inside import largest_inside
-from inid.tables.questions.marginals.tolerances import read_tolerances
+from inid.tables.questions.marginals.tolerances import named_tolerances, read_tolerances
+from inid.tables.wanted import UNITS, equal_errors, wanted_of, worse_numbers
 
 if TYPE_CHECKING:
     from inid.report import PlanSummary
 
-__all__ = ["MarginalPlan", "MarginalsPlan", "Objective", "plan_marginals"]
+__all__ = ["MarginalPlan", "MarginalsPlan", "Objective", "errors_alone", "plan_marginals"]
 
 Objective = Literal["max", "sum"]
 _WORST = 20
@@ -74,6 +76,7 @@ class TableNumbers:
         std: Its standard deviation.
         spr: The same under an equal split.
         share: Its share.
+        wanted: In which units errors count: its tolerance, or what an equal split gives where that is less.
     """
 
     cells: Floats
@@ -81,6 +84,7 @@ class TableNumbers:
     std: Floats
     spr: Floats
     share: Floats
+    wanted: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,12 +96,14 @@ class MarginalsPlan(PlanOfQuery):
         question: What is asked.
         objective: "max" (the largest std / tolerance) or "sum" (of (std / tolerance)^2 over all cells).
         numbers: What it means for every statistic that is asked, as arrays; see `tables`.
+        equal: See `PlanOfQuery`.
     """
 
     noise: NoisePlan
     question: MarginalsQuestion
     objective: Objective
     numbers: TableNumbers
+    equal: tuple[float, ...] = ()
 
     @cached_property
     def tables(self) -> tuple[MarginalPlan, ...]:
@@ -124,11 +130,18 @@ class MarginalsPlan(PlanOfQuery):
                 table.label,
                 table.cells,
                 table.std,
-                table.spr,
                 2 * grids[table.statistic.column].half if table.statistic.kind == "mean" else math.inf,
             )
             for table in self.tables
         ]
+
+    @property
+    def worse(self) -> list[tuple[str, float, float]]:
+        """See `PlanOfQuery.worse`: of very many tables, only those that are worse are described."""
+        places = np.flatnonzero(self.numbers.std > np.array(self.equal)).tolist() if self.equal else []
+        found = self._entries(places)
+        own = [self.equal[at] for at in places]
+        return worse_numbers([table.label for table in found], [table.std for table in found], own)
 
     def noisy_numbers(self) -> list[tuple[str, float, float]]:
         """For each table its name, the standard deviation of a cell and its share of the promise."""
@@ -157,7 +170,7 @@ class MarginalsPlan(PlanOfQuery):
             return ()
         fill = {name: question.summed[name].grid.middle for name in question.may_be_missing}
         filled = replace(question, missing=dict(question.missing) | fill, offset=0.0)
-        tolerance = self.numbers.tolerance
+        tolerance = self.numbers.wanted
         kind = "gaussian" if self.mechanism == "gaussian" else "laplace"
         other = planned(filled, self.budget, objective=self.objective, tolerance=tolerance, mechanism=kind)
         gain = self.value / other.value if other.value > 0 else 1.0
@@ -175,7 +188,7 @@ class MarginalsPlan(PlanOfQuery):
         return equal / ours if ours > 0 else 1.0
 
     def _value(self, stds: Floats) -> float:
-        ratios = np.square(stds / self.numbers.tolerance)
+        ratios = np.square(stds / self.numbers.wanted)
         return float(ratios.max() if self.objective == "max" else (ratios * self.numbers.cells).sum())
 
     def to_dict(self) -> dict[str, Any]:
@@ -218,6 +231,7 @@ class MarginalsPlan(PlanOfQuery):
                 *lines,
                 "",
                 f"An equal split would have {self.gain():.3g} times the {measure}, in units of the tolerances.",
+                *self.worse_lines,
                 *self.advice,
             ]
         )
@@ -237,7 +251,36 @@ def plan_marginals(
     """Share the promise between blocks (Gaussian noise) or tables (Laplace noise); see `MarginalsQuery.plan`."""
     goal: Objective = "max" if choice("objective", objective, ("max", "sum")) == "max" else "sum"
     kind = choice("mechanism", mechanism, ("auto", "gaussian", "laplace"))
-    return planned(question, budget, objective=goal, tolerance=read_tolerances(question, tolerance), mechanism=kind)
+    if not tolerance:
+        return planned(question, budget, objective=goal, tolerance=read_tolerances(question, tolerance), mechanism=kind)
+    equal = equal_errors(partial(errors_alone, question), budget)
+    found = wanted_of(named_tolerances(question, tolerance), equal)
+    made = planned(question, budget, objective=goal, tolerance=np.array(found.limits), mechanism=kind)
+    return replace(made, numbers=replace(made.numbers, tolerance=np.array(found.stated)), equal=tuple(equal))
+
+
+def errors_alone(question: MarginalsQuestion, mechanism: MechanismName) -> list[float]:
+    """The std of each statistic when it is asked by itself, with one unit of the promise.
+
+    Tables with as many keys, in any order, have the same.
+    """
+    found: dict[tuple[str, tuple[int, ...]], float] = {}
+    places = []
+    for statistic in question.statistics:
+        place = statistic.name, tuple(sorted(question.domains.size(column) for column in statistic.table))
+        if place not in found:
+            found[place] = _error_alone(question, statistic, mechanism)
+        places.append(place)
+    return [found[place] for place in places]
+
+
+def _error_alone(question: MarginalsQuestion, statistic: TableStatistic, mechanism: MechanismName) -> float:
+    if not (statistic.table or statistic.column):  # the total of the counts has no residuals
+        public = question.neighbours == "replace" and not question.vanishing
+        return 0.0 if public else question.unit_rows * (1.0 if mechanism == "gaussian" else math.sqrt(2.0))
+    own = question.only(statistic)
+    made = planned(own, UNITS[mechanism], objective="sum", tolerance=np.ones(1), mechanism=mechanism)
+    return float(made.numbers.std[0])
 
 
 def planned(
@@ -336,5 +379,5 @@ def _described(
     statistic, table, _ = work.parts
     own = (share / np.bincount(table, minlength=len(work.tables)))[table]
     shares = np.bincount(statistic, own, minlength=question.asked).astype(np.float64)
-    numbers = TableNumbers(work.statistic_cells, tolerance, spread, equal, shares)
+    numbers = TableNumbers(work.statistic_cells, tolerance, spread, equal, shares, tolerance)
     return MarginalsPlan(noise, question, objective, numbers)

@@ -13,7 +13,7 @@ from inid.promises import Budget
 from inid.tables.domains import Marginal, read_tables
 from inid.tables.questions.marginals.accuracy_first import MarginalsAccuracy, plan_marginals_for_accuracy
 from inid.tables.questions.marginals.exact_tables import ExactTables
-from inid.tables.questions.marginals.plan import MarginalsPlan, Objective, plan_marginals, planned
+from inid.tables.questions.marginals.plan import MarginalsPlan, Objective, errors_alone, plan_marginals, planned
 from inid.tables.questions.marginals.question import MarginalsQuestion
 from inid.tables.questions.marginals.released_numbers import exact_numbers
 from inid.tables.questions.marginals.result import MarginalsResult
@@ -59,8 +59,9 @@ class MarginalsQuery(Releasable[MarginalsPlan, MarginalsResult]):
             budget: The promise.
             objective: "max" makes the largest std / tolerance small, "sum" the sum over all cells of its square.
             tolerance: The error that you could live with, by table of counts, {("race",): 5}, by statistic,
-                {"mean(income)": 500}, or by both, {("mean(income)", ("sex",)): 300}. Where none is stated, what one
-                person at a bound changes: 1 in a count.
+                {"mean(income)": 500}, or by both, {("mean(income)", ("sex",)): 300}. What is not named is wanted as
+                an equal part of the promise gives it, and a looser tolerance counts as that. With nothing named, what
+                one person at a bound changes: 1 in a count.
             mechanism: "gaussian", "laplace", or "auto" for the one with the smaller objective.
             ledger: As for `Query.plan`: its relation, where the table states none. Nothing is charged yet.
 
@@ -115,6 +116,10 @@ class MarginalsQuery(Releasable[MarginalsPlan, MarginalsResult]):
         """
         query = self.under(ledger)
         return plan_marginals_for_accuracy(query.question, tolerance, failure=failure, delta=delta)
+
+    def alone(self, mechanism: MechanismName) -> list[float]:
+        """See `Releasable.alone`."""
+        return errors_alone(self.question, mechanism)
 
     def wanted(self, tolerance: Mapping[Marginal | str | tuple[str, Marginal], float] | None) -> list[float | None]:
         """See `Releasable.wanted`."""

@@ -89,6 +89,20 @@ class MarginalsQuestion(PublicFacts):
             number -= len(tables)
         raise IndexError(number)
 
+    def only(self, statistic: TableStatistic) -> "MarginalsQuestion":
+        """The question of one of them by itself."""
+        own: dict[str, dict[str, tuple[Marginal, ...]]] = {"mean": {}, "sum": {}}
+        if statistic.column:
+            own[statistic.kind] = {statistic.column: (statistic.table,)}
+        return replace(
+            self,
+            tables=() if statistic.column else (statistic.table,),
+            domains=self.domains.among(column for column in self.columns if column in statistic.table),
+            means=own["mean"],
+            sums=own["sum"],
+            offset=0.0,
+        )
+
     @cached_property
     def summed(self) -> dict[str, SummedColumn]:
         """The columns of numbers, on their grids."""

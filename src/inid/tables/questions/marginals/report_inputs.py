@@ -41,6 +41,7 @@ def summarize_marginals_plan(made: MarginalsPlan) -> PlanSummary:
     gains = {"iid": made.gain(), "spr": made.gain()}
     guessed = question.rows is None
     seen = {"inside": made.inside_text, "units": False, "worst": made.objective == "max"}
+    seen["worse"] = tuple(made.worse_lines)
     return PlanSummary(made.noise, lines, gains, None, rows, guessed, made.advice, **seen)  # type: ignore[arg-type]
 
 

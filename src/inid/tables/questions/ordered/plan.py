@@ -1,8 +1,9 @@
 """Spending one promise on the prefixes of ordered columns."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,13 +14,14 @@ from inid.mechanisms import MechanismName
 from inid.planning import NoisePlan, plan
 from inid.planning.text import aligned, counted
 from inid.promises import Budget, PureDP
-from inid.tables.plan_of_query import PlanOfQuery
+from inid.tables.plan_of_query import PlannedNumber, PlanOfQuery
 from inid.tables.questions.ordered.question import OrderedQuestion
+from inid.tables.wanted import UNITS, equal_errors, wanted_of
 
 if TYPE_CHECKING:
     from inid.report import PlanSummary
 
-__all__ = ["OrderedPlan", "OrderedTablePlan", "plan_ordered", "read_tolerances"]
+__all__ = ["OrderedPlan", "OrderedTablePlan", "errors_alone", "named_tolerances", "plan_ordered", "planned"]
 
 
 @dataclass(frozen=True)
@@ -51,17 +53,23 @@ class OrderedPlan(PlanOfQuery):
         noise: The certified plan of all released numbers.
         question: What is asked.
         tables: One entry per ordered column and grouping.
+        equal: See `PlanOfQuery`.
     """
 
     noise: NoisePlan
     question: OrderedQuestion
     tables: tuple[OrderedTablePlan, ...]
+    equal: tuple[float, ...] = ()
 
     def summary(self) -> "PlanSummary":
         """The plan line by line, as reports and the command show it."""
         from inid.tables.questions.ordered.report_inputs import summarize_ordered_plan
 
         return summarize_ordered_plan(self)
+
+    def planned_numbers(self) -> list[PlannedNumber]:
+        """See `PlanOfQuery.planned_numbers`."""
+        return [PlannedNumber(f"running count of {table.label}", 1, table.std) for table in self.tables]
 
     def gain(self) -> float:
         """How many times larger the mean squared error would be if the counts of the levels were released instead."""
@@ -85,14 +93,33 @@ class OrderedPlan(PlanOfQuery):
         tables = counted(len(self.tables), "table")
         head = f"{self.mechanism.capitalize()} noise on {counted(self.noise.dimension, 'number')} of {tables}"
         promise = f"promise: {self.budget}, neighbours: {self.noise.sensitivity.neighbours}"
-        return "\n".join([head, promise, "", *aligned(rows, left=1)])
+        worse = ["", *self.worse_lines] if self.worse_lines else []
+        return "\n".join([head, promise, "", *aligned(rows, left=1), *worse])
 
 
 def plan_ordered(
     question: OrderedQuestion, budget: Budget, *, tolerance: Mapping[str, float] | None, mechanism: str
 ) -> OrderedPlan:
     """Plan with each kind of noise that keeps the promise, and take the one with the smaller mean squared error."""
-    wanted = read_tolerances(question, tolerance)
+    named = named_tolerances(question, tolerance)
+    if not tolerance:
+        return planned(question, budget, [1.0] * len(named), mechanism)
+    equal = equal_errors(partial(errors_alone, question), budget)
+    found = wanted_of(named, equal)
+    made = planned(question, budget, found.limits, mechanism)
+    entries = zip(made.tables, found.stated, strict=True)
+    tables = tuple(replace(table, tolerance=stated) for table, stated in entries)
+    return replace(made, tables=tables, equal=tuple(equal))
+
+
+def errors_alone(question: OrderedQuestion, mechanism: MechanismName) -> list[float]:
+    """The std of the running counts of each table when it is asked by itself, with one unit of the promise."""
+    alone = [replace(question, tables=(table,)) for table in question.tables]
+    return [_planned(one, UNITS[mechanism], mechanism, [1.0]).tables[0].std for one in alone]
+
+
+def planned(question: OrderedQuestion, budget: Budget, wanted: Sequence[float], mechanism: str) -> OrderedPlan:
+    """The same for arguments that were read; one tolerance per table."""
     kinds: tuple[MechanismName, ...] = ("gaussian", "laplace")
     if mechanism != "auto":
         kinds = (mechanism,)  # type: ignore[assignment]
@@ -103,41 +130,44 @@ def plan_ordered(
 
 
 def _planned(
-    question: OrderedQuestion, budget: Budget, mechanism: MechanismName, wanted: Mapping[str, float]
+    question: OrderedQuestion, budget: Budget, mechanism: MechanismName, wanted: Sequence[float]
 ) -> OrderedPlan:
     strategies = [question.strategy(table, mechanism) for table in question.tables]
     means = [float(made.variances.mean()) for made in strategies]
     sensitivity = question.sensitivity(mechanism)
     sizes = [made.matrix.shape[0] * len(question.cells(t)) for made, t in zip(strategies, question.tables, strict=True)]
     # The mean squared error of a table's prefixes is its noise's variance times the mean; it has `size` coordinates.
-    weights = [
-        math.sqrt(mean / size) / wanted[table.column]
-        for mean, size, table in zip(means, sizes, question.tables, strict=True)
-    ]
+    weights = [math.sqrt(mean / size) / limit for mean, size, limit in zip(means, sizes, wanted, strict=True)]
     noise = plan(sensitivity, budget, mechanism=mechanism, weights=weights)
     starts = np.cumsum([0, *sizes[:-1]])
     unit = 1.0 if mechanism == "gaussian" else math.sqrt(2.0)
     norm = 2 if mechanism == "gaussian" else 1
     replaced = question.neighbours == "replace"
     tables = []
-    for table, made, mean, start in zip(question.tables, strategies, means, starts.tolist(), strict=True):
+    for table, made, mean, start, limit in zip(
+        question.tables, strategies, means, starts.tolist(), wanted, strict=True
+    ):
         size, cells = question.levels[table.column].size, len(question.cells(table))
         sigma = unit * float(noise.scales[start])
         plain = sigma / made.radius(norm, replace=replaced, cells=cells)
         apart = (2.0 if norm == 1 else math.sqrt(2.0)) if replaced else 1.0
         counts = plain * apart * math.sqrt((size + 1) / 2)
         std = sigma * math.sqrt(mean)
-        tables.append(OrderedTablePlan(table.label, size, made.kind, wanted[table.column], std, counts))
+        tables.append(OrderedTablePlan(table.label, size, made.kind, limit, std, counts))
     return OrderedPlan(noise, question, tuple(tables))
 
 
-def read_tolerances(question: OrderedQuestion, tolerance: object) -> dict[str, float]:
-    """The error of a running count that is acceptable, by column; 1 where none is stated."""
+def named_tolerances(question: OrderedQuestion, tolerance: object) -> list[float | None]:
+    """The error of a running count that is acceptable in each table, stated by column; None where nobody named it.
+
+    Raises:
+        ArgumentError: It is malformed.
+    """
     if tolerance is not None and not isinstance(tolerance, Mapping):
         raise ArgumentError(f"tolerance must be a dictionary by column, got {shown(tolerance)}: {{'age': 10}}, say.")
-    known = dict.fromkeys((table.column for table in question.tables), 1.0)
+    read = {}
     for column, value in (tolerance or {}).items():
-        if column not in known:
+        if all(table.column != column for table in question.tables):
             raise ArgumentError(f"tolerance names {shown(column)}, which is no ordered column of this query.")
-        known[column] = real(f"tolerance[{column!r}]", value, above=0, cure="pass a positive number of rows")
-    return known
+        read[column] = real(f"tolerance[{column!r}]", value, above=0, cure="pass a positive number of rows")
+    return [read.get(table.column) for table in question.tables]

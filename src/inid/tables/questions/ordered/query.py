@@ -11,7 +11,7 @@ from inid.promises import Budget
 from inid.tables.facts import Key, as_numbers, read_keys
 from inid.tables.questions.ordered.level_counts import LevelCounts, run_level_counts
 from inid.tables.questions.ordered.levels import Levels
-from inid.tables.questions.ordered.plan import OrderedPlan, plan_ordered, read_tolerances
+from inid.tables.questions.ordered.plan import OrderedPlan, errors_alone, named_tolerances, plan_ordered, planned
 from inid.tables.questions.ordered.question import OrderedQuestion, OrderedTable
 from inid.tables.questions.ordered.result import OrderedResult
 from inid.tables.releasable import Releasable, facts_of
@@ -49,8 +49,8 @@ class OrderedQuery(Releasable[OrderedPlan, OrderedResult]):
 
         Args:
             budget: The promise.
-            tolerance: The error of a running count, in rows, that you could live with, by column; 1 where none is
-                stated. Only the ratios between columns matter.
+            tolerance: The error of a running count, in rows, that you could live with, by column. What is not named is
+                wanted as an equal part of the promise gives it, and a looser tolerance counts as that.
             mechanism: "gaussian", "laplace", or "auto" for the one with the smaller mean squared error.
             ledger: As for `Query.plan`: its relation, where the table states none. Nothing is charged yet.
 
@@ -71,17 +71,17 @@ class OrderedQuery(Releasable[OrderedPlan, OrderedResult]):
         kind = choice("mechanism", mechanism, get_args(MechanismChoice))
         return plan_ordered(query.question, budget, tolerance=tolerance, mechanism=kind)
 
+    def alone(self, mechanism: MechanismName) -> list[float]:
+        """See `Releasable.alone`."""
+        return errors_alone(self.question, mechanism)
+
     def wanted(self, tolerance: Mapping[str, float] | None) -> list[float | None]:
         """See `Releasable.wanted`."""
-        read = read_tolerances(self.question, tolerance)
-        return [read[table.column] if table.column in (tolerance or {}) else None for table in self.question.tables]
+        return named_tolerances(self.question, tolerance)
 
     def plan_within(self, budget: Budget, mechanism: MechanismName, wanted: Sequence[float]) -> OrderedPlan:
-        """See `Releasable.plan_within`: the groupings of a column share its smallest tolerance."""
-        least: dict[str, float] = {}
-        for table, value in zip(self.question.tables, wanted, strict=True):
-            least[table.column] = min(value, least.get(table.column, value))
-        return plan_ordered(self.question, budget, tolerance=least, mechanism=mechanism)
+        """See `Releasable.plan_within`."""
+        return planned(self.question, budget, wanted, mechanism)
 
     def exact(self, plan: OrderedPlan) -> Floats:
         """The numbers before noise, in the coordinates of a plan. NOT PRIVATE: for curators and tests."""

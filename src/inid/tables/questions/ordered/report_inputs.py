@@ -28,7 +28,7 @@ def summarize_ordered_plan(made: OrderedPlan) -> PlanSummary:
     )
     gains = {"iid": made.gain(), "spr": made.gain()}
     opponent = "noise on the count of each value"
-    return PlanSummary(made.noise, lines, gains, None, opponent=opponent, units=False)
+    return PlanSummary(made.noise, lines, gains, None, worse=tuple(made.worse_lines), opponent=opponent, units=False)
 
 
 def ordered_report_inputs(result: OrderedResult, page: PageFacts) -> ReportInputs:

@@ -170,6 +170,21 @@ class Layout:
     values: Mapping[str, Grid]
     factors: Mapping[str, Grid]
 
+    def only(self, statistic: Statistic) -> "Layout":
+        """The layout of one of the statistics by itself, with the items that it needs."""
+        used = (statistic.count, *statistic.sums, statistic.product, statistic.histogram)
+        kept = [at for at in range(len(self.items)) if at in used]
+        place = {at: number for number, at in enumerate(kept)} | {None: None}
+        own = Statistic(
+            statistic.kind,
+            statistic.columns,
+            place[statistic.count],
+            tuple(place[at] for at in statistic.sums),  # type: ignore[misc]
+            place[statistic.product],
+            place[statistic.histogram],
+        )
+        return Layout((own,), tuple(self.items[at] for at in kept), self.values, self.factors)
+
 
 class _Items:
     """Collects items, each once, and says where each stands."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from inid.errors import ArgumentError
-from inid.mechanisms import MechanismChoice
+from inid.mechanisms import MechanismChoice, MechanismName
 from inid.planning import Comparison, NoisePlan, plan, plan_for_accuracy
 from inid.planning.accuracy import CheapestPlan
 from inid.planning.text import aligned, counted
@@ -19,6 +19,7 @@ from inid.tables.plan_of_query import PlannedNumber, PlanOfQuery, fill_advice, r
 from inid.tables.presentation import COUNTED
 from inid.tables.questions.statistics.layout import Layout, rounding, slopes
 from inid.tables.questions.statistics.sensitivity import narrowest
+from inid.tables.wanted import UNITS
 
 if TYPE_CHECKING:
     from inid.report import PlanSummary
@@ -29,6 +30,7 @@ __all__ = [
     "StatisticPlan",
     "TableAccuracy",
     "TablePlan",
+    "errors_alone",
     "with_advice",
 ]
 
@@ -75,6 +77,7 @@ class TablePlan(PlanOfQuery):
         iid: The plan's baseline of i.i.d. noise.
         spr: The plan's baseline of an equal split.
         advice: What would make the errors smaller, from public facts alone.
+        equal: See `PlanOfQuery`.
     """
 
     noise: NoisePlan
@@ -83,6 +86,7 @@ class TablePlan(PlanOfQuery):
     iid: NoisePlan
     spr: NoisePlan
     advice: tuple[str, ...] = ()
+    equal: tuple[float, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -108,7 +112,7 @@ class TablePlan(PlanOfQuery):
             names = 1 if statistic.histogram is None else len(layout.items[statistic.histogram].names)
             halves = [layout.values[name].half for name in statistic.columns] if statistic.kind in _HELD else []
             reach = 2 * halves[0] if statistic.kind in ("mean", "std") else math.prod(halves) if halves else math.inf
-            found.append(PlannedNumber(entry.label, cells * names, entry.error, entry.spr, reach))
+            found.append(PlannedNumber(entry.label, cells * names, entry.error, reach))
         return found
 
     def noisy_numbers(self) -> list[tuple[str, float, float]]:
@@ -184,6 +188,7 @@ class TablePlan(PlanOfQuery):
                 *lines,
                 "",
                 self.remark or gains,
+                *self.worse_lines,
                 *self.advice,
             ]
         )
@@ -199,11 +204,15 @@ class Planning:
 
     Attributes:
         question: What is asked: it has the sums, and the sets that bound them.
-        tolerances: One for each statistic.
+        tolerances: One for each statistic: in these units errors count.
+        stated: What was stated for each, if that is something else.
+        equal: The error of each with an equal part of the promise to itself, where some were stated.
     """
 
     question: "Question"
     tolerances: list[float]
+    stated: list[float] | None = None
+    equal: tuple[float, ...] = ()
 
     @property
     def rows(self) -> float:
@@ -275,13 +284,25 @@ class Planning:
         sizes = [1 if noise.cells.counts is None else int(noise.cells.counts[at]) for at in range(len(layout.items))]
         shares = [float(share) * size for share, size in zip(noise.row_shares, sizes, strict=True)]
         entries = []
-        lines = zip(layout.statistics, weighing.moves, weighing.parts, self.tolerances, strict=True)
+        lines = zip(layout.statistics, weighing.moves, weighing.parts, self.stated or self.tolerances, strict=True)
         for statistic, move, part, limit in lines:
             error, equal, split = (_error(made, move) for made in (noise, iid, spr))
             share = math.fsum(shares[at] * value / weighing.powers[at] for at, value in part.items())
             column = ",".join(statistic.columns)
             entries.append(StatisticPlan(statistic.kind, column, limit, error, equal, split, share))
-        return TablePlan(noise, self.question, tuple(entries), iid, spr)
+        return TablePlan(noise, self.question, tuple(entries), iid, spr, equal=self.equal)
+
+
+def errors_alone(question: "Question", mechanism: MechanismName) -> list[float]:
+    """The error of each statistic when it is asked by itself, with one unit of the promise."""
+    rows, found = question.assumed_rows / len(question.cells), []
+    for statistic in question.layout.statistics:
+        layout = question.layout.only(statistic)
+        weighing = _weighing(layout, [1.0], rows, 2.0)
+        known = narrowest(question.sensitivities_of(layout, weighing.weights))
+        noise = _best(known, UNITS[mechanism], mechanism, "optimal", weighing.weights, 2.0)
+        found.append(_error(noise, weighing.moves[0]))
+    return found
 
 
 def with_advice(made: TablePlan, unfilled: Sequence[str], filled: Sequence[float]) -> TablePlan:

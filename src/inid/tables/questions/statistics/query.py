@@ -18,13 +18,14 @@ from inid.tables.questions.discovery.request import Discovered
 from inid.tables.questions.marginals.query import MarginalsQuery, read_marginals
 from inid.tables.questions.ordered.query import OrderedQuery, read_ordered
 from inid.tables.questions.statistics.layout import Layout, named_tolerances, read_tolerances
-from inid.tables.questions.statistics.plan import Planning, TableAccuracy, TablePlan, with_advice
+from inid.tables.questions.statistics.plan import Planning, TableAccuracy, TablePlan, errors_alone, with_advice
 from inid.tables.questions.statistics.question import Question
 from inid.tables.questions.statistics.result import Result
 from inid.tables.questions.statistics.sensitivity import largest_sum
 from inid.tables.questions.statistics.sums import Integers, Sums
 from inid.tables.releasable import Releasable, facts_of
 from inid.tables.table import Table
+from inid.tables.wanted import wanted_of
 
 if TYPE_CHECKING:
     from inid.accounting import Ledger
@@ -100,8 +101,11 @@ class Query(Releasable[TablePlan, Result]):
         Args:
             budget: The promise.
             tolerance: The error that you could live with, by column ("age", in the column's unit), statistic ("mean")
-                or both ("mean(age)"); the most specific counts. What is not named is wanted to 1 % of its public range.
-            weights: The inverse of tolerances, with the same keys. Not with `tolerance`.
+                or both ("mean(age)"); the most specific counts. What is not named is wanted as an equal part
+                of the promise gives it, and a looser tolerance counts as that: naming a number never makes it worse.
+                With nothing named, everything is wanted to 1 % of its public range.
+            weights: The inverse of tolerances, with the same keys, as they stand: what is not named is wanted to 1 %
+                of its public range. Not with `tolerance`.
             mechanism: "gaussian", "laplace", or "auto" for the one with the smaller expected error.
             allocation: "optimal", or the baselines "iid" and "spr".
             order: p: the plan makes the expected sum of (error / tolerance)^p small, 2 being the squared error. Each
@@ -131,6 +135,10 @@ class Query(Releasable[TablePlan, Result]):
         """
         asked, power = self.under(ledger).question, read_order(order)
         planning = _planning(asked, tolerance, weights)
+        if tolerance:
+            equal = self.under(ledger).equal(budget)
+            found = wanted_of(self.wanted(tolerance), equal)
+            planning = replace(planning, tolerances=found.limits, stated=found.stated, equal=tuple(equal))
         made = planning.plan(budget, mechanism=mechanism, allocation=allocation, order=power)
         unfilled = [column for column in asked.layout.values if column not in asked.missing]
         if not unfilled or len(asked.layout.items) > _MOST_ADVISED:
@@ -172,6 +180,10 @@ class Query(Releasable[TablePlan, Result]):
         planning = _planning(self.under(ledger).question, tolerance, None)
         probability = real("failure", failure, above=0, cure="pass a probability such as failure=0.05")
         return planning.for_accuracy(failure=probability, delta=delta)
+
+    def alone(self, mechanism: MechanismName) -> list[float]:
+        """See `Releasable.alone`."""
+        return errors_alone(self.question, mechanism)
 
     def wanted(self, tolerance: Mapping[str, float] | None) -> list[float | None]:
         """See `Releasable.wanted`."""

@@ -91,6 +91,10 @@ class Question(PublicFacts):
         """The same, and the sets that bound the sums together, shaped for weights, one per item of the layout."""
         return (*self.sensitivities, *joint_sets(self.layout, *self._facts, weights))
 
+    def sensitivities_of(self, layout: Layout, weights: Sequence[float]) -> tuple[Sensitivity, ...]:
+        """The same for the sums of another layout of this question: one of its statistics by itself."""
+        return (*candidate_sets(layout.items, *self._facts), *joint_sets(layout, *self._facts, weights))
+
     @property
     def rows_can_vanish(self) -> bool:
         """Whether a row may add nothing at all: one beyond a person's limit, or one that a filter leaves out."""
