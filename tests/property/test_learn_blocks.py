@@ -10,7 +10,7 @@ import inid
 from inid import learn
 from inid.learn import k_means, naive_bayes
 from inid.learn.k_means import cluster_sensitivity
-from inid.learn.naive_bayes import class_sensitivity, number_weight, shrunk_moments
+from inid.learn.naive_bayes import class_sensitivity, part_weights, shrunk_moments
 
 RELATIONS = ["zero_out", "add_remove", "replace"]
 BUDGETS = [inid.ApproxDP(1.0, 1e-6), inid.PureDP(1.0)]
@@ -39,18 +39,18 @@ def changes(relation, rows, block):
 def test_the_set_of_naive_bayes_holds_every_corner_and_is_attained(relation, pure):
     width, classes = 2, 3
     points = itertools.product((-1.0, -0.5, 0.0, 0.5, 1.0), repeat=width)
-    rows = [(np.array(z), k) for z in points for k in range(classes)]
+    rows = [((np.array(z), u), k) for z in points for k in range(classes) for u in (1.0, 0.4, 0.0)]
 
-    def block(z, k):
-        numbers, out = np.zeros(classes), np.zeros((classes, 2 * width))
-        numbers[k], out[k] = 1.0, np.append(z, z**2)
-        return np.append(numbers, out)
+    def block(row, k):
+        (z, u), numbers, sums, squares = row, np.zeros(classes), np.zeros((classes, width)), np.zeros((classes, width))
+        numbers[k], sums[k], squares[k] = u, u * z, u * z**2
+        return np.concatenate([numbers, sums.ravel(), squares.ravel()])
 
     sensitivity, moved = class_sensitivity(classes, width, relation, pure=pure), changes(relation, rows, block)
     assert 0.999 < max(reach(change, sensitivity) for change in moved) <= 1
-    # Each group is attained by itself: a radius less by a thousandth, of either, is caught.
-    for at in (0, 1):
-        less = np.where(np.arange(2) == at, 0.999, 1.0) * sensitivity.limits
+    # Each group is attained by itself: a radius less by a thousandth, of any, is caught.
+    for at in (0, 1, 2):
+        less = np.where(np.arange(3) == at, 0.999, 1.0) * sensitivity.limits
         twin = inid.Sensitivity.groups(sensitivity.counts, neighbours=relation, **{"l1" if pure else "l2": less})
         assert max(reach(change, twin) for change in moved) > 1
 
@@ -127,18 +127,21 @@ def test_whole_fits_move_by_at_most_the_planned_set(relation, budget):
         other[0], labels[1:] = rng.choice([*NASTY, 2.0, -1.0], size=2), y[1:]
         if relation == "add_remove":
             other, labels = X[1:], y[1:]
-        bayes = learn.PrivateGaussianNB(budget, bounds=(-1, 2), classes=(0, 1), neighbours=relation)
+        bayes = learn.PrivateGaussianNB(budget, bounds=(-1, 2), classes=(0, 1), neighbours=relation, max_weight=2.0)
+        weights = rng.choice([*NASTY, 0.0, 1.0, 2.0, 9.0], size=6)
+        heavy = np.append(rng.choice([*NASTY, 2.0, 0.0]), weights[1:])[len(X) - len(other) :]
         means = learn.PrivateKMeans(2, budget=budget, bounds=(-1, 2), rounds=1, neighbours=relation)
-        for model, module, name, targets in (
-            (bayes, naive_bayes, "_by_group", (y, labels)),
-            (means, k_means, "_in_units", (y, labels)),
+        for model, module, name, one, two in (
+            (bayes, naive_bayes, "_by_group", (X, y), (other, labels)),
+            (bayes, naive_bayes, "_by_group", (X, y, weights), (other, labels, heavy)),
+            (means, k_means, "_in_units", (X, y), (other, labels)),
         ):
             patched, seen = watched(module, name)
             with patched:
-                model.fit(X, targets[0])
+                model.fit(*one)
                 first = np.concatenate(seen)
                 seen.clear()
-                model.fit(other, targets[1])
+                model.fit(*two)
             change = first - np.concatenate(seen)
             bound = 1 if relation != "zero_out" else 2  # zero_out: from one row to another by way of nothing
             assert reach(change, model.plan_.sensitivity) <= bound
@@ -159,20 +162,23 @@ def test_a_row_counts_in_one_class_whatever_its_label_claims():
 
 
 @pytest.mark.parametrize("budget", BUDGETS, ids=lambda one: one.kind)
-def test_the_numbers_of_classes_get_the_part_of_the_plan_that_is_meant_for_them(budget):
+def test_numbers_sums_and_squares_get_the_part_of_the_plan_that_is_meant_for_them(budget):
     laplace = budget.kind == "PureDP"
     for part, width in itertools.product((0.05, 0.3), (1, 7)):
         sensitivity = class_sensitivity(4, width, "zero_out", pure=laplace)
-        noise = inid.plan(sensitivity, budget, weights=[number_weight(width, part, laplace=laplace), 1.0])
-        np.testing.assert_allclose(noise.shares[:4].sum(), part, rtol=1e-6)
+        parts = [part, (1 - part) * 0.9, (1 - part) * 0.1]
+        weights, mechanism = part_weights(sensitivity, parts, laplace=laplace), "laplace" if laplace else "gaussian"
+        noise = inid.plan(sensitivity, budget, mechanism=mechanism, weights=weights)
+        found = [one.sum() for one in np.split(noise.shares, np.cumsum(sensitivity.counts)[:-1])]
+        np.testing.assert_allclose(found, parts, rtol=1e-6)
 
 
 def test_where_noise_dominates_classes_are_alike_and_without_noise_they_are_as_found():
     sums, squares = np.array([[5.0, -2.0], [1.0, 8.0]]), np.array([[6.0, 3.0], [2.0, 9.0]])
     counts = np.array([10.0, 20.0])
-    means, variances = shrunk_moments(sums, squares, counts, 0.0)
+    means, variances = shrunk_moments(sums, squares, counts, (0.0, 0.0))
     np.testing.assert_allclose(means, sums / counts[:, None])
     np.testing.assert_allclose(variances, squares / counts[:, None] - means**2)
-    means, variances = shrunk_moments(sums, squares, counts, 1e9)
+    means, variances = shrunk_moments(sums, squares, counts, (1e9, 1e9))
     np.testing.assert_allclose(means, np.tile(sums.sum(axis=0) / 30, (2, 1)), atol=1e-9)
     np.testing.assert_allclose(variances[0], variances[1], atol=1e-9)

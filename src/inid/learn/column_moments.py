@@ -29,7 +29,7 @@ def column_sensitivity(width: int, neighbours: Neighbours) -> Sensitivity:
 
 
 def exact_columns(values: Floats, units: Units, *, count: bool, weights: Floats | None = None) -> Floats:
-    """The exact sums and sums of squares in the units given, and the number of rows.
+    """The exact sums and sums of squares in the units given, and the number of rows, or the sum of weights.
 
     With weights u in [0, 1] they are those of u z and u z^2, of which one row moves none further than without: each is
     the sum, or the sum of squares, of entries u z or sqrt(u) z, which lie in [-1, 1] as z does.
@@ -37,8 +37,9 @@ def exact_columns(values: Floats, units: Units, *, count: bool, weights: Floats 
     if weights is not None:
         z = np.clip((values - units.centre) / units.unit, -1.0, 1.0)
         first, second = (units.centre + units.unit * (z * one[:, None]) for one in (weights, np.sqrt(weights)))
-        both = [exact_columns(part, units, count=count) for part in (first, second)]
-        return np.append(both[0][: units.size.size], both[1][units.size.size :])
+        both = [exact_columns(part, units, count=False) for part in (first, second)]
+        total = [exact_entries(weights)[0]] * count
+        return np.concatenate([both[0][: units.size.size], both[1][units.size.size :], total])
     width = units.size.size
     sums, squares = np.zeros(width, np.int64), np.zeros(width, np.int64)
     for whole in units.chunks(values):

@@ -5,8 +5,9 @@ not grow with the number of classes.
 """
 
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ from inid.learn.constant_part import constant_part
 from inid.learn.inputs import Labels, Matrix, read_classes
 from inid.learn.lost_in_noise import chance_of_classes
 from inid.learn.noise_range import cover_answers
+from inid.learn.objective import read_sample_weight, refuse_weights_of_tables
 from inid.learn.parameters import estimator
 from inid.learn.public_units import MOST_ROWS, Units, exact_floats
 from inid.learn.table_rows import TableRows, check_table
@@ -32,73 +34,84 @@ from inid.releasing import release
 from inid.sets import Neighbours, Sensitivity
 from inid.tables import Table
 
-__all__ = ["PrivateGaussianNB", "class_sensitivity", "number_weight", "shrunk_moments"]
+__all__ = ["PrivateGaussianNB", "class_sensitivity", "part_weights", "shrunk_moments"]
 
 _UP = 1 + 2.0**-48  # more than the rounding of a root
-_MEANS_APART, _VARIANCES_APART = 0.25, 0.1  # how far classes are thought to be apart, in half the public bounds
+_MEANS_APART, _VARIANCES_APART = 0.5, 0.1  # how far classes are thought to be apart, in half the public bounds
 _MOST_NUMBERS = 0.3  # of the plan, for the numbers of the classes
+_SQUARES = 0.1  # of the rest, for the squares: variances decide less than means do
 
 
 def class_sensitivity(classes: int, width: int, neighbours: Neighbours, *, pure: bool) -> Sensitivity:
-    """How far one person moves the number of rows of each class, then their sums and squares, of columns in [-1, 1].
+    """How far one person moves the number of rows of each class, then their sums, then their squares, in [-1, 1].
 
-    Statement. Let a row of class k add 1 to number k, and (z, z^2) to block k, |z_i| <= 1. The numbers change by at
-    most 1 in l1 and l2 norm when the row becomes nothing, is added or removed, and the blocks by 2 M in l1 and
-    sqrt(2 M) in l2 norm; when it is replaced, by 2 and sqrt(2), and by 4 M and sqrt(4 M).
+    Statement. Let a row of class k, of weight u in [0, 1], add u to number k, u z to sum k and u z^2 to square k,
+    |z_i| <= 1. When the row becomes nothing, is added or removed, the numbers change by at most 1 in l1 and l2 norm,
+    the sums and the squares by M in l1 and sqrt(M) in l2 norm each. When it is replaced, the numbers by 2 and sqrt(2),
+    the sums by 2 M and sqrt(4 M), the squares by 2 M and sqrt(2 M).
 
-    Why: one number changes by 1, and one block by (z, z^2), whose entries are at most 1 in size. A replaced row changes
-    two of each so; or no number, and one block by (z - z', z^2 - z'^2), where (z - z')^2 (1 + (z + z')^2) <= 4 and
-    |z - z'| (1 + |z + z'|) <= 9/4 < 4, since |z - z'| + |z + z'| <= 2.
+    Why: one number, one sum and one square change, by entries that are at most 1 in size. A replaced row of another
+    class changes two of each so. One of the same class changes an entry of the sums by at most 2, one of the squares or
+    the number by at most 1.
     """
-    twice = 2 if neighbours == "replace" else 1
-    sizes, most = [classes, 2 * width * classes], np.array([1.0, 2 * width]) * twice
+    replaced = neighbours == "replace"
+    most = np.array([1.0, width, width]) * (2 if replaced else 1)
+    sizes = [classes, width * classes, width * classes]
     if pure:
         return Sensitivity.groups(sizes=sizes, l1=most, neighbours=neighbours)
-    return Sensitivity.groups(sizes=sizes, l2=np.sqrt(most) * _UP, neighbours=neighbours)
+    l2 = np.sqrt(most * ([1, 2, 1] if replaced else [1, 1, 1])) * _UP
+    return Sensitivity.groups(sizes=sizes, l2=l2, neighbours=neighbours)
 
 
-def number_weight(width: int, part: float, *, laplace: bool) -> float:
-    """The weight of the numbers beside the blocks that gives them a part of the plan.
+def part_weights(sensitivity: Sensitivity, parts: Sequence[float], *, laplace: bool) -> Floats:
+    """The weights that give each group a part of the plan.
 
     Of Gaussian noise a group takes of mu^2 in proportion to weight x radius x root of its size, of Laplace noise of
-    epsilon to (weight x radius)^(2/3) x (size)^(1/3). With the radii and sizes of `class_sensitivity` the ratio of the
-    numbers to the blocks is weight / (2 M), or weight^(2/3) / (2 M).
+    epsilon to (weight x radius)^(2/3) x (size)^(1/3).
     """
-    return float((2 * width * part / (1 - part)) ** (1.5 if laplace else 1.0))
+    wanted = np.array(parts) ** (1.5 if laplace else 1.0)
+    sizes = 1.0 if sensitivity.counts is None else np.sqrt(sensitivity.counts)
+    return np.asarray(wanted / (sensitivity.limits * sizes))
 
 
 def _by_group(blocks: Floats, classes: int) -> Floats:
-    """Sums, squares and number of each class, as `class_sensitivity` has them: all numbers first."""
+    """Sums, squares and number of each class, as `class_sensitivity` has them: all numbers, all sums, all squares."""
     each = blocks.reshape(classes, -1)
-    return np.append(each[:, -1], each[:, :-1])
+    sums, squares = np.split(each[:, :-1], 2, axis=1)
+    return np.concatenate([each[:, -1], sums.ravel(), squares.ravel()])
 
 
-def shrunk_moments(sums: Floats, squares: Floats, counts: Floats, spread: float) -> tuple[Floats, Floats]:
+def shrunk_moments(sums: Floats, squares: Floats, counts: Floats, spread: tuple[float, float]) -> tuple[Floats, Floats]:
     """Means and variances of the columns in each class, drawn towards those of all rows as far as noise suggests.
 
     If the mean of a class is thought of as normal about that of all rows, with variance t^2, then what is best believed
     of a noisy one, of variance s^2, is its distance from the latter times t^2 / (t^2 + s^2); and so for the variances.
-    t is public: 1/4 for means and 1/10 for variances, of columns in [-1, 1]. Where noise dominates, columns say little,
+    t is public: 1/2 for means and 1/10 for variances, of columns in [-1, 1]. Where noise dominates, columns say little,
     and the numbers of the classes decide. As the noise goes to 0, all is believed.
 
     Args:
         sums: The noisy sums of the columns, a row for each class.
         squares: Those of their squares.
         counts: The number of rows of each class.
-        spread: The noise's standard deviation in each sum.
+        spread: The noise's standard deviation in each sum, and in each sum of squares.
     """
     whole, sizes = float(counts.sum()), counts[:, None]
-    noise = spread / sizes
+    noise, noise_of_squares = spread[0] / sizes, spread[1] / sizes
 
-    def drawn(found: Floats, middle: Floats, apart: float) -> Floats:
-        return np.asarray(middle + (found - middle) / (1 + (noise / apart) ** 2))
+    def drawn(found: Floats, middle: Floats, error: Floats) -> Floats:
+        return np.asarray(middle + (found - middle) / (1 + error**2))
 
     pooled = np.clip(sums.sum(axis=0) / whole, -1.0, 1.0)
-    means = drawn(np.clip(sums / sizes, -1.0, 1.0), pooled, _MEANS_APART)
+    means = drawn(np.clip(sums / sizes, -1.0, 1.0), pooled, noise / _MEANS_APART)
     within = np.clip(squares.sum(axis=0) / whole, 0.0, 1.0) - (sizes / whole * means**2).sum(axis=0)
-    variances = drawn(np.clip(squares / sizes, 0.0, 1.0) - means**2, within, _VARIANCES_APART)
-    least = np.hypot(noise / (1 + (noise / _VARIANCES_APART) ** 2), spread * math.sqrt(len(counts)) / whole)
+    error = noise_of_squares / _VARIANCES_APART
+    variances = drawn(np.clip(squares / sizes, 0.0, 1.0) - means**2, within, error)
+    least = np.hypot(noise_of_squares / (1 + error**2), spread[1] * math.sqrt(len(counts)) / whole)
     return means, np.maximum(variances, np.minimum(least, 1.0))
+
+
+def _some(weights: Floats | None, here: NDArray[np.bool_]) -> Floats | None:
+    return None if weights is None else weights[here]
 
 
 @estimator
@@ -108,6 +121,7 @@ class PrivateGaussianNB(PrivateClassifier):
     Args:
         classes: The labels. A row of another label counts nowhere. Left out, the set of labels that occur in y is
             treated as public.
+        max_weight: The largest `sample_weight` that `fit` is given; needed if it is given any.
         neighbours: "zero_out", "add_remove" or "replace"; None takes the ledger's relation, else "zero_out". The number
             of rows of each class is released in any case.
         mechanism: "auto" (Gaussian unless the promise is pure), "gaussian" or "laplace".
@@ -116,12 +130,12 @@ class PrivateGaussianNB(PrivateClassifier):
         theta_: The mean of each column in each class, nearer to that of all rows the more noise there is.
         var_: Their variances, likewise, and not below what noise alone gives.
         class_prior_: The probability of each class.
-        class_count_: The released number of rows of each class.
+        class_count_: The released number of rows of each class, or the sum of their weights.
         classes_: The labels.
         noise_chance_: The chance that noise alone makes the means of the classes as different as they are.
         plan_: The noise plan.
-        release_: The numbers of rows of the classes, then the sums and squares of each, as published, in units in which
-            the bounds are -1 and 1.
+        release_: The numbers of rows of the classes, then the sums of each, then the squares, as published, in units in
+            which the bounds are -1 and 1; weights in units of `max_weight`.
 
     >>> import inid
     >>> X = np.linspace(-1, 1, 10_000).reshape(10_000, 1)
@@ -131,20 +145,44 @@ class PrivateGaussianNB(PrivateClassifier):
     """
 
     budget: Budget | None = None
+    _: KW_ONLY
+    max_weight: float | None = None
 
-    def _learn(self, data: Matrix, labels: Labels, relation: Neighbours, ledger: Ledger | None) -> None:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, ledger: Ledger | None = None) -> Self:
+        """Fit the model.
+
+        Args:
+            X: One row per person: an array, a data frame or an `inid.tables.Table`.
+            y: One label per person, in one dimension; with `classes` each is read by itself. Of a table, the name of
+                the column of labels.
+            sample_weight: One weight per person, between 0 and `max_weight`, to which larger ones are held; not for a
+                table.
+            ledger: Where the cost is charged, before the data are looked at.
+
+        Raises:
+            ArgumentError: A parameter, or the shape of X or y, is malformed.
+            BudgetError: The ledger refuses.
+        """
+        refuse_weights_of_tables(X, sample_weight)
+        return self._fit(X, y, ledger, **({} if isinstance(X, Table) else {"sample_weight": sample_weight}))
+
+    def _learn(
+        self, data: Matrix, labels: Labels, relation: Neighbours, ledger: Ledger | None, sample_weight: Any = None
+    ) -> None:
         classes = read_classes(self.classes, labels)
+        largest, given = read_sample_weight(self, data, sample_weight, self.max_weight)
 
         def exact(units: Units) -> Floats:
             values, free = data.floats(), np.ones(data.shape[0], bool)
+            weights = None if given is None else given()
             blocks = []
             for one in classes:
                 here = free & (labels.matches(one) > 0)  # a row counts in one class, whatever its label claims to be
                 free &= ~here
-                blocks.append(exact_columns(values[here], units, count=True))
+                blocks.append(exact_columns(values[here], units, count=True, weights=_some(weights, here)))
             return np.concatenate(blocks)
 
-        self._release(exact, classes, relation, None if relation == "add_remove" else data.shape[0], ledger)
+        self._release(exact, classes, relation, None if relation == "add_remove" else data.shape[0], ledger, largest)
 
     def _learn_table(self, table: Table, label: Any, ledger: Ledger | None) -> None:
         if self.classes is None:
@@ -170,6 +208,7 @@ class PrivateGaussianNB(PrivateClassifier):
         relation: Neighbours,
         rows: int | None,
         ledger: Ledger | None,
+        largest: float = 1.0,
     ) -> None:
         """Plan, charge, release, and make means and variances of the sums."""
         budget, width, count = read_budget(self.budget), len(self._held[0]), len(classes)
@@ -177,12 +216,14 @@ class PrivateGaussianNB(PrivateClassifier):
         laplace = mechanism == "laplace"
         units = Units.of(*self._held, rows, centre=True, scale=True)
         part = constant_part(budget, rows, 1, laplace=laplace, least=1 / (2 * width + 1), most=_MOST_NUMBERS)
+        sensitivity = class_sensitivity(count, width, relation, pure=laplace)
+        parts = part, (1 - part) * (1 - _SQUARES), (1 - part) * _SQUARES
         noise = plan(
-            class_sensitivity(count, width, relation, pure=laplace),
+            sensitivity,
             budget,
             mechanism=mechanism,
             allocation=self.allocation,
-            weights=[number_weight(width, part, laplace=laplace), 1.0],
+            weights=part_weights(sensitivity, parts, laplace=laplace),
         )
         noise = cover_answers(noise, float(MOST_ROWS if rows is None else rows))
         made = release(lambda: _by_group(exact(units), count), noise, ledger, label=type(self).__name__)
@@ -190,14 +231,15 @@ class PrivateGaussianNB(PrivateClassifier):
         self.classes_ = classes
         spread = noise.scales * (math.sqrt(2) if laplace else 1.0)
         # Fewer rows than the noise itself explains are noise.
-        self.class_count_ = np.maximum(made.values[:count], max(float(spread[0]), 1.0))
+        numbers = np.maximum(made.values[:count], max(float(spread[0]), 1.0))
+        self.class_count_ = largest * numbers
         with np.errstate(all="ignore"):  # whatever the caller has set, what was paid for must not be lost
-            sums, squares = np.split(made.values[count:].reshape(count, 2 * width), 2, axis=1)
-            self.noise_chance_ = chance_of_classes(sums, self.class_count_, float(spread[-1]))
-            mean, variance = shrunk_moments(sums, squares, self.class_count_, float(spread[-1]))
+            sums, squares = (one.reshape(count, width) for one in np.split(made.values[count:], 2))
+            self.noise_chance_ = chance_of_classes(sums, numbers, float(spread[count]))
+            mean, variance = shrunk_moments(sums, squares, numbers, (float(spread[count]), float(spread[-1])))
             self.theta_ = units.centre + units.unit * mean
             self.var_ = units.unit**2 * np.clip(variance, 1e-9, 1.0)
-            self.class_prior_ = self.class_count_ / self.class_count_.sum()
+            self.class_prior_ = numbers / numbers.sum()
 
     def predict_joint_log_proba(self, X: Any) -> Floats:
         """The logarithm of prior times likelihood, up to a constant, for each class."""

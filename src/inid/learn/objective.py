@@ -19,8 +19,17 @@ from inid.errors import ArgumentError
 from inid.learn.clipped_gradients import Loss
 from inid.learn.inputs import Labels, Matrix, read_target
 from inid.planning import NoisePlan
+from inid.tables import Table
 
-__all__ = ["Descended", "Looked", "Objective", "product_of", "read_class_weights", "read_sample_weight"]
+__all__ = [
+    "Descended",
+    "Looked",
+    "Objective",
+    "product_of",
+    "read_class_weights",
+    "read_sample_weight",
+    "refuse_weights_of_tables",
+]
 
 
 @dataclass(frozen=True)
@@ -131,6 +140,16 @@ def read_sample_weight(
             return np.asarray(np.nan_to_num(np.clip(read().ravel() / bound, 0.0, 1.0), nan=0.0))
 
     return bound, weights
+
+
+def refuse_weights_of_tables(X: Any, sample_weight: Any) -> None:
+    """Raise where weights are passed beside a table.
+
+    Raises:
+        ArgumentError: They are.
+    """
+    if isinstance(X, Table) and sample_weight is not None:
+        raise ArgumentError("sample_weight is not taken beside a Table, whose engine does the sums: pass arrays.")
 
 
 def read_class_weights(

@@ -27,6 +27,8 @@ WEIGHTED = EVERYWHERE | {
 }
 _TWICE = "five passes with steps for another number of rows end elsewhere, within what they have left to go"
 REPEATED = {f"check_sample_weight_equivalence_on_{kind}_data": _TWICE for kind in ("dense", "sparse")}
+_GRID = "sums are of whole numbers on a grid for the number of rows, and z times its weight is rounded to it"
+ON_A_GRID = {f"check_sample_weight_equivalence_on_{kind}_data": _GRID for kind in ("dense", "sparse")}
 # Only with noise: `check_fit_idempotent`, `check_supervised_y_2d`, `check_regressors_int`,
 # `check_regressor_data_not_an_array` (and those that scikit-learn skips for estimators tagged non-deterministic)
 # compare two fits of the same data.
@@ -35,7 +37,7 @@ ESTIMATORS = [
     (learn.PrivateMoments(HUGE, bounds=(-1000, 1000)), EVERYWHERE),
     (learn.PrivatePCA(budget=HUGE, row_norm=1000.0), EVERYWHERE),
     (learn.BoundsScaler((-1000, 1000)), EVERYWHERE),
-    (learn.PrivateGaussianNB(HUGE, bounds=(-1000, 1000)), EVERYWHERE),
+    (learn.PrivateGaussianNB(HUGE, bounds=(-1000, 1000), max_weight=4.0), WEIGHTED | ON_A_GRID),
     (learn.PrivateKMeans(2, budget=HUGE, bounds=(-1000, 1000)), EVERYWHERE),
     (learn.PrivateStandardScaler(HUGE, bounds=(-1000, 1000)), EVERYWHERE),
     (learn.PrivateLinearRegression(HUGE, bounds=(-1000, 1000), bounds_y=(-1000, 1000)), WITH_TARGET),

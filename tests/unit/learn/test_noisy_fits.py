@@ -73,8 +73,8 @@ def test_the_judgement_is_a_function_of_what_was_released():
     with unsafe_seed(1):
         model.fit(*data)
     values, width = model.release_.values, data[0].shape[1]
-    sums = values[2:].reshape(2, 2 * width)[:, :width]
-    assert model.noise_chance_ == chance_of_classes(sums, model.class_count_, model.plan_.scales[-1])
+    sums = values[2 : 2 + 2 * width].reshape(2, width)
+    assert model.noise_chance_ == chance_of_classes(sums, model.class_count_, model.plan_.scales[2])
     assert doubt_of(copy(model)) == doubt_of(model)
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.linear_model import GammaRegressor, LogisticRegression, PoissonRegressor
+from sklearn.naive_bayes import GaussianNB
 
 import inid
 from inid import learn
@@ -29,6 +30,16 @@ def test_weights_mean_what_scikit_learns_mean():
         plain = LogisticRegression(C=0.1, tol=1e-10, **more).fit(X, LABELS, **given)
         np.testing.assert_allclose(model.coef_, plain.coef_, atol=2e-3)
         np.testing.assert_allclose(model.intercept_, plain.intercept_, atol=2e-3)
+
+
+def test_weights_of_naive_bayes_mean_what_scikit_learns_mean():
+    model = learn.PrivateGaussianNB(HUGE, bounds=(-1, 1), classes=(0, 1), max_weight=3.0)
+    with unsafe_no_noise():
+        model.fit(X, LABELS, sample_weight=WEIGHTS)
+    plain = GaussianNB().fit(X, LABELS, sample_weight=WEIGHTS)
+    np.testing.assert_allclose(model.class_count_, plain.class_count_, rtol=1e-3)
+    np.testing.assert_allclose(model.theta_, plain.theta_, atol=1e-3)
+    np.testing.assert_allclose(model.var_, plain.var_, atol=1e-3)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
