@@ -7,6 +7,7 @@
 from inid.report.inputs import ColumnFacts, Dimension, Estimate, EstimateBlock, LedgerState, ReportInputs
 from inid.report.page import page, report_plan
 from inid.report.plan_summary import PlanLine, PlanSummary, summarize_plan
+from inid.report.publication_page import publication_page
 
 __all__ = [
     "ColumnFacts",
@@ -18,6 +19,7 @@ __all__ = [
     "PlanSummary",
     "ReportInputs",
     "page",
+    "publication_page",
     "report_plan",
     "summarize_plan",
 ]

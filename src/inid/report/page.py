@@ -1,10 +1,12 @@
 """The page itself: estimates first, the promise in plain words, what was asked and what it cost; then the proof."""
 
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
 from inid._version import __version__
 from inid.planning import NoisePlan
+from inid.promises import Budget
 from inid.report.estimate_tables import estimates_section
 from inid.report.inputs import ReportInputs
 from inid.report.number_text import plain_ratio
@@ -13,7 +15,7 @@ from inid.report.promise_text import promise_in_words, promise_name, promise_sym
 from inid.report.style import STYLE
 from inid.report.technical_part import definition_list, technical_part
 
-__all__ = ["page", "report_plan"]
+__all__ = ["document", "heading", "page", "promise_section", "report_plan"]
 
 
 def page(inputs: ReportInputs) -> str:
@@ -27,12 +29,16 @@ def page(inputs: ReportInputs) -> str:
     """
     parts = [_head(inputs)]
     parts += [estimates_section(inputs.blocks, inputs.level, inputs.too_noisy)] if inputs.blocks else []
-    parts += [_promise(inputs), _question(inputs), technical_part(inputs)]
-    body = "\n".join(part for part in parts if part)
+    parts += [promise_section(inputs, inputs.plan.noise.budget), _question(inputs), technical_part(inputs)]
+    return document(inputs.title, "\n".join(part for part in parts if part))
+
+
+def document(title: str, body: str) -> str:
+    """A whole page around its content."""
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<link rel="icon" href="data:,">\n<title>{escape(inputs.title)}</title>\n<style>{STYLE}</style>\n</head>\n'
+        f'<link rel="icon" href="data:,">\n<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n'
         f"<body>\n<main>\n{body}\n<footer>Made by inid {escape(__version__)}.</footer>\n</main>\n</body>\n</html>\n"
     )
 
@@ -61,19 +67,21 @@ def _head(inputs: ReportInputs) -> str:
         cards.append((f"{count:,}", f"{'number' if count == 1 else 'numbers'} released"))
     if inputs.plan.opponent is not None:
         cards.append((f"{plain_ratio(inputs.plan.gains['spr'])}×", _gain_over(inputs.plan, inputs.plan.opponent)))
+    return heading(inputs.title, inputs.time, cards, private=inputs.private)
+
+
+def heading(title: str, time: str | None, cards: Sequence[tuple[str, str]], *, private: bool) -> str:
+    """The top of a page: its title, when it was released, a warning, and the figures that matter."""
     warning = (
         ""
-        if inputs.private
+        if private
         else '<p class="warning"><b>Not private.</b> A test source drew the noise: these numbers protect nobody.</p>'
     )
     shown = "".join(f'<div class="fact"><b>{escape(big)}</b><span>{escape(small)}</span></div>' for big, small in cards)
     made = "A plan; nothing was released."
-    if inputs.time:
-        made = f"Released {inputs.time}. Random noise protects the people in the table; what it promises stands below."
-    return (
-        f'<h1>{escape(inputs.title)}</h1>\n<p class="soft">{escape(made)}</p>\n{warning}'
-        f'<div class="facts">{shown}</div>'
-    )
+    if time:
+        made = f"Released {time}. Random noise protects the people in the table; what it promises stands below."
+    return f'<h1>{escape(title)}</h1>\n<p class="soft">{escape(made)}</p>\n{warning}<div class="facts">{shown}</div>'
 
 
 def _gain_over(plan: PlanSummary, opponent: str) -> str:
@@ -84,13 +92,18 @@ def _gain_over(plan: PlanSummary, opponent: str) -> str:
     return f"error of {opponent}, this plan = 1"
 
 
-def _promise(inputs: ReportInputs) -> str:
-    noise = inputs.plan.noise
-    words = promise_in_words(noise.budget, inputs.unit, noise.sensitivity.neighbours)
+def promise_section(inputs: ReportInputs, budget: Budget) -> str:
+    """What the release promises, in words and in symbols, and what it cost.
+
+    Args:
+        inputs: The release, or a part of it.
+        budget: The promise of the whole.
+    """
+    words = promise_in_words(budget, inputs.unit, inputs.plan.noise.sensitivity.neighbours)
     return (
         f'<h2>What is promised</h2>\n<p class="promise">{escape(words)}</p>\n'
-        f"<p>In symbols: all numbers of this release together keep {escape(promise_name(noise.budget))} with "
-        f"{escape(promise_symbols(noise.budget))}. The proof is in the technical part.</p>\n{_cost(inputs)}"
+        f"<p>In symbols: all numbers of this release together keep {escape(promise_name(budget))} with "
+        f"{escape(promise_symbols(budget))}. The proof is in the technical part.</p>\n{_cost(inputs)}"
     )
 
 

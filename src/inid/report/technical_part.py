@@ -9,7 +9,7 @@ from inid.report.number_text import plain_number, plain_ratio
 from inid.report.plan_summary import PlanLine, PlanSummary
 from inid.report.promise_text import promise_name, promise_symbols
 
-__all__ = ["definition_list", "noise_of_each_number", "technical_part", "ways_to_keep_the_promise"]
+__all__ = ["certificate_terms", "definition_list", "noise_of_each_number", "technical_part", "ways_to_keep_the_promise"]
 
 _MOST = 300  # lines drawn of a plan; the rest is in the record
 _ALLOCATIONS = {"optimal": "optimal", "iid": "i.i.d.", "spr": "equal split"}
@@ -138,7 +138,8 @@ def _columns(columns: Sequence[ColumnFacts]) -> str:
     return f'<h2>Public facts</h2>\n<div class="wide">{table}</div>'
 
 
-def _certificate(inputs: ReportInputs) -> str:
+def certificate_terms(inputs: ReportInputs) -> list[tuple[str, str]]:
+    """The proof, term by term."""
     noise = inputs.plan.noise
     proof = noise.certificate
     terms = [
@@ -150,10 +151,14 @@ def _certificate(inputs: ReportInputs) -> str:
         ("spent", f"{proof.spent:.17g} (rounded up)"),
         ("arithmetic", proof.arithmetic),
     ]
-    terms += [("digest of the record", inputs.digest)] if inputs.digest else []
+    return terms + ([("digest of the record", inputs.digest)] if inputs.digest else [])
+
+
+def _certificate(inputs: ReportInputs) -> str:
     return (
         "<h2>Certificate</h2>\n<p>Derived anew from the plan's own numbers. "
-        "<code>inid verify</code> repeats it on the ledger or the record.</p>\n" + definition_list(terms)
+        "<code>inid verify</code> repeats it on the ledger or the record.</p>\n"
+        + definition_list(certificate_terms(inputs))
     )
 
 

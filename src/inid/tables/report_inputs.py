@@ -67,8 +67,8 @@ def summarize_table_plan(made: TablePlan) -> PlanSummary:
         for entry in made.statistics
     )
     gains = {name: made.gain(name) for name in ("iid", "spr")}
-    told = {"advice": made.advice, "worse": tuple(made.worse_lines)}
-    return PlanSummary(made.noise, lines, gains, made.remark, made.rows, not made.stated, **told)
+    worse = tuple(made.worse_lines)
+    return PlanSummary(made.noise, lines, gains, made.remark, made.rows, not made.stated, made.advice, worse=worse)
 
 
 def summarize_choice_plan(made: ChoicePlan) -> PlanSummary:

@@ -19,11 +19,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from inid.accounting import verify_record
+from inid.accounting import JointProof, verify_record
 from inid.errors import GuaranteeError, InidError, RecordError
 from inid.noise import grid
 from inid.planning import Certificate, NoisePlan
 from inid.releasing import Release
+from inid.tables.publication_record import is_publication, verify_publication
 from inid.tables.published import RULES, Row, record_digest
 from inid.tables.questions.choice import ChoiceQuestion
 from inid.tables.questions.discovery.question import DiscoveryQuestion
@@ -43,11 +44,11 @@ _RESULT = _SHARED | {"rows", "release"}
 _COMMAND = _SHARED | _PROOF | {"command", "results", "combinations", "ledger", "ledger_created"}
 
 
-def verify_result(record: Mapping[str, Any]) -> Certificate:
+def verify_result(record: Mapping[str, Any]) -> Certificate | JointProof:
     """Check a result again from its record alone: `Result.to_dict()`, or what `inid release --record` wrote.
 
     Returns:
-        The certificate, proved anew from the plan's own numbers.
+        The certificate, proved anew from the plan's own numbers; of a publication, the proof of all parts.
 
     Raises:
         RecordError: The record does not parse, was changed since its digest was made, or holds an answer that its noisy
@@ -61,6 +62,8 @@ def verify_result(record: Mapping[str, Any]) -> Certificate:
     >>> verify_result(record).promise
     'PureDP(epsilon=1.0)'
     """
+    if is_publication(record):
+        return verify_publication(record)
     try:
         stored = record["digest"]
         made = record_digest(record)

@@ -2,7 +2,6 @@
 
 from fractions import Fraction
 
-import pandas as pd
 import pytest
 
 import inid
@@ -11,34 +10,9 @@ from inid.numbers.decimals import decimal_fraction
 from inid.planning.division import whole_of
 from inid.tables.questions.ordered.query import OrderedQuery
 from inid.testing import unsafe_seed
+from published_people import publication, table
 
-ROWS = 400
-FRAME = pd.DataFrame(
-    {
-        "age": [20 + k * 7 % 60 for k in range(ROWS)],
-        "pay": [1000.0 + k * 37 % 4000 for k in range(ROWS)],
-        "sex": ["FM"[k % 3 == 0] for k in range(ROWS)],
-        "band": [k * k % 5 for k in range(ROWS)],
-        "shop": [f"s{k % 4}" for k in range(ROWS)],
-        "id": [k // 2 for k in range(ROWS)],
-    }
-)
 PROMISES = [inid.ApproxDP(1.0, 1e-6), inid.PureDP(0.3), inid.GaussianDP(0.4), inid.ZCDP(0.05)]
-
-
-def table(**facts):
-    stated = {"bounds": {"age": (0, 100), "pay": (0, 5000)}, "domains": {"sex": ["F", "M"], "band": range(5)}}
-    return tables.Table(FRAME, rows=ROWS, **stated | facts)
-
-
-def publication(t=None):
-    t = t or table()
-    return tables.Publication(
-        people=t.query(marginals=[("sex", "band"), ("band",)]),
-        pay=t.where("age > 30").query(mean=["pay", "age"], count=True, by={"sex": ["F", "M"]}),
-        ages=t.query(quantile={"age": [0.5, 0.9]}, by={"sex": ["F", "M"]}),
-        largest=tables.choice_query(t, {"band": [0, 1, 2, 3, 4]}),
-    )
 
 
 @pytest.mark.parametrize("promise", PROMISES, ids=str)

@@ -14,6 +14,7 @@ from inid.jobs import values as check
 from inid.jobs.ledgers import is_file, open_existing
 from inid.planning import Certificate, NoisePlan
 from inid.tables import verify_result
+from inid.tables.publication_record import is_publication
 
 __all__ = ["VERIFY"]
 
@@ -23,6 +24,10 @@ _PROVED = {
     "plan": "The noise of this plan keeps its promise.",
     "release": "Its noise keeps the promise, its plan covers the question, and every estimate and interval is the one "
     "that its noisy sums give. It cannot prove that the noise was random, whose sums they are, or that a ledger was "
+    "charged; compare the digest with the one that was published.",
+    "publication": "Of every part: its noise keeps its part of the promise, its plan covers its question, and every "
+    "estimate and interval is the one that its noisy numbers give. The parts are those that were charged, and together "
+    "they keep the promise. It cannot prove that the noise was random, whose numbers they are, or that a ledger was "
     "charged; compare the digest with the one that was published.",
     "noisy values": "The noise of this release keeps its promise. The record holds noisy values only, and cannot prove "
     "that they were not changed.",
@@ -84,6 +89,8 @@ def _proved(path: Path, content: bytes) -> _Proved:
         if content.lstrip().startswith(b"{"):
             raise RecordError(f"{path} is no whole record: it was cut, or changed.") from None
         raise ArgumentError(f"{path} is neither a record nor a ledger: {_CURE}.") from None
+    if is_publication(record):
+        return _Proved("publication", verify_result(record), str(record.get("digest")), record.get("rules"))
     if not isinstance(record, dict) or not {"plan", "release", "noise", "scales", "inid"} & record.keys():
         raise ArgumentError(f"{path} is neither a record nor a ledger: {_CURE}.")
     if not {"plan", "release"} & record.keys():
