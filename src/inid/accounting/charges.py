@@ -112,13 +112,15 @@ def covered(ledger: Neighbours, charged: Neighbours) -> bool:
 
 
 def charged_steps(text: str) -> int | None:
-    """How many steps a recorded charge may take; None for a plan, or parts under one promise, released once."""
+    """How many steps or rows a recorded charge may lease; None for a plan, or parts under one promise, released once."""
     if text.startswith(_PARTS):
         return _steps_of_parts(json.loads(text))
     return steps_of(composition_from_dict(json.loads(text)).loss) if text.startswith(_COMPOSITION) else None
 
 
 def _steps_of_parts(record: dict[str, Any]) -> int | None:
+    if "rows" in record:
+        return int(record["rows"])
     if record["promise"] is not None:
         return None
     return sum(int(part.get("count", 1)) * _steps_of_part(part) for part in record["parts"])

@@ -24,7 +24,7 @@ __all__ = ["History", "NewerEntryError", "Steps", "is_known", "is_lease", "lease
 
 _LEASE = '{"inid_lease"'  # how the text of a lease begins
 _KIND = re.compile(r'\{"(inid[a-z_]*)": ([0-9]+)[,}]')  # how every entry begins: its kind, and the version of its kind
-_KNOWN = {"inid": 1, "inid_composition": 1, "inid_parts": 1}  # a plan, a composition, several parts
+_KNOWN = {"inid": 1, "inid_composition": 1, "inid_parts": 2}  # a plan, a composition, several parts
 
 
 class NewerEntryError(RecordError):

@@ -6,7 +6,8 @@ record is of a kind of its own:
     {"inid_parts": 1, "promise": {...}, "neighbours": "add_remove", "delta": "0", "parts": [...]}
 
 with one entry per part: {"plan": {...}} where its noise is known, {"promise": {...}} where it will follow from earlier
-answers, and {"composition": {...}} for steps on samples; "count" says how often a part is repeated.
+answers, and {"composition": {...}} for steps on samples; "count" says how often a part is repeated. The charge of a
+stream, whose one part is released in rows, says in "rows" how many there are to be leased; its version is 2.
 
 *What it costs.* In each currency the sum over its parts: in epsilon the sum of decimals (none with Gaussian noise), in
 mu^2 the sum of the squares of decimals, in Renyi divergences the sum of the parts'. Parts are fixed in advance, and
@@ -37,6 +38,7 @@ from inid.sets import Neighbours
 __all__ = ["JointCharge", "JointProof", "joint_proof_of"]
 
 _VERSION = 1
+_VERSION_OF_ROWS = 2
 _MOST_PARTS = 10**6
 
 
@@ -53,6 +55,8 @@ class JointCharge:
             answers of earlier parts, the promise that it will keep; or steps on samples.
         neighbours: The relation for which all of it holds.
         delta: The probability that the parts take beside their noise, as part of the promise.
+        rows: How many rows of a stream it pays for, which are leased one by one (`Ledger.lease_steps`); None for what
+            is released at once.
 
     Raises:
         ArgumentError: There is no part, or one is no plan and no promise, or relations differ.
@@ -74,12 +78,15 @@ class JointCharge:
     parts: tuple[NoisePlan | Composition | Budget, ...]
     neighbours: Neighbours
     delta: float = 0.0
+    rows: int | None = None
 
     def __post_init__(self) -> None:
         if not self.parts:
             raise ArgumentError("a charge needs at least one part: pass the plans that will be released.")
         choice("neighbours", self.neighbours, get_args(Neighbours))
         real("delta", self.delta, least=0, cure="pass the probability that is taken beside the noise")
+        if self.rows is not None:
+            integer("rows", self.rows, least=1, cure="pass how many rows the stream has")
         for part in self.parts:
             relation = _relation(part, self.neighbours)
             if relation != self.neighbours:
@@ -115,16 +122,18 @@ class JointCharge:
     @property
     def name(self) -> str:
         """What it is, in words."""
-        return f"{len(self.parts)} parts" + (f" under {self.promise}" if self.promise is not None else "")
+        what = f"{len(self.parts)} parts" if self.rows is None else f"a stream of {self.rows} rows"
+        return what + (f" under {self.promise}" if self.promise is not None else "")
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe dictionary, from which `from_dict` makes the same charge."""
         return {
-            "inid_parts": _VERSION,
+            "inid_parts": _VERSION if self.rows is None else _VERSION_OF_ROWS,
             "promise": None if self.promise is None else self.promise.to_dict(),
             "neighbours": self.neighbours,
             "delta": str(decimal_fraction(self.delta)),
             "parts": [_part_to_dict(part) | ({"count": n} if n > 1 else {}) for part, n in self.runs()],
+            **({} if self.rows is None else {"rows": self.rows}),
         }
 
     @classmethod
@@ -136,16 +145,20 @@ class JointCharge:
             GuaranteeError: Its parts do not keep its promise.
         """
         keys = {"inid_parts", "promise", "neighbours", "delta", "parts"}
+        in_rows = isinstance(record, Mapping) and record.get("inid_parts") == _VERSION_OF_ROWS
+        keys |= {"rows"} if in_rows else set()
         if not (isinstance(record, Mapping) and set(record) == keys and isinstance(record["parts"], list)):
             raise RecordError(f"the record of a charge of several parts must hold exactly {', '.join(sorted(keys))}.")
-        if record["inid_parts"] != _VERSION:
+        if record["inid_parts"] not in (_VERSION, _VERSION_OF_ROWS):
             raise RecordError(
-                f"the record of parts has version {shown(record['inid_parts'])}, this library reads {_VERSION}."
+                f"the record of parts has version {shown(record['inid_parts'])}, this library reads {_VERSION} and "
+                f"{_VERSION_OF_ROWS}."
             )
         try:
             promise = None if record["promise"] is None else budget_from_dict(record["promise"])
             parts = tuple(part for entry in record["parts"] for part in _parts_from_dict(entry))
-            return cls(promise, parts, record["neighbours"], decimal_down(read(record["delta"])))
+            rows = integer("rows", record["rows"], least=1, cure="store charges by a ledger") if in_rows else None
+            return cls(promise, parts, record["neighbours"], decimal_down(read(record["delta"])), rows)
         except (ValueError, KeyError, TypeError, AttributeError) as error:  # ArgumentError is a ValueError
             raise RecordError(f"the record of a charge of several parts does not parse: {error}") from None
 

@@ -9,6 +9,7 @@ Start reading at `add_noise`.
     vector_draws     whole arrays in floating point, where floats can decide
     compiled_draws   the same loops compiled, when numba is installed
     exact_draws      whole numbers of any length, where floats cannot decide
+    long_noise       noise on numbers that no float holds, in whole grid steps
     prepared_noise   noise drawn ahead of the values it is for
     noisy_argmax     which of many noisy scores is the largest, decided exactly
 """

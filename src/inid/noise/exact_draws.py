@@ -9,12 +9,13 @@ The vector kernels hand over what they cannot decide. `draw` alone is a complete
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Protocol
 
 from inid.noise.density import decay, density
 from inid.noise.law_tables import Law, law
 
-__all__ = ["Draw", "Uniform", "below_rest", "draw", "draw_tail", "propose", "round_sum"]
+__all__ = ["Draw", "Uniform", "below_rest", "draw", "draw_tail", "grid_exponent", "nearest_steps", "propose", "round_sum"]
 
 
 class Bits(Protocol):
@@ -151,12 +152,41 @@ def round_sum(value: float, scale: float, number: Draw, grid_bits: int, limit: f
     2.0
     """
     value = 0.0 if math.isnan(value) else min(max(value, -limit), limit)
+    step_bits = grid_exponent(scale, grid_bits)
+    most = round(limit / 2.0**step_bits) * 2
+    steps = nearest_steps(Fraction(value), scale, number, grid_bits)
+    return min(max(steps, -most), most) * 2.0**step_bits
+
+
+def grid_exponent(scale: float, grid_bits: int) -> int:
+    """The logarithm of the grid step of a scale.
+
+    >>> grid_exponent(1.9, 12), grid_exponent(2.0, 12)
+    (-12, -11)
+    """
     numerator, denominator = scale.as_integer_ratio()
-    step_bits = numerator.bit_length() - denominator.bit_length() - grid_bits
+    return numerator.bit_length() - denominator.bit_length() - grid_bits
+
+
+def nearest_steps(value: Fraction, scale: float, number: Draw, grid_bits: int) -> int:
+    """How many grid steps the multiple nearest to value + scale * number has; halves would go up.
+
+    Args:
+        value: A number of any length whose denominator is a power of two.
+        scale: The scale of the noise.
+        number: A draw of scale 1; more of its bits are drawn where those known do not decide.
+        grid_bits: See `Layout`.
+
+    >>> from inid.noise.source import RandomSource
+    >>> nearest_steps(2**200 + Fraction(1, 2**90), 1.0, Draw(1, 0, Uniform(RandomSource(), 64), 95), 0) - 2**200
+    0
+    """
+    step_bits = grid_exponent(scale, grid_bits)
     # Everything in units of 2**-unit: exact, since floats are whole multiples of 2**-1074.
-    unit = 1075 + number.shift
-    fixed = _whole(value, unit)
-    factor = number.sign * _whole(scale, unit - number.shift)
+    unit = max(1075, value.denominator.bit_length()) + number.shift
+    fixed = (value.numerator << unit) // value.denominator
+    numerator, denominator = scale.as_integer_ratio()
+    factor = number.sign * ((numerator << (unit - number.shift)) // denominator)
     half = 1 << (unit + step_bits - 1)
     fraction = number.fraction
     while True:
@@ -165,13 +195,5 @@ def round_sum(value: float, scale: float, number: Draw, grid_bits: int, limit: f
         start = ((fixed + half) << known) + factor * left
         steps = start >> (known + unit + step_bits)
         if steps == (start + factor) >> (known + unit + step_bits):
-            break
+            return steps
         fraction.extend()
-    most = round(limit / 2.0**step_bits) * 2
-    return min(max(steps, -most), most) * 2.0**step_bits
-
-
-def _whole(value: float, unit: int) -> int:
-    """A float as a whole number of 2**-unit."""
-    numerator, denominator = value.as_integer_ratio()
-    return (numerator << unit) // denominator

@@ -24,8 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inid import arguments
+from inid.numbers.series import square_root_coefficients
 
-__all__ = ["Banded", "square_root_coefficients"]
+__all__ = ["Banded"]
 
 Series = NDArray[np.float64]
 
@@ -84,16 +85,6 @@ class Banded:
     def bytes_per_parameter(self) -> int:
         """What the noise of the last steps takes, in float32: less would be felt in the sums."""
         return 4 * (self.bands - 1)
-
-
-def square_root_coefficients(bands: int) -> Series:
-    """The first coefficients of 1/sqrt(1 - x), whose square is the series of running sums.
-
-    >>> square_root_coefficients(4).tolist()
-    [1.0, 0.5, 0.375, 0.3125]
-    """
-    at = np.arange(1, arguments.integer("bands", bands, least=1, cure=_CURE))
-    return np.concatenate([[1.0], np.cumprod((2 * at - 1) / (2 * at))])
 
 
 def _steps(steps: object) -> int:
