@@ -112,7 +112,7 @@ def covered(ledger: Neighbours, charged: Neighbours) -> bool:
 
 
 def charged_steps(text: str) -> int | None:
-    """How many steps or rows a recorded charge may lease; None for a plan, or parts under one promise, released once."""
+    """How many steps or rows of a recorded charge can be leased; None for what is released once."""
     if text.startswith(_PARTS):
         return _steps_of_parts(json.loads(text))
     return steps_of(composition_from_dict(json.loads(text)).loss) if text.startswith(_COMPOSITION) else None

@@ -108,7 +108,7 @@ class Record:
     def noise(self) -> str:
         """How many coordinates of which noise, or how many steps, in words."""
         if "count" in self.certificate:
-            return f"{self.certificate['count']} parts"
+            return f"{self.plan['rows']} rows" if "rows" in self.plan else f"{self.certificate['count']} parts"
         if "dimension" in self.certificate:
             return f"{self.certificate['dimension']} {self.certificate.get('mechanism', '')}"
         return f"{self.certificate.get('steps', '')} steps"

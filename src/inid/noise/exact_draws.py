@@ -15,7 +15,17 @@ from typing import Protocol
 from inid.noise.density import decay, density
 from inid.noise.law_tables import Law, law
 
-__all__ = ["Draw", "Uniform", "below_rest", "draw", "draw_tail", "grid_exponent", "nearest_steps", "propose", "round_sum"]
+__all__ = [
+    "Draw",
+    "Uniform",
+    "below_rest",
+    "draw",
+    "draw_tail",
+    "grid_exponent",
+    "nearest_steps",
+    "propose",
+    "round_sum",
+]
 
 
 class Bits(Protocol):

@@ -42,6 +42,8 @@ from inid.tables.questions.statistics.plan import StatisticPlan, TableAccuracy, 
 from inid.tables.questions.statistics.query import Query
 from inid.tables.questions.statistics.question import Question
 from inid.tables.questions.statistics.result import Result
+from inid.tables.streams.plan import StreamPlan, plan_stream
+from inid.tables.streams.stream import Stream
 from inid.tables.table import Table
 from inid.tables.verification import verify_result
 
@@ -84,6 +86,8 @@ __all__ = [
     "Result",
     "Row",
     "StatisticPlan",
+    "Stream",
+    "StreamPlan",
     "Table",
     "TableAccuracy",
     "TablePlan",
@@ -95,6 +99,7 @@ __all__ = [
     "expression",
     "maximum",
     "minimum",
+    "plan_stream",
     "verify_result",
     "when",
 ]

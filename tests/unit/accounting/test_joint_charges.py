@@ -81,6 +81,36 @@ def test_a_charge_fits_an_empty_ledger_of_its_promise_and_none_that_was_charged(
     assert verify_record(json.loads(json.dumps(record.to_dict()))).to_dict()["count"] == len(parts)
 
 
+@pytest.mark.parametrize("promise", [APPROX, inid.GaussianDP(0.5), inid.PureDP(0.7)])
+def test_rows_of_a_stream_are_paid_once_and_leased_one_by_one(promise: inid.Budget) -> None:
+    part = promise if isinstance(promise, inid.PureDP) else inid.plan(LINE, promise, mechanism="gaussian")
+    charge = JointCharge(promise, (part,), "add_remove", rows=3)
+    assert JointCharge.from_dict(json.loads(json.dumps(charge.to_dict()))).to_dict() == charge.to_dict()
+    ledger = Ledger(total=promise)
+    receipt = ledger.charge(charge)
+    assert [ledger.lease_steps(receipt, 1)[0] for _ in range(3)] == [0, 1, 2]
+    with pytest.raises(inid.BudgetError, match="0 of its 3 steps left"):
+        ledger.lease_steps(receipt, 1)
+    (record,) = ledger.history()
+    assert (record.noise, record.promise) == ("3 rows", f"a stream of 3 rows under {promise}")
+    verify_record(json.loads(json.dumps(record.to_dict())))
+    changed = record.to_dict() | {"plan": {**record.plan, "rows": 4}}
+    with pytest.raises(inid.RecordError, match="changed"):
+        verify_record(changed)
+
+
+def test_rows_are_recorded_under_a_version_of_their_own() -> None:
+    """An older library, which would not lease rows, refuses the record of a stream instead of passing it over."""
+    plain = JointCharge(APPROX, thirds(APPROX), "add_remove").to_dict()
+    rows = JointCharge(APPROX, thirds(APPROX), "add_remove", rows=2).to_dict()
+    assert (plain["inid_parts"], rows["inid_parts"]) == (1, 2)
+    for wrong in (plain | {"rows": 2}, rows | {"inid_parts": 1}, rows | {"rows": 0}, rows | {"inid_parts": 3}):
+        with pytest.raises(inid.RecordError):
+            JointCharge.from_dict(wrong)
+    with pytest.raises(inid.ArgumentError, match="rows"):
+        JointCharge(APPROX, thirds(APPROX), "add_remove", rows=0)
+
+
 def test_another_promise_than_the_total_is_no_whole_one() -> None:
     charge = JointCharge(APPROX, thirds(APPROX), "add_remove")
     for total in (inid.ApproxDP(1.0, 1.9e-6), inid.ApproxDP(1.0001, 1e-6), inid.ApproxDP(1.0, 9e-7)):

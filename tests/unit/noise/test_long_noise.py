@@ -1,5 +1,6 @@
 """Noise on numbers that no float holds: the exact law, on the exact number."""
 
+import itertools
 from fractions import Fraction
 
 import numpy as np
@@ -35,11 +36,15 @@ def test_the_law_is_that_of_the_noise_and_no_other(mechanism):
     width = 2 ** (GRID_BITS - 2)  # cells of a quarter scale
     found = np.array([(step - 2 ** (75 + GRID_BITS)) // width for step in steps])
     edges = range(-8, 8)
-    observed = [int((found < edges[0]).sum()), *(int((found == k).sum()) for k in edges), int((found > edges[-1]).sum())]
+    observed = [
+        int((found < edges[0]).sum()),
+        *(int((found == k).sum()) for k in edges),
+        int((found > edges[-1]).sum()),
+    ]
     for factor, accepted in ((1.0, True), (1.1, False)):
         cdf = _cdf(mechanism, factor)
         ends = [k / 4 for k in (*edges, edges[-1] + 1)]
-        expected = [cdf(ends[0]), *(cdf(b) - cdf(a) for a, b in zip(ends, ends[1:], strict=False)), 1 - cdf(ends[-1])]
+        expected = [cdf(ends[0]), *(cdf(b) - cdf(a) for a, b in itertools.pairwise(ends)), 1 - cdf(ends[-1])]
         statistic = sum((o - count * e) ** 2 / (count * e) for o, e in zip(observed, expected, strict=True))
         assert (statistic < 60) == accepted  # 17 degrees of freedom: beyond 60 with probability 1e-6
 

@@ -11,7 +11,7 @@ from inid.mechanisms import MechanismName
 from inid.numbers.series import binomial_series, square_root_coefficients
 from inid.tables.streams.strategies import Strategy, Toeplitz, Want, scaled_toeplitz, scaled_tree
 
-__all__ = ["Choice", "choose_strategy"]
+__all__ = ["Choice", "choose_strategy", "independent_periods"]
 
 _POWERS = tuple(at / 20 for at in range(1, 21))
 _DAMPINGS = (*(1 - 10 ** -(0.3 + at / 3) for at in range(14)), 1.0)
@@ -62,9 +62,7 @@ def choose_strategy(
     >>> choose_strategy(12, 12, "gaussian").strategy.name
     'independent periods'
     """
-    alone = np.zeros(periods)
-    alone[0] = 1.0
-    independent = scaled_toeplitz(alone, contributes, mechanism)
+    independent = independent_periods(periods, contributes, mechanism)
     candidates: Iterator[Strategy]
     if mechanism == "laplace":
         candidates = _trees(periods, contributes)
@@ -72,13 +70,20 @@ def choose_strategy(
         candidates = _even_columns(periods, want, window)
     else:
         candidates = _families(periods, contributes, want, window)
-    first = (_rms(independent.spread(want, window)), independent)
+    first = (independent.error(want, window), independent)
     best: tuple[float, Strategy] = first
     for candidate in () if want == "periods" else candidates:  # independent noise is the best for single periods
-        error = _rms(candidate.spread(want, window))
+        error = candidate.error(want, window)
         if error < best[0]:
             best = (error, candidate)
     return Choice(best[1], independent, want, window, best[0], first[0])
+
+
+def independent_periods(periods: int, contributes: int, mechanism: MechanismName) -> Toeplitz:
+    """Noise for each period by itself."""
+    alone = np.zeros(periods)
+    alone[0] = 1.0
+    return scaled_toeplitz(alone, contributes, mechanism)
 
 
 def _even_columns(periods: int, want: Want, window: int) -> Iterator[Strategy]:

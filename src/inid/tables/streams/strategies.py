@@ -51,6 +51,7 @@ __all__ = ["Strategy", "Toeplitz", "Tree", "Want", "scaled_toeplitz", "scaled_tr
 Want = Literal["totals", "windows", "periods"]
 
 _COEFFICIENT_BITS = 12  # 8 bits cost a thousandth of a per cent of error already
+_MOST_SUMS = 1000  # whose mean error is taken, of strategies for which all would take long
 _SCALE_BITS = 14  # of the factor by which a strategy is brought to length 1
 
 
@@ -97,14 +98,23 @@ class Strategy(ABC):
 
         Totals after each period, sums over each `window` periods in a row (fewer at the beginning), or single periods.
         """
+        return self._walk(want, window, 1)
+
+    def error(self, want: Want, window: int = 1) -> float:
+        """The root mean square of these standard deviations."""
+        return math.sqrt(float(np.square(self.spread(want, window)).mean()))
+
+    def _walk(self, want: Want, window: int, every: int) -> Floats:
+        """The standard deviations of every so many-th of the sums, the middle one of as many, from row to row."""
         length = {"totals": self.periods, "windows": window, "periods": 1}[want]
-        weights, found = np.zeros(self.periods), np.empty(self.periods)
+        weights, found = np.zeros(self.periods), []
         for at in range(self.periods):
             self._add_row(weights, at, 1.0)
             if at >= length:
                 self._add_row(weights, at - length, -1.0)
-            found[at] = weights[: at + 1] @ weights[: at + 1]
-        return np.sqrt(found)
+            if at % every == every // 2:
+                found.append(math.sqrt(float(weights[: at + 1] @ weights[: at + 1])))
+        return np.array(found)
 
     def _add_row(self, weights: Floats, at: int, sign: float) -> None:
         weights[: at + 1] += sign * self.inverse_row(at)
@@ -163,6 +173,16 @@ class Toeplitz(Strategy):
                 series[window:] -= series[: max(series.size - window, 0)].copy()
         return np.asarray(np.sqrt(np.square(series).cumsum()) * factors)
 
+    def error(self, want: Want, window: int = 1) -> float:
+        """See `Strategy.error`; of many periods whose columns differ, over some of the sums, evenly spread.
+
+        Neighbouring sums differ by little, so that a thousand of them have the mean of all to three digits.
+        """
+        every = max(1, self.periods // _MOST_SUMS)
+        if want == "periods" or every == 1 or len(set(self.multipliers)) == 1:
+            return super().error(want, window)
+        return math.sqrt(float(np.square(self._walk(want, window, every)).mean()))
+
     def _add_row(self, weights: Floats, at: int, sign: float) -> None:
         factor = sign * 2.0**self.bits / self.multipliers[at]
         daxpy(self._inverse, weights, n=at + 1, a=factor, offx=self.periods - 1 - at)
@@ -199,8 +219,11 @@ class Toeplitz(Strategy):
 
 @dataclass(frozen=True)
 class Tree(Strategy):
-    """Release t, counted from 1, is `multiplier` times the sum of the last periods: as many as the largest power of
-    `base` that divides t.
+    """Release t, counted from 1, is a multiple of the sum of the last b^v periods, b^v the largest power dividing t.
+
+    Attributes:
+        base: b.
+        multiplier: By what the sum is multiplied.
     """
 
     base: int

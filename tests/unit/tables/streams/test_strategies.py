@@ -186,6 +186,13 @@ def test_pure_promises_take_the_better_of_periods_and_trees(periods, error):
     made.strategy.verify(1, "laplace")
 
 
+def test_the_error_of_many_periods_is_that_of_all_sums():
+    strategy = scaled_toeplitz(square_root_coefficients(3000), 1, "gaussian", even=True)
+    for want, window in (("totals", 1), ("windows", 50)):
+        whole = np.sqrt(np.mean(np.square(strategy.spread(want, window))))
+        assert strategy.error(want, window) == pytest.approx(whole, rel=2e-4)
+
+
 def test_what_is_wanted_decides():
     assert choose_strategy(24, 1, "gaussian", "periods").strategy.name == "independent periods"
     assert choose_strategy(12, 12, "gaussian").gain == 1.0  # in every period: nothing to gain

@@ -115,10 +115,16 @@ class Question(PublicFacts):
             return False
         return noise.sensitivity in self.all_sensitivities(weights.tolist())
 
-    def answers(self, release: Release, level: float) -> tuple[Row, ...]:
-        """The answers that noisy sums give, with intervals that hold the exact answers with this probability."""
+    def answers(self, release: Release, level: float, tables: int = 1) -> tuple[Row, ...]:
+        """The answers that noisy sums give, with intervals that hold the exact answers with this probability.
+
+        Args:
+            release: The noisy sums.
+            level: The probability.
+            tables: How many tables the sums add up, each with at most `max_rows` rows: periods of a stream.
+        """
         rows = []
-        found = estimate(self.layout, release, len(self.cells), level, self.max_rows)
+        found = estimate(self.layout, release, len(self.cells), level, tables * self.max_rows)
         for statistic, made in zip(self.layout.statistics, found, strict=True):
             at = statistic.histogram
             names = ("",) if at is None else self.layout.items[at].names

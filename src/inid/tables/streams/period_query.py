@@ -1,0 +1,114 @@
+"""The stream's question, asked of the rows of one period; and who is in them."""
+
+from collections.abc import Collection, Mapping
+from typing import Any, Literal, cast
+
+from inid.errors import ArgumentError
+from inid.tables.engines import Engine, optional
+from inid.tables.engines.roles import is_text
+from inid.tables.expressions import col
+from inid.tables.facts import Bins, Key, is_plain
+from inid.tables.questions.statistics.query import Query
+from inid.tables.questions.statistics.question import Question
+from inid.tables.table import Table
+
+__all__ = ["PeopleKind", "of_people", "people_in", "people_kind", "period_query"]
+
+PeopleKind = Literal["str", "int"]
+
+_WORDS: dict[PeopleKind, str] = {"str": "texts", "int": "whole numbers"}
+
+
+def period_query(question: Question, data: object) -> Query:
+    """A stream's question, asked of the rows of one period: nothing of them is looked at but names and types.
+
+    Raises:
+        ArgumentError: The rows lack a column, or it is of another type.
+        EngineError: The types do not allow the query, or a file cannot be read.
+    """
+    derived = question.view.derived
+    facts: dict[str, Any] = {
+        "unit": question.person or "row",
+        "neighbours": question.neighbours,
+        "rows": question.rows,
+        "max_rows": question.max_rows,
+    }
+    stated = {"bounds": question.bounds, "missing": question.missing}
+    facts |= {name: _of(columns, derived, computed=False) for name, columns in stated.items()}
+    table = Table(data, **facts)
+    if derived:
+        computed: dict[str, Any] = {name: _of(columns, derived, computed=True) for name, columns in stated.items()}
+        computed |= derived
+        table = table.with_columns(**computed)
+    if question.view.where is not None:
+        table = table.where(question.view.where)
+    asked: dict[str, Any] = {**question.columns, "count": question.count, "count_distinct": question.count_distinct}
+    asked["histogram"] = {
+        column: list(cells.edges) if isinstance(cells, Bins) else cells for column, cells in question.histogram.items()
+    }
+    query = cast("Query", table.query(**asked, by=question.by or None))
+    query.check()
+    return query
+
+
+def people_kind(source: Engine, column: str) -> PeopleKind:
+    """What people are told apart by in a list, from the type of their column: texts, or whole numbers.
+
+    Raises:
+        ArgumentError: It holds neither.
+    """
+    if source.text or is_text(source.schema[column]):
+        return "str"
+    try:
+        source.require_keys("unit", column, [0])
+    except ArgumentError:
+        raise ArgumentError(
+            f"people are listed by {column!r}, so that nobody counts in more periods than stated, and it holds neither "
+            "texts nor whole numbers: cast the column."
+        ) from None
+    return "int"
+
+
+def people_in(query: Query, kind: PeopleKind) -> list[Key]:
+    """Everybody who has a row in the period that counts. NOT PRIVATE. An id that engines read differently is nobody's.
+
+    Args:
+        query: The question, asked of the period's rows.
+        kind: What people are told apart by, throughout the stream: 1 and "1" would be two people.
+
+    Raises:
+        ArgumentError: The column is of another kind.
+        EngineError: The engine failed.
+    """
+    source, column = query.table.source, query.table.person.column if query.table.person else ""
+    if people_kind(source, column) != kind and not source.text:
+        raise ArgumentError(
+            f"the people of this stream are {_WORDS[kind]}, and {column!r} holds something else in these rows: cast it."
+        )
+
+    def build(source: Engine) -> Any:
+        nw = optional("narwhals")
+        frame = source.counted_rows({"person": (column, kind)})
+        frame = source.told_apart(frame.filter(~nw.col("person").is_null()), "person")
+        return frame.group_by("person").agg(nw.col("one").sum()).select("person")
+
+    read = {"str": str, "int": int}[kind]
+    found = {read(row[0]) for row in source.run(build, "list the people")}
+    return sorted(key for key in found if not (isinstance(key, str) and not is_plain(key)))
+
+
+def of_people(query: Query, people: Collection[Key]) -> Query:
+    """The same question about these people's rows alone; there must be one at least.
+
+    Whoever appears in the engine's answer after `people_in` was asked is not among them, and is not counted.
+    """
+    person = query.table.person
+    if person is None:
+        raise AssertionError("people are told apart by their column")
+    table = query.table.where(col(person.column).is_in(list(people)))
+    return Query(table, query.question)
+
+
+def _of(facts: Mapping[str, Any], derived: Mapping[str, object], *, computed: bool) -> dict[str, Any]:
+    """The facts of the columns that are computed from others, or of those that are not."""
+    return {column: fact for column, fact in facts.items() if (column in derived) == computed}

@@ -1,0 +1,152 @@
+"""Sums over periods, from the rows that a stream has released: estimates, their noise, and what answers them.
+
+x^ = C^-1 u, row by row; where rows were lost, C is block-diagonal, and the same rows of C^-1 hold from the beginning of
+a block on. A sum over periods is a combination w of released rows, the same for every coordinate, whose noise has the
+scales of one row times |w| (Gaussian). Everything here is post-processing of released numbers.
+
+*Intervals.* The noise of a combination is Gaussian again. Each row was rounded to its grid, by half a step, 2^-13
+scales, at most; sqrt(2) 2^-13 sum |w_j| scales, over the quantile, are added to the scale, so that whatever is made of
+two sums is covered too. Laplace noise of several rows is not Laplace. For numbers that are released by themselves the
+exact quantile of the combination is taken. Where several numbers make an answer, each has the scale sum |w_j| of a
+single noise: for independent Y_j of one symmetric log-concave law, sum w_j Y_j is more peaked around 0 than
+(sum |w_j|) Y_1 (Proschan 1965), so that intervals err on the wide side.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from scipy.special import ndtri
+
+from inid.arguments import Floats
+from inid.noise import grid
+from inid.noise.grid_noise import GRID_BITS
+from inid.planning import NoisePlan
+from inid.releasing import Release
+from inid.tables.laplace_sums import quantile
+from inid.tables.presentation import COUNTED
+from inid.tables.published import Row
+from inid.tables.questions.statistics.question import Question
+from inid.tables.streams.strategies import Strategy
+from inid.tables.streams.stream_file import StoredRow
+
+__all__ = ["PeriodSums", "SumOfPeriods", "block_start", "row_values"]
+
+_ROUNDING = math.sqrt(2.0) * 2.0 ** -(GRID_BITS + 1)
+
+
+def block_start(released: Mapping[int, StoredRow], at: int) -> int:
+    """The first row of the block of a row: all rows from there up to it were released."""
+    start = at
+    while start - 1 in released:
+        start -= 1
+    return start
+
+
+def row_values(strategy: Strategy, released: Mapping[int, StoredRow], at: int, own: Floats) -> list[Fraction]:
+    """The exact numbers of row `at`: (S x)_t / 2^bits over the periods of its block, `own` being the last of them."""
+    start = block_start(released, at)
+    factors = strategy.row(at)[start:]
+    periods = [*(released[number].exact for number in range(start, at)), own.tolist()]
+    found = []
+    for numbers in zip(*periods, strict=True):
+        ratios = [number.as_integer_ratio() for number in numbers]
+        common = max(denominator for _, denominator in ratios)  # all are powers of two
+        whole = sum(
+            factor * numerator * (common // denominator)
+            for factor, (numerator, denominator) in zip(factors, ratios, strict=True)
+        )
+        found.append(Fraction(whole, common << strategy.bits))
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class SumOfPeriods:
+    """The noisy numbers of a sum over periods.
+
+    Attributes:
+        values: One for each coordinate.
+        weights: How much of each released row is in it.
+        periods: How many periods are in it.
+    """
+
+    values: Floats
+    weights: Floats
+    periods: int
+
+    def rows(self, noise: NoisePlan, question: Question, level: float, *, private: bool, time: str) -> tuple[Row, ...]:
+        """The answers, with intervals that hold the exact ones with this probability."""
+        scales = replace(noise, row_scales=noise.row_scales * self._factor(noise, question, level))
+        stamp = datetime.fromisoformat(time)
+        made = Release(self.values, scales, noise.certificate, private, "", stamp)
+        return question.answers(made, level, self.periods)
+
+    def _factor(self, noise: NoisePlan, question: Question, level: float) -> float:
+        """How many times the scale of one row the scale of this sum is, for intervals of this level."""
+        used = np.abs(self.weights[self.weights != 0])
+        whole = math.fsum(used.tolist())
+        if noise.mechanism == "gaussian":
+            z = float(ndtri((1 + level) / 2))
+            return float(np.linalg.norm(used)) + _ROUNDING * whole / z
+        if any(statistic.kind not in COUNTED for statistic in question.layout.statistics):
+            return whole * (1 + _ROUNDING / -math.log1p(-level))
+        return (quantile(used, level) + _ROUNDING * whole) / -math.log1p(-level)
+
+
+@dataclass(frozen=True, eq=False)
+class PeriodSums:
+    """The rows that a stream has released, and sums over its periods.
+
+    Attributes:
+        strategy: How rows are made of periods.
+        noise: The plan of one row's noise.
+        released: The rows by their number.
+    """
+
+    strategy: Strategy
+    noise: NoisePlan
+    released: Mapping[int, StoredRow]
+
+    @cached_property
+    def _values(self) -> Floats:
+        """All rows in the units of the data, those that are not there as zeros."""
+        steps = grid(self.noise.scales)
+        found = np.zeros((self.strategy.periods, steps.size))
+        for number, row in self.released.items():
+            found[number] = [float(whole) for whole in row.steps] * steps
+        return found
+
+    def over(self, first: int, last: int) -> SumOfPeriods:
+        """The sum over the released periods from `first` to `last`."""
+        weights, periods = np.zeros(self.strategy.periods), 0
+        for at in range(first, last + 1):
+            periods += self._add(weights, at)
+        return self._sum(weights, periods)
+
+    def totals(self) -> Iterator[tuple[int, SumOfPeriods]]:
+        """The total up to each released period, in order."""
+        weights = np.zeros(self.strategy.periods)
+        for periods, at in enumerate(self.released, 1):
+            self._add(weights, at)
+            yield at, self._sum(weights.copy(), periods)
+
+    def _add(self, weights: Floats, at: int) -> int:
+        if at not in self.released:
+            return 0
+        start = self._starts[at]
+        weights[start : at + 1] += self.strategy.inverse_row(at)[start:]
+        return 1
+
+    @cached_property
+    def _starts(self) -> dict[int, int]:
+        found: dict[int, int] = {}
+        for at in self.released:  # in order
+            found[at] = found.get(at - 1, at)
+        return found
+
+    def _sum(self, weights: Floats, periods: int) -> SumOfPeriods:
+        return SumOfPeriods(weights @ self._values, weights, periods)

@@ -1,0 +1,331 @@
+"""plan_stream(): what a stream will be worth, before anything is spent."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+
+from inid.accounting import JointCharge
+from inid.arguments import Floats, choice, integer, shown
+from inid.errors import ArgumentError, GuaranteeError
+from inid.planning import Certificate, NoisePlan
+from inid.planning.text import aligned, counted
+from inid.promises import Budget, PureDP
+from inid.tables.plan_of_query import rows_in_words
+from inid.tables.public_facts import parsing
+from inid.tables.questions.statistics.query import Query
+from inid.tables.questions.statistics.question import Question
+from inid.tables.streams.choosing import Choice, choose_strategy, independent_periods
+from inid.tables.streams.period_query import PeopleKind, people_kind
+from inid.tables.streams.strategies import Want, strategy_from_dict
+from inid.tables.table import Table
+
+if TYPE_CHECKING:
+    from inid.accounting import Ledger
+
+__all__ = ["Contributes", "StreamPlan", "plan_stream", "read_stream_query"]
+
+Contributes = int | Literal["every"]
+
+_MOST_PERIODS = 100_000
+_MOST_LINES = 14
+_SAME = 1.0005  # a gain below is none
+_NO_LEDGER = (
+    "no ledger\nan older copy of the stream's file that is put back cannot be noticed so, and voids the promise"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class StreamPlan:
+    """The noise of a stream, and the errors to expect. Made by `plan_stream`; prints as a table.
+
+    Attributes:
+        question: What is asked of every period.
+        noise: The certified plan of one period: its noise is that of every row of the stream.
+        statistics: Each statistic with its error in a release of one period alone, under the whole promise.
+        periods: The name of each period.
+        contributes: In how many periods one person counts at most, or "every".
+        choice: The strategy by which rows are made of periods, and independent periods beside it.
+        leased: Whether a ledger leases the rows.
+        listed: By what people are listed, so that nobody counts in more periods than stated: "str" or "int"; None where
+            no list is kept.
+    """
+
+    question: Question
+    noise: NoisePlan
+    statistics: tuple[tuple[str, float], ...]
+    periods: tuple[str, ...]
+    contributes: Contributes
+    choice: Choice
+    leased: bool
+    listed: PeopleKind | None
+
+    @property
+    def most(self) -> int:
+        """In how many periods one person counts at most, as a number."""
+        return len(self.periods) if self.contributes == "every" else int(self.contributes)
+
+    @property
+    def budget(self) -> Budget:
+        """The promise of the whole stream."""
+        return self.noise.budget
+
+    @property
+    def gain(self) -> float:
+        """How many times larger the error of independent periods is in what is wanted."""
+        return self.choice.gain
+
+    @cached_property
+    def charge(self) -> JointCharge:
+        """What a ledger is charged, once, for all periods; its rows are leased one by one.
+
+        Laplace noise is charged by the promise alone: how much of it falls on one row depends on the strategy.
+        """
+        part = self.budget if self.noise.mechanism == "laplace" else self.noise
+        return JointCharge(self.budget, (part,), self.noise.sensitivity.neighbours, rows=len(self.periods))
+
+    def verify(self) -> Certificate:
+        """Prove anew that a period's noise keeps the promise, and that the strategy spends no more of it.
+
+        Raises:
+            GuaranteeError: One does not.
+        """
+        self.choice.strategy.verify(self.most, self.noise.mechanism)
+        if not self.question.is_covered_by(self.noise):
+            raise GuaranteeError("the set of the plan does not hold what one person can change in these answers.")
+        return self.noise.verify()
+
+    def errors(self, want: Want, *, independent: bool = False) -> Floats:
+        """The error of each period, of each total, or of each window, as a multiple of the error of one period alone.
+
+        One period alone is a release of its own under the whole promise.
+        """
+        made = self.choice.independent if independent else self.choice.strategy
+        return made.spread(want, self.choice.window)
+
+    def __str__(self) -> str:
+        noise, (label, error) = self.noise, self.statistics[0]
+        columns: list[Want] = ["periods", "totals"]
+        columns += ["windows"] if self.choice.want == "windows" else []
+        names = {"periods": "period", "totals": "total so far", "windows": f"last {self.choice.window}"}
+        spreads = [error * self.errors(want, independent=alone) for want in columns for alone in (False, True)]
+        head = [word for want in columns for word in (names[want], "independent")]
+        table = [["", *head], *([self.periods[at], *(f"{s[at]:.4g}" for s in spreads)] for at in self._lines())]
+        others = [f"{name}: {own / error:.4g} times as large" for name, own in self.statistics[1:]]
+        ratios = any(not name.startswith(("count", "histogram", "sum")) for name, _ in self.statistics)
+        over = f"{self.periods[0]} to {self.periods[-1]}"
+        ledger = "one charge, at opening" if self.leased else _NO_LEDGER
+        return "\n".join(
+            [
+                f"A stream of {counted(len(self.periods), 'period')}, {over}; {self._who()}",
+                f"{noise.mechanism.capitalize()} noise, {self.choice.strategy.name}, made for {self._wanted()}",
+                f"promise: {self.budget}, neighbours: {noise.sensitivity.neighbours}; {ledger}",
+                f"errors of {label}; in each period {rows_in_words(self.question)}",
+                *self.question.view.lines(),
+                "",
+                *aligned(table, left=1),
+                "",
+                *others,
+                *(["Ratios such as means: over n periods, divide by n."] if ratios else []),
+                self.gain_in_words(),
+            ]
+        )
+
+    def _lines(self) -> list[int]:
+        """The periods that are shown: all of a few, else the first ones and some until the last."""
+        size = len(self.periods)
+        if size <= _MOST_LINES:
+            return list(range(size))
+        spaced = {round((size - 1) * at / 9) for at in range(1, 10)}
+        return sorted({0, 1, 2, 3} | spaced)
+
+    def _who(self) -> str:
+        who = "each row" if self.question.person is None else "each person"
+        if self.contributes == "every":
+            return f"{who} may count in every period"
+        return f"{who} counts in {counted(self.most, 'period')}" + (" at most" if self.listed else "")
+
+    def _wanted(self) -> str:
+        return f"windows of {self.choice.window} periods" if self.choice.want == "windows" else self.choice.want
+
+    def gain_in_words(self) -> str:
+        """What the strategy gives over independent periods."""
+        if self.gain < _SAME:
+            return "There is nothing to gain: independent noise in each period is the best of what is known here."
+        return f"Independent periods would have {self.gain:.3g} times the error in {self._wanted()} (root mean square)."
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-safe dictionary of everything public that a stream is opened with."""
+        return {
+            "question": self.question.to_dict(),
+            "periods": list(self.periods),
+            "contributes": self.contributes,
+            "want": self.choice.want,
+            "window": self.choice.window,
+            "promise": self.budget.to_dict(),
+            "noise": self.noise.to_dict(),
+            "statistics": [list(one) for one in self.statistics],
+            "strategy": self.choice.strategy.to_dict(),
+            "errors": [self.choice.error, self.choice.independent_error],
+            "leased": self.leased,
+            "listed": self.listed,
+        }
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> "StreamPlan":
+        """The plan that `to_dict` described; its guarantee is proved again.
+
+        Raises:
+            RecordError: The record does not parse.
+            GuaranteeError: Its noise or its strategy does not keep the promise.
+        """
+        with parsing(record):
+            noise, strategy = NoisePlan.from_dict(record["noise"]), strategy_from_dict(record["strategy"])
+            names, times = _read_periods(record["periods"]), record["contributes"]
+            want = cast("Want", choice("want", record["want"], get_args(Want)))
+            most = len(names) if times == "every" else int(times)
+            found = Choice(
+                strategy,
+                independent_periods(len(names), most, noise.mechanism),
+                want,
+                int(record["window"]),
+                *map(float, record["errors"]),
+            )
+            statistics = tuple((str(name), float(error)) for name, error in record["statistics"])
+            question = Question.from_dict(record["question"])
+            listed = None if record["listed"] is None else choice("listed", record["listed"], get_args(PeopleKind))
+            made = cls(
+                question,
+                noise,
+                statistics,
+                names,
+                times,
+                found,
+                bool(record["leased"]),
+                cast("PeopleKind | None", listed),
+            )
+            if strategy.periods != len(names) or made.budget.to_dict() != record["promise"]:
+                raise ArgumentError("the plan of the stream was changed.")
+        made.verify()
+        return made
+
+
+def plan_stream(
+    table: Table,
+    *,
+    query: Mapping[str, Any],
+    periods: Iterable[object],
+    promise: Budget,
+    contributes: Contributes = 1,
+    want: Want = "totals",
+    window: int | None = None,
+    tolerance: Mapping[str, float] | None = None,
+    ledger: "Ledger | None" = None,
+) -> StreamPlan:
+    """Plan the same statistics for every period, before anything is spent; print the plan to see the errors.
+
+    Statement (T2, T3): with the noise of a period's own plan in every row, and rows made of periods by a strategy of
+    length 1, all releases together keep the promise, whatever periods a person is in, adjacent ones too. Assumption:
+    nobody counts in more periods than stated. Guarantee: `verify` proves the length in whole numbers.
+
+    Args:
+        table: The public facts; its rows are not read. Rows of each period come with its release.
+        query: What `Table.query` takes: {"count": True, "sum": ["cost"], "by": {"sex": ["F", "M"]}}.
+        periods: The public horizon: a name for each period, such as `pandas.period_range("2027-01", periods=12,
+            freq="M")`.
+        promise: What all periods together keep; for a part of a ledger `ledger.part("1/3")`.
+        contributes: In how many periods one person counts at most, or "every". With a `Person` a secret list keeps
+            count of it; rows by themselves are events, each in one period, or of somebody who is in every period.
+        want: What is to be accurate: "totals", "windows" or single "periods".
+        window: How many periods a window has.
+        tolerance: As for `Query.plan`.
+        ledger: The ledger to be charged; nothing is charged yet.
+
+    Raises:
+        ArgumentError: An argument is malformed, or the relation is "replace".
+        BudgetError: No noise keeps the promise.
+
+    >>> import inid, pandas
+    >>> from inid import tables
+    >>> t = tables.Table(pandas.DataFrame({"sex": ["F"]}))
+    >>> months = [f"2027-{month:02}" for month in range(1, 13)]
+    >>> plan = tables.plan_stream(t, query={"count": True}, periods=months, promise=inid.GaussianDP(mu=1.0))
+    >>> print(str(plan)[:126])
+    A stream of 12 periods, 2027-01 to 2027-12; each row counts in 1 period
+    Gaussian noise, correlated over time, made for totals
+    >>> round(plan.gain, 2)
+    1.57
+    """
+    names = _read_periods(periods)
+    asked = read_stream_query(table, query).under(ledger)
+    if asked.question.neighbours == "replace":
+        raise ArgumentError(
+            'a stream is not planned for neighbours="replace", under which a person may also change the period: state '
+            'neighbours="add_remove".'
+        )
+    kind = cast("Want", choice("want", want, get_args(Want)))
+    if (window is None) != (kind != "windows"):
+        raise ArgumentError('window=... is for want="windows", and that needs it: the number of periods in a window.')
+    length = 1 if window is None else integer("window", window, least=1, cure="pass the number of periods in a window")
+    if length > len(names):
+        raise ArgumentError(f"window must be at most the number of periods, {len(names)}, got {length}.")
+    times = _read_contributes(contributes, asked, len(names))
+    pure = isinstance(promise, PureDP)
+    made = asked.plan(promise, tolerance=tolerance, mechanism="laplace" if pure else "gaussian", ledger=ledger)
+    if not (made.noise.row_scales > 0).all():
+        raise ArgumentError("one of these numbers is public already: release it as it is, outside of the stream.")
+    most = len(names) if times == "every" else times
+    found = choose_strategy(len(names), most, "laplace" if pure else "gaussian", kind, length)
+    statistics = tuple((one.label, one.error) for one in made.statistics)
+    person, listed = asked.table.person, None
+    if person is not None and times != "every":
+        listed = people_kind(asked.table.source, person.column)
+    plan = StreamPlan(asked.question, made.noise, statistics, names, times, found, ledger is not None, listed)
+    plan.verify()
+    return plan
+
+
+def read_stream_query(table: object, query: object) -> Query:
+    """The query of a stream: statistics of a table, released in one step.
+
+    Raises:
+        ArgumentError: It is another one, or malformed.
+    """
+    if not isinstance(table, Table):
+        raise ArgumentError(f"table must be a tables.Table, got {shown(table)}: wrap a frame in one.")
+    if not isinstance(query, Mapping) or not all(isinstance(name, str) for name in query):
+        raise ArgumentError(f"query must be a dictionary of what Table.query takes, got {shown(query)}.")
+    try:
+        made = table.query(**query)
+    except TypeError:
+        raise ArgumentError(f"query names {shown(sorted(query))}, of which Table.query does not take all.") from None
+    if not isinstance(made, Query):
+        raise ArgumentError("a stream releases counts, sums, means and the like: ask for those, by groups or not.")
+    return made
+
+
+def _read_periods(periods: object) -> tuple[str, ...]:
+    cure = 'pass a list of names, or pandas.period_range("2027-01", periods=12, freq="M")'
+    if isinstance(periods, (str, bytes, Mapping)) or not isinstance(periods, Iterable):
+        raise ArgumentError(f"periods must be the names of the periods, got {shown(periods)}: {cure}.")
+    names = tuple(str(name) for name in periods)
+    if not 0 < len(names) <= _MOST_PERIODS:
+        raise ArgumentError(f"periods must be between 1 and {_MOST_PERIODS:,}, got {len(names):,}: {cure}.")
+    if len(set(names)) < len(names) or not all(name and name.isprintable() for name in names):
+        raise ArgumentError(f"periods must have different names that can be printed: {cure}.")
+    return names
+
+
+def _read_contributes(contributes: object, query: Query, periods: int) -> Contributes:
+    if contributes == "every":
+        return "every"
+    cure = 'pass in how many periods one person counts at most, or "every"'
+    times = integer("contributes", contributes, least=1, cure=cure)
+    if times > periods:
+        raise ArgumentError(f'contributes must be at most the number of periods, {periods}, got {times}: pass "every".')
+    if query.table.person is None and times > 1:
+        raise ArgumentError(
+            "contributes counts the periods of people, and this table's unit is a row: state unit=Person(...), or "
+            'leave it at 1 for events, each in one period, or pass "every".'
+        )
+    return times

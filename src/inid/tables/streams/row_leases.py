@@ -1,0 +1,115 @@
+"""What a ledger does for a stream: one charge for all periods, and a lease of each row, given once."""
+
+import json
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from inid.errors import ArgumentError, BudgetError, RecordError
+from inid.noise import current_source
+from inid.tables.streams.plan import StreamPlan
+from inid.tables.streams.stream_file import StreamFile
+
+if TYPE_CHECKING:
+    from inid.accounting import Ledger, Record
+
+__all__ = ["RowLeases"]
+
+
+class RowLeases:
+    """The charge of a stream in its ledger, and the leases of its rows.
+
+    Args:
+        ledger: The ledger; None where the stream has none, or is only looked at.
+        plan: The stream's plan.
+        label: What the charge is called: by it the stream finds its charge again, whenever its file was copied.
+    """
+
+    def __init__(self, ledger: "Ledger | None", plan: StreamPlan, label: str) -> None:
+        self._ledger, self._plan, self._label = ledger, plan, label
+
+    def settle(self, file: StreamFile) -> None:
+        """Charge the ledger unless it holds this stream's charge already: a crash in between charges nothing twice.
+
+        The file notes that the stream was paid for: then it goes with that ledger, and no other is charged.
+
+        Raises:
+            ArgumentError: The stream was made without a ledger.
+            BudgetError: The ledger refuses.
+            RecordError: Its charge is of another plan.
+        """
+        if self._ledger is None:
+            return
+        if not self._plan.leased:
+            raise ArgumentError("the stream was opened without a ledger first: it cannot have one now.")
+        if self.found_charge() is None and not file.is_paid():
+            self._ledger.charge(self._plan, label=self._label, private=current_source().private)
+        _ = self.charge
+        file.note_paid()
+
+    def found_charge(self) -> "Record | None":
+        """The stream's charge, if the ledger holds it."""
+        if self._ledger is None:
+            return None
+        return next((record for record in self._ledger.history() if record.label == self._label), None)
+
+    @cached_property
+    def charge(self) -> "Record":
+        """The stream's charge.
+
+        Raises:
+            BudgetError: The ledger does not hold it.
+            RecordError: It is of another plan.
+        """
+        found = self.found_charge()
+        if found is None:
+            raise BudgetError("this ledger holds no charge of the stream: open it with the ledger that was charged.")
+        if found.plan != json.loads(json.dumps(self._plan.charge.to_dict())):
+            raise RecordError("the charge in the ledger is not of the stream's plan: one of them was changed.")
+        return found
+
+    def next_row(self, stored: int) -> int:
+        """The number of the next row: as many as were leased; without a ledger, as are stored.
+
+        Args:
+            stored: The number after the last stored row.
+
+        Raises:
+            BudgetError: The ledger leased fewer.
+        """
+        if self._ledger is None:
+            return stored
+        leased = len(self._plan.periods) - self._ledger.steps_left(self.charge.id)
+        if leased < stored:
+            raise BudgetError(
+                f"the stream has {stored} rows, and its ledger leased {leased}: the ledger is an older copy. Use the "
+                "newest one."
+            )
+        return leased
+
+    def require_source(self, *, private: bool) -> None:
+        """Refuse, before anything is spent, a release that the ledger could not lease a row for.
+
+        Raises:
+            BudgetError: It has a ledger that was not passed, or a lasting one and noise of a test.
+        """
+        if self._plan.leased and self._ledger is None:
+            raise BudgetError("the rows of this stream are leased by a ledger: open it with ledger=...")
+        if self._ledger is not None and self._ledger.persistent and not private:
+            raise BudgetError(
+                "a lasting ledger leases no rows for releases without real noise: test with a ledger in memory."
+            )
+
+    def take(self, at: int) -> None:
+        """Lease a row, for ever.
+
+        Raises:
+            BudgetError: The ledger fails, or leases another row since a second copy of the stream is in use.
+        """
+        if self._ledger is None:
+            return
+        (row,) = self._ledger.lease_steps(self.charge.id, 1)
+        if row != at:
+            raise BudgetError(
+                f"the ledger leased row {row} where row {at} was the next: another copy of this stream is in use. Use "
+                "one file only."
+            )

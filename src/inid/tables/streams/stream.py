@@ -1,0 +1,395 @@
+"""Stream: the same statistics, period after period, under one promise.
+
+*A period* goes through these steps, in this order (`Stream.release`): what names and types can refuse is refused; the
+file is held alone; the exact numbers are computed; the file commits that the row begins, and who counts in it; the
+ledger leases the row, which it does once; noise is drawn; the file commits the exact and the noisy numbers; they are
+read back and shown. A crash anywhere loses one row at most. A row that was leased and not stored is spent: its period
+has no number, and the stream goes on as if it began anew there (`strategies`), which costs accuracy, never privacy.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
+
+import numpy as np
+
+from inid.arguments import Floats, real, shown
+from inid.errors import ArgumentError, BudgetError, InidError
+from inid.noise import current_source
+from inid.noise.long_noise import noisy_steps
+from inid.promises import Budget
+from inid.tables.engines import Engine
+from inid.tables.facts import Key
+from inid.tables.questions.statistics.query import Query
+from inid.tables.streams.period_query import of_people, people_in, period_query
+from inid.tables.streams.period_sums import PeriodSums, SumOfPeriods, row_values
+from inid.tables.streams.plan import Contributes, StreamPlan, plan_stream, read_stream_query
+from inid.tables.streams.results import PeriodResult, SumResult, answers_frame
+from inid.tables.streams.row_leases import RowLeases
+from inid.tables.streams.strategies import Want
+from inid.tables.streams.stream_file import StoredRow, StreamFile, Writing
+from inid.tables.table import Table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from inid.accounting import Ledger
+
+__all__ = ["Stream"]
+
+_HIGHEST_LEVEL = 1 - 1e-12
+
+
+class Stream:
+    """The same statistics of every period, under one promise, with noise that is correlated over time.
+
+    `Stream.open` makes it; see there.
+
+    Attributes:
+        path: The stream's own file: a secret, readable by its owner alone. It holds exact sums.
+        plan: What was planned and charged.
+        level: The probability, at least, with which each interval holds the exact answer.
+    """
+
+    def __init__(self, file: StreamFile, ledger: "Ledger | None", level: float, source: Engine | None) -> None:
+        self._file, self._ledger, self._source = file, ledger, source
+        self.path, self.level = file.path, level
+        self.plan = StreamPlan.from_dict(file.facts)
+        self._leases = RowLeases(ledger, self.plan, f"stream {file.id}")
+
+    @classmethod
+    def open(
+        cls,
+        path: str | Path,
+        table: Table | None = None,
+        *,
+        query: Mapping[str, Any] | None = None,
+        periods: Iterable[object] | None = None,
+        contributes: Contributes | None = None,
+        want: Want | None = None,
+        window: int | None = None,
+        promise: Budget | None = None,
+        tolerance: Mapping[str, float] | None = None,
+        ledger: "Ledger | None" = None,
+        level: float = 0.95,
+        timeout: float = 30.0,
+    ) -> "Stream":
+        """Open the stream in a file, or make it: plan all its periods and charge the ledger once, for all of them.
+
+        `plan_stream` takes the same arguments and shows the errors before anything is spent. A stream that is there
+        needs its path and its ledger only; what else is stated is compared with it.
+
+        Args:
+            path: The stream's own file. Keep it secret, and keep one copy that counts.
+            table: The public facts; rows come with each release.
+            query: See `plan_stream`.
+            periods: See `plan_stream`.
+            contributes: See `plan_stream`; 1 by default.
+            want: See `plan_stream`; "totals" by default.
+            window: See `plan_stream`.
+            promise: See `plan_stream`.
+            tolerance: See `plan_stream`.
+            ledger: Who pays, and leases each row once. Without one an older copy of the file that is put back cannot be
+                noticed, and would void the promise.
+            level: The probability, at least, with which each interval holds the exact answer.
+            timeout: How many seconds to wait for another process that is releasing a period.
+
+        Raises:
+            ArgumentError: An argument is malformed, or the stream was opened with other facts.
+            BudgetError: The ledger refuses; nothing was made.
+            RecordError: The file is not a stream's.
+
+        >>> import inid, pandas, pathlib, tempfile
+        >>> from inid import tables
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> ledger = inid.Ledger(total=inid.GaussianDP(mu=1.0))
+        >>> months = pandas.period_range("2027-01", periods=12, freq="M")
+        >>> frame = pandas.DataFrame({"sex": ["F", "M", "F"] * 50})
+        >>> s = tables.Stream.open(
+        ...     pathlib.Path(folder.name, "visits.db"), tables.Table(frame), query={"count": True}, periods=months,
+        ...     promise=inid.GaussianDP(mu=1.0), ledger=ledger)
+        >>> made = s.release("2027-01", frame)
+        >>> made.period.rows[0].statistic, made.total.last
+        ('count', '2027-01')
+        >>> folder.cleanup()
+        """
+        place = Path(path)
+        source = None if not isinstance(table, Table) else table.source
+        if not real("level", level, above=0, cure="pass a probability such as 0.95") <= _HIGHEST_LEVEL:
+            raise ArgumentError(
+                f"level must be at most 1 - 1e-12, got {shown(level)}: pass a probability such as 0.95."
+            )
+        asked = {"contributes": contributes, "want": want, "window": window, "promise": promise}
+        if place.exists():
+            made = cls(StreamFile(place, timeout), ledger, level, source)
+            made._require(table, query, periods, asked)
+        else:
+            if table is None or query is None or periods is None or promise is None:
+                raise ArgumentError(
+                    f"there is no stream in {path}: to make it pass a table, query=..., periods=... and promise=..."
+                )
+            own = {name: value for name, value in asked.items() if value is not None}
+            plan = plan_stream(table, query=query, periods=periods, tolerance=tolerance, ledger=ledger, **own)  # type: ignore[arg-type]
+            read_stream_query(table, query).check(ledger)
+            made = cls(StreamFile.make(place, plan.to_dict(), timeout), ledger, level, source)
+        try:
+            made._leases.settle(made._file)
+        except InidError:
+            with suppress(InidError):  # a stream that cannot be paid for is not left behind
+                if not made.released and made._leases.found_charge() is None:
+                    made.path.unlink()
+            raise
+        return made
+
+    @property
+    def periods(self) -> tuple[str, ...]:
+        """The name of each period."""
+        return self.plan.periods
+
+    @property
+    def released(self) -> tuple[str, ...]:
+        """The periods that were released."""
+        return tuple(self.periods[at] for at in self._file.rows())
+
+    @property
+    def lost(self) -> tuple[str, ...]:
+        """The periods whose row was spent without a number, by a crash or an older copy of the file.
+
+        Those after the last released one are known where the stream was opened with its ledger.
+        """
+        rows = self._file.rows()
+        return tuple(self.periods[at] for at in range(self._next(rows)) if at not in rows)
+
+    @property
+    def time(self) -> str:
+        """When the last period was released."""
+        rows = self._file.rows()
+        return rows[max(rows)].time if rows else ""
+
+    @property
+    def charge(self) -> int | None:
+        """The number of its charge in the ledger's history; None where it was opened without its ledger."""
+        return None if self._ledger is None else self._leases.charge.id
+
+    def release(self, period: object, data: object = None) -> PeriodResult:
+        """Release a period: the numbers of its rows, and of all periods up to it.
+
+        A period is released once; asked for again, the same numbers are shown, whatever the rows are now. Rows belong
+        to the period in which they arrive: late ones to the next release, corrections too, as rows of their own.
+
+        Args:
+            period: Its name. Periods are released in order.
+            data: Its rows: a frame, or the path of a file, with the columns of the stream's table; None for none.
+
+        Raises:
+            ArgumentError: Another period comes first, or the rows have other columns or types; nothing was spent.
+            BudgetError: The row of the period was spent before; or the ledger, or another process, stands in the way.
+            EngineError: The engine failed before the row was leased; nothing was spent.
+        """
+        at = self._place(period)
+        if at in self._file.rows():
+            return self._result(at)
+        query = None if data is None else period_query(self.plan.question, data)
+        if query is not None:
+            query.table.check_ledger_unit(self._ledger)
+            self._source = query.table.source
+        with self._file.writing() as file:
+            rows = file.rows()
+            if at not in rows:
+                self._release_row(file, rows, at, query)
+        return self._result(at)
+
+    def window(self, first: object, last: object) -> SumResult:
+        """The answers over the periods from `first` to `last`, both included.
+
+        Raises:
+            ArgumentError: A period is unknown or not released yet, or `last` comes before `first`.
+        """
+        begin, end = self._place(first), self._place(last)
+        sums = self._sums()
+        if begin > end:
+            raise ArgumentError(
+                f"{self.periods[end]} comes before {self.periods[begin]}: state the first period first."
+            )
+        if end > max(sums.released, default=-1):
+            raise ArgumentError(f"{self.periods[end]} has not been released: release it first.")
+        return self._answers("window", begin, end, sums.over(begin, end), sums)
+
+    def __getitem__(self, period: object) -> PeriodResult:
+        """What was released for a period.
+
+        Raises:
+            ArgumentError: It was not released.
+        """
+        at = self._place(period)
+        if at not in self._file.rows():
+            raise ArgumentError(
+                f"{self.periods[at]} has no released number: release it first, unless its row was lost."
+            )
+        return self._result(at)
+
+    @property
+    def results(self) -> list[SumResult]:
+        """The answers of every released period, then of every total so far."""
+        sums = self._sums()
+        singles = [self._answers("period", at, at, sums.over(at, at), sums) for at in sums.released]
+        return singles + [self._answers("total", 0, at, total, sums) for at, total in sums.totals()]
+
+    @property
+    def frame(self) -> Any:
+        """All answers in one frame: of every released period, and of every total so far.
+
+        Columns: what ("period" or "total"), first and last period, how many between them are missing, then those of a
+        table's result. The frame is of the kind of the table, or a PyArrow table where none was opened.
+        """
+        return answers_frame(self.results, self._source)
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw the totals so far of the first statistic with their intervals, beside those of independent noise.
+
+        Raises:
+            ArgumentError: Nothing was released yet.
+            MissingExtraError: matplotlib is not installed.
+        """
+        from inid.tables.streams.plots import plot_totals
+
+        return plot_totals(self, ax)
+
+    def report(self, path: str | Path, *, title: str | None = None) -> None:
+        """Write one self-contained HTML page: every period, the totals, the promise and the proof.
+
+        Raises:
+            ArgumentError: Nothing was released yet.
+        """
+        from inid.tables.streams.page import stream_page
+
+        Path(path).write_text(stream_page(self, self._ledger, title), encoding="utf-8")
+
+    def __str__(self) -> str:
+        rows = self._file.rows()
+        lost = self.lost
+        return "\n".join(
+            [
+                f"stream in {self.path}: {len(rows)} of {len(self.periods)} periods released",
+                *([f"lost: {', '.join(lost)}; totals are without them"] if lost else []),
+                *([str(self._result(max(rows)).total)] if rows else []),
+            ]
+        )
+
+    def __repr__(self) -> str:
+        return f"<Stream: {len(self._file.rows())} of {len(self.periods)} periods, {self.plan.budget}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise BudgetError("a stream cannot be pickled: open it in the other process with Stream.open(...).")
+
+    # Releasing a row.
+
+    def _release_row(self, file: Writing, rows: dict[int, StoredRow], at: int, query: Query | None) -> None:
+        self._require_turn(at, self._next(rows))
+        source = current_source()
+        self._leases.require_source(private=source.private)
+        begun = file.begun()
+        unknown = sum(number not in rows and number not in begun for number in range(at))
+        people: list[Key] = []
+        if query is not None and self.plan.listed:
+            if unknown >= self.plan.most:
+                raise BudgetError(
+                    f"{unknown} rows of this stream were released from a newer copy of its file, and who counted in "
+                    "them is not known here: nobody may count any more. Put the newest copy of the file back."
+                )
+            people = file.allowed(people_in(query, self.plan.listed), at, self.plan.most - unknown)
+        exact = self._exact(query, people)
+        file.begin(at, people)
+        self._leases.take(at)
+        noise = self.plan.noise
+        steps = noisy_steps(
+            row_values(self.plan.choice.strategy, rows, at, exact), noise.scales, noise.mechanism, source
+        )
+        file.store(at, exact.tolist(), steps, private=source.private)
+
+    def _exact(self, query: Query | None, people: list[Key]) -> Floats:
+        """The exact numbers of a period. NOT PRIVATE."""
+        nobody = np.zeros(self.plan.noise.dimension)
+        if query is None or (self.plan.listed and not people):
+            return nobody
+        counted = of_people(query, people) if self.plan.listed else query
+        return counted.exact(None) + 0.0  # type: ignore[arg-type]  # every plan has the same numbers; no -0.0
+
+    def _require_turn(self, at: int, turn: int) -> None:
+        """Refuse a period whose row is spent, or which is not the next one."""
+        if at < turn:
+            raise BudgetError(
+                f"the row of {self.periods[at]} was leased and its number is not in {self.path}: a release of it was "
+                "interrupted, or the file is an older copy. The row is spent, and totals are without the period. "
+                + (f"Go on with {self.periods[turn]}." if turn < len(self.periods) else "It was the last one.")
+            )
+        if at > turn:
+            raise ArgumentError(
+                f"{self.periods[turn]} comes before {self.periods[at]}: release it first, without rows if it has none, "
+                f"by release({self.periods[turn]!r}, None)."
+            )
+
+    def _next(self, rows: Mapping[int, StoredRow]) -> int:
+        return self._leases.next_row(max(rows, default=-1) + 1)
+
+    def _require(
+        self,
+        table: Table | None,
+        query: Mapping[str, Any] | None,
+        periods: Iterable[object] | None,
+        asked: Mapping[str, Any],
+    ) -> None:
+        """Refuse other facts than those that the stream was opened with."""
+        stored = self.plan.to_dict()
+        stated: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
+        if periods is not None:
+            stated["periods"] = [str(name) for name in periods]
+        if "promise" in stated:
+            stated["promise"] = stated["promise"].to_dict()
+        if query is not None or table is not None:
+            if query is None or table is None:
+                raise ArgumentError("a stream's table and query go together: pass both, or neither.")
+            stated["question"] = read_stream_query(table, query).under(self._ledger).question.to_dict()
+        for name, value in stated.items():
+            if _text(value) != _text(stored[name]):
+                raise ArgumentError(
+                    f"the stream in {self.path} was opened with another {name}: what is public about a stream is fixed "
+                    "for all its periods. Open it by its path and ledger alone, or make another stream."
+                )
+
+    # Answers.
+
+    def _place(self, period: object) -> int:
+        try:
+            return self.periods.index(str(period))
+        except ValueError:
+            raise ArgumentError(
+                f"{shown(period)} is no period of this stream, which goes from {self.periods[0]} to {self.periods[-1]}."
+            ) from None
+
+    def _sums(self) -> PeriodSums:
+        return PeriodSums(self.plan.choice.strategy, self.plan.noise, self._file.rows())
+
+    def _result(self, at: int) -> PeriodResult:
+        sums = self._sums()
+        period = self._answers("period", at, at, sums.over(at, at), sums)
+        return PeriodResult(period, self._answers("total", 0, at, sums.over(0, at), sums))
+
+    def _answers(
+        self, what: Literal["period", "total", "window"], first: int, last: int, made: SumOfPeriods, sums: PeriodSums
+    ) -> SumResult:
+        used = [row for at, row in sums.released.items() if at <= last]
+        private = all(row.private for row in used)
+        time = used[-1].time if used else ""
+        rows = made.rows(self.plan.noise, self.plan.question, self.level, private=private, time=time)
+        missing = tuple(self.periods[at] for at in range(first, last + 1) if at not in sums.released)
+        names = self.periods[first], self.periods[last]
+        return SumResult(what, *names, missing, rows, self.level, private, self._source)
+
+
+def _text(value: Any) -> str:
+    """A fact as text, in its order; a guess of the number of rows changes nothing."""
+    plain = {name: one for name, one in value.items() if name != "rows"} if isinstance(value, dict) else value
+    return json.dumps(plain)
