@@ -1,8 +1,11 @@
 """The library's errors.
 
 Every message says what is wrong, where (the argument and, for a sequence, the position), the value when it is a public
-argument, and what cures it. No message ever holds a value that came from the data being protected.
+argument, and what cures it. No message ever holds a value that came from the data being protected, and none a password:
+an address may be passed where a path belongs, and messages name paths.
 """
+
+import re
 
 __all__ = [
     "ArgumentError",
@@ -12,7 +15,27 @@ __all__ = [
     "MissingExtraError",
     "RangeError",
     "RecordError",
+    "without_passwords",
 ]
+
+# What stands between a colon and an at sign, after a question mark of an address, and after the names of secrets. The
+# word "password" itself is what messages write as an example.
+_SECRETS = (
+    (re.compile(r":(?!//|\\|password@)\S*@"), ":***@"),
+    (re.compile(r"(:/[^\s?'\"]*)\?[^\s'\"]+"), r"\1?***"),
+    (re.compile(r"(?i)\b(passw\w*|pwd|passfile|secret\w*|token|\w*key)=(?!\.\.\.)[^\s&'\"]+"), r"\1=***"),
+)
+
+
+def without_passwords(text: str) -> str:
+    """A text in which passwords of addresses are replaced by ***, also of addresses that are not well formed.
+
+    >>> without_passwords("there is no file 'postgresql://ann:s3cret@db/x?sslkey=a'"), without_passwords("ann:p@ss@db")
+    ("there is no file 'postgresql://ann:***@db/x?***'", 'ann:***@db')
+    """
+    for pattern, shown in _SECRETS:
+        text = pattern.sub(shown, text)
+    return text
 
 
 class InidError(Exception):
@@ -25,6 +48,9 @@ class InidError(Exception):
     ...     print(error)
     epsilon must be a finite number greater than 0, got -1: pass a positive privacy budget, for example epsilon=1.0.
     """
+
+    def __init__(self, *words: object) -> None:
+        super().__init__(*(without_passwords(word) if isinstance(word, str) else word for word in words))
 
 
 class ArgumentError(InidError, ValueError):

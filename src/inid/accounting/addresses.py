@@ -23,6 +23,12 @@ _SERVER = re.compile(
     r"(?:\?(?P<query>[^@#\s]*))?",
     re.IGNORECASE,
 )
+# "user:password@host", a scheme without its slashes, or the words by which PostgreSQL's own tools are told of a server.
+_LIKE_A_SERVER = re.compile(
+    r"(?://)?[^/\\]*:[^/\\]*@|(?:jdbc:)?postgres(?:ql)?(?:\+\w+)?:"
+    r"|(?:host|hostaddr|port|dbname|user|password|passfile|service|sslmode)\s*=",
+    re.IGNORECASE,
+)
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(?=:/)")
 _POSTGRES = ("postgresql", "postgres", "postgresql+psycopg")
 _SHOWN_HOST = re.compile(r"[A-Za-z0-9._/-]+")
@@ -91,6 +97,8 @@ def read_address(address: object) -> Address:
         raise ArgumentError("a server's address must be passed as a string, not as a Path: Path changes its slashes.")
     if scheme is not None or "://" in text:
         return _server(text, scheme[0].lower() if scheme else "")
+    if _LIKE_A_SERVER.match(text):  # a file of such a name would be another budget, and show the password
+        raise ArgumentError(f"the ledger's address reads like that of a server, but is none: {_CURE}.")
     if text in ("", ".", ":memory:") or "\x00" in text:
         raise ArgumentError(f"a ledger needs a file of its own: {_CURE}; in memory, Ledger(total=...).")
     return Address(Path(address), "", str(address))
