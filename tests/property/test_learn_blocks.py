@@ -49,8 +49,8 @@ def test_the_set_of_naive_bayes_holds_every_corner_and_is_attained(relation, pur
     sensitivity, moved = class_sensitivity(classes, width, relation, pure=pure), changes(relation, rows, block)
     assert 0.999 < max(reach(change, sensitivity) for change in moved) <= 1
     # Each group is attained by itself: a radius less by a thousandth, of any, is caught.
-    for at in (0, 1, 2):
-        less = np.where(np.arange(3) == at, 0.999, 1.0) * sensitivity.limits
+    for at in range(len(sensitivity.limits)):
+        less = np.where(np.arange(len(sensitivity.limits)) == at, 0.999, 1.0) * sensitivity.limits
         twin = inid.Sensitivity.groups(sensitivity.counts, neighbours=relation, **{"l1" if pure else "l2": less})
         assert max(reach(change, twin) for change in moved) > 1
 

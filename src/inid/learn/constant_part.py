@@ -7,10 +7,10 @@ import math
 
 from inid.promises import Budget
 
-__all__ = ["constant_part"]
+__all__ = ["SECRET_ROWS", "constant_part"]
 
 _CLOSE = 2.5e-4  # the mean square error that is wanted at least, of means over the rows of entries that are at most 1
-_SECRET = 2**16  # the number of rows that is thought of where it is secret
+SECRET_ROWS = 2**16  # the number of rows that is thought of where it is secret
 
 
 def constant_part(budget: Budget, rows: int | None, count: int, *, laplace: bool, least: float, most: float) -> float:
@@ -23,7 +23,7 @@ def constant_part(budget: Budget, rows: int | None, count: int, *, laplace: bool
     >>> [constant_part(PureDP(1.0), rows, 1, laplace=True, least=0.03, most=0.3) for rows in (100, 10_000)]
     [0.3, 0.03]
     """
-    known = _SECRET if rows is None else rows
+    known = SECRET_ROWS if rows is None else rows
     if laplace:
         wanted = math.sqrt(2 / _CLOSE) * count / (budget.laplace_epsilon * known)
     else:

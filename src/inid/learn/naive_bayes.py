@@ -20,7 +20,7 @@ from inid.learn.base import read_mechanism
 from inid.learn.bounds import read_bounds, read_budget
 from inid.learn.classifier import PrivateClassifier
 from inid.learn.column_moments import exact_columns
-from inid.learn.constant_part import constant_part
+from inid.learn.constant_part import SECRET_ROWS, constant_part
 from inid.learn.inputs import Labels, Matrix, read_classes
 from inid.learn.lost_in_noise import chance_of_classes
 from inid.learn.noise_range import cover_answers
@@ -34,12 +34,13 @@ from inid.releasing import release
 from inid.sets import Neighbours, Sensitivity
 from inid.tables import Table
 
-__all__ = ["PrivateGaussianNB", "class_sensitivity", "part_weights", "shrunk_moments"]
+__all__ = ["PrivateGaussianNB", "class_sensitivity", "part_weights", "shrunk_moments", "squares_part"]
 
 _UP = 1 + 2.0**-48  # more than the rounding of a root
 _MEANS_APART, _VARIANCES_APART = 0.5, 0.1  # how far classes are thought to be apart, in half the public bounds
 _MOST_NUMBERS = 0.3  # of the plan, for the numbers of the classes
-_SQUARES = 0.1  # of the rest, for the squares: variances decide less than means do
+_SQUARES, _MOST_SQUARES = 0.1, 0.5  # of the rest, for the squares
+_PER_SQUARE = 200.0  # rows of a class over the noise of a sum, for all of the rest
 
 
 def class_sensitivity(classes: int, width: int, neighbours: Neighbours, *, pure: bool) -> Sensitivity:
@@ -47,20 +48,22 @@ def class_sensitivity(classes: int, width: int, neighbours: Neighbours, *, pure:
 
     Statement. Let a row of class k, of weight u in [0, 1], add u to number k, u z to sum k and u z^2 to square k,
     |z_i| <= 1. When the row becomes nothing, is added or removed, the numbers change by at most 1 in l1 and l2 norm,
-    the sums and the squares by M in l1 and sqrt(M) in l2 norm each. When it is replaced, the numbers by 2 and sqrt(2),
-    the sums by 2 M and sqrt(4 M), the squares by 2 M and sqrt(2 M).
+    the sums and the squares by M in l1 and sqrt(M) in l2 norm each. When it is replaced, the numbers change by 2 and
+    sqrt(2), the sums and the squares by 2 M in l1 norm each, and both together by sqrt(4 M) in l2 norm: one group.
 
-    Why: one number, one sum and one square change, by entries that are at most 1 in size. A replaced row of another
-    class changes two of each so. One of the same class changes an entry of the sums by at most 2, one of the squares or
-    the number by at most 1.
+    Why: one number, one sum and one square change, by entries that are at most 1 in size; a replaced row of another
+    class changes two of each so, by 4 M in the sum of squares. One of the same class moves (u z, u z^2), column by
+    column, within the triangle of (0, 0), (1, 1) and (-1, 1), of which no two points are further apart than 2 (than 2
+    in l1 norm): by 4 M as well. Its number moves by at most 1.
     """
     replaced = neighbours == "replace"
     most = np.array([1.0, width, width]) * (2 if replaced else 1)
-    sizes = [classes, width * classes, width * classes]
+    sizes = np.array([1, width, width]) * classes
     if pure:
         return Sensitivity.groups(sizes=sizes, l1=most, neighbours=neighbours)
-    l2 = np.sqrt(most * ([1, 2, 1] if replaced else [1, 1, 1])) * _UP
-    return Sensitivity.groups(sizes=sizes, l2=l2, neighbours=neighbours)
+    if replaced:
+        sizes, most = np.array([sizes[0], sizes[1:].sum()]), np.array([most[0], most[1:].sum()])
+    return Sensitivity.groups(sizes=sizes, l2=np.sqrt(most) * _UP, neighbours=neighbours)
 
 
 def part_weights(sensitivity: Sensitivity, parts: Sequence[float], *, laplace: bool) -> Floats:
@@ -72,6 +75,21 @@ def part_weights(sensitivity: Sensitivity, parts: Sequence[float], *, laplace: b
     wanted = np.array(parts) ** (1.5 if laplace else 1.0)
     sizes = 1.0 if sensitivity.counts is None else np.sqrt(sensitivity.counts)
     return np.asarray(wanted / (sensitivity.limits * sizes))
+
+
+def squares_part(budget: Budget, rows: int | None, classes: int, width: int, *, laplace: bool) -> float:
+    """Of what sums and squares take together: half for the squares, and less where the rows and the budget are few.
+
+    With much noise means decide, and variances are drawn to those of all rows. With little, columns that lie in a small
+    part of their bounds need exact variances. The rule has public facts only.
+
+    >>> from inid.promises import PureDP
+    >>> [squares_part(PureDP(1.0), rows, 3, 13, laplace=True) for rows in (142, 10**6)]
+    [0.1, 0.5]
+    """
+    noise = 2 * width / budget.laplace_epsilon if laplace else math.sqrt(2 * width) / budget.gaussian_mu
+    signal = (SECRET_ROWS if rows is None else rows) / classes / noise
+    return min(max(_SQUARES, signal / _PER_SQUARE), _MOST_SQUARES)
 
 
 def _by_group(blocks: Floats, classes: int) -> Floats:
@@ -217,7 +235,10 @@ class PrivateGaussianNB(PrivateClassifier):
         units = Units.of(*self._held, rows, centre=True, scale=True)
         part = constant_part(budget, rows, 1, laplace=laplace, least=1 / (2 * width + 1), most=_MOST_NUMBERS)
         sensitivity = class_sensitivity(count, width, relation, pure=laplace)
-        parts = part, (1 - part) * (1 - _SQUARES), (1 - part) * _SQUARES
+        inner = squares_part(budget, rows, count, width, laplace=laplace)
+        parts = [part, (1 - part) * (1 - inner), (1 - part) * inner]
+        if len(sensitivity.limits) == 2:  # sums and squares together
+            parts = [part, 1 - part]
         noise = plan(
             sensitivity,
             budget,
