@@ -1,5 +1,6 @@
 """plan_stream(): what a stream will be worth, before anything is spent."""
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -47,6 +48,7 @@ class StreamPlan:
         contributes: In how many periods one person counts at most, or "every".
         choice: The strategy by which rows are made of periods, and independent periods beside it.
         leased: Whether a ledger leases the rows.
+        tolerance: The tolerances that were stated for a period.
         listed: By what people are listed, so that nobody counts in more periods than stated: "str" or "int"; None where
             no list is kept.
     """
@@ -59,6 +61,7 @@ class StreamPlan:
     choice: Choice
     leased: bool
     listed: PeopleKind | None
+    tolerance: Mapping[str, float] | None = None
 
     @property
     def most(self) -> int:
@@ -169,7 +172,22 @@ class StreamPlan:
             "errors": [self.choice.error, self.choice.independent_error],
             "leased": self.leased,
             "listed": self.listed,
+            "tolerance": None if self.tolerance is None else dict(self.tolerance),
         }
+
+    def require(self, stated: Mapping[str, Any]) -> None:
+        """Refuse other facts than those of the plan, named as in `to_dict`.
+
+        Raises:
+            ArgumentError: One differs.
+        """
+        stored = self.to_dict()
+        for name, value in stated.items():
+            if _text(value) != _text(stored[name]):
+                raise ArgumentError(
+                    f"the stream was opened with another {name}: what is public about a stream is fixed for all its "
+                    "periods. Open it by its path and ledger alone, or make another stream."
+                )
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> "StreamPlan":
@@ -203,6 +221,7 @@ class StreamPlan:
                 found,
                 bool(record["leased"]),
                 cast("PeopleKind | None", listed),
+                record["tolerance"],
             )
             if strategy.periods != len(names) or made.budget.to_dict() != record["promise"]:
                 raise ArgumentError("the plan of the stream was changed.")
@@ -280,7 +299,9 @@ def plan_stream(
     person, listed = asked.table.person, None
     if person is not None and times != "every":
         listed = people_kind(asked.table.source, person.column)
-    plan = StreamPlan(asked.question, made.noise, statistics, names, times, found, ledger is not None, listed)
+    plan = StreamPlan(
+        asked.question, made.noise, statistics, names, times, found, ledger is not None, listed, tolerance
+    )
     plan.verify()
     return plan
 
@@ -329,3 +350,9 @@ def _read_contributes(contributes: object, query: Query, periods: int) -> Contri
             'leave it at 1 for events, each in one period, or pass "every".'
         )
     return times
+
+
+def _text(value: Any) -> str:
+    """A fact as text, in its order; a guess of the number of rows changes nothing."""
+    plain = {name: one for name, one in value.items() if name != "rows"} if isinstance(value, Mapping) else value
+    return json.dumps(plain)

@@ -13,7 +13,8 @@ report or a backup that others see: exact sums are the data.
 row; then noise is drawn; the second transaction holds the exact and the noisy numbers; then they are shown. So of a row
 that was leased and is not there one can tell what happened to it: where it was begun, there was a crash and nothing was
 shown, and the list knows who would have counted. Where it was not begun, this file is an older copy than the one that
-the ledger knows: numbers may have been shown, and nobody can say of whom.
+the ledger knows: numbers may have been shown, and nobody can say of whom. A row with a list is begun once: one that was
+begun and not stored is never drawn, so that whatever copy is put back, its list of the row is the one that was used.
 """
 
 import json

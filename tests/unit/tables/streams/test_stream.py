@@ -115,6 +115,7 @@ def test_a_period_is_released_once_and_the_stored_number_is_shown(tmp_path, even
         ("contributes", {"contributes": "every"}),
         ("want", {"want": "periods"}),
         ("promise", {"promise": inid.GaussianDP(mu=0.9)}),
+        ("tolerance", {"tolerance": {"count": 3}}),
     ],
 )
 def test_opening_with_other_facts_is_refused(tmp_path, events, name, change):
