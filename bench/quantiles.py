@@ -106,7 +106,7 @@ def _compare(
         print(f"{what}: {name} {column} {by}={key} ({len(groups[at]):,} rows): {', '.join(parts)}", flush=True)
 
 
-def _ours(query: tables.OrderedQuery, exact: np.ndarray, runs: int) -> np.ndarray:
+def _ours(query: tables.Query, exact: np.ndarray, runs: int) -> np.ndarray:
     plan = query.plan(inid.PureDP(EPSILON))
     errors = []
     for _ in range(runs):

@@ -30,5 +30,5 @@ def publication(t=None):
         people=t.query(marginals=[("sex", "band"), ("band",)]),
         pay=t.where("age > 30").query(mean=["pay", "age"], count=True, by={"sex": ["F", "M"]}),
         ages=t.query(quantile={"age": [0.5, 0.9]}, by={"sex": ["F", "M"]}),
-        largest=tables.choice_query(t, {"band": [0, 1, 2, 3, 4]}),
+        largest=t.query(choose={"band": [0, 1, 2, 3, 4]}),
     )

@@ -90,7 +90,7 @@ def question_of(kind, data, relation, *, people, variant=False):
         keys = tables.discover(2, delta=1e-6) if people else tables.discover(delta=1e-6)
         return t.query(count=not people, count_distinct=people, by={"shop": keys})
     by = {"place": [1, 2, 3, 4], "flag": [False, True]} if variant else {"place": [1, 2, 3, 4]}
-    return tables.choice_query(t, by, "people" if people else "rows")
+    return t.query(choose=by, count_distinct=people)
 
 
 _TOLERANCES = {
@@ -163,7 +163,7 @@ def refusals(ledger):
     found["no order"] = asked(quantile={"shop": [0.5]})
     found["probability"] = asked(quantile={"age": [1.5]})
     found["edges"] = asked(histogram={"age": [3, 1]})
-    found["one group"] = lambda data: tables.choice_query(tables.Table(data), {"place": [1]})
+    found["one group"] = lambda data: tables.Table(data).query(choose={"place": [1]})
     return found
 
 

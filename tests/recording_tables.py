@@ -13,7 +13,7 @@ import polars as pl
 
 import inid
 import recorded_tables as asked
-from inid import tables, testing
+from inid import testing
 from inid.jobs.result_files import as_csv
 from inid.noise.source import source_in_use
 from inid.tables.report_inputs import published_estimates
@@ -29,13 +29,13 @@ _DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
 
 def exact_numbers(query, plan):
     """The numbers before noise; of found keys, each with its count."""
-    if isinstance(query, tables.DiscoveryQuery):
+    question = query.question
+    if question.kind == "discovery":
         return dict(sorted(query.exact_counts().items()))
-    if isinstance(query, tables.ChoiceQuery):
-        question = query.question
+    if question.kind == "choice":
         counts = query.table.query(count=not question.people, count_distinct=question.people, by=question.by)
         return counts.exact_sums().tolist()
-    values = query.exact_sums() if isinstance(query, tables.Query) else query.exact(plan)
+    values = query.exact_sums() if question.kind == "statistics" else query.exact(plan)
     return _shortened(values.tolist())
 
 

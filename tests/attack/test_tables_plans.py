@@ -15,7 +15,7 @@ KINDS = {
     "marginals": lambda t: t.query(marginals=[("sex", "flag")], mean={"age": [("sex",)]}),
     "ordered": lambda t: t.query(quantile={"age": [0.5]}, by={"sex": ["F", "M"]}),
     "discovery": lambda t: t.query(count=True, by={"sex": tables.discover(delta=1e-6)}),
-    "choice": lambda t: tables.choice_query(t, {"sex": ["F", "M"]}),
+    "choice": lambda t: t.query(choose={"sex": ["F", "M"]}),
 }
 CHANGES = {
     "filter": lambda t: t.where(tables.col("age") >= 60),

@@ -75,7 +75,7 @@ def ordered(draw):
 
 def errors(plan):
     """The error of each number; of many tables under Laplace noise, that of the noise itself."""
-    if isinstance(plan, tables.MarginalsPlan) and plan.mechanism == "laplace":
+    if plan.question.kind == "marginals" and plan.mechanism == "laplace":
         question = plan.question.with_offset(0.0)
         return np.sqrt(2 * question.workload.gathered(np.square(question.scales(plan.noise)))).tolist()
     return [number.std for number in plan.planned_numbers()]
@@ -95,7 +95,7 @@ def test_naming_one_more_number_never_makes_it_worse(data, asked, promise):
     query, places, options = asked
     assume(len(places) > 1)
     number, *others = data.draw(st.permutations(sorted(places, key=str)))
-    equal = query.equal(promise)
+    equal = query.question.equal(promise)
     named = {key: data.draw(factors) * equal[places[key]] for key in others[: data.draw(st.integers(1, 2))]}
     factor = data.draw(factors)
     before = query.plan(promise, tolerance=named, **options)
@@ -122,7 +122,5 @@ def test_an_equal_part_is_what_a_number_would_have_by_itself(asked, promise, dat
         parts.append(inid.GaussianDP(promise.gaussian_mu / math.sqrt(len(places))))
     else:
         assert len(parts) == 1
-    found = [
-        tables.MarginalsQuery(query.table, alone).plan(part, objective="sum").planned_numbers()[0].std for part in parts
-    ]
-    assert query.equal(promise)[places[key]] <= min(found) * (1 + 1e-6)
+    found = [tables.Query(query.table, alone).plan(part, objective="sum").planned_numbers()[0].std for part in parts]
+    assert query.question.equal(promise)[places[key]] <= min(found) * (1 + 1e-6)

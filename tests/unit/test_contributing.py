@@ -23,12 +23,15 @@ SOURCES = f"{PROJECT / 'src' / 'inid'}/"
 
 # What a call passes and no walk names, with the reason.
 PASSED_BY = {
-    "reads a single value": "arguments jobs/values numbers/decimals accounting/short_texts tables/engines/guarded",
+    "reads a single value": "arguments errors jobs/values numbers/decimals accounting/short_texts "
+    "tables/engines/guarded",
     "opens the door": "__init__ cli/__init__ tables/engines/__init__ sets/caps/__init__ jobs/groupings",
     "asked, with nothing to do": "jobs/key_questions jobs/combinations tables/domains tables/view "
     "tables/plan_of_query "
     "tables/public_facts learn/constant_part learn/column_moments dpsgd/distributed dpsgd/sharding "
     "dpsgd/sharded_parameters dpsgd/fixed_randomness dpsgd/fused_rounding dpsgd/gpu_clipping dpsgd/row_kernels",
+    "another kind of question, asked whether it is meant": "tables/questions/choice tables/questions/discovery/kind "
+    "tables/questions/marginals/kind tables/questions/ordered/kind",
     "a part of the engine": "tables/engines/csv_files tables/engines/csv_records tables/engines/duckdb_settings "
     "tables/engines/duckdb_columns "
     "tables/engines/duckdb_sums tables/engines/grid_sums tables/engines/pandas_columns tables/engines/pandas_sums",

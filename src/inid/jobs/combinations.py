@@ -13,12 +13,12 @@ from typing import Any
 
 from inid.arguments import shown
 from inid.errors import ArgumentError
-from inid.tables.questions.marginals.combinations import Cells, read_cells
-from inid.tables.releasable import Releasable
+from inid.tables.releasable import Query
 
 __all__ = ["StatedCombination", "check_combinations", "read_combination"]
 
 _LONGEST = 10_000
+Cells = Mapping[Any, Mapping[Any, float]]
 _CURE = "write for example count(sex='F') - count(sex='M'), or sum(income, sex='F') / 12"
 
 
@@ -67,7 +67,7 @@ def read_combination(name: str, text: str) -> StatedCombination:
     return StatedCombination(columns[0], cells)
 
 
-def check_combinations(combine: Mapping[str, str], query: Releasable[Any, Any], named: Callable[[str], str]) -> None:
+def check_combinations(combine: Mapping[str, str], query: Query, named: Callable[[str], str]) -> None:
     """Refuse combinations of cells that a query does not ask for, before anything is spent.
 
     Args:
@@ -81,10 +81,10 @@ def check_combinations(combine: Mapping[str, str], query: Releasable[Any, Any], 
     for name, text in combine.items():
         what = f"{named('combine')} of {name}"
         made = read_combination(what, text)
-        if not query.combines:
+        if not query.question.combines:
             raise ArgumentError(f"{what} needs the tables that it combines: ask for {named('marginals')}.")
         try:
-            read_cells(query.question, made.cells, made.column)
+            query.question.check_combination(made.cells, made.column)
         except ArgumentError as error:
             raise ArgumentError(f"{what} does not fit: {error}") from None
 

@@ -12,8 +12,8 @@ from inid.jobs.job import Job
 from inid.jobs.ledgers import is_file
 from inid.jobs.questions import COLUMN_STATISTICS, ORDERED_STATISTICS, StatedQuestion, TableQuestion
 from inid.promises import Budget
-from inid.tables.questions.discovery.plan import whole_promise
-from inid.tables.questions.marginals.tolerances import tolerances_by_name
+from inid.tables.domains import tolerances_by_name
+from inid.tables.plan_of_query import whole_promise
 
 __all__ = ["job_as_command", "job_as_python", "job_as_toml"]
 
@@ -126,7 +126,7 @@ def _table_script(job: Job) -> str:
     if question.where is not None:
         lines.append(f"table = table.where({question.where!r})")
     lines += [
-        f"query = {_choice(question) if question.choose else _call('table.query', [], asked)}",
+        f"query = {_call('table.query', [], asked)}",
     ]
     if job.ledger.ledger is None:
         planned = f"plan = {_call('query.plan', ['promise'], noise)}"
@@ -142,13 +142,6 @@ def _table_script(job: Job) -> str:
     return "\n".join([*_imports(job), "", *lines, "", *_written_results(job), ""])
 
 
-def _choice(question: TableQuestion) -> str:
-    groups = {column: list(keys) for column, keys in question.choose.items()}
-    return _call(
-        "tables.choice_query", ["table", repr(groups)], {"counting": "people"} if question.count_distinct else {}
-    )
-
-
 def _asked(question: TableQuestion) -> dict[str, Any]:
     """The statistics of a query by one grouping, or by none."""
     if question.discover is not None:
@@ -160,7 +153,7 @@ def _asked(question: TableQuestion) -> dict[str, Any]:
     asked |= {kind: list(getattr(question, kind)) for kind in COLUMN_STATISTICS}
     return asked | {
         name: {column: _short_list(values) for column, values in getattr(question, name).items()}
-        for name in ("histogram", "by", *ORDERED_STATISTICS)
+        for name in ("histogram", "by", "choose", *ORDERED_STATISTICS)
     }
 
 

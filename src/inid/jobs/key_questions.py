@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING, Any
 
 from inid.errors import ArgumentError
-from inid.tables import Table, choice_query, discover
-from inid.tables.releasable import Releasable
+from inid.tables import Table, discover
+from inid.tables.releasable import Query
 
 if TYPE_CHECKING:
     from inid.jobs.questions import Naming, TableQuestion
@@ -44,15 +44,15 @@ def check_keys(question: "TableQuestion", named: "Naming") -> None:
         )
 
 
-def open_keys(question: "TableQuestion", table: Table) -> Releasable[Any, Any]:
+def open_keys(question: "TableQuestion", table: Table) -> Query:
     """The query, on the table."""
+    people = question.count_distinct
     if question.discover is None:
         by: Any = dict(question.choose)
-        return choice_query(table, by, "people" if question.count_distinct else "rows")
+        return table.query(choose=by, count_distinct=people)
     asked = discover(
         question.max_keys or 1,
         delta=float(question.discover_delta or 0),
         kind=question.discover_kind or "str",  # type: ignore[arg-type]
     )
-    counted = {"count_distinct" if question.count_distinct else "count": True}
-    return table.query(by={question.discover: asked}, **counted)
+    return table.query(by={question.discover: asked}, count=not people, count_distinct=people)

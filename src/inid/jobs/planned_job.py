@@ -9,13 +9,14 @@ from inid.errors import ArgumentError
 from inid.jobs.combinations import check_combinations
 from inid.jobs.job import PROMISE_KEYS, Job, NoiseChoice
 from inid.jobs.ledgers import open_existing, stored_settings
-from inid.jobs.questions import AnyQuery, Naming, StatedQuestion
+from inid.jobs.questions import Naming, StatedQuestion
 from inid.mechanisms import MechanismChoice
 from inid.planning import AccuracyPlan, NoisePlan, plan, plan_for_accuracy
 from inid.promises import Budget
 from inid.report import PlanSummary, summarize_plan
 from inid.tables.engines import Engine
-from inid.tables.plan_of_query import PlanOfQuery
+from inid.tables.plan_of_query import Plan
+from inid.tables.releasable import Query
 
 __all__ = ["PlannedJob", "accuracy_of_job", "missing_promise", "plan_job", "promise_of"]
 
@@ -35,8 +36,8 @@ class PlannedJob:
     job: Job
     budget: Budget
     summary: PlanSummary
-    query: AnyQuery | None = None
-    plan: PlanOfQuery | None = None
+    query: Query | None = None
+    plan: Plan | None = None
 
     @property
     def delta(self) -> float:
@@ -114,18 +115,18 @@ def plan_job(job: Job, named: Naming = str, source: Engine | None = None) -> Pla
     return PlannedJob(job, budget, made.summary(), query, made)
 
 
-def _options(noise: NoiseChoice, query: AnyQuery, named: Naming) -> dict[str, Any]:
+def _options(noise: NoiseChoice, query: Query, named: Naming) -> dict[str, Any]:
     """How a query is planned.
 
     Raises:
         ArgumentError: Such a query has no such option.
     """
     for key in (stated.name for stated in fields(noise)):
-        if getattr(noise, key) is not None and key not in query.options:
+        if getattr(noise, key) is not None and key not in query.question.options:
             raise ArgumentError(f"{named(key)} does not go with {named(query.asked_as)}: leave it out.")
     found = noise.arguments()
     if noise.tolerance is not None:
-        found["tolerance"] = query.tolerances(_by_name(named("tolerance"), noise.tolerance))
+        found["tolerance"] = query.question.tolerances(_by_name(named("tolerance"), noise.tolerance))
     if noise.weights is not None:
         found["weights"] = _by_name(named("weights"), noise.weights)
     return found
@@ -162,10 +163,10 @@ def accuracy_of_job(
         answer = plan_for_accuracy(question.box(), tolerance, failure=failure, delta=delta)
         return answer, _scales(question.names, answer.plan)
     query = question.open(named)
-    if not query.knows_accuracy:
+    if not query.question.knows_accuracy:
         asked = named(query.asked_as)
         raise ArgumentError(f"the cost of an accuracy is not known for {asked}: plan with a promise.")
-    wanted = query.tolerances(_by_name(named("tolerance"), wanted))
+    wanted = query.question.tolerances(_by_name(named("tolerance"), wanted))
     found = query.plan_for_accuracy(wanted, failure=failure, delta=delta)
     answer = AccuracyPlan(found.plan.noise, tuple(option.noise for option in found.alternatives), found.reason)
     return answer, found.plan.noisy_numbers()

@@ -12,12 +12,11 @@ from inid.jobs.key_questions import asks_keys, check_keys, open_keys
 from inid.sets import Sensitivity
 from inid.tables import Ordered, Person, Table
 from inid.tables.engines import Engine
-from inid.tables.releasable import Releasable
+from inid.tables.releasable import Query
 
 __all__ = [
     "COLUMN_STATISTICS",
     "ORDERED_STATISTICS",
-    "AnyQuery",
     "Naming",
     "StatedQuestion",
     "TableQuestion",
@@ -29,7 +28,6 @@ Naming = Callable[[str], str]  # how an error names a key: "max_rows" in a file,
 AskedByTables = tuple[str, ...] | Mapping[str, tuple[tuple[str, ...], ...]]  # columns, or tables by column
 
 COLUMN_STATISTICS = ("sum", "mean", "variance", "std", "covariance")
-AnyQuery = Releasable[Any, Any]
 ORDERED_STATISTICS = ("quantile", "cdf", "cumulative")
 _RELATIONS = ("add_remove", "replace", "zero_out")
 
@@ -188,7 +186,7 @@ class TableQuestion:
         """The facts about columns of the table itself, or about computed ones."""
         return {name: fact for name, fact in facts.items() if (name in self.derive) is computed}
 
-    def open(self, named: Naming = str, source: Engine | None = None) -> AnyQuery:
+    def open(self, named: Naming = str, source: Engine | None = None) -> Query:
         """The query, on the table. Reads the names and types of its columns, and no value.
 
         Args:
@@ -241,7 +239,7 @@ class TableQuestion:
         asked |= {"count": self.count, "count_distinct": self.count_distinct}
         return table.query(histogram=dict(self.histogram), by=dict(self.by), **asked)  # type: ignore[arg-type]
 
-    def _open_ordered(self, table: Table, named: Naming) -> AnyQuery:
+    def _open_ordered(self, table: Table, named: Naming) -> Query:
         for column in self.ordered:
             if column not in self.bounds and column not in self.domains:
                 raise ArgumentError(

@@ -18,10 +18,8 @@ from inid.jobs.planned_job import PlannedJob
 from inid.jobs.questions import Naming, TableQuestion
 from inid.jobs.result_files import as_csv
 from inid.report import Estimate, EstimateBlock, LedgerState, ReportInputs
-from inid.tables import Combination
 from inid.tables.presentation import noisy_rows
-from inid.tables.published import RULES, PageFacts, Published, Row, record_digest
-from inid.tables.questions.marginals.combinations import combination_record
+from inid.tables.published import RULES, PageFacts, Result, Row, record_digest
 from inid.tables.report_inputs import as_estimates, published_estimates
 
 __all__ = ["ReleasedJob", "release_job"]
@@ -42,7 +40,7 @@ class ReleasedJob:
     """
 
     planned: PlannedJob
-    result: Published
+    result: Result
     ledger: LedgerState | None
     created: bool
     title: str
@@ -59,7 +57,7 @@ class ReleasedJob:
         return (*published_estimates(self.result, **self.planned.job.outputs.form), *self._combined_estimates)
 
     @cached_property
-    def combinations(self) -> dict[str, tuple[StatedCombination, Combination]]:
+    def combinations(self) -> dict[str, tuple[StatedCombination, Any]]:
         """The combinations of cells that the job states, and their answers, by name."""
         read = {name: read_combination(name, text) for name, text in self.planned.job.outputs.combine.items()}
         return {name: (made, self.result.combine(made.cells, sum=made.column)) for name, made in read.items()}
@@ -91,6 +89,7 @@ class ReleasedJob:
         content = {
             "command": "release",
             "rules": RULES,
+            "kind": self.result.question.kind,
             "time": release.time.isoformat(),
             "label": release.label,
             "private": release.private,
@@ -113,7 +112,7 @@ class ReleasedJob:
 
     def _answers(self) -> dict[str, Any]:
         combined = [
-            combination_record(name, made.cells, made.column, found)
+            self.result.question.combination_record(name, made.cells, made.column, found)
             for name, (made, found) in self.combinations.items()
         ]
         return self.result.results_record() | ({"combinations": combined} if combined else {})
@@ -231,10 +230,10 @@ def _charged_ledger(
         yield ledger, new
 
 
-def _published(planned: PlannedJob, charge: OneCharge) -> Published:
+def _published(planned: PlannedJob, charge: OneCharge) -> Result:
     query: Any = planned.query  # and the plan is one of its own
     level, label = planned.job.outputs.level, planned.job.ledger.label or ""
-    made: Published = query.release(
+    made: Result = query.release(
         planned.plan, ledger=charge, label=label, level=0.95 if level is None else float(level)
     )
     return made

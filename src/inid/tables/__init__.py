@@ -14,34 +14,22 @@ file of `engines`.
 ['statistic', 'column', 'sex', 'estimate', 'lower', 'upper', 'scale']
 """
 
-from inid.tables.bounds_estimation import EstimatedBounds, estimate_bounds
+import warnings
+from importlib import import_module
+from typing import Any
+
+from inid.tables.bounds_estimation import estimate_bounds
 from inid.tables.domains import Ordered
 from inid.tables.engines import EngineError
 from inid.tables.expression_text import expression
 from inid.tables.expressions import Condition, Expression, col, maximum, minimum, when
 from inid.tables.facts import Categories, Person
+from inid.tables.plan_of_query import Plan
 from inid.tables.publication import Publication, PublicationPlan, PublicationResult
-from inid.tables.published import Row
-from inid.tables.questions.choice import ChoicePlan, ChoiceQuery, ChoiceQuestion, ChoiceResult, choice_query
-from inid.tables.questions.choosing import Choice, choose
-from inid.tables.questions.discovery.plan import DiscoveryPlan
-from inid.tables.questions.discovery.query import DiscoveryQuery
-from inid.tables.questions.discovery.question import DiscoveryQuestion
-from inid.tables.questions.discovery.request import Discovered, discover
-from inid.tables.questions.discovery.result import DiscoveryResult
-from inid.tables.questions.marginals.accuracy_first import MarginalsAccuracy
-from inid.tables.questions.marginals.plan import MarginalPlan, MarginalsPlan
-from inid.tables.questions.marginals.query import MarginalsQuery
-from inid.tables.questions.marginals.question import MarginalsQuestion
-from inid.tables.questions.marginals.result import Combination, MarginalsResult
-from inid.tables.questions.ordered.plan import OrderedPlan, OrderedTablePlan
-from inid.tables.questions.ordered.query import OrderedQuery
-from inid.tables.questions.ordered.question import OrderedQuestion, OrderedTable
-from inid.tables.questions.ordered.result import OrderedResult
-from inid.tables.questions.statistics.plan import StatisticPlan, TableAccuracy, TablePlan
-from inid.tables.questions.statistics.query import Query
-from inid.tables.questions.statistics.question import Question
-from inid.tables.questions.statistics.result import Result
+from inid.tables.published import Result, Row
+from inid.tables.questions.choice import choose
+from inid.tables.questions.discovery.request import discover
+from inid.tables.releasable import Query
 from inid.tables.streams.plan import StreamPlan, plan_stream
 from inid.tables.streams.stream import Stream
 from inid.tables.table import Table
@@ -49,49 +37,21 @@ from inid.tables.verification import verify_result
 
 __all__ = [
     "Categories",
-    "Choice",
-    "ChoicePlan",
-    "ChoiceQuery",
-    "ChoiceQuestion",
-    "ChoiceResult",
-    "Combination",
     "Condition",
-    "Discovered",
-    "DiscoveryPlan",
-    "DiscoveryQuery",
-    "DiscoveryQuestion",
-    "DiscoveryResult",
     "EngineError",
-    "EstimatedBounds",
     "Expression",
-    "MarginalPlan",
-    "MarginalsAccuracy",
-    "MarginalsPlan",
-    "MarginalsQuery",
-    "MarginalsQuestion",
-    "MarginalsResult",
     "Ordered",
-    "OrderedPlan",
-    "OrderedQuery",
-    "OrderedQuestion",
-    "OrderedResult",
-    "OrderedTable",
-    "OrderedTablePlan",
     "Person",
+    "Plan",
     "Publication",
     "PublicationPlan",
     "PublicationResult",
     "Query",
-    "Question",
     "Result",
     "Row",
-    "StatisticPlan",
     "Stream",
     "StreamPlan",
     "Table",
-    "TableAccuracy",
-    "TablePlan",
-    "choice_query",
     "choose",
     "col",
     "discover",
@@ -103,3 +63,47 @@ __all__ = [
     "verify_result",
     "when",
 ]
+
+# Names of 0.2 that users need not write: where each stands now, and what it is called there.
+_EARLIER = {
+    "Choice": "questions.choice",
+    "ChoicePlan": "questions.choice",
+    "ChoiceQuery": "releasable.Query",
+    "ChoiceQuestion": "questions.choice",
+    "ChoiceResult": "questions.choice",
+    "Combination": "questions.marginals.combinations",
+    "Discovered": "questions.discovery.request",
+    "DiscoveryPlan": "questions.discovery.plan",
+    "DiscoveryQuery": "questions.discovery.kind",
+    "DiscoveryQuestion": "questions.discovery.kind.Discovery",
+    "DiscoveryResult": "questions.discovery.result",
+    "EstimatedBounds": "bounds_estimation",
+    "MarginalPlan": "questions.marginals.plan",
+    "MarginalsAccuracy": "questions.marginals.accuracy_first",
+    "MarginalsPlan": "questions.marginals.plan",
+    "MarginalsQuery": "releasable.Query",
+    "MarginalsQuestion": "questions.marginals.kind.Marginals",
+    "MarginalsResult": "questions.marginals.result",
+    "OrderedPlan": "questions.ordered.plan",
+    "OrderedQuery": "releasable.Query",
+    "OrderedQuestion": "questions.ordered.kind.OrderedColumns",
+    "OrderedResult": "published.Result",
+    "OrderedTable": "questions.ordered.question",
+    "OrderedTablePlan": "questions.ordered.plan",
+    "Question": "questions.statistics.kind.Statistics",
+    "StatisticPlan": "questions.statistics.plan",
+    "TableAccuracy": "questions.statistics.plan",
+    "TablePlan": "questions.statistics.plan",
+    "choice_query": "questions.choice",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _EARLIER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    *module, last = _EARLIER[name].split(".")
+    now = last if last[0].isupper() else name
+    path = ".".join([__name__, *module, *([] if now == last else [last])])
+    instead = "table.query(choose=...)" if name == "choice_query" else f"{now} of {path}, or what returns it"
+    warnings.warn(f"tables.{name} is deprecated: use {instead}.", DeprecationWarning, stacklevel=2)
+    return getattr(import_module(path), now)

@@ -10,7 +10,7 @@ from inid.arguments import choice, integer, shown
 from inid.errors import ArgumentError
 from inid.tables.facts import Key, read_keys
 
-__all__ = ["OTHER", "Domains", "Marginal", "Ordered", "read_domains", "read_tables"]
+__all__ = ["OTHER", "Domains", "Marginal", "Ordered", "read_domains", "read_tables", "tolerances_by_name"]
 
 OTHER = "(other)"  # what the cell of unknown keys is called
 Marginal = tuple[str, ...]
@@ -165,3 +165,18 @@ def _table(name: str, table: object, domains: Domains, cure: str) -> Marginal:
             way = f"did you mean {alike[0]!r}?" if alike else f"state Table(domains={{{column!r}: [...]}})."
             raise ArgumentError(f"{name} names {column!r}, which has no public domain: {way}")
     return tuple(table)
+
+
+def tolerances_by_name(
+    statistics: Iterable[str], stated: Mapping[str, float]
+) -> dict[Marginal | str | tuple[str, Marginal], float]:
+    """Tolerances by table, statistic or both from texts: "sex*age", "mean(income)", "mean(income) by sex*age"."""
+    names = {"count", *statistics}
+
+    def key(text: str) -> Marginal | str | tuple[str, Marginal]:
+        name, by, table = text.partition(" by ")
+        if by and name in names:
+            return name, tuple(table.split("*"))
+        return text if text in names else tuple(text.split("*"))
+
+    return {key(text): value for text, value in stated.items()}

@@ -4,21 +4,24 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from inid.arguments import listed
 from inid.errors import GuaranteeError
+from inid.numbers.decimals import decimal_fraction, decimal_up
 from inid.planning import Certificate, NoisePlan
-from inid.promises import Budget
+from inid.promises import ApproxDP, Budget, PureDP
+from inid.sets import Neighbours
 from inid.tables.public_facts import PublicFacts
 from inid.tables.wanted import worse_numbers, worse_sentence
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from inid.accounting import JointCharge
     from inid.report import PlanSummary
 
-__all__ = ["PlanOfQuery", "PlannedNumber", "fill_advice", "rows_assumed", "rows_in_words"]
+__all__ = ["Plan", "PlannedNumber", "fill_advice", "rows_assumed", "rows_in_words", "whole_promise"]
 
 _WORTH = 1.05  # advice that makes errors less than 5 % smaller is not worth a line
 _NAMED = 4
@@ -56,6 +59,18 @@ def rows_in_words(question: PublicFacts) -> str:
     return f"{question.assumed_rows} rows" + ("" if question.rows else nominal)
 
 
+def whole_promise(budget: Budget, delta: float) -> ApproxDP | None:
+    """The promise of noise and of a threshold's delta together; None where the noise's is not an epsilon with a delta.
+
+    >>> whole_promise(PureDP(1.0), 1e-8)
+    ApproxDP(epsilon=1.0, delta=1e-08)
+    """
+    if not isinstance(budget, (ApproxDP, PureDP)):
+        return None
+    spent = decimal_fraction(budget.delta) if isinstance(budget, ApproxDP) else 0
+    return ApproxDP(budget.epsilon, decimal_up(spent + decimal_fraction(delta), "delta"))
+
+
 class PlannedNumber(NamedTuple):
     """What a plan means for one line of it, to be weighed against other questions.
 
@@ -72,17 +87,7 @@ class PlannedNumber(NamedTuple):
     range: float = math.inf
 
 
-class _Asked(Protocol):
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON-safe dictionary that says what is asked, and of what."""
-        ...
-
-    def is_covered_by(self, noise: NoisePlan) -> bool:
-        """Whether the set of a plan holds whatever one person can change in the numbers that are released."""
-        ...
-
-
-class PlanOfQuery(ABC):
+class Plan(ABC):
     """What every plan of a query shares. It keeps its question, so that it proves both: noise, and what it is for.
 
     Attributes:
@@ -92,8 +97,18 @@ class PlanOfQuery(ABC):
     """
 
     noise: NoisePlan
-    question: _Asked
+    question: Any
     equal: tuple[float, ...] = ()
+
+    @property
+    def noises(self) -> tuple[NoisePlan, ...]:
+        """The noise of each step of the release: one, for most questions."""
+        return (self.noise,)
+
+    @property
+    def neighbours(self) -> Neighbours:
+        """The relation for which the promise holds."""
+        return self.noises[0].sensitivity.neighbours
 
     @property
     def budget(self) -> Budget:
@@ -111,8 +126,8 @@ class PlanOfQuery(ABC):
         return self.budget
 
     @property
-    def charge(self) -> NoisePlan:
-        """All that a ledger is charged for it."""
+    def charge(self) -> "NoisePlan | JointCharge":
+        """All that a ledger is charged for it; of several steps, the promise of all of them and their parts."""
         return self.noise
 
     @property
@@ -172,12 +187,12 @@ class PlanOfQuery(ABC):
         found = self.worse
         return [worse_sentence(found)] if found else []
 
-    def is_of(self, question: _Asked) -> bool:
+    def is_of(self, question: Any) -> bool:
         """Whether the plan is of this very question, and its noise covers what one person can change in it.
 
         A guess of the number of rows changes no answer, so plans made with another one are taken.
         """
-        return _asked(self.question) == _asked(question) and question.is_covered_by(self.noise)
+        return _asked(self.question) == _asked(question) and bool(question.is_covered_by_all(self.noises))
 
     def verify(self) -> Certificate:
         """Re-derive the guarantee: the noise keeps the promise, and the plan's set holds what a person can change.
@@ -185,7 +200,7 @@ class PlanOfQuery(ABC):
         Raises:
             GuaranteeError: The scales break the promise, or somebody can leave the plan's set.
         """
-        if not self.question.is_covered_by(self.noise):
+        if not self.question.is_covered_by_all(self.noises):
             raise GuaranteeError("the set of the plan does not hold what one person can change in these answers.")
         return self.noise.verify()
 
@@ -194,6 +209,6 @@ class PlanOfQuery(ABC):
         """A JSON-safe dictionary: the noise plan's own record, and what it means for the answers."""
 
 
-def _asked(question: _Asked) -> str:
+def _asked(question: Any) -> str:
     """What is asked as text, in its order: Python would find True in place of 1, and cells follow the order of keys."""
     return json.dumps({name: value for name, value in question.to_dict().items() if name != "rows"})

@@ -35,6 +35,12 @@ class PublicFacts:
     max_rows: int
     view: View = field(default_factory=View)
 
+    @staticmethod
+    def facts_of(table: Any) -> dict[str, Any]:
+        """What every question of a table is asked with, as arguments."""
+        stated = {"person": table.person, "neighbours": table.relation, "rows": table.rows}
+        return {**stated, "max_rows": table.max_rows, "view": table.view}
+
     @property
     def assumed_rows(self) -> int:
         """The rows assumed in planning and display: the public guess, or a nominal one."""

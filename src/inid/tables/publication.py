@@ -27,19 +27,17 @@ from inid.numbers.decimals import decimal_down, decimal_fraction, decimal_up
 from inid.planning import Certificate
 from inid.planning.division import Division, divide
 from inid.promises import ApproxDP, Budget, PureDP
-from inid.tables.plan_of_query import PlannedNumber, PlanOfQuery
+from inid.tables.plan_of_query import Plan, PlannedNumber
 from inid.tables.presentation import Labels, answer_columns, label_columns, read_labels
 from inid.tables.publication_record import publication_record
-from inid.tables.published import PageFacts, Published
-from inid.tables.releasable import Releasable, release_together
+from inid.tables.published import PageFacts, Result
+from inid.tables.releasable import Query, release_together
 from inid.tables.wanted import UNITS, wanted_of, worse_numbers
 
 if TYPE_CHECKING:
     from inid.accounting import Ledger
 
 __all__ = ["Publication", "PublicationPlan", "PublicationResult"]
-
-AnyQuery = Releasable[Any, Any]
 
 
 class Publication:
@@ -63,11 +61,11 @@ class Publication:
     (['people', 'pay'], 'mean')
     """
 
-    def __init__(self, **queries: AnyQuery) -> None:
+    def __init__(self, **queries: Query) -> None:
         if not queries:
             raise ArgumentError("a publication needs at least one query: Publication(people=t.query(count=True)).")
         for name, query in queries.items():
-            if not isinstance(query, Releasable):
+            if not isinstance(query, Query):
                 raise ArgumentError(f"{name} must be a query, got {shown(query)}: make it with table.query(...).")
         first = next(iter(queries.values())).table
         for name, query in queries.items():
@@ -79,7 +77,7 @@ class Publication:
             for fact in ("person", "neighbours", "max_rows"):
                 if getattr(table, fact) != getattr(first, fact):
                     raise ArgumentError(f"{name} is asked with another {fact}: all queries share one Table(...).")
-        self.queries: Mapping[str, AnyQuery] = dict(queries)
+        self.queries: Mapping[str, Query] = dict(queries)
 
     def plan(
         self,
@@ -106,7 +104,10 @@ class Publication:
         """
         chosen = choice("mechanism", mechanism, ("auto", "gaussian", "laplace"))
         queries = {name: query.under(ledger) for name, query in self.queries.items()}
-        named = {name: query.wanted(_of(tolerance, name, self.queries, "tolerance")) for name, query in queries.items()}
+        named = {
+            name: query.question.wanted(_of(tolerance, name, self.queries, "tolerance"))
+            for name, query in queries.items()
+        }
         weights = [_importance(importance, name, self.queries) for name in queries]
         families: tuple[MechanismName, ...] = ("gaussian", "laplace")
         if chosen != "auto":
@@ -114,7 +115,7 @@ class Publication:
         elif isinstance(budget, PureDP):
             families = ("laplace",)
         promise, taken = _beside(budget, queries)
-        equal = {name: query.equal(promise, questions=len(queries)) for name, query in queries.items()}
+        equal = {name: query.question.equal(promise, questions=len(queries)) for name, query in queries.items()}
         wanted = {name: wanted_of(named[name], equal[name]).limits for name in queries}
         divisions = {family: _divided(promise, queries, family, wanted, weights) for family in families}
         family = min(families, key=lambda one: divisions[one].objective)
@@ -122,7 +123,7 @@ class Publication:
         for (name, query), part in zip(queries.items(), divisions[family].parts, strict=True):
             if part is None:
                 raise ArgumentError(f"{name} reveals nothing about anybody: release it as it is, without a part.")
-            plans[name] = query.plan_within(part, family, wanted[name])
+            plans[name] = query.question.plan_within(part, family, wanted[name])
         return PublicationPlan(budget, family, plans, equal, taken)
 
     def release(
@@ -170,14 +171,14 @@ class PublicationPlan:
 
     budget: Budget
     mechanism: MechanismName
-    plans: Mapping[str, PlanOfQuery]
+    plans: Mapping[str, Plan]
     equal: Mapping[str, list[float]]
     delta_taken: float = 0.0
 
     @cached_property
     def charge(self) -> JointCharge:
         """What a ledger is charged with; making it proves that the parts keep the promise together."""
-        noises = tuple(plan.noise for plan in self.plans.values())
+        noises = tuple(noise for plan in self.plans.values() for noise in plan.noises)
         return JointCharge(self.budget, noises, noises[0].sensitivity.neighbours, self.delta_taken)
 
     def verify(self) -> dict[str, Certificate]:
@@ -218,7 +219,7 @@ class PublicationPlan:
 
 
 @dataclass(frozen=True, eq=False)
-class PublicationResult(Mapping[str, Published]):
+class PublicationResult(Mapping[str, Result]):
     """What several queries published together: a mapping from their names to their results.
 
     Attributes:
@@ -227,9 +228,9 @@ class PublicationResult(Mapping[str, Published]):
     """
 
     plan: PublicationPlan
-    results: Mapping[str, Published]
+    results: Mapping[str, Result]
 
-    def __getitem__(self, name: str) -> Published:
+    def __getitem__(self, name: str) -> Result:
         return self.results[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -311,7 +312,7 @@ def _importance(stated: Mapping[str, float] | None, name: str, queries: Mapping[
     return 1.0 if value is None else real(f"importance[{name!r}]", value, above=0, cure="pass a positive number")
 
 
-def _beside(budget: Budget, queries: Mapping[str, AnyQuery]) -> tuple[Budget, float]:
+def _beside(budget: Budget, queries: Mapping[str, Query]) -> tuple[Budget, float]:
     """What is left for the noise once found keys have taken their probabilities, and what they take together.
 
     Raises:
@@ -331,13 +332,13 @@ def _beside(budget: Budget, queries: Mapping[str, AnyQuery]) -> tuple[Budget, fl
 
 def _divided(
     promise: Budget,
-    queries: Mapping[str, AnyQuery],
+    queries: Mapping[str, Query],
     family: MechanismName,
     wanted: Mapping[str, list[float]],
     weights: list[float],
 ) -> Division:
     errors = [
-        _error(query.plan_within(UNITS[family], family, wanted[name]).planned_numbers(), wanted[name])
+        _error(query.question.plan_within(UNITS[family], family, wanted[name]).planned_numbers(), wanted[name])
         for name, query in queries.items()
     ]
     return divide(promise, family, errors, weights)

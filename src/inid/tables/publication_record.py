@@ -14,7 +14,6 @@ from inid.accounting import JointCharge, JointProof
 from inid.accounting.amounts import Currency
 from inid.errors import GuaranteeError, RecordError
 from inid.numbers.decimals import decimal_fraction, decimal_up
-from inid.planning import NoisePlan
 from inid.tables.published import RULES, record_digest
 
 if TYPE_CHECKING:
@@ -56,18 +55,19 @@ def verify_publication(record: Mapping[str, Any]) -> JointProof:
         GuaranteeError: The parts do not keep the promise, are not those of the charge, or a part's plan is not for its
             question.
     """
-    from inid.tables.verification import verify_result
+    from inid.tables.verification import proved
 
     results, charged = _parts(record)
+    found = []
     for name, own in results.items():
         try:
-            verify_result(own)
+            found.append(proved(own))
         except RecordError as error:
             raise RecordError(f"{name}: {error}") from None
         except GuaranteeError as error:
             raise GuaranteeError(f"{name}: {error}") from None
-    noises = tuple(NoisePlan.from_dict(own["release"]["plan"]) for own in results.values())
-    taken = sum((_delta(own) for own in results.values()), Fraction(0))
+    noises = tuple(release.plan for own in found for release in own.releases)
+    taken = sum((decimal_fraction(own.question.delta) for own in found), Fraction(0))
     charge = JointCharge(charged.promise, noises, charged.neighbours, decimal_up(taken, "delta") if taken else 0.0)
     if charge.to_dict() != charged.to_dict():
         raise GuaranteeError("the parts of the publication are not those that were charged: the record was changed.")
@@ -93,9 +93,3 @@ def _parts(record: Mapping[str, Any]) -> tuple[dict[str, Any], JointCharge]:
     except (KeyError, TypeError, ValueError, AttributeError):
         raise RecordError("the record of the publication does not parse: it is not whole, or was changed.") from None
     return results, JointCharge.from_dict(record["charge"])
-
-
-def _delta(own: Mapping[str, Any]) -> Fraction:
-    """What found keys take beside their noise."""
-    asked = own["question"]
-    return decimal_fraction(float(asked["delta"])) if "discover" in asked else Fraction(0)

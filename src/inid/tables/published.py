@@ -1,14 +1,13 @@
 """What every result of a table shares: its proof, whether it is private, its record and its report."""
 
 import json
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from inid.errors import ArgumentError
 from inid.planning import Certificate
@@ -24,10 +23,11 @@ if TYPE_CHECKING:
     from inid.accounting import Ledger
     from inid.report import LedgerState, PlanSummary, ReportInputs
 
-__all__ = ["NOT_PRIVATE", "RULES", "SURE", "PageFacts", "Published", "Row", "record_digest"]
+__all__ = ["COMBINED", "NOT_PRIVATE", "RULES", "SURE", "PageFacts", "Result", "Row", "record_digest"]
 
 RULES = 1  # by which records are verified; those of 0.2 name none
 SURE = 1 - 1e-9  # that a count is not at its limit
+COMBINED = "cells are combined of tables that were asked together: query(marginals=[...])."
 NOT_PRIVATE = " - NOT PRIVATE: made by a test source"
 
 
@@ -84,7 +84,7 @@ class PageFacts:
 
 
 @dataclass(frozen=True, eq=False)
-class Published(ABC):
+class Result:
     """Answers that may be published.
 
     Attributes:
@@ -93,9 +93,8 @@ class Published(ABC):
         question: What was asked, with the public facts.
         plan: The plan by which the noise was drawn.
         found: The keys that the numbers are counts of, where nobody listed them.
+        earlier: What the steps before `release` released, of a question that takes several.
     """
-
-    heading: ClassVar[str] = "Private statistics of a table"
 
     release: Release
     level: float
@@ -103,11 +102,12 @@ class Published(ABC):
     source: Engine = field(repr=False)
     plan: Any
     found: tuple[Key, ...] = ()
+    earlier: tuple[Release, ...] = ()
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
         """One line per answer."""
-        return tuple(self.question.answers(self.release, self.level))
+        return tuple(self.question.answers(self.release, self.level, self.found, self.earlier))
 
     @property
     def certificate(self) -> Certificate:
@@ -149,13 +149,15 @@ class Published(ABC):
 
     def __str__(self) -> str:
         rows = self.rows
-        head = f"{counted(len(rows), 'answer')} under {self.release.plan.budget}"
+        head = f"{counted(len(rows), 'answer')} under {self.plan.budget}"
         return short_table(rows, head + ("" if self.private else NOT_PRIVATE), self.level)
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe record that `verify_result` checks: question, answers, the numbers they are made of, a digest."""
-        record = {"rules": RULES, "level": self.level, "question": self.question.to_dict()}
+        record = {"rules": RULES, "kind": self.question.kind, "level": self.level, "question": self.question.to_dict()}
         record |= self._answers_record() | {"release": self.release.to_dict()}
+        if self.earlier:
+            record |= {"promise": self.plan.budget.to_dict(), "earlier": [step.to_dict() for step in self.earlier]}
         return record | {"digest": record_digest(record)}
 
     def report(
@@ -191,7 +193,7 @@ class Published(ABC):
 
         state = None if ledger is None else LedgerState.of(ledger)
         words = read_labels(labels, label_columns(self.rows) if labels else ())
-        facts = PageFacts(title or self.heading, ledger=state, labels=words)
+        facts = PageFacts(title or self.question.heading, ledger=state, labels=words)
         facts = replace(facts, tidy=tidy, integers=integers, too_noisy=too_noisy)
         Path(path).write_text(page(self.report_inputs(facts)), encoding="utf-8")
 
@@ -217,12 +219,13 @@ class Published(ABC):
         Raises:
             ArgumentError: The answers are no such tables.
         """
-        raise ArgumentError("cells are combined of tables that were asked together: query(marginals=[...]).")
+        raise ArgumentError(COMBINED)
 
     @property
     def facts(self) -> list[tuple[str, str]]:
         """Answers that are no numbers, as term and text."""
-        return []
+        found: list[tuple[str, str]] = self.question.answered_facts(self.rows, self.level)
+        return found
 
     def shown(self, *, tidy: bool = False, integers: bool = False) -> tuple[Row, ...]:
         """Every answer as it is published.
@@ -241,13 +244,7 @@ class Published(ABC):
     @property
     def may_be_full(self) -> bool:
         """Whether a released count may be at the limit on the table's rows, within the reach of its noise."""
-        _, upper = self.release.interval(SURE)
-        return bool((upper[self._counts] >= self.question.max_rows).any())
-
-    @property
-    def _counts(self) -> Any:
-        """Which of the released numbers are counts of rows."""
-        return slice(None)
+        return bool(self.question.may_be_full(self.release))
 
     def results_record(self) -> dict[str, Any]:
         """The answers as the command's record and `--json` have them."""
@@ -259,9 +256,11 @@ class Published(ABC):
         """The answers as JSON-safe values."""
         return {"rows": [row._asdict() | {"keys": dict(row.keys)} for row in self.rows]}
 
-    @abstractmethod
     def report_inputs(self, page: PageFacts) -> "ReportInputs":
         """What the report shows of the answers."""
+        from inid.tables.report_inputs import report_inputs
+
+        return report_inputs(self, page)
 
 
 def record_digest(record: Mapping[str, Any]) -> str:

@@ -1,65 +1,140 @@
-"""What every query of a table shares: the checks before a charge, the charge, the answer and its noise."""
+"""A question asked of a table: planned, charged, answered inside the engine, released. The one way to do so."""
 
 import warnings
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from inid.arguments import real, shown
 from inid.errors import ArgumentError
-from inid.mechanisms import MechanismName
+from inid.mechanisms import MechanismChoice
 from inid.promises import Budget
-from inid.releasing import AddNoise, Draw, charge_together
-from inid.sets import Neighbours
-from inid.tables.plan_of_query import PlanOfQuery
-from inid.tables.published import Published
+from inid.releasing import Release, charge_together
+from inid.sets import Allocation, Neighbours
+from inid.tables.plan_of_query import Plan
+from inid.tables.published import Result
+from inid.tables.question import Question, kind_of
 from inid.tables.table import Table
-from inid.tables.wanted import UNITS, equal_errors
 
 if TYPE_CHECKING:
     from inid.accounting import Ledger
 
-__all__ = ["Releasable", "facts_of", "release_together"]
+__all__ = ["Query", "ask", "release_together"]
 
 _HIGHEST_LEVEL = 1 - 1e-12  # what is left, divided among several sums, still tells a level from 1
 
 
-PlanT = TypeVar("PlanT", bound=PlanOfQuery)
-ResultT = TypeVar("ResultT", bound=Published)
-
-
-def facts_of(table: Table) -> dict[str, Any]:
-    """What every question of a table is asked with, as arguments of `PublicFacts`."""
-    stated = {"person": table.person, "neighbours": table.relation, "rows": table.rows}
-    return {**stated, "max_rows": table.max_rows, "view": table.view}
-
-
 @dataclass(frozen=True, eq=False)
-class Releasable(ABC, Generic[PlanT, ResultT]):
-    """A question asked of a table.
+class Query:
+    """A question asked of a table. Made by `Table.query`.
 
     Attributes:
         table: The table.
         question: What is asked, and the public facts it is asked with.
-        plans: The class of its plans.
-        results: The class of its results.
-        options: What `plan` takes beside the promise and a ledger.
-        combines: Whether its results have linear combinations of cells.
-        knows_accuracy: Whether the cost of an accuracy is known: `plan_for_accuracy`.
     """
-
-    options: ClassVar[tuple[str, ...]] = ("mechanism",)
-    combines: ClassVar[bool] = False
-    knows_accuracy: ClassVar[bool] = False
-
-    plans: ClassVar[type[PlanOfQuery]]
-    results: ClassVar[type[Published]]
 
     table: Table
     question: Any
 
-    def release(self, plan: PlanT, ledger: "Ledger | None" = None, *, label: str = "", level: float = 0.95) -> ResultT:
+    def plan(
+        self,
+        budget: Budget,
+        *,
+        tolerance: Mapping[Any, float] | None = None,
+        weights: Mapping[str, float] | None = None,
+        mechanism: MechanismChoice | None = None,
+        allocation: Allocation | None = None,
+        order: float | None = None,
+        objective: Literal["max", "sum"] | None = None,
+        ledger: "Ledger | None" = None,
+        **others: Any,
+    ) -> Any:
+        """Plan the noise, before anything is spent; print the plan to see the expected error of each answer.
+
+        Args:
+            budget: The promise.
+            tolerance: The error that you could live with. *Statistics*: by column ("age", in the column's unit),
+                statistic ("mean") or both ("mean(age)"); the most specific counts. *Many tables*: by table of counts,
+                {("race",): 5}, by statistic, {"mean(income)": 500}, or by both, {("mean(income)", ("sex",)): 300}.
+                *Ordered columns*: of a running count, in rows, by column. What is not named is wanted as an equal part
+                of the promise gives it, and a looser tolerance counts as that: naming a number never makes it worse.
+                With nothing named, statistics are wanted to 1 % of their public range, tables to what one person at a
+                bound changes (1 in a count), and running counts to 1.
+            weights: The inverse of tolerances of statistics, with the same keys, as they stand: what is not named is
+                wanted to 1 % of its public range. Not with `tolerance`.
+            mechanism: "gaussian", "laplace", or "auto" for the one with the smaller error; for found keys, with the
+                lower threshold.
+            allocation: "optimal", or the baselines "iid" and "spr", of statistics.
+            order: p, of statistics: the plan makes the expected sum of (error / tolerance)^p small, 2 being the squared
+                error. Each noise of a statistic made of several counts on its own, which for 1 <= p < 2 is an upper
+                bound.
+            objective: "max" makes the largest std / tolerance of many tables small, "sum" the sum over all cells of its
+                square.
+            ledger: The ledger to be charged. Nothing is charged yet: where the table states no relation, the ledger's
+                is planned for.
+            others: What a kind of question takes that was registered elsewhere.
+
+        Raises:
+            ArgumentError: An argument is malformed, or not one of this kind of question.
+            BudgetError: The mechanism cannot keep this promise.
+
+        >>> import inid, pandas
+        >>> frame = pandas.DataFrame({"age": [31, 44], "income": [20_000, 50_000]})
+        >>> bounds = {"age": (0, 100), "income": (0, 500_000)}
+        >>> t = Table(frame, bounds=bounds, missing={"age": 40, "income": 0}, neighbours="replace", rows=1000)
+        >>> plan = t.query(mean=["age", "income"]).plan(inid.PureDP(1.0), tolerance={"age": 0.5, "income": 5000})
+        >>> print(plan)
+        Laplace noise on 3 sums
+        promise: PureDP(epsilon=1.0), neighbours: replace
+        errors for 1000 rows
+        <BLANKLINE>
+        statistic     tolerance  expected error  equal split   share
+        mean(age)           0.5          0.2305       0.2828  0.6135
+        mean(income)       5000            1830         1414  0.3865
+        <BLANKLINE>
+        An equal split would have 1.15 times the squared error (i.i.d. noise 5.78e+06 times).
+        """
+        stated = {"tolerance": tolerance, "weights": weights, "mechanism": mechanism, "allocation": allocation}
+        stated |= {"order": order, "objective": objective} | others
+        options = {name: value for name, value in stated.items() if value is not None}
+        for name in options:
+            if name not in self.question.options:
+                raise ArgumentError(f"{name} does not go with {self.asked_as}: leave it out.")
+        return self.under(ledger).question.plan(budget, **options)
+
+    def plan_for_accuracy(
+        self,
+        tolerance: Mapping[Any, float] | None = None,
+        *,
+        failure: float = 0.05,
+        delta: float | None = None,
+        ledger: "Ledger | None" = None,
+    ) -> Any:
+        """The least budget found with which every answer is within its tolerance, each with probability 1 - failure.
+
+        A statistic made of m sums is within its tolerance t when each sum i is within t / (m J_i), J_i the statistic's
+        slope; each sum then may fail with probability failure / m (a union bound). Exact where m = 1; first-order and a
+        little more careful than necessary for ratios. The rounding of values to the grid is taken off the tolerance.
+        Counts and sums by many tables are exact, means to first order.
+
+        Args:
+            tolerance: As for `plan`.
+            failure: The probability, per statistic and cell, of exceeding it.
+            delta: The delta at which Gaussian and Laplace noise are compared; without one, Laplace noise under pure DP.
+            ledger: As for `plan`.
+
+        Raises:
+            ArgumentError: An argument is malformed, a tolerance is below the rounding, or the cost of an accuracy is
+                not known for this kind of question.
+
+        >>> import pandas
+        >>> t = Table(pandas.DataFrame({"age": [31, 44]}), bounds={"age": (0, 100)}, rows=1000)
+        >>> print(t.query(count=True).plan_for_accuracy({"count": 10}, failure=0.05).reason)
+        Laplace noise reaches it at epsilon = 0.299585; name a delta to consider Gaussian noise.
+        """
+        return self.under(ledger).question.for_accuracy(tolerance, failure=failure, delta=delta)
+
+    def release(self, plan: Plan, ledger: "Ledger | None" = None, *, label: str = "", level: float = 0.95) -> Any:
         """Charge the ledger, run the query, add the planned noise and return what may be published.
 
         The charge comes before the engine looks at a value: a crash loses budget, never privacy. It is made once, here,
@@ -79,74 +154,29 @@ class Releasable(ABC, Generic[PlanT, ResultT]):
             EngineError: The types of the table do not allow the query: nothing was charged, and the message says so.
                 Or the engine failed after the charge.
         """
-        (made,) = release_together([(self, plan)], getattr(plan, "noise", None), ledger, label, level)
-        return cast("ResultT", made)
+        (made,) = release_together([(self, plan)], getattr(plan, "charge", None), ledger, label, level)
+        return made
 
-    def planned_by(self, plan: PlanT) -> Self:
+    def planned_by(self, plan: Any) -> Self:
         """This query under the relation of its plan.
 
         Raises:
             ArgumentError: The plan is none, or of another query.
         """
-        kind = self.plans
+        kind = self.question.plans
         if not isinstance(plan, kind):
             inside = isinstance(getattr(plan, "plan", None), kind)
             cure = "pass its .plan" if inside else "make one with query.plan(...)"
             raise ArgumentError(f"plan must be a {kind.__name__}, got {shown(plan)}: {cure}.")
-        query = self._at(plan.noise.sensitivity.neighbours)
-        if not plan.is_of(query.asked_by(plan)):
+        query = self._at(plan.neighbours)
+        if not plan.is_of(query.question.chosen_by(plan)):
             raise ArgumentError("plan was made for another query or other public facts: make one with query.plan(...).")
         return query
 
     @property
-    @abstractmethod
     def asked_as(self) -> str:
         """The argument of `Table.query` by which such a query is asked."""
-
-    @abstractmethod
-    def plan(self, budget: Budget, *, ledger: "Ledger | None" = None) -> PlanT:
-        """Plan the noise, before anything is spent; each kind of query takes its `options` besides."""
-
-    def plan_for_accuracy(self, tolerance: Any = None, *, failure: float = 0.05, delta: float | None = None) -> Any:  # noqa: ARG002
-        """The least budget found with which every answer is within its tolerance.
-
-        Raises:
-            ArgumentError: It is not known for this kind of query.
-        """
-        raise ArgumentError(f"the cost of an accuracy is not known for {self.asked_as}: plan with a promise.")
-
-    def wanted(self, tolerance: Any) -> list[float | None]:
-        """The stated tolerance of each line of a plan; None where nobody named it.
-
-        Raises:
-            ArgumentError: It is malformed, or such a query takes none.
-        """
-        if tolerance is not None:
-            raise ArgumentError(f"tolerance does not go with {self.asked_as}: leave it out.")
-        return [None]
-
-    def alone(self, mechanism: MechanismName) -> list[float]:
-        """The error of each line of a plan when it is asked by itself, with one unit of a family's promise."""
-        options: dict[str, Any] = {"mechanism": mechanism} if "mechanism" in self.options else {}
-        return [number.std for number in self.plan(UNITS[mechanism], **options).planned_numbers()]
-
-    def equal(self, budget: Budget, *, questions: int = 1) -> list[float]:
-        """The error of each line under an equal split: see `inid.tables.wanted`.
-
-        Args:
-            budget: The promise of all questions together.
-            questions: Among how many it is divided.
-        """
-        return equal_errors(self.alone, budget, questions=questions)
-
-    def plan_within(self, budget: Budget, mechanism: MechanismName, wanted: Sequence[float]) -> PlanT:  # noqa: ARG002
-        """The plan with the least sum of (std / wanted)^2 over all cells; `wanted` has one number for each line."""
-        options: dict[str, Any] = {"mechanism": mechanism} if "mechanism" in self.options else {}
-        return self.plan(budget, **options)
-
-    def tolerances(self, stated: Mapping[str, float]) -> Mapping[Any, float]:
-        """Tolerances as `plan` takes them, from names in a file or on a command line."""
-        return stated
+        return str(self.question.asked_as)
 
     def check(self, ledger: "Ledger | None" = None) -> None:
         """Refuse, before anything is charged, what public facts show to be wrong: the ledger's unit, types of columns.
@@ -156,28 +186,16 @@ class Releasable(ABC, Generic[PlanT, ResultT]):
             EngineError: The types of the table do not allow the query.
         """
         self.table.check_ledger_unit(ledger)
-        self._check_types()
+        self.question.check(self.table)
 
-    def asked_by(self, plan: PlanT) -> Any:  # noqa: ARG002 - most plans choose nothing
-        """The question with what a plan has chosen for it."""
-        return self.question
-
-    @abstractmethod
-    def _check_types(self) -> None:
-        """Refuse, before the charge, what the types of the table do not allow."""
-
-    @abstractmethod
-    def exact(self, plan: PlanT) -> Any:
+    def exact(self, plan: Any) -> Any:
         """The numbers before noise, held to public limits, as the plan's draw takes them. NOT PRIVATE: for tests."""
+        return self.question.chosen_by(plan).exact(self.table, plan)
 
-    def exact_values(self, plan: PlanT) -> Any:
+    def exact_values(self, plan: Any) -> Any:
         """The old name of `exact`."""
         warnings.warn("exact_values is deprecated: use exact.", DeprecationWarning, stacklevel=2)
         return self.exact(plan)
-
-    def draw_of(self, plan: PlanT) -> Draw:  # noqa: ARG002 - the usual way needs nothing of it
-        """How the exact numbers and the noise become what is published."""
-        return AddNoise()
 
     def under(self, ledger: "Ledger | None") -> Self:
         """This query under the relation of a ledger, where the table states none."""
@@ -189,12 +207,28 @@ class Releasable(ABC, Generic[PlanT, ResultT]):
         return self if table is self.table else type(self)(table, replace(self.question, neighbours=relation))
 
 
+def ask(table: Table, asked: Mapping[str, Any]) -> Query:
+    """The query that arguments of `Table.query` ask for.
+
+    Raises:
+        ArgumentError: Something is malformed, or several kinds of questions are asked at once.
+    """
+    stated = {name: value for name, value in asked.items() if not _is_unstated(value)}
+    kind: type[Question] = kind_of(stated)
+    return (kind.queries or Query)(table, kind.read(table, stated))
+
+
+def _is_unstated(value: object) -> bool:
+    return value is None or value is False or (isinstance(value, tuple) and not value)
+
+
 def release_together(
-    asked: Sequence[tuple[Releasable[Any, Any], Any]], whole: Any, ledger: "Ledger | None", label: str, level: float
-) -> list[Published]:
+    asked: Sequence[tuple[Query, Any]], whole: Any, ledger: "Ledger | None", label: str, level: float
+) -> list[Result]:
     """Charge once for several queries with their plans, then look at the tables, then draw the noise of all of them.
 
-    All exact answers are there before any noise is drawn: if one query fails, all of it fails, and the charge stands.
+    All exact answers are there before any noise is drawn: if one query fails, all of it fails, and the charge stands. A
+    question may take several steps, whose noise is fixed in its plan: a later step sees what earlier ones released.
 
     Args:
         asked: Each query with its plan.
@@ -204,7 +238,7 @@ def release_together(
         level: The probability of each interval.
 
     Raises:
-        InidError: See `Releasable.release`.
+        InidError: See `Query.release`.
     """
     queries = [(query.planned_by(plan), plan) for query, plan in asked]
     cure = "pass a probability such as 0.95"
@@ -212,13 +246,19 @@ def release_together(
         raise ArgumentError(f"level must be at most 1 - 1e-12, got {shown(level)}: {cure}.")
     for query, _ in queries:
         query.check(ledger)
-    draws = [query.draw_of(plan) for query, plan in queries]  # known before the charge
+    draws = [query.question.draws(plan) for query, plan in queries]  # known before the charge
     taken = queries[0][1].delta if len(queries) == 1 else 0.0  # a charge of several holds its own
-    paid = charge_together([plan.noise for _, plan in queries], whole, ledger, label, delta=taken)
+    noises = [noise for _, plan in queries for noise in plan.noises]
+    paid = iter(charge_together(noises, whole, ledger, label, delta=taken))
     exact = [query.exact(plan) for query, plan in queries]
     found = []
-    for (query, plan), draw, numbers, own in zip(queries, draws, exact, paid, strict=True):
-        drawn = draw.draw(numbers, plan.noise, own.source)
-        made = own.release(drawn.values)
-        found.append(query.results(made, level, query.asked_by(plan), query.table.source, plan, drawn.keys))
+    for (query, plan), own, numbers in zip(queries, draws, exact, strict=True):
+        question, released, keys = query.question.chosen_by(plan), list[Release](), ()
+        for draw in own:
+            step = next(paid)
+            drawn = draw.draw(question.step_numbers(numbers, tuple(released)), step.plan, step.source)
+            released.append(step.release(drawn.values))
+            keys = drawn.keys
+        *earlier, last = released
+        found.append(question.results(last, level, question, query.table.source, plan, keys, tuple(earlier)))
     return found

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from inid.arguments import choice, integer, shown
 from inid.errors import ArgumentError
@@ -18,11 +18,7 @@ from inid.tables.view import View, read_condition, read_formula
 
 if TYPE_CHECKING:
     from inid.accounting import Ledger
-    from inid.tables.questions.discovery.query import DiscoveryQuery
-    from inid.tables.questions.discovery.request import Discovered
-    from inid.tables.questions.marginals.query import MarginalsQuery
-    from inid.tables.questions.ordered.query import OrderedQuery
-    from inid.tables.questions.statistics.query import Query
+    from inid.tables.releasable import Query
 
 __all__ = ["Table"]
 
@@ -277,60 +273,6 @@ class Table:
             object.__setattr__(made, name, value)
         return made
 
-    @overload
-    def query(
-        self,
-        *,
-        count: bool = False,
-        count_distinct: bool = False,
-        sum: Sequence[str] = (),
-        mean: Sequence[str] = (),
-        variance: Sequence[str] = (),
-        std: Sequence[str] = (),
-        covariance: Sequence[str] = (),
-        histogram: Mapping[str, Sequence[float | str] | Categories] | None = None,
-        by: Mapping[str, Sequence[Key]] | None = None,
-    ) -> "Query": ...
-
-    @overload
-    def query(
-        self,
-        *,
-        marginals: int | Sequence[Marginal],
-        count: Sequence[Marginal] | bool = False,
-        mean: ByTables | None = None,
-        sum: ByTables | None = None,
-    ) -> "MarginalsQuery": ...
-
-    @overload
-    def query(
-        self,
-        *,
-        count: Sequence[Marginal],
-        mean: ByTables | None = None, sum: ByTables | None = None,
-    ) -> "MarginalsQuery": ...  # fmt: skip
-
-    @overload
-    def query(self, *, mean: ByTables, count: bool = False, sum: ByTables | None = None) -> "MarginalsQuery": ...
-
-    @overload
-    def query(self, *, sum: ByTables, count: bool = False) -> "MarginalsQuery": ...
-
-    @overload
-    def query(
-        self,
-        *,
-        cdf: Mapping[str, Sequence[Marginal]] | None = None,
-        quantile: Mapping[str, Sequence[float]] | None = None,
-        cumulative: Mapping[str, Sequence[Marginal]] | None = None,
-        by: Mapping[str, Sequence[Key]] | None = None,
-    ) -> "OrderedQuery": ...
-
-    @overload
-    def query(
-        self, *, by: "Mapping[str, Discovered]", count: bool = False, count_distinct: bool = False
-    ) -> "DiscoveryQuery": ...
-
     def query(
         self,
         *,
@@ -342,12 +284,14 @@ class Table:
         std: Sequence[str] = (),
         covariance: Sequence[str] = (),
         histogram: Mapping[str, Sequence[float | str] | Categories] | None = None,
-        by: "Mapping[str, Sequence[Key]] | Mapping[str, Discovered] | None" = None,
+        by: Mapping[str, Any] | None = None,
         marginals: int | Sequence[Marginal] | None = None,
         cdf: Mapping[str, Sequence[Marginal]] | None = None,
         quantile: Mapping[str, Sequence[float]] | None = None,
         cumulative: Mapping[str, Sequence[Marginal]] | None = None,
-    ) -> "Query | MarginalsQuery | OrderedQuery | DiscoveryQuery":
+        choose: Mapping[str, Sequence[Key]] | None = None,
+        **others: Any,
+    ) -> "Query":
         """Ask for statistics, any number together; they share sums and one promise. Nothing is computed yet.
 
         Args:
@@ -373,6 +317,12 @@ class Table:
                 its `cdf`, else in the groups of `by`.
             cumulative: Like `cdf`, for running totals in rows: {"date": [("shop",)]}. These three are a query of their
                 own: one set of noisy prefixes serves them.
+            choose: Per column its public keys: which group has the most rows, or with `count_distinct` the most people.
+                The group alone is released; see `tables.choose`.
+            others: What a kind of question is asked by that was registered elsewhere.
+
+        Returns:
+            The query, to be planned and released.
 
         Raises:
             ArgumentError: A column is unknown or has no bounds, keys or edges are malformed, or nothing is asked for.
@@ -382,14 +332,10 @@ class Table:
         >>> t.query(histogram={"age": [0, 50, 100]}, by={"sex": ["F", "M"]}).labels[:2]
         ('histogram(age)[sex=F, age=[0, 50)]', 'histogram(age)[sex=F, age=[50, 100]]')
         """
-        from inid.tables.questions.statistics.query import read_asked
+        from inid.tables.releasable import ask
 
-        asked: dict[str, object] = {
-            "count": count,
-            "count_distinct": count_distinct,
-            "sum": sum,
-            "mean": mean,
-            "variance": variance,
-        }
-        asked |= {"std": std, "covariance": covariance, "histogram": histogram, "marginals": marginals}
-        return read_asked(self, asked, {"cdf": cdf, "quantile": quantile, "cumulative": cumulative}, by or {})
+        asked: dict[str, object] = {"count": count, "count_distinct": count_distinct, "sum": sum, "mean": mean}
+        asked |= {"variance": variance, "std": std, "covariance": covariance, "marginals": marginals}
+        grouped = {"histogram": histogram, "by": by, "cdf": cdf, "quantile": quantile, "cumulative": cumulative}
+        asked |= {name: value or None for name, value in (grouped | {"choose": choose}).items()}
+        return ask(self, asked | others)

@@ -12,36 +12,52 @@ plan ("lines", "gains", "comparison"), which planners of later versions need not
 
 import datetime as dt
 import json
-import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from inid.accounting import JointProof, verify_record
-from inid.errors import GuaranteeError, InidError, RecordError
-from inid.noise import grid
+from inid.accounting import JointCharge, JointProof, verify_record
+from inid.errors import GuaranteeError, RecordError
 from inid.planning import Certificate, NoisePlan
+from inid.promises import budget_from_dict
 from inid.releasing import Release
 from inid.tables.publication_record import is_publication, verify_publication
 from inid.tables.published import RULES, Row, record_digest
-from inid.tables.questions.choice import ChoiceQuestion
-from inid.tables.questions.discovery.question import DiscoveryQuestion
-from inid.tables.questions.marginals.combinations import combination_from, combined
-from inid.tables.questions.marginals.question import MarginalsQuestion
-from inid.tables.questions.marginals.table_answers import PublishedTable, TableAnswers
-from inid.tables.questions.ordered.question import OrderedQuestion
-from inid.tables.questions.statistics.question import Question
+from inid.tables.question import Question, kind_of_record
 
-__all__ = ["verify_result"]
+__all__ = ["Proved", "proved", "verify_result"]
 
-_AnyQuestion = Question | MarginalsQuestion | OrderedQuestion | DiscoveryQuestion | ChoiceQuestion
-_SLACK = 1e-9  # of the wider of an answer and its interval: processors and versions of SciPy round differently
 _PROOF = {"time", "label", "private", "charge", "values", "plan", "certificate"}
-_SHARED = {"rules", "level", "question", "digest", "tables", "found", "threshold"}
+_SHARED = {"rules", "kind", "level", "question", "digest"}
 _RESULT = _SHARED | {"rows", "release"}
-_COMMAND = _SHARED | _PROOF | {"command", "results", "combinations", "ledger", "ledger_created"}
+_COMMAND = _SHARED | _PROOF | {"command", "results", "ledger", "ledger_created"}
+
+
+@dataclass(frozen=True, eq=False)
+class Proved:
+    """What a record holds, proved anew.
+
+    Attributes:
+        question: What was asked.
+        level: The probability of its intervals.
+        releases: What each step released.
+        keys: What the last numbers are counts of, where nobody listed it.
+        certificate: The proof that the noise keeps the promise; of several steps, of all of them together.
+    """
+
+    question: Question
+    level: float
+    releases: Sequence[Release]
+    keys: Sequence[Any]
+    certificate: Certificate | JointProof
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """Every answer, made anew of the noisy numbers."""
+        *earlier, release = self.releases
+        return self.question.answers(release, self.level, self.keys, earlier)
 
 
 def verify_result(record: Mapping[str, Any]) -> Certificate | JointProof:
@@ -64,57 +80,55 @@ def verify_result(record: Mapping[str, Any]) -> Certificate | JointProof:
     """
     if is_publication(record):
         return verify_publication(record)
+    return proved(record).certificate
+
+
+def proved(record: Mapping[str, Any]) -> Proved:
+    """The same of one result, with what was asked and every answer.
+
+    Raises:
+        RecordError: See `verify_result`.
+        GuaranteeError: See `verify_result`.
+    """
     try:
         stored = record["digest"]
         made = record_digest(record)
-        many = "marginals" in record["question"]
-        question = _question(record["question"])
-        level, released = float(record["level"]), record.get("release", record)
-        rows = record["tables"] if many else record["results"] if "results" in record else record["rows"]
-        values = np.array([float(value) for value in released["values"]])
-        plan = NoisePlan.from_dict(released["plan"])
-        verify_record(dict(released))
+        question = kind_of_record(record).from_dict(record["question"])
+        level, last = float(record["level"]), record.get("release", record)
+        if not {"rows", "results", *question.recorded} & record.keys():
+            raise KeyError("rows")
+        steps = [*record.get("earlier", ()), last]
+        releases = [_release(step) for step in steps]
+        for step in steps:
+            verify_record(dict(step))
+        promise = budget_from_dict(record["promise"]) if len(steps) > 1 else None
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         raise RecordError("the record of the result does not parse: it is not whole, or was changed.") from None
     if stored != made:
         raise RecordError("the record was changed after it was made: its digest is that of another content.")
     _check_rules(record, question)
-    found = isinstance(question, DiscoveryQuestion)
-    if not (0 < level < 1 and (found or values.shape == (plan.dimension,)) and np.isfinite(values).all()):
+    if not (0 < level < 1 and all(np.isfinite(release.values).all() for release in releases)):
         raise RecordError("the record does not hold one finite noisy sum for each coordinate of its plan.")
-    if not question.is_covered_by(plan):
+    plans = tuple(release.plan for release in releases)
+    if not question.is_covered_by_all(plans):
         raise GuaranteeError("the plan in the record was made for another question: it does not cover these sums.")
-    if not isinstance(question, ChoiceQuestion) and not _are_on_grid(values, plan):
-        raise RecordError("a noisy number of the record is not on the grid of its noise: it was changed.")
-    release = Release(values, plan, plan.certificate, True, "", dt.datetime.now(dt.UTC))
-    if isinstance(question, MarginalsQuestion):
-        answers = TableAnswers(question, release, level)
-        _compare_tables(rows, answers.all())
-        _compare_combinations(record.get("combinations", []), answers)
-    elif isinstance(question, DiscoveryQuestion):
-        if not question.are_found(record.get("found"), release):
-            raise RecordError("the keys in the record are not those of its counts, or a count is below the threshold.")
-        stated = "threshold" in record or "rules" in record  # of 0.2, the command wrote none
-        if stated and record.get("threshold") != question.threshold(plan):
-            raise RecordError("the threshold in the record is not the one of its delta and its noise: it was changed.")
-        _compare(rows, question.answers(release, level, record["found"]))
-    else:
-        _compare(rows, question.answers(release, level))
-    return plan.certificate
+    for release in releases:
+        question.check_noisy(release, record)
+    *earlier, last = releases
+    question.check_answers(record, last, level, earlier)
+    certificate: Certificate | JointProof = last.plan.certificate
+    if promise is not None:  # several steps keep it together, or are refused
+        certificate = JointCharge(promise, plans, question.neighbours).proof(("epsilon", "mu_squared"), None)
+    return Proved(question, level, releases, record.get("found", ()), certificate)
 
 
-def _are_on_grid(values: NDArray[np.float64], plan: NoisePlan) -> bool:
-    """Whether noise was rounded as a release rounds it; found keys are drawn with the noise of one number.
-
-    What is public has no noise, and no grid.
-    """
-    steps = grid(plan.scales)
-    steps = steps if steps.size == values.size else np.full(values.size, steps[0])
-    noisy = steps > 0
-    return bool(np.array_equal(np.rint(values[noisy] / steps[noisy]) * steps[noisy], values[noisy]))
+def _release(record: Mapping[str, Any]) -> Release:
+    values = np.array([float(value) for value in record["values"]])
+    plan = NoisePlan.from_dict(record["plan"])
+    return Release(values, plan, plan.certificate, True, "", dt.datetime.now(dt.UTC))
 
 
-def _check_rules(record: Mapping[str, Any], question: _AnyQuestion) -> None:
+def _check_rules(record: Mapping[str, Any], question: Question) -> None:
     """Refuse what the rules that a record names do not know; a record without rules is one of 0.2, which had none."""
     released = record.get("release", {"inid_release": 1})
     if released.get("inid_release") != 1:
@@ -123,7 +137,8 @@ def _check_rules(record: Mapping[str, Any], question: _AnyQuestion) -> None:
         return
     if record["rules"] is True or record["rules"] != RULES:
         raise RecordError("the record names rules that this version does not know: use the version that made it.")
-    known = _RESULT if "release" in record else _COMMAND
+    known = {*(_RESULT if "release" in record else _COMMAND), *question.recorded}
+    known |= {"earlier", "promise"} if question.steps > 1 else set()
     added = sorted(record.keys() - known) + sorted(released.keys() - _PROOF - {"inid_release"})
     if added:
         raise RecordError(
@@ -137,78 +152,3 @@ def _check_rules(record: Mapping[str, Any], question: _AnyQuestion) -> None:
 def _text(value: object) -> str:
     """A value as text: Python would find True in place of 1."""
     return json.dumps(value, sort_keys=True)
-
-
-def _question(record: Any) -> _AnyQuestion:
-    kinds: dict[str, type[MarginalsQuestion | OrderedQuestion | DiscoveryQuestion | ChoiceQuestion]] = {
-        "marginals": MarginalsQuestion,
-        "ordered": OrderedQuestion,
-        "discover": DiscoveryQuestion,
-        "choose": ChoiceQuestion,
-    }
-    kind = next((kind for name, kind in kinds.items() if name in record), Question)
-    return kind.from_dict(record)
-
-
-def _compare_tables(stored: Any, made: list[PublishedTable]) -> None:
-    if not (isinstance(stored, list) and len(stored) == len(made)):
-        raise RecordError("the record does not hold the tables of its question.")
-    for at, (kept, table) in enumerate(zip(stored, made, strict=True), start=1):
-        wanted = table.to_dict()
-        lists = [name for name, value in wanted.items() if isinstance(value, list) and name != "columns"]
-        same = isinstance(kept, Mapping) and all(
-            kept.get(name) == wanted.get(name) for name in ("statistic", "columns")
-        )
-        if not (same and all(_is_list(kept.get(name), len(wanted[name])) for name in lists)):
-            raise RecordError(f"table {at} of the record is not one of its question: it was changed.")
-        pairs = [pair for name in lists for pair in zip(kept[name], wanted[name], strict=True)]
-        pairs += [(kept.get(name), wanted[name]) for name in ("std", "reach") if isinstance(wanted.get(name), float)]
-        slack = _SLACK * float(table.std.min())
-        if not all(_is_near(value, number, slack) for value, number in pairs):
-            raise RecordError(f"table {at} of the record is not the one that its noisy numbers give: it was changed.")
-
-
-def _compare_combinations(stored: Any, answers: TableAnswers) -> None:
-    for at, kept in enumerate(stored if isinstance(stored, list) else [stored], start=1):
-        try:
-            cells, column = combination_from(kept)
-            made = combined(answers, cells, column)
-        except (InidError, KeyError, TypeError, ValueError, AttributeError):
-            raise RecordError(f"combination {at} of the record does not parse: it was changed.") from None
-        slack = _SLACK * made.std
-        if not all(_is_near(kept.get(name), number, slack) for name, number in made._asdict().items()):
-            raise RecordError(f"combination {at} of the record is not what its noisy numbers give: it was changed.")
-
-
-def _is_list(kept: object, length: int) -> bool:
-    return isinstance(kept, list) and len(kept) == length
-
-
-def _compare(stored: Any, made: tuple[Row, ...]) -> None:
-    if not (isinstance(stored, list) and len(stored) == len(made)):
-        raise RecordError("the record does not hold the answers to its question.")
-    for at, (row, answer) in enumerate(zip(stored, made, strict=True), start=1):
-        if not (isinstance(row, Mapping) and _is_same(row, answer, ("estimate", "scale"))):
-            raise RecordError(f"answer {at} of the record is not the one that its noisy sums give: it was changed.")
-        if not _is_same(row, answer, ("lower", "upper")):
-            raise RecordError(
-                f"the interval of answer {at} of the record is not the one that its noisy sums give: it was changed, "
-                "or made by an earlier version, which made intervals in another way."
-            )
-
-
-def _is_same(row: Mapping[str, Any], answer: Row, numbers: tuple[str, ...]) -> bool:
-    if any(row.get(name) != getattr(answer, name) for name in ("statistic", "column", "groups")):
-        return False
-    if row.get("keys", answer.keys) != dict(answer.keys):  # records of earlier versions have none
-        return False
-    slack = _SLACK * max(abs(answer.upper - answer.lower), abs(answer.scale))
-    return all(_is_near(row.get(name), float(getattr(answer, name)), slack) for name in numbers)
-
-
-def _is_near(kept: object, wanted: float, slack: float) -> bool:
-    if kept is None:  # a number that is not finite is stored as none
-        return not math.isfinite(wanted)
-    if isinstance(kept, bool) or not isinstance(kept, (int, float)):
-        return False
-    return math.isclose(kept, wanted, rel_tol=_SLACK, abs_tol=slack)

@@ -156,7 +156,7 @@ def test_the_charge_is_the_number_of_its_receipt_whoever_charged_meanwhile(tmp_p
     by = {"age": inid.tables.discover(1, delta=1e-8, kind="int")}
     asked = {"mean": ["age"]}, {"quantile": {"age": [0.5]}}
     queries = [(table.query(**question), ledger) for question in asked]
-    queries += [(table.query(by=by, count=True), keys), (inid.tables.choice_query(table, {"age": [31, 44]}), keys)]
+    queries += [(table.query(by=by, count=True), keys), (table.query(choose={"age": [31, 44]}), keys)]
     results = []
     for _ in range(2):
         results += [(q.release(q.plan(inid.PureDP(1)), book), book) for q, book in queries]

@@ -12,7 +12,7 @@ import pytest
 
 import inid
 from inid import tables
-from inid.tables.questions.choice import choice_query
+from inid.tables.questions.statistics.kind import Statistics
 from inid.testing import unsafe_no_noise
 
 KEYS = ["a", "b", "c"]
@@ -88,7 +88,7 @@ def test_every_engine_counts_the_same_people(engine, limit):
 def test_the_range_of_the_counts_is_attained_and_never_exceeded(limit, neighbours, counting):
     moved = changes(limit, neighbours, "count" if counting == "rows" else "count_distinct")
     widest = max(max(change.max(), 0) - min(change.min(), 0) for change in moved)
-    query = choice_query(people(OTHERS, limit, neighbours), {"key": KEYS}, counting)
+    query = people(OTHERS, limit, neighbours).query(choose={"key": KEYS}, count_distinct=counting == "people")
     assert widest == query.question.range
 
 
@@ -132,10 +132,10 @@ def test_people_in_a_release_its_record_and_its_plan():
     with unsafe_no_noise():
         made = query.release(query.plan(inid.PureDP(1.0), tolerance={"count_distinct": 1}))
     assert [row.estimate for row in made.rows if row.statistic == "count_distinct"] == [2.0, 2.0, 1.0]
-    again = tables.Question.from_dict(made.to_dict()["question"])
+    again = Statistics.from_dict(made.to_dict()["question"])
     assert again.count_distinct
     assert tables.verify_result(query.release(query.plan(inid.PureDP(1.0))).to_dict())
     with pytest.raises(inid.ArgumentError, match="Person"):
         tables.Table(pd.DataFrame({"key": ["a"]})).query(count_distinct=True)
     with pytest.raises(inid.RecordError):
-        tables.Question.from_dict(made.to_dict()["question"] | {"person": None})
+        Statistics.from_dict(made.to_dict()["question"] | {"person": None})

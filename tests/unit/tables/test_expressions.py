@@ -11,7 +11,7 @@ import inid
 from inid import tables
 from inid.errors import ArgumentError, RecordError
 from inid.tables import col, expression, maximum, minimum, when
-from inid.tables.questions.statistics.question import Question
+from inid.tables.questions.statistics.kind import Statistics
 from inid.tables.view import View
 
 FRAME = pd.DataFrame(
@@ -157,11 +157,11 @@ def test_a_view_is_printed_and_recorded_and_its_record_is_read_again():
     record = query.release(plan).to_dict()
     assert record["question"]["derive"] == {"double": "age * 2"}
     assert tables.verify_result(record).promise == "PureDP(epsilon=1.0)"
-    read = Question.from_dict(record["question"])
+    read = Statistics.from_dict(record["question"])
     assert read.to_dict() == record["question"]
     assert read.rows_can_vanish
     with pytest.raises(RecordError):
-        Question.from_dict(record["question"] | {"where": "import os"})
+        Statistics.from_dict(record["question"] | {"where": "import os"})
     assert not View()
     assert not View.from_dict({})
 

@@ -18,7 +18,7 @@ QUERIES = {
     "tables": TABLE.query(marginals=1),
     "quantiles": TABLE.query(quantile={"age": [0.5]}),
     "keys": TABLE.query(count=True, by={"sex": tables.discover(delta=1e-8)}),
-    "largest": tables.choice_query(TABLE, {"sex": ["F", "M"]}),
+    "largest": TABLE.query(choose={"sex": ["F", "M"]}),
 }
 
 

@@ -8,7 +8,7 @@ import inid
 from inid import tables
 from inid.numbers.decimals import decimal_fraction
 from inid.planning.division import whole_of
-from inid.tables.questions.ordered.query import OrderedQuery
+from inid.tables.questions.ordered.kind import OrderedColumns
 from inid.testing import unsafe_seed
 from published_people import publication, table
 
@@ -160,7 +160,7 @@ def test_if_one_query_fails_all_of_it_fails_before_any_noise_is_drawn_and_the_ch
     def fail(*_):
         raise tables.EngineError("the engine failed")
 
-    monkeypatch.setattr(OrderedQuery, "exact", fail)
+    monkeypatch.setattr(OrderedColumns, "exact", fail)
     with pytest.raises(tables.EngineError):
         pub.release(plan, ledger)
     assert drawn == []

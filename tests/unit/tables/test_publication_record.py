@@ -24,7 +24,7 @@ def result():
         people=t.query(marginals=[("sex", "band"), ("band",)]),
         pay=t.where("age > 30").query(mean=["pay", "age"], count=True, by={"sex": ["F", "M"]}),
         ages=t.query(quantile={"age": [0.5, 0.9]}, by={"sex": ["F", "M"]}),
-        largest=tables.choice_query(t, {"band": [0, 1, 2, 3, 4]}),
+        largest=t.query(choose={"band": [0, 1, 2, 3, 4]}),
         shops=t.query(count=True, by={"shop": tables.discover(delta=1e-8)}),
     )
     plan = pub.plan(PROMISE, mechanism="laplace", tolerance={"pay": {"pay": 1.0}})

@@ -6,7 +6,8 @@ import pandas as pd
 import pytest
 
 import inid
-from inid.tables import Categories, Person, Question, Table
+from inid.tables import Categories, Person, Table
+from inid.tables.questions.statistics.kind import Statistics
 
 FRAME = pd.DataFrame({"id": ["a", "b"], "age": [31.0, 44.0], "pay": [1.0, 2.0], "sex": ["F", "M"], "code": [1, 2]})
 
@@ -32,7 +33,7 @@ def asked(**facts):
 )
 def test_a_question_comes_back_from_its_record(facts):
     query = asked(**facts)
-    again = Question.from_dict(json.loads(json.dumps(query.question.to_dict())))
+    again = Statistics.from_dict(json.loads(json.dumps(query.question.to_dict())))
     assert again.layout == query.layout
     assert again.labels == query.labels
     assert again.sensitivities == query.sensitivities
@@ -51,7 +52,7 @@ def test_a_plan_of_another_question_does_not_cover_it():
 @pytest.mark.parametrize("record", [None, 7, {}, {"count": True}, {"histogram": {"age": 5}}, []])
 def test_what_is_no_question_is_refused(record):
     with pytest.raises(inid.RecordError, match="question"):
-        Question.from_dict(record)
+        Statistics.from_dict(record)
 
 
 def test_a_result_writes_its_own_report(tmp_path):

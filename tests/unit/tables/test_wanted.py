@@ -34,7 +34,7 @@ def test_what_no_family_can_pay_counts_as_nothing_and_what_is_public_as_one():
 def test_an_equal_part_of_a_count_and_of_a_mean_by_hand():
     """A count alone moves by 1; a filled mean is a centred sum and a count, best spent by their slopes."""
     query = table(missing={"v": 50.0, "w": 0.0}).query(count=True, mean=["v"])
-    count, mean = query.equal(inid.PureDP(1.0))
+    count, mean = query.question.equal(inid.PureDP(1.0))
     assert count == pytest.approx(math.sqrt(2) * 2, rel=1e-6)
     slopes = [50.0 / 1000, 25.0 / 1000]  # of the sum, in units of its reach, and of the count
     parts = [slope ** (2 / 3) for slope in slopes]
@@ -47,7 +47,7 @@ def test_the_tables_that_matter_end_better_than_with_an_equal_part():
     asked = [("sex", "band"), ("sex", "shop"), ("band", "shop"), ("sex",), ("band",)]
     query = table(other="drop").query(marginals=asked)
     promise = inid.ApproxDP(1.0, 1e-6)
-    equal = query.equal(promise)
+    equal = query.question.equal(promise)
     plan = query.plan(promise, tolerance={("sex", "band"): equal[0] / 2, ("band", "shop"): equal[2] / 2})
     ratios = [one.std / own for one, own in zip(plan.tables, plan.equal, strict=True)]
     assert max(ratios[0], ratios[2]) < 1
@@ -89,7 +89,7 @@ def test_the_total_of_the_counts_is_public_where_nobody_can_leave():
     """Its tolerance then changes nothing, and no number divides by its error of 0."""
     query = table(neighbours="replace").query(marginals=[("sex",)], count=True)
     places = [one.table for one in query.question.statistics]
-    assert query.equal(inid.GaussianDP(1.0))[places.index(())] == 1.0
+    assert query.question.equal(inid.GaussianDP(1.0))[places.index(())] == 1.0
     before, after = (
         query.plan(inid.GaussianDP(1.0), tolerance={"sex": 0.1} | more) for more in ({}, {("count", ()): 1e-6})
     )

@@ -1,4 +1,4 @@
-"""What can be asked of a table, one file or folder for each kind of question.
+"""What can be asked of a table, one file or folder for each kind of question; this file registers them.
 
 statistics  counts, sums, means, variances, covariances and histograms
 marginals   many overlapping tables that agree with each other
@@ -6,3 +6,16 @@ ordered     distribution functions, quantiles and running totals
 discovery   the keys of a column that nobody listed
 choice      which of some groups is the largest
 """
+
+from inid.tables.question import register
+from inid.tables.questions.choice import ChoiceQuestion
+from inid.tables.questions.discovery.kind import Discovery
+from inid.tables.questions.marginals.kind import Marginals
+from inid.tables.questions.ordered.kind import OrderedColumns
+from inid.tables.questions.statistics.kind import Statistics
+
+register(Statistics)  # claims whatever the kinds after it do not
+register(Marginals)
+register(OrderedColumns)
+register(Discovery)
+register(ChoiceQuestion)

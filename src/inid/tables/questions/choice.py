@@ -1,117 +1,69 @@
-"""The largest of some groups, as a query: planned, charged, counted inside the engine, and the group alone released."""
+"""Which of these groups is the largest: the answer is a group, and nothing else is released.
+
+The proof stands in `inid.selecting`: what counts is the range of the changes that one person makes in the counts, the
+largest minus the smallest.
+
+| counting | add_remove, zero_out | replace |
+| --- | --- | --- |
+| rows | m: all rows of a person may lie in one group, and no count moves down | 2 m: one group loses them, one gains |
+| people | 1: each group gains one person or none | 2 |
+
+*When not to use it.* A table of noisy counts by disjoint groups (`query(count=True, by=...)`) costs about as much for
+rows and shows every group. The choice wins where one person is in many groups and people are counted: its noise does
+not grow with the number of groups.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-from inid.arguments import Floats, choice
+from inid.arguments import Floats, choice, shown
 from inid.errors import ArgumentError, RecordError
 from inid.planning import NoisePlan
 from inid.promises import Budget
-from inid.releasing import Release, read_values
+from inid.releasing import Draw, Release, read_values
+from inid.report import Estimate, EstimateBlock, PlanLine, PlanSummary
 from inid.selecting import Largest, Selection, plan_selection
 from inid.tables.facts import Key, read_keys
-from inid.tables.plan_of_query import PlanOfQuery
+from inid.tables.plan_of_query import Plan
+from inid.tables.presentation import Labels
 from inid.tables.public_facts import parsing
-from inid.tables.published import PageFacts, Published, Row
+from inid.tables.published import Result, Row
+from inid.tables.question import Question
 from inid.tables.questions.counting import CountingQuestion
-from inid.tables.questions.statistics.query import Query
+from inid.tables.questions.statistics.kind import Statistics, sums_of
 from inid.tables.questions.statistics.sums import cell_names
-from inid.tables.releasable import Releasable, facts_of
+from inid.tables.report_inputs import view_facts
 from inid.tables.table import Table
 
 if TYPE_CHECKING:
     from inid.accounting import Ledger
-    from inid.report import PlanSummary, ReportInputs
 
-__all__ = ["ChoicePlan", "ChoiceQuery", "ChoiceQuestion", "ChoiceResult", "choice_query"]
+__all__ = ["Choice", "ChoicePlan", "ChoiceQuestion", "ChoiceResult", "choice_query", "choose"]
 
+Counting = Literal["rows", "people"]
 WITHIN = "short_by_at_most"
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class ChoiceQuestion(CountingQuestion):
-    """Which of some groups is the largest, with the public facts. No data.
-
-    Attributes:
-        by: The public keys of each column that groups.
-    """
-
-    by: Mapping[str, tuple[Key, ...]]
-
-    @property
-    def range(self) -> int:
-        """The range of the changes that one unit makes in the counts: see the table in `choosing`."""
-        once = 1 if self.people or self.person is None else self.person.max_rows
-        return 2 * once if self.neighbours == "replace" else once
-
-    @property
-    def groups(self) -> list[dict[str, Key]]:
-        """The keys of each group."""
-        return [dict(cell) for cell in cell_names(self.by)]
-
-    def plan(self, budget: Budget) -> NoisePlan:
-        """The noise of the choice."""
-        return plan_selection(float(self.range), budget, neighbours=self.neighbours)
-
-    def is_covered_by(self, noise: NoisePlan) -> bool:
-        """Whether a plan is one of this choice."""
-        return noise.mechanism == "laplace" and noise.sensitivity == self.plan(noise.budget).sensitivity
-
-    def answers(self, release: Release, level: float) -> tuple[Row, ...]:
-        """One line: the keys of the chosen group, whose position was released; no count was.
-
-        Raises:
-            RecordError: The released number is no position of a group.
-        """
-        (index,) = release.values.tolist()
-        if not (index.is_integer() and 0 <= index < len(self.groups)):
-            raise RecordError("the record does not hold the position of a group: it was changed.")
-        keys = self.groups[int(index)]
-        scale = float(release.plan.scales[0])
-        short = scale * math.log(len(self.groups) / (1 - level))
-        place = ", ".join(f"{column}={key}" for column, key in keys.items())
-        nothing = (math.nan, math.nan, math.nan)
-        return (Row("largest", "", place, *nothing, scale, keys | {WITHIN: f"{short:.4g} {self.counting}"}),)
-
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON-safe dictionary, of which `from_dict` makes the same question."""
-        return {
-            "choose": {column: list(keys) for column, keys in self.by.items()},
-            **self.facts_to_dict(),
-        }
-
-    @classmethod
-    def from_dict(cls, record: Any) -> "ChoiceQuestion":
-        """The question that `to_dict` described.
-
-        Raises:
-            RecordError: The record does not parse.
-        """
-        with parsing(record):
-            return cls(
-                by={column: read_keys(f"choose of {column}", keys) for column, keys in record["choose"].items()},
-                **cls.facts_from_dict(record),
-            )
-
-
 @dataclass(frozen=True, eq=False)
-class ChoicePlan(PlanOfQuery):
+class ChoicePlan(Plan):
     """The noise of a choice: that of one number, however many groups there are."""
 
     noise: NoisePlan
-    question: ChoiceQuestion
+    question: "ChoiceQuestion"
 
     def shortfall(self, level: float = 0.95) -> float:
         """How much smaller than the largest group the chosen one is at most, with this probability."""
         return float(self.noise.scales[0]) * math.log(len(self.question.groups) / (1 - level))
 
-    def summary(self) -> "PlanSummary":
-        """The plan line by line, as reports and the command show it."""
-        from inid.tables.report_inputs import summarize_choice_plan
-
-        return summarize_choice_plan(self)
+    def summary(self) -> PlanSummary:
+        """The plan in one line: the noise of one number, however many groups there are."""
+        deviation = float(self.noise.scales[0])  # of the exponential noise that decides
+        line = PlanLine("the largest group", 1.0, deviation, None, {"iid": deviation, "spr": deviation})
+        within = f"{self.shortfall():.4g} {self.question.counting}"
+        remark = f"With probability 95 % the chosen group is within {within} of the largest one."
+        return PlanSummary(self.noise, (line,), {"iid": 1.0, "spr": 1.0}, remark, opponent=None)
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe dictionary: the noise plan's own record, and how far from the largest the choice may be."""
@@ -127,16 +79,14 @@ class ChoicePlan(PlanOfQuery):
 
 
 @dataclass(frozen=True, eq=False)
-class ChoiceResult(Published):
+class ChoiceResult(Result):
     """The chosen group.
 
     Attributes:
         release: The position of the group; nothing else is released.
     """
 
-    heading: ClassVar[str] = "The largest group, chosen privately"
-
-    question: ChoiceQuestion
+    question: "ChoiceQuestion"
     plan: ChoicePlan
 
     @property
@@ -151,18 +101,6 @@ class ChoiceResult(Published):
         """The key of each column that groups."""
         return self.question.groups[self.selection.index]
 
-    @property
-    def may_be_full(self) -> bool:
-        """No: no count is released."""
-        return False
-
-    @property
-    def facts(self) -> list[tuple[str, str]]:
-        """The group, and how much smaller than the largest it is at most."""
-        from inid.tables.report_inputs import choice_facts
-
-        return choice_facts(self.rows[0], self.level)
-
     def _answers_record(self) -> dict[str, Any]:
         nothing = dict.fromkeys(("estimate", "lower", "upper"))  # no count was released
         return {"rows": [row._asdict() | nothing | {"keys": dict(row.keys)} for row in self.rows]}
@@ -170,53 +108,191 @@ class ChoiceResult(Published):
     def __str__(self) -> str:
         return "\n".join(f"{row.groups}, short of the largest by at most {row.keys[WITHIN]}" for row in self.rows)
 
-    def report_inputs(self, page: PageFacts) -> "ReportInputs":
-        """What the report shows of the answer."""
-        from inid.tables.report_inputs import choice_report_inputs
 
-        return choice_report_inputs(self, page)
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ChoiceQuestion(CountingQuestion, Question):
+    """Which of some groups is the largest, with the public facts. No data.
 
+    Attributes:
+        by: The public keys of each column that groups.
+    """
 
-@dataclass(frozen=True, eq=False)
-class ChoiceQuery(Releasable[ChoicePlan, ChoiceResult]):
-    """Which of some groups is the largest. Made by `choice_query`; `tables.choose` runs it at once."""
-
+    kind: ClassVar[str] = "choice"
+    options: ClassVar[tuple[str, ...]] = ()
+    heading: ClassVar[str] = "The largest group, chosen privately"
     plans = ChoicePlan
     results = ChoiceResult
-    options = ()
     asked_as = "choose"
-    question: ChoiceQuestion
 
-    def plan(self, budget: Budget, *, ledger: "Ledger | None" = None) -> ChoicePlan:
-        """Plan the noise, before anything is spent.
+    by: Mapping[str, tuple[Key, ...]]
 
-        Args:
-            budget: The promise.
-            ledger: As for `Query.plan`: its relation, where the table states none. Nothing is charged yet.
-        """
-        question = self.under(ledger).question
-        return ChoicePlan(question.plan(budget), question)
+    @classmethod
+    def claims(cls, asked: Mapping[str, Any]) -> bool:
+        """Whether a group is to be chosen."""
+        return "choose" in asked
+
+    @classmethod
+    def read(cls, table: Table, asked: Mapping[str, Any]) -> Self:
+        """See `Question.read`."""
+        counted = {name: asked[name] for name in ("count", "count_distinct") if name in asked}
+        if len(asked) > 1 + len(counted) or len(counted) > 1:
+            raise ArgumentError(
+                "choose is a query of its own, of rows, or with count_distinct=True of people: ask for other "
+                "statistics in another one."
+            )
+        sizes = Statistics.read(table, {"by": asked["choose"], **(counted or {"count": True})})
+        if len(sizes.cells) < 2:
+            raise ArgumentError("choose needs at least two groups to choose from: list the public keys of a column.")
+        return cls(by=sizes.by, people=sizes.count_distinct, **cls.facts_of(table))
 
     @property
-    def _counts(self) -> Any:
-        people = self.question.people
-        return self.table.query(count=not people, count_distinct=people, by=self.question.by)
+    def range(self) -> int:
+        """The range of the changes that one unit makes in the counts: see the table in `choosing`."""
+        once = 1 if self.people or self.person is None else self.person.max_rows
+        return 2 * once if self.neighbours == "replace" else once
 
-    def _check_types(self) -> None:
-        self._counts.check()
+    @property
+    def groups(self) -> list[dict[str, Key]]:
+        """The keys of each group."""
+        return [dict(cell) for cell in cell_names(self.by)]
 
-    def draw_of(self, plan: ChoicePlan) -> Largest:  # noqa: ARG002 - the noise says all
-        """The position of the largest count alone is published."""
-        return Largest()
+    def plan(self, budget: Budget) -> ChoicePlan:
+        """The noise of the choice: that of one number."""
+        return ChoicePlan(plan_selection(float(self.range), budget, neighbours=self.neighbours), self)
 
-    def exact(self, plan: ChoicePlan) -> Floats:  # noqa: ARG002 - counts are those of any plan
+    def is_covered_by(self, noise: NoisePlan) -> bool:
+        """Whether a plan is one of this choice."""
+        return noise.mechanism == "laplace" and noise.sensitivity == self.plan(noise.budget).noise.sensitivity
+
+    @property
+    def _sizes(self) -> Statistics:
+        """The size of each group, as a question of its own."""
+        nothing: dict[str, Any] = {"columns": {}, "histogram": {}, "bounds": {}, "missing": {}}
+        facts = {"person": self.person, "neighbours": self.neighbours, "rows": self.rows, "max_rows": self.max_rows}
+        counted = {"count": not self.people, "count_distinct": self.people}
+        return Statistics(by=self.by, **counted, **nothing, **facts, view=self.view)  # type: ignore[arg-type]
+
+    def check(self, table: Table) -> None:
+        """See `Question.check`."""
+        self._sizes.check(table)
+
+    def exact(self, table: Table, plan: ChoicePlan) -> Floats:  # noqa: ARG002 - counts are those of any plan
         """The size of each group, before noise. NOT PRIVATE: for curators and tests."""
-        return read_values(self._counts.exact_sums(), len(self.question.groups))
+        return read_values(sums_of(self._sizes).run(table.source), len(self.groups))
+
+    def draws(self, plan: ChoicePlan) -> tuple[Draw, ...]:  # noqa: ARG002 - the noise says all
+        """The position of the largest count alone is published."""
+        return (Largest(),)
+
+    def may_be_full(self, release: Release) -> bool:  # noqa: ARG002 - no count is released
+        """No: no count is released."""
+        return False
+
+    def answers(
+        self,
+        release: Release,
+        level: float,
+        keys: Sequence[Key] = (),  # noqa: ARG002 - they are public
+        earlier: Sequence[Release] = (),  # noqa: ARG002 - one step
+    ) -> tuple[Row, ...]:
+        """One line: the keys of the chosen group, whose position was released; no count was.
+
+        Raises:
+            RecordError: The released number is no position of a group.
+        """
+        (index,) = release.values.tolist()
+        if not (index.is_integer() and 0 <= index < len(self.groups)):
+            raise RecordError("the record does not hold the position of a group: it was changed.")
+        chosen = self.groups[int(index)]
+        scale = float(release.plan.scales[0])
+        short = scale * math.log(len(self.groups) / (1 - level))
+        place = ", ".join(f"{column}={key}" for column, key in chosen.items())
+        nothing = (math.nan, math.nan, math.nan)
+        return (Row("largest", "", place, *nothing, scale, chosen | {WITHIN: f"{short:.4g} {self.counting}"}),)
+
+    def blocks(self, estimates: Sequence[Estimate], labels: Labels) -> list[EstimateBlock]:  # noqa: ARG002
+        """None: no number was released."""
+        return []
+
+    def answered_facts(self, rows: Sequence[Row | Estimate], level: float) -> list[tuple[str, str]]:
+        """The group, and how much smaller than the largest it is at most."""
+        reach = f"{rows[0].keys[WITHIN]}, with probability {100 * level:.4g} %"
+        return [("the largest group", rows[0].groups), ("short of the largest by at most", reach)]
+
+    def facts(self, plan: ChoicePlan, rows: Sequence[Row], level: float) -> list[tuple[str, str]]:  # noqa: ARG002
+        """The answer, and what it was chosen from."""
+        chosen = f"{len(self.groups):,} groups by {', '.join(self.by)}, by the number of {self.counting}"
+        return [*self.answered_facts(rows, level), ("chosen from", chosen), *view_facts(self.view)]
+
+    def check_noisy(self, release: Release, record: Mapping[str, Any]) -> None:  # noqa: ARG002
+        """See `Question.check_noisy`: one number, the position of a group, which `answers` checks."""
+        if release.values.shape != (1,):
+            raise RecordError("the record does not hold one finite noisy sum for each coordinate of its plan.")
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-safe dictionary, of which `from_dict` makes the same question."""
+        return {
+            "choose": {column: list(keys) for column, keys in self.by.items()},
+            **self.facts_to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, record: Any) -> Self:
+        """The question that `to_dict` described.
+
+        Raises:
+            RecordError: The record does not parse.
+        """
+        with parsing(record):
+            return cls(
+                by={column: read_keys(f"choose of {column}", keys) for column, keys in record["choose"].items()},
+                **cls.facts_from_dict(record),
+            )
 
 
-def choice_query(
-    table: Table, by: Mapping[str, Sequence[Key]], counting: Literal["rows", "people"] = "rows"
-) -> ChoiceQuery:
+@dataclass(frozen=True)
+class Choice:
+    """The chosen group.
+
+    Attributes:
+        keys: The key of each column that groups, such as {"sex": "F"}.
+        counting: What was counted: "rows" or "people".
+        selection: The choice among positions: its plan, certificate and time.
+    """
+
+    keys: Mapping[str, Key]
+    counting: str
+    selection: Selection
+
+    @property
+    def groups(self) -> str:
+        """The name of the group, such as "sex=F"."""
+        return ", ".join(f"{column}={key}" for column, key in self.keys.items())
+
+    @property
+    def plan(self) -> NoisePlan:
+        """The plan whose noise decided."""
+        return self.selection.plan
+
+    @property
+    def private(self) -> bool:
+        """False when a test's seeded or silent source drew the noise."""
+        return self.selection.private
+
+    def shortfall(self, level: float = 0.95) -> float:
+        """How many rows (or people) fewer than the largest group the chosen one has at most, with this probability."""
+        return self.selection.shortfall(level)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-safe record."""
+        return {"keys": dict(self.keys), "counting": self.counting, "selection": self.selection.to_dict()}
+
+    def __str__(self) -> str:
+        within = f"with probability 95 % within {self.shortfall():.4g} {self.counting} of the largest group"
+        return f"{self.groups} ({within}; {self.plan.budget})"
+
+
+def choice_query(table: Table, by: Mapping[str, Sequence[Key]], counting: Literal["rows", "people"] = "rows") -> Any:
     """The same question as `choose`, to be planned and released like other queries.
 
     Args:
@@ -233,13 +309,42 @@ def choice_query(
     city=A, short of the largest by at most 7.378 rows
     """
     people = choice("counting", counting, ("rows", "people")) == "people"
-    query = table.query(count=not people, count_distinct=people, by=by)
-    if not isinstance(query, Query) or len(query.cells) < 2:
-        raise ArgumentError("choose needs at least two groups to choose from: list the public keys of a column.")
-    keys = {column: tuple(listed) for column, listed in query.by.items()}
-    question = ChoiceQuestion(
-        by=keys,
-        people=people,
-        **facts_of(table),
-    )
-    return ChoiceQuery(table, question)
+    if not isinstance(by, Mapping) or not by:
+        raise ArgumentError(f"choose must be a dictionary by column, got {shown(by)}: choose={{'sex': ['F', 'M']}}.")
+    return table.query(choose=by, count_distinct=people)
+
+
+def choose(
+    table: Table,
+    by: Mapping[str, Sequence[Key]],
+    budget: Budget,
+    ledger: "Ledger | None" = None,
+    *,
+    counting: Counting = "rows",
+    label: str = "",
+) -> Choice:
+    """Which group is the largest, privately: charge the ledger, count inside the engine, release the group alone.
+
+    Report-noisy-max with exponential noise that is compared exactly (`inid.selecting`): nothing is rounded, so the
+    promise holds whatever the scale. It costs what Laplace noise on one number costs, however many groups there are.
+
+    Args:
+        table: The table.
+        by: Per column its public keys; the groups are all combinations of them, at least two.
+        budget: The promise.
+        ledger: Where the cost is charged. Without one nobody keeps count.
+        counting: "rows", or "people" (with a `Person`): a group is as large as the number of people with a row in it.
+        label: A name for the ledger's history.
+
+    Raises:
+        ArgumentError: An argument is malformed, or the ledger counts something else; nothing was charged.
+        BudgetError: The ledger refuses; the engine was not asked.
+
+    >>> import inid, pandas
+    >>> frame = pandas.DataFrame({"city": ["A"] * 900 + ["B"] * 50 + ["C"] * 50})
+    >>> print(choose(Table(frame), {"city": ["A", "B", "C"]}, inid.PureDP(epsilon=0.5)))
+    city=A (with probability 95 % within 8.189 rows of the largest group; PureDP(epsilon=0.5))
+    """
+    query = choice_query(table, by, counting)
+    made = query.release(query.plan(budget, ledger=ledger), ledger, label=label)
+    return Choice(made.keys, made.question.counting, made.selection)

@@ -1,15 +1,15 @@
 """The stream's question, asked of the rows of one period; and who is in them."""
 
 from collections.abc import Collection, Mapping
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from inid.errors import ArgumentError
 from inid.tables.engines import Engine, optional
 from inid.tables.engines.roles import is_text
 from inid.tables.expressions import col
 from inid.tables.facts import Bins, Key, is_plain
-from inid.tables.questions.statistics.query import Query
-from inid.tables.questions.statistics.question import Question
+from inid.tables.questions.statistics.kind import Statistics
+from inid.tables.releasable import Query
 from inid.tables.table import Table
 
 __all__ = ["PeopleKind", "of_people", "people_in", "people_kind", "period_query"]
@@ -19,7 +19,7 @@ PeopleKind = Literal["str", "int"]
 _WORDS: dict[PeopleKind, str] = {"str": "texts", "int": "whole numbers"}
 
 
-def period_query(question: Question, data: object) -> Query:
+def period_query(question: Statistics, data: object) -> Query:
     """A stream's question, asked of the rows of one period: nothing of them is looked at but names and types.
 
     Raises:
@@ -46,7 +46,7 @@ def period_query(question: Question, data: object) -> Query:
     asked["histogram"] = {
         column: list(cells.edges) if isinstance(cells, Bins) else cells for column, cells in question.histogram.items()
     }
-    query = cast("Query", table.query(**asked, by=question.by or None))
+    query = table.query(**asked, by=question.by or None)
     query.check()
     return query
 
@@ -106,7 +106,7 @@ def of_people(query: Query, people: Collection[Key]) -> Query:
     if person is None:
         raise AssertionError("people are told apart by their column")
     table = query.table.where(col(person.column).is_in(list(people)))
-    return Query(table, query.question)
+    return type(query)(table, query.question)
 
 
 def _of(facts: Mapping[str, Any], derived: Mapping[str, object], *, computed: bool) -> dict[str, Any]:

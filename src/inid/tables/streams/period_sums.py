@@ -30,7 +30,7 @@ from inid.releasing import Release
 from inid.tables.laplace_sums import quantile
 from inid.tables.presentation import COUNTED
 from inid.tables.published import Row
-from inid.tables.questions.statistics.question import Question
+from inid.tables.questions.statistics.kind import Statistics
 from inid.tables.streams.strategies import Strategy
 from inid.tables.streams.stream_file import StoredRow
 
@@ -78,14 +78,16 @@ class SumOfPeriods:
     weights: Floats
     periods: int
 
-    def rows(self, noise: NoisePlan, question: Question, level: float, *, private: bool, time: str) -> tuple[Row, ...]:
+    def rows(
+        self, noise: NoisePlan, question: Statistics, level: float, *, private: bool, time: str
+    ) -> tuple[Row, ...]:
         """The answers, with intervals that hold the exact ones with this probability."""
         scales = replace(noise, row_scales=noise.row_scales * self._factor(noise, question, level))
         stamp = datetime.fromisoformat(time)
         made = Release(self.values, scales, noise.certificate, private, "", stamp)
-        return question.answers(made, level, self.periods)
+        return question.answers(made, level, tables=self.periods)
 
-    def _factor(self, noise: NoisePlan, question: Question, level: float) -> float:
+    def _factor(self, noise: NoisePlan, question: Statistics, level: float) -> float:
         """How many times the scale of one row the scale of this sum is, for intervals of this level."""
         used = np.abs(self.weights[self.weights != 0])
         whole = math.fsum(used.tolist())

@@ -14,8 +14,8 @@ from inid.planning.text import aligned, counted
 from inid.promises import Budget, PureDP
 from inid.tables.plan_of_query import rows_in_words
 from inid.tables.public_facts import parsing
-from inid.tables.questions.statistics.query import Query
-from inid.tables.questions.statistics.question import Question
+from inid.tables.questions.statistics.kind import Statistics
+from inid.tables.releasable import Query
 from inid.tables.streams.choosing import Choice, choose_strategy, independent_periods
 from inid.tables.streams.period_query import PeopleKind, people_kind
 from inid.tables.streams.strategies import Want, strategy_from_dict
@@ -53,7 +53,7 @@ class StreamPlan:
             no list is kept.
     """
 
-    question: Question
+    question: Statistics
     noise: NoisePlan
     statistics: tuple[tuple[str, float], ...]
     periods: tuple[str, ...]
@@ -210,7 +210,7 @@ class StreamPlan:
                 *map(float, record["errors"]),
             )
             statistics = tuple((str(name), float(error)) for name, error in record["statistics"])
-            question = Question.from_dict(record["question"])
+            question = Statistics.from_dict(record["question"])
             listed = None if record["listed"] is None else choice("listed", record["listed"], get_args(PeopleKind))
             made = cls(
                 question,
@@ -316,11 +316,8 @@ def read_stream_query(table: object, query: object) -> Query:
         raise ArgumentError(f"table must be a tables.Table, got {shown(table)}: wrap a frame in one.")
     if not isinstance(query, Mapping) or not all(isinstance(name, str) for name in query):
         raise ArgumentError(f"query must be a dictionary of what Table.query takes, got {shown(query)}.")
-    try:
-        made = table.query(**query)
-    except TypeError:
-        raise ArgumentError(f"query names {shown(sorted(query))}, of which Table.query does not take all.") from None
-    if not isinstance(made, Query):
+    made = table.query(**query)
+    if not made.question.adds_up:
         raise ArgumentError("a stream releases counts, sums, means and the like: ask for those, by groups or not.")
     return made
 

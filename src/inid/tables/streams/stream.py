@@ -21,7 +21,7 @@ from inid.noise.long_noise import noisy_steps
 from inid.promises import Budget
 from inid.tables.engines import Engine
 from inid.tables.facts import Key
-from inid.tables.questions.statistics.query import Query
+from inid.tables.releasable import Query
 from inid.tables.streams.period_query import of_people, people_in, period_query
 from inid.tables.streams.period_sums import PeriodSums, SumOfPeriods, row_values
 from inid.tables.streams.plan import Contributes, StreamPlan, plan_stream, read_stream_query
@@ -317,7 +317,8 @@ class Stream:
         if query is None or (self.plan.listed and not people):
             return nobody
         counted = of_people(query, people) if self.plan.listed else query
-        return counted.exact(None) + 0.0  # type: ignore[arg-type]  # every plan has the same numbers; no -0.0
+        exact: Floats = counted.exact(None)  # every plan has the same numbers
+        return exact + 0.0  # no -0.0
 
     def _require_turn(self, at: int, turn: int) -> None:
         """Refuse a period whose row is spent, or which is not the next one."""

@@ -10,7 +10,8 @@ import pytest
 
 import inid
 from inid.noise import add_noise
-from inid.tables import MarginalsQuestion, Ordered, Person, Table, verify_result
+from inid.tables import Ordered, Person, Table, verify_result
+from inid.tables.questions.marginals.kind import Marginals
 from inid.tables.questions.marginals.released_numbers import answers_of
 
 DOMAINS = {"sex": ["F", "M"], "age": range(5), "race": ["a", "b", "c"], "own": [False, True]}
@@ -86,7 +87,7 @@ def test_an_ordered_domain_has_the_same_tables_and_is_recorded(frame):
     assert np.array_equal(query.exact(plan), plain.exact(plan))
     record = query.question.to_dict()
     assert record["ordered"] == ["age"]
-    assert MarginalsQuestion.from_dict(record).to_dict() == record
+    assert Marginals.from_dict(record).to_dict() == record
     with pytest.raises(inid.InidError, match="ascending"):
         Ordered([0, 2, 1])
 

@@ -3,5 +3,5 @@
 thresholds  how high a noisy count must be, so that a key which only one person has stays hidden but for delta
 request     `discover(...)`: what is asked of a column
 key_counts  the exact count of every key that is there, inside the engine
-question, plan, query, result    what users call, as for other statistics
+question, plan, result, kind      what is asked, what it costs, what comes back, and what the registry knows
 """

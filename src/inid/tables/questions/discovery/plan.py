@@ -1,23 +1,21 @@
 """Spending one promise on the counts of keys that nobody listed."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from inid.mechanisms import MechanismName
-from inid.numbers.decimals import decimal_fraction, decimal_up
 from inid.planning import NoisePlan, plan
 from inid.promises import ApproxDP, Budget, PureDP
-from inid.tables.plan_of_query import PlanOfQuery
+from inid.report import PlanLine, PlanSummary
+from inid.report.number_text import plain_number
+from inid.tables.plan_of_query import Plan, whole_promise
 from inid.tables.questions.discovery.question import DiscoveryQuestion
 
-if TYPE_CHECKING:
-    from inid.report import PlanSummary
-
-__all__ = ["DiscoveryPlan", "plan_discovery", "whole_promise"]
+__all__ = ["DiscoveryPlan", "plan_discovery"]
 
 
 @dataclass(frozen=True, eq=False)
-class DiscoveryPlan(PlanOfQuery):
+class DiscoveryPlan(Plan):
     """The noise of each count, and the threshold. Made by `DiscoveryQuery.plan`.
 
     Attributes:
@@ -48,11 +46,15 @@ class DiscoveryPlan(PlanOfQuery):
         """The promise of noise and threshold together; None where the noise's is not an epsilon with a delta."""
         return whole_promise(self.budget, self.delta)
 
-    def summary(self) -> "PlanSummary":
-        """The plan line by line, as reports and the command show it."""
-        from inid.tables.questions.discovery.report_inputs import summarize_discovery_plan
-
-        return summarize_discovery_plan(self)
+    def summary(self) -> PlanSummary:
+        """The plan in one line: the noise of each count. It has no baseline: there is one way to spend it."""
+        label, std = f"{self.question.statistic} by {self.question.column}", self.std
+        line = PlanLine(label, 1.0, std, None, {"iid": std, "spr": std})
+        remark = (
+            f"A key appears when its noisy count is at least {plain_number(self.threshold)}. One that only one person "
+            f"has does so with probability {self.delta:g} at most, which is charged beside the noise."
+        )
+        return PlanSummary(self.noise, (line,), {"iid": 1.0, "spr": 1.0}, remark, opponent=None)
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe dictionary: the noise plan's own record, the threshold and its delta."""
@@ -73,18 +75,6 @@ class DiscoveryPlan(PlanOfQuery):
             f"a key appears when its noisy count is at least {self.threshold:.6g}",
         ]
         return "\n".join(lines)
-
-
-def whole_promise(budget: Budget, delta: float) -> ApproxDP | None:
-    """The promise of noise and of a threshold's delta together; None where the noise's is not an epsilon with a delta.
-
-    >>> whole_promise(PureDP(1.0), 1e-8)
-    ApproxDP(epsilon=1.0, delta=1e-08)
-    """
-    if not isinstance(budget, (ApproxDP, PureDP)):
-        return None
-    spent = decimal_fraction(budget.delta) if isinstance(budget, ApproxDP) else 0
-    return ApproxDP(budget.epsilon, decimal_up(spent + decimal_fraction(delta), "delta"))
 
 
 def plan_discovery(question: DiscoveryQuestion, budget: Budget, mechanism: str) -> DiscoveryPlan:

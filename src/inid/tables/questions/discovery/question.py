@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from inid.mechanisms import MechanismName
 from inid.noise import grid
@@ -44,6 +44,11 @@ class DiscoveryQuestion(CountingQuestion):
         rows = 1 if self.person is None else self.person.max_rows
         return Contribution(self.asked.max_keys_per_person, rows, self.people)
 
+    @property
+    def delta(self) -> float:
+        """The probability with which a key that only one person has may appear."""
+        return self.asked.delta
+
     def sensitivity(self, mechanism: MechanismName) -> Sensitivity:
         """How far one person moves all counts together: the plan is that of one number that moves so far."""
         reach = self.contribution.reach(mechanism, self.neighbours)
@@ -57,7 +62,13 @@ class DiscoveryQuestion(CountingQuestion):
         """What a noisy count must reach for its key to appear."""
         return threshold(self.contribution, noise.mechanism, float(noise.scales[0]), self.asked.delta)
 
-    def answers(self, release: Release, level: float, keys: Sequence[Key]) -> tuple[Row, ...]:
+    def answers(
+        self,
+        release: Release,
+        level: float,
+        keys: Sequence[Key] = (),
+        earlier: Sequence[Release] = (),  # noqa: ARG002 - one step
+    ) -> tuple[Row, ...]:
         """One line per key that appeared. Where the exact count may be below the threshold, the interval may not hold.
 
         A key whose exact count n is below the threshold appears only with noise that is large, so that the interval
@@ -95,7 +106,7 @@ class DiscoveryQuestion(CountingQuestion):
         }
 
     @classmethod
-    def from_dict(cls, record: Any) -> "DiscoveryQuestion":
+    def from_dict(cls, record: Any) -> Self:
         """The question that `to_dict` described.
 
         Raises:

@@ -1,31 +1,25 @@
 """What a release of keys that nobody listed returns."""
 
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any
 
 from inid.errors import ArgumentError
 from inid.tables.facts import Key
 from inid.tables.presentation import Labels, short_table
-from inid.tables.published import NOT_PRIVATE, PageFacts, Published, Row
+from inid.tables.published import NOT_PRIVATE, Result
 from inid.tables.questions.discovery.plan import DiscoveryPlan
 from inid.tables.questions.discovery.question import NEAR, DiscoveryQuestion
 from inid.tables.table import Table
-
-if TYPE_CHECKING:
-    from inid.report import ReportInputs
 
 __all__ = ["DiscoveryResult"]
 
 
 @dataclass(frozen=True, eq=False)
-class DiscoveryResult(Published):
+class DiscoveryResult(Result):
     """Keys that appeared, with their noisy counts.
 
     An interval holds the exact count with the probability `level`, where it is not near the threshold.
     """
-
-    heading: ClassVar[str] = "Private counts by keys that were found"
 
     question: DiscoveryQuestion
     plan: DiscoveryPlan
@@ -34,11 +28,6 @@ class DiscoveryResult(Published):
     def keys(self) -> tuple[Key, ...]:
         """The keys that appeared, in order."""
         return self.found
-
-    @cached_property
-    def rows(self) -> tuple[Row, ...]:
-        """One line per key. `near_threshold` says that its interval may not hold: small counts appear by chance."""
-        return self.question.answers(self.release, self.level, self.keys)
 
     @property
     def by(self) -> dict[str, list[Key]]:
@@ -76,7 +65,7 @@ class DiscoveryResult(Published):
         return short_table(self.rows, head, self.level) + (f"\n{note}" if near else "")
 
     def results_record(self) -> dict[str, Any]:
-        """See `Published.results_record`: with the keys that were found, and the threshold."""
+        """See `Result.results_record`: with the keys that were found, and the threshold."""
         return self._found_record | super().results_record()
 
     def _answers_record(self) -> dict[str, Any]:
@@ -85,9 +74,3 @@ class DiscoveryResult(Published):
     @property
     def _found_record(self) -> dict[str, Any]:
         return {"found": list(self.keys), "threshold": self.plan.threshold}
-
-    def report_inputs(self, page: PageFacts) -> "ReportInputs":
-        """What the report shows of the answers."""
-        from inid.tables.questions.discovery.report_inputs import discovery_report_inputs
-
-        return discovery_report_inputs(self, page)

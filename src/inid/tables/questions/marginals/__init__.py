@@ -10,6 +10,6 @@ overlapping tables share blocks, so their answers agree with each other by const
     sensitivity the ellipsoid in which one person's residuals lie, proved in rationals (M6, M7)
     table_statistics  counts, means and sums by tables, and the grids of their columns (M8)
     exact_tables      the exact tables, made inside the engine
-    question, plan, query, result    what users call, as for other statistics
+    question, plan, result, kind     what is asked, what it costs, what comes back, and what the registry knows
     answers     from noisy residuals to tables (M3); least_squares and laplace_law for Laplace noise (M10); tidy
 """

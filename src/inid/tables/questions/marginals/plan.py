@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -14,8 +14,9 @@ from inid.mechanisms import MechanismName
 from inid.planning import NoisePlan, plan
 from inid.planning.text import aligned, counted
 from inid.promises import Budget, PureDP
+from inid.report import PlanLine, PlanSummary
 from inid.tables.domains import Marginal
-from inid.tables.plan_of_query import PlannedNumber, PlanOfQuery, fill_advice, rows_in_words
+from inid.tables.plan_of_query import Plan, PlannedNumber, fill_advice, rows_in_words
 from inid.tables.questions.marginals.allocation import Allocation, least_maximum, least_sum
 from inid.tables.questions.marginals.basis import Floats
 from inid.tables.questions.marginals.least_squares import precisions
@@ -24,9 +25,6 @@ from inid.tables.questions.marginals.table_statistics import OFFSETS, TableStati
 from inid.tables.questions.marginals.tables_inside import largest_inside
 from inid.tables.questions.marginals.tolerances import named_tolerances, read_tolerances
 from inid.tables.wanted import UNITS, equal_errors, wanted_of, worse_numbers
-
-if TYPE_CHECKING:
-    from inid.report import PlanSummary
 
 __all__ = ["MarginalPlan", "MarginalsPlan", "Objective", "errors_alone", "plan_marginals"]
 
@@ -88,7 +86,7 @@ class TableNumbers:
 
 
 @dataclass(frozen=True, eq=False)
-class MarginalsPlan(PlanOfQuery):
+class MarginalsPlan(Plan):
     """The noise of many statistics by tables, and the error to expect in each. Made by `MarginalsQuery.plan`.
 
     Attributes:
@@ -96,7 +94,7 @@ class MarginalsPlan(PlanOfQuery):
         question: What is asked.
         objective: "max" (the largest std / tolerance) or "sum" (of (std / tolerance)^2 over all cells).
         numbers: What it means for every statistic that is asked, as arrays; see `tables`.
-        equal: See `PlanOfQuery`.
+        equal: See `Plan`.
     """
 
     noise: NoisePlan
@@ -116,14 +114,31 @@ class MarginalsPlan(PlanOfQuery):
         statistics = map(self.question.statistic, places)
         return [MarginalPlan(*entry) for entry in zip(statistics, *(c[chosen].tolist() for c in columns), strict=True)]
 
-    def summary(self) -> "PlanSummary":
-        """The plan line by line, as reports and the command show it."""
-        from inid.tables.questions.marginals.report_inputs import summarize_marginals_plan
+    def summary(self) -> PlanSummary:
+        """The plan line by line, as reports and the command show it.
 
-        return summarize_marginals_plan(self)
+        Each row counts in one cell of every table, so that i.i.d. noise on all cells is the equal split.
+        """
+        lines = tuple(
+            PlanLine(
+                label=table.statistic.name + (f" by {', '.join(table.columns)}" if table.columns else ""),
+                share=table.share,
+                deviation=table.std,
+                tolerance=table.tolerance,
+                baselines={"iid": table.spr, "spr": table.spr},
+                cells=table.cells,
+            )
+            for table in self.tables
+        )
+        question = self.question
+        rows = question.assumed_rows if question.means else None
+        gains, guessed = {"iid": self.gain(), "spr": self.gain()}, question.rows is None
+        seen = {"inside": self.inside_text, "units": False, "worst": self.objective == "max"}
+        seen["worse"] = tuple(self.worse_lines)
+        return PlanSummary(self.noise, lines, gains, None, rows, guessed, self.advice, **seen)  # type: ignore[arg-type]
 
     def planned_numbers(self) -> list[PlannedNumber]:
-        """See `PlanOfQuery.planned_numbers`: a mean is never further off than its bounds allow."""
+        """See `Plan.planned_numbers`: a mean is never further off than its bounds allow."""
         grids = {name: column.grid for name, column in self.question.summed.items()}
         return [
             PlannedNumber(
@@ -137,7 +152,7 @@ class MarginalsPlan(PlanOfQuery):
 
     @property
     def worse(self) -> list[tuple[str, float, float]]:
-        """See `PlanOfQuery.worse`: of very many tables, only those that are worse are described."""
+        """See `Plan.worse`: of very many tables, only those that are worse are described."""
         places = np.flatnonzero(self.numbers.std > np.array(self.equal)).tolist() if self.equal else []
         found = self._entries(places)
         own = [self.equal[at] for at in places]

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -89,7 +89,7 @@ class MarginalsQuestion(PublicFacts):
             number -= len(tables)
         raise IndexError(number)
 
-    def only(self, statistic: TableStatistic) -> "MarginalsQuestion":
+    def only(self, statistic: TableStatistic) -> Self:
         """The question of one of them by itself."""
         own: dict[str, dict[str, tuple[Marginal, ...]]] = {"mean": {}, "sum": {}}
         if statistic.column:
@@ -121,7 +121,7 @@ class MarginalsQuestion(PublicFacts):
         cells = float(np.prod([self.domains.size(column) for column in table]))
         return max(self.assumed_rows / cells, 1.0)
 
-    def with_offset(self, offset: float) -> "MarginalsQuestion":
+    def with_offset(self, offset: float) -> Self:
         """The same question with another t; itself where it has this one, with all that was computed for it."""
         return self if offset == self.offset else replace(self, offset=offset)
 
@@ -334,7 +334,7 @@ class MarginalsQuestion(PublicFacts):
         }
 
     @classmethod
-    def from_dict(cls, record: Any) -> "MarginalsQuestion":
+    def from_dict(cls, record: Any) -> Self:
         """The question that `to_dict` described.
 
         Raises:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from inid.arguments import Floats
 from inid.errors import ArgumentError
 from inid.planning.text import aligned
 from inid.tables.presentation import Labels, labelled, noisy_rows, read_labels
-from inid.tables.published import NOT_PRIVATE, SURE, PageFacts, Published, Row
+from inid.tables.published import NOT_PRIVATE, SURE, Result, Row
 from inid.tables.questions.marginals.combinations import Cells, Combination, asked_statistic, combined
 from inid.tables.questions.marginals.plan import MarginalsPlan
 from inid.tables.questions.marginals.question import MarginalsQuestion
@@ -22,9 +22,6 @@ from inid.tables.questions.marginals.tidy import tidied
 from inid.tables.questions.marginals.whole_tables import whole_tables
 from inid.tables.questions.marginals.workload import workload_of
 
-if TYPE_CHECKING:
-    from inid.report import ReportInputs
-
 __all__ = ["Combination", "MarginalsResult"]
 
 _SHOWN = 20
@@ -32,7 +29,7 @@ _ROUNDED = "integers=True goes with tidy=True: counts with intervals are not rou
 
 
 @dataclass(frozen=True, eq=False)
-class MarginalsResult(Published):
+class MarginalsResult(Result):
     """Private tables of counts, means and sums that agree with each other.
 
     Attributes:
@@ -41,8 +38,6 @@ class MarginalsResult(Published):
         level: The probability with which each interval holds the exact answer.
         question: What was asked, with the public facts.
     """
-
-    heading: ClassVar[str] = "Private tables of counts"
 
     question: MarginalsQuestion
     plan: MarginalsPlan
@@ -119,23 +114,19 @@ class MarginalsResult(Published):
         """
         return combined(self._tables, cells, sum)
 
-    def most_rows(self, level: float) -> float:
-        """How many rows the table may have at most, with this probability; 0 where no count was released."""
-        return self._tables.most_rows(level)
-
     @cached_property
     def rows(self) -> tuple[Row, ...]:
         """Every cell of the asked tables as a line of its own, like those of other statistics."""
-        found = []
-        for entry in self._tables.all():
-            cells = product(*(self.question.domains.levels(column) for column in entry.columns))
-            numbers = (part.reshape(-1).tolist() for part in (entry.estimate, entry.lower, entry.upper, entry.std))
-            for cell, value, low, high, std in zip(cells, *numbers, strict=True):
-                groups = ", ".join(f"{column}={key}" for column, key in zip(entry.columns, cell, strict=True))
-                keys = dict(zip(entry.columns, cell, strict=True))
-                kind, column = entry.statistic.kind, entry.statistic.column
-                found.append(Row(kind, column, groups, value, low, high, std / self._unit, keys))
-        return tuple(found)
+        return self._tables.rows()
+
+    @property
+    def may_be_full(self) -> bool:
+        """See `Question.may_be_full`."""
+        return self.most_rows(SURE) >= self.question.max_rows
+
+    def most_rows(self, level: float) -> float:
+        """How many rows the table may have at most, with this probability; 0 where no count was released."""
+        return self._tables.most_rows(level)
 
     def to_frame(
         self,
@@ -175,7 +166,7 @@ class MarginalsResult(Published):
         return self.source.answer(columns | numbers)
 
     def shown(self, *, tidy: bool = False, integers: bool = False) -> tuple[Row, ...]:
-        """Every answer as it is published; see `Published.shown`."""
+        """Every answer as it is published; see `Result.shown`."""
         if integers and not tidy:
             raise ArgumentError(_ROUNDED)
         if not tidy:
@@ -199,23 +190,12 @@ class MarginalsResult(Published):
         """The standard deviation of a noise of scale 1."""
         return 1.0 if self.plan.mechanism == "gaussian" else math.sqrt(2.0)
 
-    @property
-    def may_be_full(self) -> bool:
-        """See `Published.may_be_full`."""
-        return self.most_rows(SURE) >= self.question.max_rows
-
     def results_record(self) -> dict[str, Any]:
-        """See `Published.results_record`: all cells of a table of counts have one std."""
+        """See `Result.results_record`: all cells of a table of counts have one std."""
         return self._answers_record()
 
     def _answers_record(self) -> dict[str, Any]:
         return {"tables": [entry.to_dict() for entry in self._tables.all()]}
-
-    def report_inputs(self, page: PageFacts) -> "ReportInputs":
-        """What the report shows of the answers."""
-        from inid.tables.questions.marginals.report_inputs import marginals_report_inputs
-
-        return marginals_report_inputs(self, page)
 
     def __str__(self) -> str:
         asked = self.question.statistics

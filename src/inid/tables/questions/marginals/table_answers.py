@@ -1,7 +1,9 @@
 """Statistics by tables, from noisy tables of all channels: estimates, intervals and standard deviations."""
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,6 +11,7 @@ import numpy as np
 from inid.arguments import Floats
 from inid.releasing import Release
 from inid.tables.domains import Marginal
+from inid.tables.published import Row
 from inid.tables.questions.marginals.answers import Answers
 from inid.tables.questions.marginals.intervals import Channels, Noisy, fieller, half_width, one_cell
 from inid.tables.questions.marginals.question import MarginalsQuestion
@@ -90,6 +93,20 @@ class TableAnswers:
     def all(self) -> list[PublishedTable]:
         """Everything that was asked."""
         return [self.published(statistic) for statistic in self.question.statistics]
+
+    def rows(self) -> tuple[Row, ...]:
+        """The same, every cell as a line of its own, like those of other statistics."""
+        unit = 1.0 if self.release.plan.mechanism == "gaussian" else math.sqrt(2.0)  # the std of a noise of scale 1
+        found = []
+        for entry in self.all():
+            cells = product(*(self.question.domains.levels(column) for column in entry.columns))
+            numbers = (part.reshape(-1).tolist() for part in (entry.estimate, entry.lower, entry.upper, entry.std))
+            for cell, value, low, high, std in zip(cells, *numbers, strict=True):
+                groups = ", ".join(f"{column}={key}" for column, key in zip(entry.columns, cell, strict=True))
+                keys = dict(zip(entry.columns, cell, strict=True))
+                kind, column = entry.statistic.kind, entry.statistic.column
+                found.append(Row(kind, column, groups, value, low, high, std / unit, keys))
+        return tuple(found)
 
     def width(self, std: float, wanted: Channels, level: float | None = None) -> float:
         """Half the width of the interval of a linear combination."""

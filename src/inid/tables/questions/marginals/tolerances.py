@@ -1,16 +1,15 @@
 """The error that is tolerable in each statistic by tables, from what the user stated."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
 from inid.arguments import Floats, real, shown
 from inid.errors import ArgumentError
-from inid.tables.domains import Marginal
 from inid.tables.questions.marginals.question import MarginalsQuestion
 from inid.tables.questions.marginals.table_statistics import TableStatistic
 
-__all__ = ["named_tolerances", "read_tolerances", "tolerances_by_name"]
+__all__ = ["named_tolerances", "read_tolerances"]
 
 _CURE = "for example tolerance={('race',): 5, 'mean(income)': 500}"
 
@@ -76,18 +75,3 @@ def _usual(question: MarginalsQuestion, statistic: TableStatistic) -> float:
     """The tolerance of a mean or a sum for which none is stated."""
     half = question.summed[statistic.column].grid.half
     return half / question.cell_rows(statistic.table) if statistic.kind == "mean" else half
-
-
-def tolerances_by_name(
-    statistics: Iterable[str], stated: Mapping[str, float]
-) -> dict[Marginal | str | tuple[str, Marginal], float]:
-    """Tolerances by table, statistic or both from texts: "sex*age", "mean(income)", "mean(income) by sex*age"."""
-    names = {"count", *statistics}
-
-    def key(text: str) -> Marginal | str | tuple[str, Marginal]:
-        name, by, table = text.partition(" by ")
-        if by and name in names:
-            return name, tuple(table.split("*"))
-        return text if text in names else tuple(text.split("*"))
-
-    return {key(text): value for text, value in stated.items()}

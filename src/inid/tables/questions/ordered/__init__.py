@@ -3,6 +3,6 @@
 levels      the public levels of a column, in their order: stated keys, or a grid between public bounds
 strategy    integer matrices in which independent noise makes every prefix accurate, and how far one row moves them
 level_counts  the exact counts of the levels, inside the engine
-question, plan, query, result    what users call, as for other statistics
+question, plan, kind              what is asked, what it costs, and what the registry knows
 prefixes    from noisy numbers to prefixes, shares and quantiles, with intervals
 """

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,12 +14,10 @@ from inid.mechanisms import MechanismName
 from inid.planning import NoisePlan, plan
 from inid.planning.text import aligned, counted
 from inid.promises import Budget, PureDP
-from inid.tables.plan_of_query import PlannedNumber, PlanOfQuery
+from inid.report import PlanLine, PlanSummary
+from inid.tables.plan_of_query import Plan, PlannedNumber
 from inid.tables.questions.ordered.question import OrderedQuestion
 from inid.tables.wanted import UNITS, equal_errors, wanted_of
-
-if TYPE_CHECKING:
-    from inid.report import PlanSummary
 
 __all__ = ["OrderedPlan", "OrderedTablePlan", "errors_alone", "named_tolerances", "plan_ordered", "planned"]
 
@@ -46,14 +44,14 @@ class OrderedTablePlan:
 
 
 @dataclass(frozen=True, eq=False)
-class OrderedPlan(PlanOfQuery):
+class OrderedPlan(Plan):
     """The noise of ordered columns, and the error to expect in each. Made by `OrderedQuery.plan`.
 
     Attributes:
         noise: The certified plan of all released numbers.
         question: What is asked.
         tables: One entry per ordered column and grouping.
-        equal: See `PlanOfQuery`.
+        equal: See `Plan`.
     """
 
     noise: NoisePlan
@@ -61,14 +59,25 @@ class OrderedPlan(PlanOfQuery):
     tables: tuple[OrderedTablePlan, ...]
     equal: tuple[float, ...] = ()
 
-    def summary(self) -> "PlanSummary":
-        """The plan line by line, as reports and the command show it."""
-        from inid.tables.questions.ordered.report_inputs import summarize_ordered_plan
-
-        return summarize_ordered_plan(self)
+    def summary(self) -> PlanSummary:
+        """The plan line by line, as reports and the command show it; its baseline is noise on the level's counts."""
+        total = sum((table.std / table.tolerance) ** 2 for table in self.tables) or 1.0
+        lines = tuple(
+            PlanLine(
+                label=f"running count of {table.label}",
+                share=(table.std / table.tolerance) ** 2 / total,
+                deviation=table.std,
+                tolerance=table.tolerance,
+                baselines={"iid": table.counts, "spr": table.counts},
+            )
+            for table in self.tables
+        )
+        gains = {"iid": self.gain(), "spr": self.gain()}
+        seen = {"opponent": "noise on the count of each value", "units": False, "worse": tuple(self.worse_lines)}
+        return PlanSummary(self.noise, lines, gains, None, **seen)  # type: ignore[arg-type]
 
     def planned_numbers(self) -> list[PlannedNumber]:
-        """See `PlanOfQuery.planned_numbers`."""
+        """See `Plan.planned_numbers`."""
         return [PlannedNumber(f"running count of {table.label}", 1, table.std) for table in self.tables]
 
     def gain(self) -> float:

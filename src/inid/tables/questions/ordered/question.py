@@ -1,11 +1,11 @@
 """Which distribution functions, quantiles and running totals are asked, with the public facts. No data."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -124,7 +124,13 @@ class OrderedQuestion(PublicFacts):
             start = stop
         return found
 
-    def answers(self, release: Release, level: float) -> tuple[Row, ...]:
+    def answers(
+        self,
+        release: Release,
+        level: float,
+        keys: Sequence[Key] = (),  # noqa: ARG002 - they are public
+        earlier: Sequence[Release] = (),  # noqa: ARG002 - one step
+    ) -> tuple[Row, ...]:
         """The answers that noisy numbers give, with intervals."""
         rows: list[Row] = []
         for table, made in zip(self.tables, self.prefixes(release, level), strict=True):
@@ -180,7 +186,7 @@ class OrderedQuestion(PublicFacts):
         }
 
     @classmethod
-    def from_dict(cls, record: Any) -> "OrderedQuestion":
+    def from_dict(cls, record: Any) -> Self:
         """The question that `to_dict` described.
 
         Raises:

@@ -13,17 +13,17 @@ from inid.planning import Comparison, NoisePlan, plan, plan_for_accuracy
 from inid.planning.accuracy import CheapestPlan
 from inid.planning.text import aligned, counted
 from inid.promises import Budget
+from inid.report import PlanLine, PlanSummary
 from inid.report.plan_summary import nothing_to_gain
 from inid.sets import Allocation, Sensitivity
-from inid.tables.plan_of_query import PlannedNumber, PlanOfQuery, fill_advice, rows_assumed, rows_in_words
+from inid.tables.plan_of_query import Plan, PlannedNumber, fill_advice, rows_assumed, rows_in_words
 from inid.tables.presentation import COUNTED
 from inid.tables.questions.statistics.layout import Layout, rounding, slopes
 from inid.tables.questions.statistics.sensitivity import narrowest
 from inid.tables.wanted import UNITS
 
 if TYPE_CHECKING:
-    from inid.report import PlanSummary
-    from inid.tables.questions.statistics.question import Question
+    from inid.tables.questions.statistics.question import StatisticsQuestion
 
 __all__ = [
     "Planning",
@@ -67,7 +67,7 @@ class StatisticPlan:
 
 
 @dataclass(frozen=True, eq=False)
-class TablePlan(PlanOfQuery):
+class TablePlan(Plan):
     """The noise that every sum of a query gets, and the error to expect in every statistic. Made by `Query.plan`.
 
     Attributes:
@@ -77,11 +77,11 @@ class TablePlan(PlanOfQuery):
         iid: The plan's baseline of i.i.d. noise.
         spr: The plan's baseline of an equal split.
         advice: What would make the errors smaller, from public facts alone.
-        equal: See `PlanOfQuery`.
+        equal: See `Plan`.
     """
 
     noise: NoisePlan
-    question: "Question"
+    question: "StatisticsQuestion"
     statistics: tuple[StatisticPlan, ...]
     iid: NoisePlan
     spr: NoisePlan
@@ -98,14 +98,24 @@ class TablePlan(PlanOfQuery):
         """Whether that guess was stated by the user."""
         return self.question.rows is not None
 
-    def summary(self) -> "PlanSummary":
+    def summary(self) -> PlanSummary:
         """The plan line by line, as reports and the command show it."""
-        from inid.tables.report_inputs import summarize_table_plan
-
-        return summarize_table_plan(self)
+        lines = tuple(
+            PlanLine(
+                label=entry.label,
+                share=entry.share,
+                deviation=entry.error,
+                tolerance=entry.tolerance,
+                baselines={"iid": entry.iid, "spr": entry.spr},
+            )
+            for entry in self.statistics
+        )
+        gains = {name: self.gain(name) for name in ("iid", "spr")}
+        worse, guessed = tuple(self.worse_lines), not self.stated
+        return PlanSummary(self.noise, lines, gains, self.remark, self.rows, guessed, self.advice, worse=worse)
 
     def planned_numbers(self) -> list[PlannedNumber]:
-        """See `PlanOfQuery.planned_numbers`: a mean or a variance is never further off than its bounds allow."""
+        """See `Plan.planned_numbers`: a mean or a variance is never further off than its bounds allow."""
         layout, cells = self.question.layout, len(self.question.cells)
         found = []
         for entry, statistic in zip(self.statistics, layout.statistics, strict=True):
@@ -209,7 +219,7 @@ class Planning:
         equal: The error of each with an equal part of the promise to itself, where some were stated.
     """
 
-    question: "Question"
+    question: "StatisticsQuestion"
     tolerances: list[float]
     stated: list[float] | None = None
     equal: tuple[float, ...] = ()
@@ -293,7 +303,7 @@ class Planning:
         return TablePlan(noise, self.question, tuple(entries), iid, spr, equal=self.equal)
 
 
-def errors_alone(question: "Question", mechanism: MechanismName) -> list[float]:
+def errors_alone(question: "StatisticsQuestion", mechanism: MechanismName) -> list[float]:
     """The error of each statistic when it is asked by itself, with one unit of the promise."""
     rows, found = question.assumed_rows / len(question.cells), []
     for statistic in question.layout.statistics:

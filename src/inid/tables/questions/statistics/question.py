@@ -1,17 +1,18 @@
-"""A question: what is asked of a table and the public facts it is asked with. No data, so it can be kept in a record.
+"""Which statistics are asked, with the public facts. No data, so it can be kept in a record.
 
 Everything that follows from public facts alone is here: which sums are released, how far one person can move them, and
-how noisy sums become answers. `Query` adds the table.
+how noisy sums become answers.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
+from inid.arguments import Floats
 from inid.errors import ArgumentError
 from inid.planning import NoisePlan
 from inid.releasing import Release
@@ -29,17 +30,17 @@ from inid.tables.facts import (
 )
 from inid.tables.public_facts import PublicFacts, parsing
 from inid.tables.published import Row
+from inid.tables.questions.statistics.answers import estimate
 from inid.tables.questions.statistics.layout import Layout, lay_out
-from inid.tables.questions.statistics.result import estimate
 from inid.tables.questions.statistics.sensitivity import candidate_sets, joint_sets
 
-__all__ = ["COLUMN_STATISTICS", "Question"]
+__all__ = ["COLUMN_STATISTICS", "StatisticsQuestion"]
 
 COLUMN_STATISTICS = ("sum", "mean", "variance", "std", "covariance")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Question(PublicFacts):
+class StatisticsQuestion(PublicFacts):
     """Statistics and the public facts about the table that they are asked of.
 
     Attributes:
@@ -82,6 +83,10 @@ class Question(PublicFacts):
             found += [f"{item.label}[{cell}]" if cell else item.label for cell in cells]
         return tuple(found)
 
+    def spread(self, values: Sequence[float]) -> Floats:
+        """One value per item as one per released sum."""
+        return np.repeat(values, [len(item.names) * len(self.cells) for item in self.layout.items])
+
     @cached_property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
         """The sets that bound the released sums one by one, in the user's units: each alone is valid."""
@@ -115,12 +120,22 @@ class Question(PublicFacts):
             return False
         return noise.sensitivity in self.all_sensitivities(weights.tolist())
 
-    def answers(self, release: Release, level: float, tables: int = 1) -> tuple[Row, ...]:
+    def answers(
+        self,
+        release: Release,
+        level: float,
+        keys: Sequence[Key] = (),  # noqa: ARG002 - they are public
+        earlier: Sequence[Release] = (),  # noqa: ARG002 - one step
+        *,
+        tables: int = 1,
+    ) -> tuple[Row, ...]:
         """The answers that noisy sums give, with intervals that hold the exact answers with this probability.
 
         Args:
             release: The noisy sums.
             level: The probability.
+            keys: None: they are public.
+            earlier: None: there is one step.
             tables: How many tables the sums add up, each with at most `max_rows` rows: periods of a stream.
         """
         rows = []
@@ -131,8 +146,8 @@ class Question(PublicFacts):
             column = ",".join(statistic.columns)
             four = (np.asarray(part, dtype=float).tolist() for part in (made.value, made.lower, made.upper, made.scale))
             places = self._places(column, names)
-            for cell, keys, value, lower, upper, scale in zip(places, self._keys(at), *four, strict=True):
-                rows.append(Row(statistic.kind, column, cell, value, lower, upper, scale, keys))
+            for cell, own, value, lower, upper, scale in zip(places, self._keys(at), *four, strict=True):
+                rows.append(Row(statistic.kind, column, cell, value, lower, upper, scale, own))
         return tuple(rows)
 
     def _keys(self, histogram: int | None) -> list[dict[str, Key]]:
@@ -166,7 +181,7 @@ class Question(PublicFacts):
         }
 
     @classmethod
-    def from_dict(cls, record: Any) -> "Question":
+    def from_dict(cls, record: Any) -> Self:
         """The question that `to_dict` described.
 
         Raises:

@@ -1,4 +1,4 @@
-"""What a release of a table returns: a frame of the user's own kind, with everything that says what it promises.
+"""From noisy sums to statistics with intervals.
 
 The answers are made of the noisy sums alone, so all of this is post-processing. An interval holds the exact answer (on
 clipped rows) with at least the stated probability over the noise; what it adds for rounding, of values and of released
@@ -20,7 +20,6 @@ a noisy count is lost in its noise the interval is that range, and nothing is ev
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,38 +29,14 @@ from inid.arguments import Floats
 from inid.noise.grid_noise import GRID_BITS, grid
 from inid.releasing import Release
 from inid.tables.laplace_sums import quantile_of_two, tail_of_two
-from inid.tables.published import PageFacts, Published
 from inid.tables.questions.statistics.layout import Layout, Statistic
-from inid.tables.questions.statistics.plan import TablePlan
 from inid.tables.ratio_intervals import gaussian_ends, held_ends, searched_ends
 
-if TYPE_CHECKING:
-    from inid.report import ReportInputs
-    from inid.tables.questions.statistics.question import Question
-
-__all__ = ["Estimate", "Result", "estimate"]
+__all__ = ["Estimate", "estimate"]
 
 Pair = tuple[Floats, Floats]
 
 _SLIVER = 0.01  # of the failure probability, for a count that says no more than how far a sum can have been rounded
-
-
-@dataclass(frozen=True, eq=False)
-class Result(Published):
-    """Private answers: statistics of a table."""
-
-    question: "Question"
-    plan: TablePlan
-
-    @property
-    def _counts(self) -> list[bool]:
-        return [label.startswith("count") for label in self.question.labels]
-
-    def report_inputs(self, page: PageFacts) -> "ReportInputs":
-        """What the report shows of the answers."""
-        from inid.tables.report_inputs import report_inputs
-
-        return report_inputs(self, page)
 
 
 @dataclass(frozen=True)

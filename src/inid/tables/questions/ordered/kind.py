@@ -1,115 +1,162 @@
-"""A query of ordered columns: planned, charged, counted inside the engine, released."""
+"""Statistics of ordered columns as a kind of question: how they are asked, planned, counted in the engine and shown."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, ClassVar, Self, get_args
 
 from inid.arguments import Floats, choice, real, shown
 from inid.errors import ArgumentError
 from inid.mechanisms import MechanismChoice, MechanismName
 from inid.promises import Budget
+from inid.releasing import Release
+from inid.report import Dimension, Estimate, EstimateBlock
 from inid.tables.facts import Key, as_numbers, read_keys
+from inid.tables.presentation import Labels
+from inid.tables.published import SURE, Row
+from inid.tables.question import Question
 from inid.tables.questions.ordered.level_counts import LevelCounts, run_level_counts
 from inid.tables.questions.ordered.levels import Levels
 from inid.tables.questions.ordered.plan import OrderedPlan, errors_alone, named_tolerances, plan_ordered, planned
 from inid.tables.questions.ordered.question import OrderedQuestion, OrderedTable
-from inid.tables.questions.ordered.result import OrderedResult
-from inid.tables.releasable import Releasable, facts_of
+from inid.tables.report_inputs import named_levels, view_facts
 from inid.tables.table import Table
 
-if TYPE_CHECKING:
-    from inid.accounting import Ledger
+__all__ = ["OrderedColumns"]
 
-__all__ = ["OrderedQuery", "read_ordered"]
+_STATED = ("cdf", "quantile", "cumulative", "by")
+_MOST_BARS = 40  # of one curve; the rest is in the files
 
 
-@dataclass(frozen=True, eq=False)
-class OrderedQuery(Releasable[OrderedPlan, OrderedResult]):
-    """Distribution functions, quantiles and running totals of a table. Made by `Table.query(quantile=...)`."""
+class OrderedColumns(OrderedQuestion, Question):
+    """Distribution functions, quantiles and running totals. Asked by `Table.query(quantile=...)`, `cdf`, `cumulative`.
 
+    >>> import inid, pandas
+    >>> t = Table(pandas.DataFrame({"age": [31.0, 44.0]}), bounds={"age": (0, 100)})
+    >>> print(t.query(quantile={"age": [0.25, 0.5, 0.75]}).plan(inid.GaussianDP(1.0)))
+    Gaussian noise on 801 numbers of 1 table
+    promise: GaussianDP(mu=1.0), neighbours: add_remove
+    <BLANKLINE>
+    table  levels  released  tolerance  std of a running count  from plain counts
+    age       801  toeplitz          1                   3.031              20.02
+    """
+
+    kind: ClassVar[str] = "ordered"
+    options: ClassVar[tuple[str, ...]] = ("tolerance", "mechanism")
+    heading: ClassVar[str] = "Private statistics of ordered columns"
     plans = OrderedPlan
-    results = OrderedResult
-    options = ("tolerance", "mechanism")
-    question: OrderedQuestion
+
+    @classmethod
+    def claims(cls, asked: Mapping[str, Any]) -> bool:
+        """Whether a distribution function, quantiles or running totals are asked for."""
+        return any(name in asked for name in ("cdf", "quantile", "cumulative"))
+
+    @classmethod
+    def read(cls, table: Table, asked: Mapping[str, Any]) -> Self:
+        """See `Question.read`."""
+        if any(name not in _STATED for name in asked):
+            raise ArgumentError(
+                "distribution functions, quantiles and running totals are a query of their own: ask for other "
+                "statistics in another one."
+            )
+        three = asked.get("cdf"), asked.get("quantile"), asked.get("cumulative")
+        return cls(**_read(table, *three, asked.get("by", {})))
 
     @property
     def asked_as(self) -> str:
         """The argument of `Table.query` by which the first statistic is asked."""
-        return "quantile" if self.question.probabilities else self.question.tables[0].kinds[0]
+        return "quantile" if self.probabilities else self.tables[0].kinds[0]
 
     def plan(
-        self,
-        budget: Budget,
-        *,
-        tolerance: Mapping[str, float] | None = None,
-        mechanism: MechanismChoice = "auto",
-        ledger: "Ledger | None" = None,
+        self, budget: Budget, *, tolerance: Mapping[str, float] | None = None, mechanism: MechanismChoice = "auto"
     ) -> OrderedPlan:
-        """Plan the noise, before anything is spent; print the plan to see the expected error of running counts.
-
-        Args:
-            budget: The promise.
-            tolerance: The error of a running count, in rows, that you could live with, by column. What is not named is
-                wanted as an equal part of the promise gives it, and a looser tolerance counts as that.
-            mechanism: "gaussian", "laplace", or "auto" for the one with the smaller mean squared error.
-            ledger: As for `Query.plan`: its relation, where the table states none. Nothing is charged yet.
-
-        Raises:
-            ArgumentError: An argument is malformed.
-            BudgetError: The mechanism cannot keep this promise.
-
-        >>> import inid, pandas
-        >>> t = Table(pandas.DataFrame({"age": [31.0, 44.0]}), bounds={"age": (0, 100)})
-        >>> print(t.query(quantile={"age": [0.25, 0.5, 0.75]}).plan(inid.GaussianDP(1.0)))
-        Gaussian noise on 801 numbers of 1 table
-        promise: GaussianDP(mu=1.0), neighbours: add_remove
-        <BLANKLINE>
-        table  levels  released  tolerance  std of a running count  from plain counts
-        age       801  toeplitz          1                   3.031              20.02
-        """
-        query = self.under(ledger)
+        """See `Query.plan`: tolerances are of running counts, in rows."""
         kind = choice("mechanism", mechanism, get_args(MechanismChoice))
-        return plan_ordered(query.question, budget, tolerance=tolerance, mechanism=kind)
+        return plan_ordered(self, budget, tolerance=tolerance, mechanism=kind)
 
     def alone(self, mechanism: MechanismName) -> list[float]:
-        """See `Releasable.alone`."""
-        return errors_alone(self.question, mechanism)
+        """See `Question.alone`."""
+        return errors_alone(self, mechanism)
 
     def wanted(self, tolerance: Mapping[str, float] | None) -> list[float | None]:
-        """See `Releasable.wanted`."""
-        return named_tolerances(self.question, tolerance)
+        """See `Question.wanted`."""
+        return named_tolerances(self, tolerance)
 
     def plan_within(self, budget: Budget, mechanism: MechanismName, wanted: Sequence[float]) -> OrderedPlan:
-        """See `Releasable.plan_within`."""
-        return planned(self.question, budget, wanted, mechanism)
+        """See `Question.plan_within`."""
+        return planned(self, budget, wanted, mechanism)
 
-    def exact(self, plan: OrderedPlan) -> Floats:
+    def check(self, table: Table) -> None:
+        """See `Question.check`."""
+        for counts in self._level_counts:
+            counts.check(table.source)
+
+    def exact(self, table: Table, plan: OrderedPlan) -> Floats:
         """The numbers before noise, in the coordinates of a plan. NOT PRIVATE: for curators and tests."""
-        counted = run_level_counts(self.table.source, self._counts)
-        return self.question.values(counted, plan.noise.mechanism)
+        return self.values(run_level_counts(table.source, self._level_counts), plan.noise.mechanism)
 
     @property
-    def _counts(self) -> list[LevelCounts]:
-        asked = self.question
+    def _level_counts(self) -> list[LevelCounts]:
         return [
             LevelCounts(
-                asked.levels[table.column],
-                {column: asked.keys[column] for column in table.groups},
-                asked.fill.get(table.column),
-                self.table.person,
+                self.levels[table.column],
+                {column: self.keys[column] for column in table.groups},
+                self.fill.get(table.column),
+                self.person,
             )
-            for table in asked.tables
+            for table in self.tables
         ]
 
-    def _check_types(self) -> None:
-        for counts in self._counts:
-            counts.check(self.table.source)
+    def may_be_full(self, release: Release) -> bool:
+        """See `Question.may_be_full`: the last of its running counts says how many rows a group has."""
+        found = (made.cumulative()[2][:, -1].max() for made in self.prefixes(release, SURE))
+        return bool(max(found) >= self.max_rows)
+
+    def blocks(self, estimates: Sequence[Estimate], labels: Labels) -> list[EstimateBlock]:
+        """The answers curve by curve."""
+        blocks, start = [], 0
+        for table in self.tables:
+            for kind in table.kinds:
+                quantiles = kind == "quantile"
+                number = len(self.probabilities[table.column]) if quantiles else self.levels[table.column].size
+                stop = start + number * len(self.cells(table))
+                blocks.append(_block(self, table, kind, estimates[start:stop], number, labels))
+                start = stop
+        return blocks
+
+    def facts(self, plan: OrderedPlan, rows: Sequence[Row], level: float) -> list[tuple[str, str]]:  # noqa: ARG002
+        """Term and description of every public fact of the question."""
+        return [
+            ("statistics", ", ".join(f"{kind} of {table.label}" for table in self.tables for kind in table.kinds)),
+            ("left out", "rows with other keys, or without a value"),
+            *view_facts(self.view),
+        ]
 
 
-def read_ordered(
+def _block(
+    question: OrderedQuestion,
+    table: OrderedTable,
+    kind: str,
+    estimates: Sequence[Estimate],
+    number: int,
+    labels: Labels,
+) -> EstimateBlock:
+    """One statistic in all groups; of a long curve every so many levels, the last among them."""
+    groups = tuple(named_levels(column, question.keys[column], labels) for column in table.groups)
+    if kind == "quantile":
+        levels = tuple(f"{p:g}" for p in question.probabilities[table.column])
+        kept = list(range(number))
+    else:
+        every = -(-number // _MOST_BARS)
+        kept = list(range(number - 1, -1, -every))[::-1]
+        levels = tuple(question.levels[table.column].names[at] for at in kept)
+    shown = tuple(estimates[start + at] for start in range(0, len(estimates), number) for at in kept)
+    name = "probability" if kind == "quantile" else f"{table.column} up to"
+    return EstimateBlock(kind, table.column, (*groups, Dimension(name, levels)), shown)
+
+
+def _read(
     table: Table, cdf: object, quantile: object, cumulative: object, by: Mapping[str, Sequence[Key]]
-) -> OrderedQuery:
-    """Check what is asked of ordered columns against the table's facts.
+) -> dict[str, Any]:
+    """What is asked of ordered columns, checked against the table's facts, as arguments of a question.
 
     Raises:
         ArgumentError: Something is malformed, or a column has neither an order nor bounds.
@@ -141,15 +188,14 @@ def read_ordered(
             table.source.require_keys("domains", column, made.keys)
         else:
             table.source.require_numbers("bounds", [column])
-    question = OrderedQuestion(
-        tables=tuple(OrderedTable(column, groups, tuple(made)) for (column, groups), made in kinds.items()),
-        levels=levels,
-        keys=keys,
-        probabilities=probabilities,
-        fill={column: _fill(table, column) for column in levels if column in table.missing},
-        **facts_of(table),
-    )
-    return OrderedQuery(table, question)
+    return {
+        "tables": tuple(OrderedTable(column, groups, tuple(made)) for (column, groups), made in kinds.items()),
+        "levels": levels,
+        "keys": keys,
+        "probabilities": probabilities,
+        "fill": {column: _fill(table, column) for column in levels if column in table.missing},
+        **OrderedQuestion.facts_of(table),
+    }
 
 
 def _mapping(name: str, value: object) -> Mapping[str, Any]:

@@ -1,0 +1,49 @@
+"""Whether stored answers are those that noisy numbers give: within rounding, which differs between processors."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from inid.errors import RecordError
+from inid.tables.published import Row
+
+__all__ = ["SLACK", "compare_rows", "is_near"]
+
+SLACK = 1e-9  # of the wider of an answer and its interval: processors and versions of SciPy round differently
+
+
+def compare_rows(record: Mapping[str, Any], made: Sequence[Row]) -> None:
+    """Refuse a record whose lines are not these.
+
+    Raises:
+        RecordError: One is another.
+    """
+    stored = record["results"] if "results" in record else record["rows"]
+    if not (isinstance(stored, list) and len(stored) == len(made)):
+        raise RecordError("the record does not hold the answers to its question.")
+    for at, (row, answer) in enumerate(zip(stored, made, strict=True), start=1):
+        if not (isinstance(row, Mapping) and _is_same(row, answer, ("estimate", "scale"))):
+            raise RecordError(f"answer {at} of the record is not the one that its noisy sums give: it was changed.")
+        if not _is_same(row, answer, ("lower", "upper")):
+            raise RecordError(
+                f"the interval of answer {at} of the record is not the one that its noisy sums give: it was changed, "
+                "or made by an earlier version, which made intervals in another way."
+            )
+
+
+def _is_same(row: Mapping[str, Any], answer: Row, numbers: tuple[str, ...]) -> bool:
+    if any(row.get(name) != getattr(answer, name) for name in ("statistic", "column", "groups")):
+        return False
+    if row.get("keys", answer.keys) != dict(answer.keys):  # records of earlier versions have none
+        return False
+    slack = SLACK * max(abs(answer.upper - answer.lower), abs(answer.scale))
+    return all(is_near(row.get(name), float(getattr(answer, name)), slack) for name in numbers)
+
+
+def is_near(kept: object, wanted: float, slack: float) -> bool:
+    """Whether a stored number is one that was made anew, but for rounding."""
+    if kept is None:  # a number that is not finite is stored as none
+        return not math.isfinite(wanted)
+    if isinstance(kept, bool) or not isinstance(kept, (int, float)):
+        return False
+    return math.isclose(kept, wanted, rel_tol=SLACK, abs_tol=slack)

@@ -1,0 +1,300 @@
+"""Statistics by many tables as a kind of question: how they are asked, planned, added up in the engine and shown."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from inid.arguments import Floats
+from inid.errors import ArgumentError, InidError, RecordError
+from inid.mechanisms import MechanismChoice, MechanismName
+from inid.promises import Budget
+from inid.releasing import Release
+from inid.report import ColumnFacts, Estimate, EstimateBlock
+from inid.tables.comparing import SLACK, is_near
+from inid.tables.domains import Marginal, read_tables, tolerances_by_name
+from inid.tables.presentation import Labels
+from inid.tables.published import Row
+from inid.tables.question import Question
+from inid.tables.questions.marginals.accuracy_first import MarginalsAccuracy, plan_marginals_for_accuracy
+from inid.tables.questions.marginals.combinations import (
+    Cells,
+    Combination,
+    combination_from,
+    combination_record,
+    combined,
+    read_cells,
+)
+from inid.tables.questions.marginals.exact_tables import ExactTables
+from inid.tables.questions.marginals.plan import MarginalsPlan, Objective, errors_alone, plan_marginals, planned
+from inid.tables.questions.marginals.question import MarginalsQuestion
+from inid.tables.questions.marginals.released_numbers import exact_numbers
+from inid.tables.questions.marginals.result import MarginalsResult
+from inid.tables.questions.marginals.table_answers import TableAnswers
+from inid.tables.questions.marginals.table_statistics import read_numbers
+from inid.tables.questions.marginals.tolerances import named_tolerances
+from inid.tables.report_inputs import column_facts, listed_keys, named_levels, protection, view_facts
+from inid.tables.table import Table
+
+__all__ = ["Marginals"]
+
+Tolerances = Mapping[Marginal | str | tuple[str, Marginal], float]
+
+_STATED = ("marginals", "count", "mean", "sum")
+
+
+class Marginals(MarginalsQuestion, Question):
+    """Counts, means and sums by many tables, which agree with each other. Asked by `Table.query(marginals=...)`.
+
+    Gaussian noise is put on residuals, shared between them so that no Gaussian mechanism does better (up to 1e-4 for
+    "max", and up to the factor of the relation "replace"). Laplace noise is put on the tables, and least squares makes
+    them agree.
+
+    >>> import inid, pandas
+    >>> frame = pandas.DataFrame({"sex": ["F", "M"], "age": [31, 44]})
+    >>> t = Table(frame, domains={"sex": ["F", "M"], "age": range(100)}, other="drop")
+    >>> plan = t.query(marginals=[("sex",), ("sex", "age")]).plan(inid.GaussianDP(1.0), tolerance={"sex": 0.5})
+    >>> print(plan)
+    Gaussian noise on 200 residuals of 2 tables
+    promise: GaussianDP(mu=1.0), neighbours: add_remove
+    <BLANKLINE>
+    table     cells  tolerance  expected std  equal split   share
+    sex           2        0.5         1.116        1.414  0.4016
+    sex, age    200          1         2.232        1.414  0.5984
+    <BLANKLINE>
+    tables inside these, which no tolerance covers: 1 column: std at most 3.156; the total: std at most 1.578
+    <BLANKLINE>
+    An equal split would have 1.61 times the largest squared error, in units of the tolerances.
+    """
+
+    kind: ClassVar[str] = "marginals"
+    options: ClassVar[tuple[str, ...]] = ("tolerance", "mechanism", "objective")
+    combines: ClassVar[bool] = True
+    knows_accuracy: ClassVar[bool] = True
+    heading: ClassVar[str] = "Private tables of counts"
+    recorded: ClassVar[tuple[str, ...]] = ("tables", "combinations")
+    plans = MarginalsPlan
+    results = MarginalsResult
+    asked_as = "marginals"
+
+    @classmethod
+    def claims(cls, asked: Mapping[str, Any]) -> bool:
+        """Whether tables are asked for, or a statistic by several of them."""
+        tabled = any(isinstance(asked.get(name), Mapping) for name in ("mean", "sum"))
+        return "marginals" in asked or isinstance(asked.get("count"), (list, tuple)) or tabled
+
+    @classmethod
+    def read(cls, table: Table, asked: Mapping[str, Any]) -> Self:
+        """See `Question.read`."""
+        plain = [name for name in ("mean", "sum") if not isinstance(asked.get(name, {}), Mapping)]
+        if plain or any(name not in _STATED for name in asked):
+            raise ArgumentError(
+                "statistics by several groupings are a query of their own, of count, mean and sum: ask for other "
+                "statistics in another one, and give mean and sum by column, mean={'income': [('sex',)]}."
+            )
+        counts = [("marginals", asked["marginals"])] if "marginals" in asked else []
+        if "count" in asked:
+            counts.append(("count", [()] if asked["count"] is True else asked["count"]))
+        made = cls(**_read(table, counts, asked.get("mean", {}), asked.get("sum", {})))
+        made.check_exact()
+        return made
+
+    def plan(
+        self,
+        budget: Budget,
+        *,
+        objective: Objective = "max",
+        tolerance: Tolerances | None = None,
+        mechanism: MechanismChoice = "auto",
+    ) -> MarginalsPlan:
+        """See `Query.plan`."""
+        return plan_marginals(self, budget, objective=objective, tolerance=tolerance, mechanism=mechanism)
+
+    def for_accuracy(self, tolerance: Tolerances | None, *, failure: float, delta: float | None) -> MarginalsAccuracy:
+        """See `Query.plan_for_accuracy`."""
+        return plan_marginals_for_accuracy(self, tolerance, failure=failure, delta=delta)
+
+    def alone(self, mechanism: MechanismName) -> list[float]:
+        """See `Question.alone`."""
+        return errors_alone(self, mechanism)
+
+    def wanted(self, tolerance: Tolerances | None) -> list[float | None]:
+        """See `Question.wanted`."""
+        return named_tolerances(self, tolerance)
+
+    def plan_within(self, budget: Budget, mechanism: MechanismName, wanted: Sequence[float]) -> MarginalsPlan:
+        """See `Question.plan_within`."""
+        return planned(self, budget, objective="sum", tolerance=np.array(wanted), mechanism=mechanism)
+
+    def tolerances(self, stated: Mapping[str, float]) -> Tolerances:
+        """Tolerances as `plan` takes them: by table, "sex*age", by statistic, "mean(income)", or by both.
+
+        >>> import pandas
+        >>> t = Table(pandas.DataFrame({"sex": ["F"], "age": [31]}), domains={"sex": ["F", "M"], "age": range(100)})
+        >>> t.query(marginals=2).question.tolerances({"sex*age": 2.0, "count": 5.0})
+        {('sex', 'age'): 2.0, 'count': 5.0}
+        """
+        return tolerances_by_name([statistic.name for statistic in self.statistics], stated)
+
+    def chosen_by(self, plan: MarginalsPlan) -> Self:
+        """The question with the offset that the plan has chosen."""
+        return self.with_offset(plan.question.offset)
+
+    def check(self, table: Table) -> None:
+        """See `Question.check`."""
+        self.check_exact()
+        self.check_cells()
+        self._exact_tables.check(table.source)
+
+    def exact(self, table: Table, plan: MarginalsPlan) -> Floats:
+        """The numbers before noise, in the coordinates of a plan: whole numbers times a public power of two."""
+        return exact_numbers(self, self._exact_tables.run(table.source, self.maximal), plan.noise)
+
+    @property
+    def _exact_tables(self) -> ExactTables:
+        return ExactTables(self.domains, self.person, tuple(self.summed.values()), self.missing)
+
+    def answers(
+        self,
+        release: Release,
+        level: float,
+        keys: Sequence[Any] = (),  # noqa: ARG002 - they are public
+        earlier: Sequence[Release] = (),  # noqa: ARG002 - one step
+    ) -> tuple[Row, ...]:
+        """Every cell of the asked tables as a line of its own, like those of other statistics."""
+        return TableAnswers(self, release, level).rows()
+
+    def blocks(self, estimates: Sequence[Estimate], labels: Labels) -> list[EstimateBlock]:
+        """The answers table by table."""
+        blocks, start = [], 0
+        for asked in self.statistics:
+            dimensions = tuple(named_levels(column, self.domains.levels(column), labels) for column in asked.table)
+            stop = start + math.prod(len(dimension.levels) for dimension in dimensions)
+            bounds = self.bounds.get(asked.column) if asked.kind == "mean" else None
+            blocks.append(EstimateBlock(asked.kind, asked.column, dimensions, tuple(estimates[start:stop]), bounds))
+            start = stop
+        return blocks
+
+    def facts(self, plan: MarginalsPlan, rows: Sequence[Row], level: float) -> list[tuple[str, str]]:  # noqa: ARG002
+        """Term and description of every public fact of the question."""
+        dropped = "count in a cell of their own" if self.domains.other == "cell" else "are left out"
+        what = "statistics by tables" if self.summed else "tables of counts"
+        groups = [f"{name}: {listed_keys(self.domains.keys[name])}" for name in self.columns]
+        return [
+            ("statistics", f"{len(self.statistics)} {what} over {', '.join(self.columns)}; they agree"),
+            ("groups", "; ".join(groups)),
+            ("other keys", f"rows with other keys, or none, {dropped}"),
+            ("protected", protection(self.person, self.neighbours)),
+            *view_facts(self.view),
+            ("rows assumed", "" if self.rows is None else f"{self.rows:,}, a public guess for planning"),
+        ]
+
+    def column_facts(self) -> list[ColumnFacts]:
+        """The columns that are averaged or added up."""
+        kinds = {"mean": self.means, "sum": self.sums}
+        return [
+            column_facts(name, [kind for kind, asked in kinds.items() if name in asked], self.bounds, self.missing)
+            for name in self.summed
+        ]
+
+    def check_combination(self, cells: Cells, column: str | None) -> None:
+        """See `Question.check_combination`."""
+        read_cells(self, cells, column)
+
+    def combination_record(self, name: str, cells: Cells, column: str | None, found: Combination) -> dict[str, Any]:
+        """See `Question.combination_record`."""
+        return combination_record(name, cells, column, found)
+
+    def check_answers(
+        self,
+        record: Mapping[str, Any],
+        release: Release,
+        level: float,
+        earlier: Sequence[Release] = (),  # noqa: ARG002 - one step
+    ) -> None:
+        """See `Question.check_answers`: whole tables are stored, and combinations of their cells."""
+        answers = TableAnswers(self, release, level)
+        _compare_tables(record.get("tables"), answers)
+        _compare_combinations(record.get("combinations", []), answers)
+
+
+def _compare_tables(stored: Any, answers: TableAnswers) -> None:
+    made = answers.all()
+    if not (isinstance(stored, list) and len(stored) == len(made)):
+        raise RecordError("the record does not hold the tables of its question.")
+    for at, (kept, table) in enumerate(zip(stored, made, strict=True), start=1):
+        wanted = table.to_dict()
+        lists = [name for name, value in wanted.items() if isinstance(value, list) and name != "columns"]
+        same = isinstance(kept, Mapping) and all(
+            kept.get(name) == wanted.get(name) for name in ("statistic", "columns")
+        )
+        if not (same and all(_is_list(kept.get(name), len(wanted[name])) for name in lists)):
+            raise RecordError(f"table {at} of the record is not one of its question: it was changed.")
+        pairs = [pair for name in lists for pair in zip(kept[name], wanted[name], strict=True)]
+        pairs += [(kept.get(name), wanted[name]) for name in ("std", "reach") if isinstance(wanted.get(name), float)]
+        slack = SLACK * float(table.std.min())
+        if not all(is_near(value, number, slack) for value, number in pairs):
+            raise RecordError(f"table {at} of the record is not the one that its noisy numbers give: it was changed.")
+
+
+def _compare_combinations(stored: Any, answers: TableAnswers) -> None:
+    for at, kept in enumerate(stored if isinstance(stored, list) else [stored], start=1):
+        try:
+            cells, column = combination_from(kept)
+            made = combined(answers, cells, column)
+        except (InidError, KeyError, TypeError, ValueError, AttributeError):
+            raise RecordError(f"combination {at} of the record does not parse: it was changed.") from None
+        slack = SLACK * made.std
+        if not all(is_near(kept.get(name), number, slack) for name, number in made._asdict().items()):
+            raise RecordError(f"combination {at} of the record is not what its noisy numbers give: it was changed.")
+
+
+def _is_list(kept: object, length: int) -> bool:
+    return isinstance(kept, list) and len(kept) == length
+
+
+def _read(table: Table, counts: Sequence[tuple[str, object]], means: object, sums: object) -> dict[str, Any]:
+    """What is asked by tables, checked against the domains and bounds of a table, as arguments of a question.
+
+    Args:
+        table: The table.
+        counts: The tables of counts, each list of them with the name under which it was asked.
+        means: The tables by which each column is averaged.
+        sums: The tables by which each column is added up.
+
+    Raises:
+        ArgumentError: Something is malformed, or a column has no domain or no bounds.
+    """
+    asked = {name: read_numbers(name, given or {}, table.domains) for name, given in (("mean", means), ("sum", sums))}
+    numbers = list(dict.fromkeys(column for own in asked.values() for column in own))
+    for name, own in asked.items():
+        table.source.require_numbers(name, list(own))
+        for column in own:
+            if column not in table.bounds:
+                raise ArgumentError(
+                    f"{name} needs public bounds for {column!r}: state Table(bounds={{{column!r}: ...}})."
+                )
+    for column in numbers:
+        if isinstance(table.missing.get(column), (str, bool)):
+            raise ArgumentError(f"missing[{column!r}] must be a number, since the query adds {column!r} up.")
+    read = [read_tables(name, given, table.domains, total=bool(numbers) or len(counts) > 1) for name, given in counts]
+    tables = tuple({frozenset(marginal): marginal for own in reversed(read) for marginal in reversed(own)}.values())[
+        ::-1
+    ]
+    every = [*tables, *(marginal for own in asked.values() for given in own.values() for marginal in given)]
+    used = {column for marginal in every for column in marginal}
+    if not used:
+        raise ArgumentError(
+            "the query asks for no table over a column: pass count=True, mean=['income'], without tables."
+        )
+    return {
+        "tables": tables,
+        "domains": table.domains.among(column for column in table.domains.keys if column in used),
+        "rows_can_vanish": table.rows_can_vanish,
+        **MarginalsQuestion.facts_of(table),
+        "means": asked["mean"],
+        "sums": asked["sum"],
+        "bounds": {column: table.bounds[column] for column in numbers},
+        "missing": {column: table.missing[column] for column in numbers if column in table.missing},
+    }

@@ -1,0 +1,329 @@
+"""Statistics as a kind of question: how they are asked, planned, summed inside the engine and shown."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from inid.arguments import Floats, real, shown
+from inid.errors import ArgumentError
+from inid.mechanisms import MechanismChoice, MechanismName
+from inid.planning.text import counted
+from inid.promises import Budget
+from inid.report import ColumnFacts, Dimension, Estimate, EstimateBlock
+from inid.report.number_text import plain_number
+from inid.sets import Allocation, Sensitivity, read_order
+from inid.tables.facts import Bins, Categories, Key, read_cells, read_columns, read_keys
+from inid.tables.presentation import Labels
+from inid.tables.published import Row
+from inid.tables.question import Question
+from inid.tables.questions.statistics.layout import Layout, named_tolerances, read_tolerances
+from inid.tables.questions.statistics.plan import Planning, TableAccuracy, TablePlan, errors_alone, with_advice
+from inid.tables.questions.statistics.question import COLUMN_STATISTICS, StatisticsQuestion
+from inid.tables.questions.statistics.sensitivity import largest_sum
+from inid.tables.questions.statistics.sums import Integers, Sums
+from inid.tables.releasable import Query
+from inid.tables.report_inputs import column_facts, key_word, listed_keys, named_levels, protection, view_facts
+from inid.tables.table import Table
+from inid.tables.wanted import wanted_of
+
+__all__ = ["Statistics", "StatisticsQuery"]
+
+_MOST_ADVISED = 200  # sums: a second plan of more of them would take its time
+_USUAL_LIMIT = 2**32  # the default limit on rows, which the report need not mention
+_STATED = ("count", "count_distinct", *COLUMN_STATISTICS, "histogram", "by")
+
+
+@dataclass(frozen=True, eq=False)
+class StatisticsQuery(Query):
+    """Statistics of a table. Made by `Table.query`."""
+
+    question: StatisticsQuestion
+
+    @property
+    def layout(self) -> Layout:
+        """The statistics and the sums they are made of."""
+        return self.question.layout
+
+    @property
+    def by(self) -> Mapping[str, Sequence[Key]]:
+        """The public keys of each column that groups."""
+        return self.question.by
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The name of each group, such as "sex=F"; one empty name without groups."""
+        return self.question.cells
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """One name per released sum, in the order of `exact_sums()`."""
+        return self.question.labels
+
+    @property
+    def sensitivities(self) -> tuple[Sensitivity, ...]:
+        """The sets that bound the released sums one by one, in the user's units: each alone is valid."""
+        return self.question.sensitivities
+
+    def all_sensitivities(self, weights: Sequence[float]) -> tuple[Sensitivity, ...]:
+        """The same, and the sets that bound the sums together, shaped for weights, one per item of the layout."""
+        return self.question.all_sensitivities(weights)
+
+    @property
+    def units(self) -> Floats:
+        """What one unit of each exact sum is worth in the user's units: powers of two."""
+        return self.question.spread([item.step for item in self.layout.items])
+
+    def exact_sums(self) -> Integers:
+        """The sums before noise, as integers in the order of `labels`. NOT PRIVATE: for curators and tests.
+
+        Times `units` they are in the user's units. They are the same, bit for bit, on every engine.
+
+        >>> import pandas
+        >>> t = Table(pandas.DataFrame({"age": [31, 44]}), bounds={"age": (0, 100)})
+        >>> q = t.query(mean=["age"])
+        >>> q.exact_sums() * q.units        # two rows, 19 + 6 below the middle
+        array([  2., -25.])
+        """
+        return sums_of(self.question).run(self.table.source)
+
+
+class Statistics(StatisticsQuestion, Question):
+    """Counts, sums, means, variances, covariances and histograms, any number together; they share sums and noise."""
+
+    kind: ClassVar[str] = "statistics"
+    options: ClassVar[tuple[str, ...]] = ("tolerance", "weights", "mechanism", "allocation", "order")
+    adds_up: ClassVar[bool] = True
+    knows_accuracy: ClassVar[bool] = True
+    plans = TablePlan
+    queries = StatisticsQuery
+
+    @classmethod
+    def claims(cls, asked: Mapping[str, Any]) -> bool:  # noqa: ARG003 - what no other kind claims
+        """Whether arguments ask for statistics: whatever no other kind claims."""
+        return True
+
+    @classmethod
+    def read(cls, table: Table, asked: Mapping[str, Any]) -> Self:
+        """See `Question.read`."""
+        unknown = [name for name in asked if name not in _STATED]
+        if unknown:
+            raise ArgumentError(f"{unknown[0]} is nothing that Table.query takes: use {', '.join(_STATED)}.")
+        made = cls(**_read(table, asked))
+        made.layout  # noqa: B018 - laid out now: it may refuse bounds that have no common grid
+        return made
+
+    @property
+    def asked_as(self) -> str:
+        """The argument of `Table.query` by which the first statistic is asked."""
+        return self.layout.statistics[0].kind
+
+    def check(self, table: Table) -> None:
+        """See `Question.check`."""
+        sums_of(self).check(table.source)
+
+    def exact(self, table: Table, plan: TablePlan) -> Floats:  # noqa: ARG002 - every plan has the same coordinates
+        """The exact sums as floats. Holding them to a public size is 1-Lipschitz; rounding is in the sensitivity."""
+        sizes = [largest_sum(item, self.max_rows) for item in self.layout.items]
+        limits, units = self.spread(sizes).astype(np.int64), self.spread([item.step for item in self.layout.items])
+        return np.clip(sums_of(self).run(table.source), -limits, limits).astype(np.float64) * units
+
+    def plan(
+        self,
+        budget: Budget,
+        *,
+        tolerance: Mapping[str, float] | None = None,
+        weights: Mapping[str, float] | None = None,
+        mechanism: MechanismChoice = "auto",
+        allocation: Allocation = "optimal",
+        order: float = 2,
+    ) -> TablePlan:
+        """See `Query.plan`; with the advice to state fill values, where that would help."""
+        power = read_order(order)
+        planning = _planning(self, tolerance, weights)
+        if tolerance:
+            equal = self.equal(budget)
+            found = wanted_of(self.wanted(tolerance), equal)
+            planning = replace(planning, tolerances=found.limits, stated=found.stated, equal=tuple(equal))
+        made = planning.plan(budget, mechanism=mechanism, allocation=allocation, order=power)
+        unfilled = [column for column in self.layout.values if column not in self.missing]
+        if not unfilled or len(self.layout.items) > _MOST_ADVISED:
+            return made
+        middles = {column: self.layout.values[column].middle for column in unfilled}
+        filled = replace(self, missing={**self.missing, **middles})
+        other = replace(planning, question=filled)
+        errors = other.errors(budget, mechanism=mechanism, allocation=allocation, order=power)
+        return with_advice(made, unfilled, errors)
+
+    def for_accuracy(
+        self, tolerance: Mapping[str, float] | None, *, failure: float, delta: float | None
+    ) -> TableAccuracy:
+        """See `Query.plan_for_accuracy`."""
+        planning = _planning(self, tolerance, None)
+        probability = real("failure", failure, above=0, cure="pass a probability such as failure=0.05")
+        return planning.for_accuracy(failure=probability, delta=delta)
+
+    def alone(self, mechanism: MechanismName) -> list[float]:
+        """See `Question.alone`."""
+        return errors_alone(self, mechanism)
+
+    def wanted(self, tolerance: Mapping[str, float] | None) -> list[float | None]:
+        """See `Question.wanted`."""
+        return named_tolerances(self.layout, tolerance, _columns(self.layout), _rows(self))
+
+    def plan_within(self, budget: Budget, mechanism: MechanismName, wanted: Sequence[float]) -> TablePlan:
+        """See `Question.plan_within`."""
+        planning = Planning(self, list(wanted))
+        return planning.plan(budget, mechanism=mechanism, allocation="optimal", order=2.0)
+
+    @property
+    def _counts(self) -> list[bool]:
+        return [label.startswith("count") for label in self.labels]
+
+    def blocks(self, estimates: Sequence[Estimate], labels: Labels) -> list[EstimateBlock]:
+        """The answers statistic by statistic, in the order in which they are released."""
+        groups = tuple(named_levels(name, keys, labels) for name, keys in self.by.items())
+        blocks, start = [], 0
+        for statistic in self.layout.statistics:
+            dimensions = groups
+            if statistic.kind == "histogram":
+                name = statistic.columns[0]
+                cells = self.histogram[name]
+                own = named_levels(name, cells.values, labels) if isinstance(cells, Categories) else None
+                dimensions = (*groups, own or Dimension(name, _cell_names(cells)))
+            stop = start + math.prod(len(dimension.levels) for dimension in dimensions)
+            bounds = self.bounds.get(statistic.columns[0]) if len(statistic.columns) == 1 else None
+            column = ",".join(statistic.columns)
+            blocks.append(EstimateBlock(statistic.kind, column, dimensions, tuple(estimates[start:stop]), bounds))
+            start = stop
+        return blocks
+
+    def facts(self, plan: TablePlan, rows: Sequence[Row], level: float) -> list[tuple[str, str]]:  # noqa: ARG002
+        """Term and description of every public fact of the question."""
+        kinds = ["count"] if self.count else []
+        kinds += ["count of people"] if self.count_distinct else []
+        kinds += [f"{kind} of {counted(len(names), 'column')}" for kind, names in self.columns.items() if names]
+        kinds += [f"histogram of {counted(len(self.histogram), 'column')}"] if self.histogram else []
+        assumed, limit = self.rows, self.max_rows
+        return [
+            ("statistics", ", ".join(kinds)),
+            ("groups", "; ".join(f"{name}: {listed_keys(keys)}" for name, keys in self.by.items())),
+            ("protected", protection(self.person, self.neighbours)),
+            *view_facts(self.view),
+            ("rows assumed", "" if assumed is None else f"{assumed:,}, a public guess for planning"),
+            ("rows at most", "" if limit == _USUAL_LIMIT else f"{limit:,}, stated in advance"),
+        ]
+
+    def column_facts(self) -> list[ColumnFacts]:
+        """For each column that is asked about: its statistics, its bounds, and what a missing value becomes."""
+        found = []
+        asked = {kind: self.columns.get(kind, ()) for kind in COLUMN_STATISTICS}
+        for name in dict.fromkeys([*(name for names in asked.values() for name in names), *self.histogram]):
+            kinds = [kind for kind, names in asked.items() if name in names]
+            if name in self.histogram:
+                kinds.append(f"histogram over {', '.join(_cell_names(self.histogram[name]))}")
+            found.append(column_facts(name, kinds, self.bounds, self.missing))
+        return found
+
+
+def sums_of(question: StatisticsQuestion) -> Sums:
+    """The sums as an engine takes them."""
+    return Sums(question.layout, question.by, question.missing, question.person)
+
+
+def _planning(
+    asked: StatisticsQuestion, tolerance: Mapping[str, float] | None, weights: Mapping[str, float] | None
+) -> Planning:
+    return Planning(asked, read_tolerances(asked.layout, tolerance, weights, _columns(asked.layout), _rows(asked)))
+
+
+def _columns(layout: Layout) -> list[str]:
+    """The columns that a tolerance can name."""
+    return [*layout.values, *(item.columns[0] for item in layout.items if item.cells is not None)]
+
+
+def _rows(asked: StatisticsQuestion) -> float:
+    return asked.assumed_rows / len(asked.cells)
+
+
+def _read(table: Table, stated: Mapping[str, Any]) -> dict[str, Any]:
+    """What is asked, checked against the table's names, types and public facts, as arguments of a question."""
+    count, count_distinct = stated.get("count", False), stated.get("count_distinct", False)
+    asked = {name: stated.get(name, ()) for name in COLUMN_STATISTICS}
+    histogram, by = stated.get("histogram", {}), stated.get("by", {})
+    if not isinstance(count, bool):
+        raise ArgumentError(f"count must be True or False, got {shown(count)}.")
+    if not isinstance(count_distinct, bool):
+        raise ArgumentError(f"count_distinct must be True or False, got {shown(count_distinct)}.")
+    if count_distinct and table.person is None:
+        raise ArgumentError(
+            "count_distinct counts people: state Table(unit=tables.Person(...)), or ask for count=True."
+        )
+    source = table.source
+    read = _bounded_columns(table, asked)
+    for name, mapping in (("histogram", histogram), ("by", by)):
+        if not isinstance(mapping, Mapping):
+            raise ArgumentError(
+                f"{name} must be a dictionary by column, got {shown(mapping)}: {name}={{'sex': [...]}}."
+            )
+    keys = {column: read_keys(f"by[{column!r}]", values) for column, values in by.items()}
+    for column, values in keys.items():
+        source.require_keys("by", column, values)
+    cells = {column: read_cells(column, values) for column, values in histogram.items()}
+    for column, listed in cells.items():
+        if isinstance(listed, Categories):
+            source.require_keys("histogram", column, listed.values)
+        else:
+            source.require_numbers("histogram", [column])
+    if not (count or count_distinct or cells or any(read.values())):
+        raise ArgumentError("the query asks for nothing: pass count=True, mean=[...] or another statistic.")
+    _check_fill(table, read, cells)
+    found = {"count": count, "columns": read, "histogram": cells, "by": keys, "count_distinct": count_distinct}
+    return found | {"bounds": table.bounds, "missing": table.missing} | StatisticsQuestion.facts_of(table)
+
+
+def _bounded_columns(table: Table, asked: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+    """The columns of each statistic, all of which need public bounds."""
+    read = {name: read_columns(name, columns, "a list of columns") for name, columns in asked.items()}
+    for name, columns in read.items():
+        table.source.require_numbers(name, columns)
+        for column in columns:
+            if column not in table.bounds:
+                raise ArgumentError(
+                    f"{name} needs public bounds for {column!r}: state Table(bounds={{{column!r}: ...}})."
+                )
+    return read
+
+
+def _check_fill(table: Table, asked: Mapping[str, Sequence[str]], cells: Mapping[str, Bins | Categories]) -> None:
+    """A fill value must be of the kind of the column's use."""
+    numbers = {column for columns in asked.values() for column in columns}
+    numbers |= {column for column, values in cells.items() if isinstance(values, Bins)}
+    for column, value in table.missing.items():
+        if column in numbers and isinstance(value, (str, bool)):
+            raise ArgumentError(f"missing[{column!r}] must be a number, since the query adds {column!r} up.")
+        listed = cells.get(column)
+        if isinstance(listed, Categories) and not _is_category(value, listed):
+            raise ArgumentError(f"missing[{column!r}] must be one of the histogram's categories, got {shown(value)}.")
+
+
+def _is_category(value: object, listed: Categories) -> bool:
+    """Whether a fill value is one of the categories: Python takes True for 1, which engines do not."""
+    same = isinstance(value, (str, bool)) == isinstance(listed.values[0], (str, bool))
+    return same and value in listed.values
+
+
+def _cell_names(cells: Bins | Categories) -> tuple[str, ...]:
+    """The cells of a histogram in words.
+
+    >>> _cell_names(Bins((0.0, 20.0, 65.0)))
+    ('0 to under 20', '20 to 65')
+    """
+    if isinstance(cells, Categories):
+        return tuple(map(key_word, cells.values))
+    pairs = [(plain_number(low, 12), plain_number(high, 12)) for low, high in pairwise(cells.edges)]
+    under = [f"{low} to under {high}" for low, high in pairs[:-1]]
+    return (*under, f"{pairs[-1][0]} to {pairs[-1][1]}")

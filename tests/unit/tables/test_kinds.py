@@ -1,0 +1,148 @@
+"""Kinds of questions are plug-ins: nothing outside their files tells them apart, and records say which they are."""
+
+import ast
+import importlib
+import inspect
+import pkgutil
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import inid
+from inid import tables
+from inid.tables import question, questions
+from inid.tables.published import record_digest
+
+SOURCES = Path(inid.__file__).parent
+KINDS = Path(questions.__file__).parent
+FRAME = pd.DataFrame({"age": [31.0, 44.0, 58.0] * 40, "sex": ["F", "M", "F"] * 40})
+ASKED = {
+    "statistics": {"count": True, "mean": ["age"], "by": {"sex": ["F", "M"]}},
+    "marginals": {"marginals": 1},
+    "ordered": {"quantile": {"age": [0.5]}},
+    "discovery": {"count": True, "by": {"sex": tables.discover(delta=1e-6)}},
+    "choice": {"choose": {"sex": ["F", "M"]}},
+}
+
+
+def query(kind):
+    return tables.Table(FRAME, bounds={"age": (0, 100)}, domains={"sex": ["F", "M"]}).query(**ASKED[kind])
+
+
+def classes_of_kinds():
+    """The classes that stand in the kinds' own files."""
+    found = set()
+    for module in pkgutil.walk_packages(questions.__path__, f"{questions.__name__}."):
+        for name, member in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
+            if member.__module__.startswith(questions.__name__):
+                found.add(name)
+    return found
+
+
+def told_apart(text, classes):
+    """Where a text asks of which class a value is, and names a class of a kind; and where it imports a kind."""
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id in ("isinstance", "issubclass")
+        ):
+            named = {part.id for part in ast.walk(node.args[1]) if isinstance(part, ast.Name)}
+            named |= {part.attr for part in ast.walk(node.args[1]) if isinstance(part, ast.Attribute)}
+            found += sorted(named & classes)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{questions.__name__}."):
+            found += [f"{node.module}.{name.name}" for name in node.names]
+    return found
+
+
+def test_nothing_outside_the_kinds_tells_them_apart_or_imports_them():
+    classes = classes_of_kinds()
+    assert {"Statistics", "MarginalsPlan", "DiscoveryResult", "ChoiceQuestion", "Discovered"} <= classes
+    outside = [path for path in SOURCES.rglob("*.py") if KINDS not in path.parents]
+    assert len(outside) > 200
+    found = {str(path.relative_to(SOURCES)): told_apart(path.read_text(encoding="utf-8"), classes) for path in outside}
+    allowed = {
+        "tables/__init__.py": [
+            f"{questions.__name__}.choice.choose",
+            f"{questions.__name__}.discovery.request.discover",
+        ]
+    }
+    inner = [f"{questions.__name__}.statistics.kind.Statistics"]  # a stream asks statistics, and nothing else
+    allowed |= {f"tables/streams/{name}.py": inner for name in ("period_query", "period_sums", "plan")}
+    assert {path: names for path, names in found.items() if names} == allowed
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "isinstance(x, MarginalsPlan)",
+        "isinstance(x, (int, tables.MarginalsPlan))",
+        "issubclass(x, int | Statistics)",
+        "from inid.tables.questions.marginals.plan import MarginalsPlan",
+    ],
+)
+def test_telling_kinds_apart_is_noticed(text):
+    assert told_apart(text, classes_of_kinds())
+
+
+def test_every_kind_is_registered_once_and_claims_its_own_arguments():
+    registered = {path.stem if path.suffix else path.name for path in KINDS.iterdir() if path.name[0] not in "_."}
+    assert registered - {"counting"} == set(ASKED)
+    for kind in ASKED:
+        made = query(kind).question
+        assert (made.kind, question.kind_of_record({"kind": kind})) == (kind, type(made))
+
+
+@pytest.mark.parametrize("kind", ASKED)
+def test_a_record_names_its_kind_and_verifies_without_it(kind):
+    asked = query(kind)
+    record = asked.release(asked.plan(inid.PureDP(1.0))).to_dict()
+    assert record["kind"] == kind
+    assert tables.verify_result(record).promise == "PureDP(epsilon=1.0)"
+    without = {name: value for name, value in record.items() if name != "kind"}  # as records were before
+    assert tables.verify_result(without | {"digest": record_digest(without)}).promise == "PureDP(epsilon=1.0)"
+
+
+@pytest.mark.parametrize("kind", ASKED)
+def test_a_record_of_another_kind_or_of_none_is_refused(kind):
+    asked = query(kind)
+    record = asked.release(asked.plan(inid.PureDP(1.0))).to_dict()
+    for other in (*(name for name in ASKED if name != kind), "streams", 7, None):
+        changed = record | {"kind": other}
+        with pytest.raises(inid.RecordError):
+            tables.verify_result(changed | {"digest": record_digest(changed)})
+
+
+@pytest.mark.parametrize("kind", ASKED)
+def test_records_hold_nothing_of_other_kinds(kind):
+    asked = query(kind)
+    record = asked.release(asked.plan(inid.PureDP(1.0))).to_dict()
+    others = {"found": ["F"], "threshold": 3.0, "tables": [], "combinations": [], "earlier": [], "promise": {}}
+    for name, value in others.items():
+        if name not in asked.question.recorded:
+            changed = record | {name: value}
+            with pytest.raises(inid.RecordError):
+                tables.verify_result(changed | {"digest": record_digest(changed)})
+
+
+@pytest.mark.parametrize("name", sorted(tables._EARLIER))
+def test_names_of_the_version_before_warn_and_are_found(name):
+    with pytest.warns(DeprecationWarning, match=f"tables.{name} is deprecated"):
+        assert callable(getattr(tables, name))
+
+
+def test_a_name_that_never_was_is_none():
+    assert not hasattr(tables, "Questions")
+    with pytest.raises(inid.ArgumentError, match="medians is nothing that"):
+        tables.Table(FRAME).query(medians=["age"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "option"),
+    [("choice", "mechanism"), ("discovery", "tolerance"), ("ordered", "order"), ("statistics", "objective")],
+)
+def test_options_of_another_kind_are_refused(kind, option):
+    with pytest.raises(inid.ArgumentError, match=f"{option} does not go with"):
+        query(kind).plan(inid.PureDP(1.0), **{option: "auto"})
