@@ -6,7 +6,7 @@ from inid.arguments import Floats
 from inid.learn.public_units import Units, exact_floats
 from inid.sets import Neighbours, Sensitivity
 
-__all__ = ["column_reach", "column_sensitivity", "exact_columns", "exact_entries", "likely_columns"]
+__all__ = ["column_reach", "column_sensitivity", "exact_columns", "exact_entries", "likely_columns", "scaled_rows"]
 
 
 def column_reach(width: int, neighbours: Neighbours) -> Floats:
@@ -35,9 +35,8 @@ def exact_columns(values: Floats, units: Units, *, count: bool, weights: Floats 
     the sum, or the sum of squares, of entries u z or sqrt(u) z, which lie in [-1, 1] as z does.
     """
     if weights is not None:
-        z = np.clip((values - units.centre) / units.unit, -1.0, 1.0)
-        first, second = (units.centre + units.unit * (z * one[:, None]) for one in (weights, np.sqrt(weights)))
-        both = [exact_columns(part, units, count=False) for part in (first, second)]
+        each = (weights, np.sqrt(weights))
+        both = [exact_columns(scaled_rows(values, units, one), units, count=False) for one in each]
         total = [exact_entries(weights)[0]] * count
         return np.concatenate([both[0][: units.size.size], both[1][units.size.size :], total])
     width = units.size.size
@@ -47,6 +46,13 @@ def exact_columns(values: Floats, units: Units, *, count: bool, weights: Floats 
         squares += np.einsum("ij,ij->j", whole, whole).astype(np.int64)
     step = units.grid.step
     return np.concatenate([exact_floats(sums) * step, exact_floats(squares) * step**2, [float(len(values))] * count])
+
+
+def scaled_rows(values: Floats, units: Units, factors: Floats) -> Floats:
+    """Rows whose z is that of the given ones, held to [-1, 1], times a factor in [0, 1]: NaN stays NaN."""
+    with np.errstate(all="ignore"):  # no warning may depend on a value
+        z = np.clip((values - units.centre) / units.unit, -1.0, 1.0)
+        return np.asarray(units.centre + units.unit * (z * factors[:, None]))
 
 
 def exact_entries(entries: Floats) -> tuple[float, float]:

@@ -50,7 +50,7 @@ def _blocks(model: Any, plan: NoisePlan) -> list[tuple[str, slice]]:
             ("means of targets", outputs),
         ] * first
         if plan.dimension >= products + 3 * width:  # after the number of rows, where it is released
-            secret = plan.sensitivity.neighbours == "add_remove"
+            secret = model.equations_.moments.rows_spread > 0
             named += [("the number of rows", 1)] * secret + [("a first look at columns", 2 * width)]
     elif hasattr(model, "second_moment_") or hasattr(model, "components_"):
         products = columns * (columns + 1) // 2

@@ -1,5 +1,6 @@
 """Linear models with an l1 penalty: the LASSO, from moments or by coordinate descent, and the elastic net."""
 
+from collections.abc import Callable
 from dataclasses import KW_ONLY, replace
 from typing import Literal
 
@@ -114,9 +115,16 @@ class PrivateLasso(LinearModel):
     smoothness: Literal["bounds"] | ArrayLike = 0.1
     units: Literal["bounds", "data"] = "bounds"
 
-    def _learn(self, data: Matrix, target: Matrix, relation: Neighbours, ledger: Ledger | None) -> None:
+    def _learn(
+        self,
+        data: Matrix,
+        target: Matrix,
+        relation: Neighbours,
+        ledger: Ledger | None,
+        weights: Callable[[], Floats] | None,
+    ) -> None:
         if choice("solver", self.solver, ("moments", "coordinate_descent")) == "moments":
-            super()._learn(data, target, relation, ledger)
+            super()._learn(data, target, relation, ledger, weights)
             return
         self._held = self._read_bounds(data.shape[1], 1)
         descent = Descent.of(self, *self._held[0], relation, target=self._held[1])
@@ -125,6 +133,7 @@ class PrivateLasso(LinearModel):
             lambda _: SquaredLoss.curvature,
             l1=_PENALTY if self.alpha is None else self._penalty(),
             public=self.alpha is None and self.units == "bounds",
+            weights=weights,
         )
         found = descent.run(data, objective, ledger)
         self.coef_, self.intercept_ = found.coefficients[0], float(found.intercepts[0])

@@ -3,7 +3,7 @@
 import numbers
 import warnings
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import KW_ONLY
 from typing import Any, Literal, Self
@@ -26,6 +26,7 @@ from inid.learn.moments import column_costs, euclidean, typical_cost
 from inid.learn.narrower_bounds import release_narrowed
 from inid.learn.noise_splitting import shrinkage
 from inid.learn.normal_equations import Equations, Normal, Solver, forward, least_squares
+from inid.learn.objective import read_sample_weight, refuse_weights_of_tables
 from inid.learn.parameters import estimator
 from inid.learn.public_units import Units
 from inid.learn.second_moments import MomentPlan, plan_moments
@@ -55,6 +56,7 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
             Columns are then clipped to these, in `fit` and in `predict`; more rows and a larger budget clip less. Only
             with an intercept.
         weights: What errors in the moments cost, as for `PrivateMoments`; the target is the last column.
+        max_weight: The largest `sample_weight` that `fit` is given; needed if it is given any.
         neighbours: "zero_out" (one person's row becomes nothing, and the number of rows is public), "add_remove" (the
             number is secret, and released as one more moment) or "replace"; None takes the ledger's or the table's
             relation, else "zero_out".
@@ -75,13 +77,16 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
     clip_predictions: bool = True
     narrow: bool = True
     weights: Literal["frobenius", "curvature"] | ArrayLike = "curvature"
+    max_weight: float | None = None
 
-    def fit(self, X: Any, y: Any, *, ledger: Ledger | None = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, ledger: Ledger | None = None) -> Self:
         """Fit the model.
 
         Args:
             X: One row per person: an array, a data frame, or an `inid.tables.Table`, whose engine then does the sums.
             y: One target per person, or several in columns; of a table, the name of its column.
+            sample_weight: One weight per person, between 0 and `max_weight`, to which larger ones are held; not for a
+                table.
             ledger: Where the cost is charged, before the data are looked at.
 
         Raises:
@@ -90,12 +95,16 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
         """
         self._start_fit()
         self._penalty()  # a malformed one must not cost budget
+        refuse_weights_of_tables(X, sample_weight)
+        self._largest = 1.0
         if isinstance(X, Table):
             self._learn_table(X, y, ledger)
         else:
             relation = read_relation(self.neighbours, ledger)
             data = read_matrix(self, X, reset=True, empty=relation == "add_remove")
-            self._learn(data, read_target(self, data, y, several=self._takes_several()), relation, ledger)
+            target = read_target(self, data, y, several=self._takes_several())
+            self._largest, weights = read_sample_weight(self, data, sample_weight, self.max_weight)
+            self._learn(data, target, relation, ledger, weights)
         self._end_fit(ledger)
         warn_of_noise(self)
         return self
@@ -130,9 +139,17 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
         """Whether y may have several columns."""
         return True
 
-    def _learn(self, data: Matrix, target: Matrix, relation: Neighbours, ledger: Ledger | None) -> None:
+    def _learn(
+        self,
+        data: Matrix,
+        target: Matrix,
+        relation: Neighbours,
+        ledger: Ledger | None,
+        weights: Callable[[], Floats] | None,
+    ) -> None:
         bounds = self._read_bounds(data.shape[1], target.shape[1])
-        self._release(MomentSource.of_arrays(relation, data, target), *bounds, flat=target.flat, ledger=ledger)
+        source = MomentSource.of_arrays(relation, data, target, weights=weights)
+        self._release(source, *bounds, flat=target.flat, ledger=ledger)
 
     def _learn_table(self, table: Table, target: str, ledger: Ledger | None) -> None:
         names = [name for name in table.bounds if name != target]
@@ -286,6 +303,7 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
                 allocation=self.allocation,
                 targets=outputs if self.fit_intercept else 0,
                 look=look,
+                weighted=source.weighted,
             )
 
         if self.fit_intercept:
@@ -300,6 +318,8 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
         direct = made(about_0, costs, typical_cost(costs, about_0.unit), mean=False)
         if not middle > 0:
             return direct
+        if source.weighted:  # a weight draws a row to the centre, which must be within the bounds
+            return made(about_middle, costs, middle, mean=True)
         return min(direct, made(about_middle, costs, middle, mean=True), key=lambda one: one.noise.log2_error)
 
     def _penalty(self) -> float:
@@ -356,8 +376,9 @@ class PrivateRidge(LinearModel):
     alpha: float = 1.0
 
     def _quadratic(self, normal: Normal) -> Floats:
-        # In public units the coefficient w stands for w unit_y / unit_x; the sum over the rows is N times the mean.
-        return np.asarray(self._penalty() / (normal.rows * normal.unit_x**2))
+        # In public units the coefficient w stands for w unit_y / unit_x; the sum over the rows is N times the mean, or
+        # the sum of weights times it, of which `rows` is the part of the largest.
+        return np.asarray(self._penalty() / (self._largest * normal.rows * normal.unit_x**2))
 
     def _solve(self, normal: Normal) -> Floats:
         return least_squares(normal, self._quadratic(normal))

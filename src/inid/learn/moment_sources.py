@@ -27,6 +27,7 @@ class MomentSource:
     Attributes:
         relation: The neighbours.
         rows: The number of rows; None where the relation keeps it secret.
+        weighted: Whether rows have weights, whose sum is then secret too.
         answer: Computes the exact moments, of units, with their means and the number of rows or without.
         columns: Computes the sums and the sums of squares of the columns, of units, and the number of rows.
     """
@@ -35,20 +36,29 @@ class MomentSource:
     rows: int | None
     answer: Callable[..., Floats]
     columns: Callable[[Units], Floats]
+    weighted: bool = False
 
     @classmethod
-    def of_arrays(cls, relation: Neighbours, *parts: Matrix) -> "MomentSource":
-        """Some matrices, side by side."""
+    def of_arrays(
+        cls, relation: Neighbours, *parts: Matrix, weights: Callable[[], Floats] | None = None
+    ) -> "MomentSource":
+        """Some matrices, side by side, and how to read each row's weight in [0, 1]."""
 
         def read() -> Floats:
             each = [part.floats() for part in parts]
             return each[0] if len(each) == 1 else np.column_stack(each)
 
+        def given() -> dict[str, Floats]:
+            return {} if weights is None else {"weights": weights()}
+
         def answer(units: Units, *, mean: bool, count: bool) -> Floats:
-            return exact_moments(read(), units, mean=mean, count=count)
+            return exact_moments(read(), units, mean=mean, count=count, **given())
+
+        def columns(units: Units) -> Floats:
+            return exact_columns(read(), units, count=True, **given())
 
         rows = None if relation == "add_remove" else parts[0].shape[0]
-        return cls(relation, rows, answer, lambda units: exact_columns(read(), units, count=True))
+        return cls(relation, rows, answer, columns, weights is not None)
 
     @classmethod
     def of_table(cls, table: Table, names: Sequence[str], neighbours: object, ledger: Ledger | None) -> "MomentSource":
@@ -58,5 +68,5 @@ class MomentSource:
 
     def release(self, planned: MomentPlan, ledger: Ledger | None, label: str) -> Moments:
         """Charge, then compute and release the moments."""
-        exact = partial(self.answer, planned.units, mean=planned.mean, count=self.rows is None)
+        exact = partial(self.answer, planned.units, mean=planned.mean, count=planned.count)
         return release_moments(exact, planned, ledger, label)

@@ -58,7 +58,7 @@ def release_narrowed(
     exact = source.columns(public)
     look = add_noise(exact[: 2 * width], noise.scales[first:], noise.mechanism, paid.source)
     rows, counted = float(source.rows or 0), np.empty(0)
-    if source.rows is None:
+    if planned.count:
         counted = add_noise(exact[-1:], noise.scales[first - 1 : first], noise.mechanism, paid.source)
         rows = max(float(counted[0]), 1.0)
     signal = rows / float(np.median(spread[: width * (width + 1) // 2]))

@@ -122,7 +122,33 @@ def estimator(kind: _Kind) -> _Kind:
     read.__signature__ = found.replace(parameters=bare, return_annotation=inspect.Signature.empty)  # type: ignore[attr-defined]
     made.__init__ = read
     made.__doc__ = _completed(made)
+    if "fit" in vars(made):
+        made.fit = _with_cures(made.fit)
     return cast("_Kind", made)
+
+
+def _with_cures(fit: Any) -> Any:
+    """A `fit` that answers an argument which it does not have by one sentence with the cure."""
+    known = [*inspect.signature(fit).parameters]
+
+    @functools.wraps(fit)
+    def read(self: Any, *args: Any, **keywords: Any) -> Any:
+        for name in keywords:
+            if name not in known:
+                raise ArgumentError(_no_such_argument(type(self).__name__, name, known[1:]))
+        return fit(self, *args, **keywords)
+
+    return read
+
+
+def _no_such_argument(kind: str, name: str, known: list[str]) -> str:
+    cures = {
+        "sample_weight": "leave it out: every row counts once here (classifiers and regressors take weights)",
+        "sample_weights": "pass sample_weight=, where the estimator takes it",
+        "budget": "pass it to the estimator",
+    }
+    cure = cures.get(name, f"it takes {', '.join(known)}")
+    return f"{kind}.fit has no argument {shown(name)}: {cure}."
 
 
 def read_keywords(kind: type, keywords: dict[str, Any]) -> dict[str, Any]:

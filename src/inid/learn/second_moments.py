@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from inid.accounting import Ledger
 from inid.arguments import Floats
 from inid.fixed_point import Columns
-from inid.learn.column_moments import column_reach
+from inid.learn.column_moments import column_reach, exact_columns, scaled_rows
 from inid.learn.constant_part import constant_part
 from inid.learn.noise_range import cover_answers
 from inid.learn.public_units import MOST_ROWS, Units, exact_floats
@@ -45,9 +45,17 @@ _LOOK, _LAPLACE_LOOK = 0.1, 0.15  # of mu^2, of epsilon: for the first look at t
 _UP = 1 + 2.0**-48  # more than the rounding of the few operations that make a radius
 
 
-def exact_moments(X: Floats, units: Units, *, mean: bool, count: bool = False) -> Floats:
-    """The exact answer: products, sums and the number of rows, in the units of z."""
+def exact_moments(X: Floats, units: Units, *, mean: bool, count: bool = False, weights: Floats | None = None) -> Floats:
+    """The exact answer: products, sums and the number of rows, in the units of z, which has 0 in its range.
+
+    With weights u in [0, 1] they are the products of sqrt(u) z, the sums of u z and the sum of u. Entries are within
+    the ranges of z, of z and of 1, so none of them moves further than without.
+    """
     width = X.shape[1]
+    if weights is not None:
+        shares = exact_moments(scaled_rows(X, units, np.sqrt(weights)), units, mean=False)
+        each = exact_columns(X, units, count=count, weights=weights)
+        return np.concatenate([shares, each[: width * mean], each[2 * width :]])
     products, sums = np.zeros((width, width), np.int64), np.zeros(width, np.int64)
     for whole in units.chunks(X):
         products += (whole.T @ whole).astype(np.int64)  # below 2^53 in a chunk, so exact in whatever order BLAS adds
@@ -70,7 +78,9 @@ def in_units(
     return np.concatenate(parts)
 
 
-def moment_sets(columns: Columns, costs: Floats, neighbours: Neighbours, *, mean: bool) -> list[Sensitivity]:
+def moment_sets(
+    columns: Columns, costs: Floats, neighbours: Neighbours, *, mean: bool, weighted: bool = False
+) -> list[Sensitivity]:
     """Sets that hold every change of the moments when one row changes; the plan takes the better.
 
     Statement (E8). Let B_i bound the size of column i (the constant column has B = 1).
@@ -79,16 +89,21 @@ def moment_sets(columns: Columns, costs: Floats, neighbours: Neighbours, *, mean
       sums), so d_ij = z_i z_j: the box B_i B_j, which is attained.
     * add_remove: the same, and the number of rows, the product of the constant with itself, moves by 1.
     * replace: d_ij lies within the width of the range of z_i z_j, a box; and in the ellipsoid of `replaced_products`.
+    * With weights u in [0, 1] every entry is u times as large, so its range has 0 in it, and the sum of u is one more
+      coordinate, under any relation: the boxes. (Entries are rounded one by one, for which no ellipsoid is stated.)
 
     Args:
         columns: The mapping of z, whose ranges are exact.
         costs: c_i, the factors of the weights alpha_ij = c_i c_j, the constant's last.
         neighbours: The relation.
         mean: Whether the sums of the columns are released too.
+        weighted: Whether rows have weights.
     """
     low, high = np.append(columns.low, 1.0), np.append(columns.high, 1.0)
+    if weighted:
+        low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
     size = np.maximum(np.abs(low), np.abs(high))
-    i, j = places(columns.step.size, mean=mean, count=neighbours == "add_remove")
+    i, j = places(columns.step.size, mean=mean, count=weighted or neighbours == "add_remove")
     if neighbours != "replace":
         return [Sensitivity.box(size[i] * size[j], neighbours=neighbours)]
     corners = np.stack([low[i] * low[j], low[i] * high[j], high[i] * low[j], high[i] * high[j]])
@@ -97,8 +112,11 @@ def moment_sets(columns: Columns, costs: Floats, neighbours: Neighbours, *, mean
     squares = np.where((low <= 0) & (high >= 0), 0.0, np.minimum(low**2, high**2))
     widest = np.where(i == j, (size[i] ** 2 - squares[i]) * _UP, widest)
     used = slice(None) if mean else slice(-1)
+    box = Sensitivity.box(widest, neighbours=neighbours)
+    if weighted:
+        return [box]
     return [
-        Sensitivity.box(widest, neighbours=neighbours),
+        box,
         Sensitivity.ellipsoid(replaced_products(size[used], (costs * size)[used], i, j), neighbours=neighbours),
     ]
 
@@ -111,13 +129,15 @@ class MomentPlan:
         noise: The plan.
         units: The units of the columns.
         mean: Whether the sums of the columns are released.
-        rows: The number of rows; None if it is secret, and released.
+        rows: The number of rows; None if it is secret.
+        count: Whether it, or the sum of weights, is released.
     """
 
     noise: NoisePlan
     units: Units
     mean: bool
     rows: int | None
+    count: bool
 
 
 @dataclass(frozen=True)
@@ -169,6 +189,7 @@ def plan_moments(
     allocation: Allocation,
     targets: int = 0,
     look: bool = False,
+    weighted: bool = False,
 ) -> MomentPlan:
     """The least-error plan among the sets known.
 
@@ -187,10 +208,12 @@ def plan_moments(
             constant.
         look: Whether sums and squares of all columns, of size 1, are released before (`narrower_bounds`); they come
             last in the plan, and take about a tenth of it.
+        weighted: Whether rows have weights, whose sum is then released.
     """
     costs = np.append(costs, constant)
     width = units.size.size
-    i, j = places(width, mean=mean, count=rows is None)
+    count = weighted or rows is None
+    i, j = places(width, mean=mean, count=count)
     with np.errstate(all="ignore"):  # absurd weights are held within the floats: any positive ones are valid
         weights = np.clip(costs[i] * costs[j] * np.where(i == j, 1.0, math.sqrt(2)), _LEAST, 1 / _LEAST)
     size = np.append(units.size, 1.0)
@@ -202,7 +225,7 @@ def plan_moments(
         least, most = _TARGETS[laplace], _MOST_TARGETS[laplace]
         part = constant_part(budget, rows, targets, laplace=laplace, least=least, most=most)
         weights = _raised(weights, largest, chosen, part, laplace=laplace)
-    sets = moment_sets(units.grid, costs, neighbours, mean=mean)
+    sets = moment_sets(units.grid, costs, neighbours, mean=mean, weighted=weighted)
     if look:
         # Parts of a box have privacy of their own; of another set with Laplace noise only the whole at once would.
         sets = [_with_look(one, width) for one in (sets[:1] if mechanism == "laplace" else sets)]
@@ -213,7 +236,7 @@ def plan_moments(
     plans = [plan(one, budget, mechanism=mechanism, allocation=allocation, weights=weights) for one in sets]
     best = min(plans, key=lambda made: made.log2_error)
     most = MOST_ROWS if rows is None else rows
-    return MomentPlan(cover_answers(best, most * largest), units, mean, rows)
+    return MomentPlan(cover_answers(best, most * largest), units, mean, rows, count)
 
 
 def _roles(i: NDArray[np.intp], j: NDArray[np.intp], width: int, targets: int) -> Floats:
@@ -268,7 +291,7 @@ def as_moments(made: Release, planned: MomentPlan) -> Moments:
     width = planned.units.size.size
     products, sums = width * (width + 1) // 2, width * planned.mean
     counted = made.values[products + sums :][:1]
-    rows = max(float(counted[0]), 1.0) if planned.rows is None else float(planned.rows)
+    rows = max(float(counted[0]), 1.0) if planned.rows is None or planned.count else float(planned.rows)
     scales = planned.noise.scales * (1.0 if planned.noise.mechanism == "gaussian" else math.sqrt(2)) / rows
     values = made.values / rows
     return Moments(
@@ -278,7 +301,7 @@ def as_moments(made: Release, planned: MomentPlan) -> Moments:
         first_spread=scales[products : products + sums],
         rows=rows,
         release=made,
-        rows_spread=float(scales[products + sums]) * rows if planned.rows is None else 0.0,
+        rows_spread=float(scales[products + sums]) * rows if planned.count else 0.0,
     )
 
 

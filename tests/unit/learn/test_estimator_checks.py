@@ -29,6 +29,7 @@ _TWICE = "five passes with steps for another number of rows end elsewhere, withi
 REPEATED = {f"check_sample_weight_equivalence_on_{kind}_data": _TWICE for kind in ("dense", "sparse")}
 _GRID = "sums are of whole numbers on a grid for the number of rows, and z times its weight is rounded to it"
 ON_A_GRID = {f"check_sample_weight_equivalence_on_{kind}_data": _GRID for kind in ("dense", "sparse")}
+FROM_MOMENTS = WITH_TARGET | WEIGHTED | ON_A_GRID
 # Only with noise: `check_fit_idempotent`, `check_supervised_y_2d`, `check_regressors_int`,
 # `check_regressor_data_not_an_array` (and those that scikit-learn skips for estimators tagged non-deterministic)
 # compare two fits of the same data.
@@ -40,10 +41,13 @@ ESTIMATORS = [
     (learn.PrivateGaussianNB(HUGE, bounds=(-1000, 1000), max_weight=4.0), WEIGHTED | ON_A_GRID),
     (learn.PrivateKMeans(2, budget=HUGE, bounds=(-1000, 1000)), EVERYWHERE),
     (learn.PrivateStandardScaler(HUGE, bounds=(-1000, 1000)), EVERYWHERE),
-    (learn.PrivateLinearRegression(HUGE, bounds=(-1000, 1000), bounds_y=(-1000, 1000)), WITH_TARGET),
-    (learn.PrivateRidge(0.01, budget=HUGE, bounds=(-1000, 1000), bounds_y=(-1000, 1000)), WITH_TARGET),
-    (learn.PrivateLasso(0.01, budget=HUGE, bounds=(-1000, 1000), bounds_y=(-1000, 1000)), WITH_TARGET),
-    (learn.PrivateElasticNet(0.01, budget=HUGE, bounds=(-1000, 1000), bounds_y=(-1000, 1000)), WITH_TARGET),
+    (learn.PrivateLinearRegression(HUGE, bounds=(-1000, 1000), bounds_y=(-1000, 1000), max_weight=4.0), FROM_MOMENTS),
+    (learn.PrivateRidge(0.01, budget=HUGE, bounds=(-1000, 1000), bounds_y=(-1000, 1000), max_weight=4.0), FROM_MOMENTS),
+    (learn.PrivateLasso(0.01, budget=HUGE, bounds=(-1000, 1000), bounds_y=(-1000, 1000), max_weight=4.0), FROM_MOMENTS),
+    (
+        learn.PrivateElasticNet(0.01, budget=HUGE, bounds=(-1000, 1000), bounds_y=(-1000, 1000), max_weight=4.0),
+        FROM_MOMENTS,
+    ),
     (
         learn.PrivateLasso(
             0.01,
@@ -53,8 +57,9 @@ ESTIMATORS = [
             solver="coordinate_descent",
             clip=1e6,
             passes=5,
+            max_weight=4.0,
         ),
-        WITH_TARGET,
+        WITH_TARGET | WEIGHTED | REPEATED,
     ),
     (
         learn.PrivateLogisticRegression(budget=HUGE, bounds=(-100, 100), clip=1e3, passes=5, max_weight=4.0),

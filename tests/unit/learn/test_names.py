@@ -156,3 +156,11 @@ def test_missing_labels_are_refused_and_made_no_class(kind, labels):
 def test_labels_of_several_kinds_are_refused_without_a_raw_error(kind, labels):
     with pytest.raises(ValueError):  # noqa: PT011 - scikit-learn's own for a continuous kind, else ours
         kind(budget=BUDGET, bounds=(0, 1)).fit(X[:3], labels)
+
+
+@pytest.mark.parametrize("kind", [learn.PrivateKMeans, learn.PrivateStandardScaler, learn.PrivateMoments])
+def test_an_argument_that_fit_does_not_have_is_answered_with_a_cure(kind):
+    model = kind(budget=inid.ApproxDP(1.0, 1e-6), bounds=(0, 1))
+    for name, word in (("sample_weight", "every row counts once"), ("epochs", "it takes X, y, ledger")):
+        with pytest.raises(inid.ArgumentError, match=rf"fit has no argument '?{name}'?: .*{word}"):
+            model.fit([[0.5]], **{name: 1})
