@@ -25,6 +25,7 @@ from inid.sets import Cells, Sensitivity
 
 __all__ = ["AccuracyPlan", "CheapestPlan", "plan_for_accuracy"]
 
+_WORTH = 0.99  # a delta that makes epsilon smaller by less than 1 % is not used
 _HALF_STEP = 2.0 ** -(GRID_BITS + 1)  # of a scale: the grid of a release is at most 2^-GRID_BITS of it
 
 
@@ -157,8 +158,11 @@ def _budgets(
     if mechanism is GAUSSIAN:
         yield ApproxDP(epsilon_of(root_up(spent), level), level)
         return
+    pure = decimal_up(spent, "epsilon")
     # The curve is certified at the epsilon that it gives, but for roundings in the last digits; pure DP always is.
     _, least = epsilon_of_delta(sensitivity, mechanism, scales, cells, level)
+    if not least < _WORTH * pure:  # as `plan` would plan it: under pure DP
+        yield PureDP(pure)
     for room in (0.0, 1e-9, 1e-6):
         yield ApproxDP(least * (1 + room), level)
     yield ApproxDP(least_epsilon(level, spent), level)

@@ -22,6 +22,8 @@ from inid.sets import Allocation, Cells, Sensitivity, read_order
 
 __all__ = ["plan"]
 
+_WORTH = -math.log2(0.99)  # log2: a delta that lowers scales by less than 1 % is not used
+
 
 def plan(
     sensitivity: Sensitivity,
@@ -112,9 +114,23 @@ class _Drafting:
     def drafts(self, mechanism: Mechanism) -> list[NoisePlan]:
         """One plan per candidate shape whose scales are normal floats, the least error first.
 
+        Laplace noise whose scales a delta would lower by less than 1 % is planned under pure DP: then it costs the
+        epsilon that was asked for, and three releases at (1, 1e-6) fit a ledger of (3, 1e-6). Along the curve it would
+        spend a little more than that epsilon for next to nothing.
+
         Raises:
             RangeError: There is none.
         """
+        made = self._drafts(mechanism)
+        if mechanism is not LAPLACE or not isinstance(self.budget, ApproxDP) or not self.budget.epsilon > 0:
+            return made
+        try:
+            pure = replace(self, budget=PureDP(self.budget.epsilon))._drafts(mechanism)
+        except RangeError:
+            return made
+        return pure if pure[0].log2_error - made[0].log2_error < self.order * _WORTH else made
+
+    def _drafts(self, mechanism: Mechanism) -> list[NoisePlan]:
         made: list[NoisePlan] = []
         outside: RangeError | None = None
         for shape in self._shapes(mechanism):
