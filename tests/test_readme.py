@@ -12,6 +12,12 @@ def test_every_example_of_the_readme_runs(tmp_path, monkeypatch):
     text = README.read_text(encoding="utf-8")
     assert sum(bool(shown.strip()) for _, _, shown in every_block(text)) >= 3
     assert run_page(README) >= 5
+    (release,) = (block.split("\n", 1)[1] for _, block, _ in every_block(text) if "inid ledger create" in block)
+    assert "It takes three of these and refuses a fourth." in text
+    for _ in range(2):
+        run_shell(release, "")
+    with pytest.raises(AssertionError, match="no room for this charge"):
+        run_shell(release, "")
 
 
 def test_the_readme_stays_short_and_shows_a_picture():

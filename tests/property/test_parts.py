@@ -79,14 +79,16 @@ def test_what_a_refusal_names_fits(ledger: Ledger, tenths: int, s: inid.Sensitiv
 
 
 def test_three_releases_at_a_third_fit() -> None:
-    """Three times ApproxDP(1, 1e-6) in (3, 1e-6) do not: Laplace noise spends 1.000002 of epsilon each time."""
+    """So do three with Laplace noise at ApproxDP(1, 1e-6) in (3, 1e-6); with Gaussian noise among them they do not."""
     s = SETS[1]
-    whole = Ledger(total=inid.ApproxDP(3.0, 1e-6))
-    plan = inid.plan(s, inid.ApproxDP(1.0, 1e-6), mechanism="laplace")
-    whole.charge(plan)
-    whole.charge(plan)
-    with pytest.raises(inid.BudgetError, match=r"epsilon=0\.9999\).*--epsilon 0\.9999"):
+    laplace, gaussian = (inid.plan(s, inid.ApproxDP(1.0, 1e-6), mechanism=kind) for kind in ("laplace", "gaussian"))
+    whole, mixed = Ledger(total=inid.ApproxDP(3.0, 1e-6)), Ledger(total=inid.ApproxDP(3.0, 1e-6))
+    for plan in (laplace, laplace, laplace):
         whole.charge(plan)
+    mixed.charge(laplace)
+    mixed.charge(gaussian)
+    with pytest.raises(inid.BudgetError, match="mix"):
+        mixed.charge(laplace)
     for currency in ("epsilon", "mu^2", "renyi"):
         ledger = Ledger(total=inid.ApproxDP(3.0, 1e-6), currency=currency)
         for _ in range(3):

@@ -131,7 +131,7 @@ def preview(address: str, name: str, plan: NoisePlan, delta: float = 0.0) -> Led
     """
     settings = stored_settings(address, name)
     if settings is None:
-        return LedgerPreview(plan.budget, 0, 0, 100, None, new=True)
+        return LedgerPreview(plan.stated, 0, 0, 100, None, new=True)
     store = open_store(address, name, _WAIT)
     try:
         journal = Journal(store, settings.to_text())

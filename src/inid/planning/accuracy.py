@@ -18,6 +18,7 @@ from inid.mechanisms.laplace import least_epsilon
 from inid.noise.grid_noise import GRID_BITS
 from inid.numbers.decimals import decimal_up
 from inid.numbers.sums import root_up
+from inid.planning.calibration import DELTA_WORTH
 from inid.planning.curve import epsilon_of_delta
 from inid.planning.noise_plan import NoisePlan
 from inid.promises import ApproxDP, Budget, PureDP
@@ -25,7 +26,6 @@ from inid.sets import Cells, Sensitivity
 
 __all__ = ["AccuracyPlan", "CheapestPlan", "plan_for_accuracy"]
 
-_WORTH = 0.99  # a delta that makes epsilon smaller by less than 1 % is not used
 _HALF_STEP = 2.0 ** -(GRID_BITS + 1)  # of a scale: the grid of a release is at most 2^-GRID_BITS of it
 
 
@@ -133,7 +133,8 @@ def _costed(
     scales.flags.writeable = False
     weights.flags.writeable = False
     for budget in _budgets(sensitivity, mechanism, scales, cells, delta):
-        made = NoisePlan(sensitivity, budget, mechanism.name, "tolerance", 2.0, weights, scales)
+        asked = budget if delta is None or isinstance(budget, ApproxDP) else ApproxDP(budget.epsilon, delta)
+        made = NoisePlan(sensitivity, budget, mechanism.name, "tolerance", 2.0, weights, scales, asked)
         try:
             made.verify()
         except GuaranteeError:
@@ -144,7 +145,7 @@ def _costed(
 
 def _budgets(
     sensitivity: Sensitivity, mechanism: Mechanism, scales: Floats, cells: Cells, delta: float | None
-) -> Iterator[Budget]:
+) -> Iterator[PureDP | ApproxDP]:
     """The least budget that these scales keep, as far as it can be proved: the first that verifies."""
     spent = sensitivity.supremum(mechanism.exponent, scales, cells)
     if spent == 0:
@@ -161,7 +162,7 @@ def _budgets(
     pure = decimal_up(spent, "epsilon")
     # The curve is certified at the epsilon that it gives, but for roundings in the last digits; pure DP always is.
     _, least = epsilon_of_delta(sensitivity, mechanism, scales, cells, level)
-    if not least < _WORTH * pure:  # as `plan` would plan it: under pure DP
+    if not least < DELTA_WORTH * pure:  # as `plan` would plan it: under pure DP
         yield PureDP(pure)
     for room in (0.0, 1e-9, 1e-6):
         yield ApproxDP(least * (1 + room), level)

@@ -23,8 +23,9 @@ from inid.planning.renyi_calibration import shrink_under_renyi
 from inid.promises import ApproxDP, Budget, GaussianDP, RenyiDP
 from inid.sets import Cells, Ratios, Sensitivity
 
-__all__ = ["calibrated", "follows_curve", "proved"]
+__all__ = ["DELTA_WORTH", "calibrated", "follows_curve", "proved"]
 
+DELTA_WORTH = 0.99  # a delta by which the scales of Laplace noise fall to no less than this is not used
 _NUDGES = 40
 # The certified curve is within about 1e-4 of the estimate (relative, in delta), and delta falls with at least the tenth
 # power of the scales where this matters: so much room usually certifies at once, and the step is for the rare rest.

@@ -108,13 +108,13 @@ class Comparison:
 
 def compare(made: NoisePlan) -> Comparison:
     """The plan's baselines under the same promise, weights and order."""
-    mechanisms: tuple[MechanismName, ...] = ("laplace",) if isinstance(made.budget, PureDP) else ("gaussian", "laplace")
+    mechanisms: tuple[MechanismName, ...] = ("laplace",) if isinstance(made.stated, PureDP) else ("gaussian", "laplace")
     rows = []
     for mechanism in mechanisms:
         for allocation in ("optimal", "iid", "spr"):
             other = plan(
                 made.sensitivity,
-                made.budget,
+                made.stated,
                 mechanism=mechanism,
                 allocation=allocation,
                 weights=made.weights,

@@ -49,6 +49,7 @@ class NoisePlan:
     order: float
     weights: Floats | None
     row_scales: Floats
+    asked: Budget | None = None
 
     def __post_init__(self) -> None:
         # The certificate is computed once, so what it proves must not change afterwards.
@@ -59,6 +60,11 @@ class NoisePlan:
     def __reduce__(self) -> tuple[object, ...]:
         # Without what was cached: an unpickled array is writable, and a stored proof would be somebody's word.
         return type(self), tuple(getattr(self, field.name) for field in fields(self))
+
+    @property
+    def stated(self) -> Budget:
+        """The promise that was asked for, which baselines keep: `budget`, or a weaker one. It is not recorded."""
+        return self.asked or self.budget
 
     @cached_property
     def law(self) -> Mechanism:
@@ -176,7 +182,9 @@ class NoisePlan:
         """
         if not self.sensitivity.corner_size:
             return 1.0
-        exact = self._follows_rules or self._is_single
+        # Where every extreme difference is a single ratio, these promises bound it exactly by its size.
+        single = self.sensitivity.corner_size == 1 and isinstance(self.budget, (ApproxDP, GaussianDP))
+        exact = self._follows_rules or single
         if self.allocation == "optimal" and exact and self.sensitivity.is_solved(self.law.exponent):
             return 1.0
         profile = self.sensitivity.log_profile(self.law.exponent, self._log_weights, self.order, self.cells)
@@ -326,10 +334,8 @@ class NoisePlan:
         """
         if not isinstance(record, Mapping):
             raise RecordError(f"a plan's record must be a dictionary, got {shown(record)}.")
-        if record.get("inid") != _VERSION:
-            raise RecordError(
-                f"the plan's record has version {shown(record.get('inid'))}, this library reads {_VERSION}."
-            )
+        if (version := record.get("inid")) != _VERSION:
+            raise RecordError(f"the plan's record has version {shown(version)}, this library reads {_VERSION}.")
         if set(record) != set(_RECORD):
             raise RecordError(f"a plan's record must hold exactly {', '.join(_RECORD)}.")
         sensitivity = Sensitivity.from_dict(record["sensitivity"])
@@ -351,10 +357,8 @@ class NoisePlan:
         names = ("sensitivity", "budget", "mechanism", "allocation", "order")
         if any(getattr(self, name) != getattr(other, name) for name in names):
             return False
-        if (self.weights is None) != (other.weights is None):
-            return False
-        same_weights = self.weights is None or np.array_equal(self.weights, other.weights)  # type: ignore[arg-type]
-        return bool(same_weights) and np.array_equal(self.row_scales, other.row_scales)
+        arrays = ((self.weights, other.weights), (self.row_scales, other.row_scales))
+        return all(np.array_equal(mine, its) for mine, its in arrays)  # type: ignore[arg-type]
 
     def __hash__(self) -> int:
         return hash((self.sensitivity, self.budget, self.mechanism, self.allocation, self.order))
@@ -369,11 +373,6 @@ class NoisePlan:
     def _follows_rules(self) -> bool:
         """Whether the promise is exactly a limit on what the noise spends: then shares are parts of that limit."""
         return self.law is GAUSSIAN or isinstance(self.budget, PureDP)
-
-    @property
-    def _is_single(self) -> bool:
-        """Whether every extreme difference is a single ratio, which these promises bound exactly by its size."""
-        return self.sensitivity.corner_size == 1 and isinstance(self.budget, (ApproxDP, GaussianDP))
 
     @property
     def _log_weights(self) -> Floats | float:

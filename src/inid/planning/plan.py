@@ -13,7 +13,7 @@ from inid.arguments import Floats, choice, shown
 from inid.errors import ArgumentError, RangeError
 from inid.mechanisms import GAUSSIAN, LAPLACE, Mechanism, MechanismChoice, MechanismName, log2_least_error
 from inid.numbers.sums import log2
-from inid.planning.calibration import calibrated, follows_curve, proved
+from inid.planning.calibration import DELTA_WORTH, calibrated, follows_curve, proved
 from inid.planning.laplace_search import is_too_little, searched_shapes
 from inid.planning.lower_bounds import most_by_signs, most_epsilon
 from inid.planning.noise_plan import NoisePlan
@@ -21,8 +21,6 @@ from inid.promises import ApproxDP, Budget, PureDP
 from inid.sets import Allocation, Cells, Sensitivity, read_order
 
 __all__ = ["plan"]
-
-_WORTH = -math.log2(0.99)  # log2: a delta that lowers scales by less than 1 % is not used
 
 
 def plan(
@@ -41,6 +39,9 @@ def plan(
     Gaussian (Laplace) noise that keep the promise on this sensitivity set, the one returned has the least expected
     error sum alpha_i^p E|T_i|^p (up to the factor `within`). Correlated noise may do better. Guarantee: the plan has
     passed its own `verify()`.
+
+    Laplace noise whose scales a delta would lower by less than 1 % is planned without it: under ApproxDP(1.0, 1e-6) the
+    plan's `budget` is then PureDP(1.0), a stronger promise, and three such plans fit in a ledger of (3, 1e-6).
 
     Args:
         sensitivity: How far one person can move the answer.
@@ -102,6 +103,7 @@ class _Drafting:
     allocation: Allocation
     weights: Floats | None
     order: float
+    asked: Budget | None = None  # where the budget is a stronger one
 
     @cached_property
     def cells(self) -> Cells:
@@ -114,23 +116,23 @@ class _Drafting:
     def drafts(self, mechanism: Mechanism) -> list[NoisePlan]:
         """One plan per candidate shape whose scales are normal floats, the least error first.
 
-        Laplace noise whose scales a delta would lower by less than 1 % is planned under pure DP: then it costs the
-        epsilon that was asked for, and three releases at (1, 1e-6) fit a ledger of (3, 1e-6). Along the curve it would
-        spend a little more than that epsilon for next to nothing.
+        Laplace noise whose scales a delta would lower by less than 1 % is planned under pure DP, and costs the epsilon
+        that was asked for; along the curve it would cost a little more than that, for next to nothing.
 
         Raises:
             RangeError: There is none.
         """
-        made = self._drafts(mechanism)
+        made = self.calibrated_drafts(mechanism)
         if mechanism is not LAPLACE or not isinstance(self.budget, ApproxDP) or not self.budget.epsilon > 0:
             return made
         try:
-            pure = replace(self, budget=PureDP(self.budget.epsilon))._drafts(mechanism)
+            pure = replace(self, budget=PureDP(self.budget.epsilon), asked=self.budget).calibrated_drafts(mechanism)
         except RangeError:
             return made
-        return pure if pure[0].log2_error - made[0].log2_error < self.order * _WORTH else made
+        return pure if pure[0].log2_error - made[0].log2_error < -self.order * math.log2(DELTA_WORTH) else made
 
-    def _drafts(self, mechanism: Mechanism) -> list[NoisePlan]:
+    def calibrated_drafts(self, mechanism: Mechanism) -> list[NoisePlan]:
+        """`drafts`, under this promise alone."""
         made: list[NoisePlan] = []
         outside: RangeError | None = None
         for shape in self._shapes(mechanism):
@@ -141,7 +143,14 @@ class _Drafting:
                 continue
             made.append(
                 NoisePlan(
-                    self.sensitivity, self.budget, mechanism.name, self.allocation, self.order, self.weights, scales
+                    self.sensitivity,
+                    self.budget,
+                    mechanism.name,
+                    self.allocation,
+                    self.order,
+                    self.weights,
+                    scales,
+                    self.asked,
                 )
             )
         if not made and outside is not None:

@@ -21,7 +21,7 @@ def plot_plan(made: NoisePlan, ax: "Axes | None" = None) -> "Axes":
     """The standard deviation of each coordinate's noise, beside an equal split and i.i.d. noise of the same promise."""
     others = {
         _NAMES[allocation]: plan(
-            made.sensitivity, made.budget, mechanism=made.mechanism, allocation=allocation, weights=made.weights,
+            made.sensitivity, made.stated, mechanism=made.mechanism, allocation=allocation, weights=made.weights,
             order=made.order,
         ).std
         for allocation in ("spr", "iid")

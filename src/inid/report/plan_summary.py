@@ -160,7 +160,7 @@ def summarize_plan(
     others = {
         name: plan(
             noise.sensitivity,
-            noise.budget,
+            noise.stated,
             mechanism=mechanism,  # type: ignore[arg-type, unused-ignore]
             allocation=name,  # type: ignore[arg-type, unused-ignore]
             weights=noise.weights,

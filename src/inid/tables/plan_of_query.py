@@ -123,7 +123,7 @@ class Plan(ABC):
     @property
     def whole_promise(self) -> Budget | None:
         """The promise of the whole release; None where noise and delta together have none."""
-        return self.budget
+        return self.noise.stated
 
     @property
     def charge(self) -> "NoisePlan | JointCharge":

@@ -11,6 +11,7 @@ from inid.cli.app import COMMANDS
 from inid.cli.options import job_from, read_values
 from inid.errors import ArgumentError
 from inid.jobs import Job, plan_job, read_budget, read_toml, release_job
+from inid.jobs.ledgers import preview
 from inid.report import page
 
 TABLE = {
@@ -88,6 +89,21 @@ def test_odd_names_survive_toml_and_are_refused_on_a_command_line():
     assert Job.from_dict(tomllib.loads(job.to_toml())) == job
     with pytest.raises(ArgumentError, match="TOML"):
         job.to_command()
+
+
+@pytest.mark.parametrize(
+    ("more", "delta"), [({}, 1e-6), ({"discover": "sex", "discover_delta": 1e-7}, 1.1e-6)], ids=["listed", "found"]
+)
+def test_a_new_ledger_has_the_promise_that_was_stated_although_the_noise_keeps_a_stronger_one(folder, more, delta):
+    stated = {"table": "people.csv", "count": True, "epsilon": 1, "delta": 1e-6, "ledger": "new.db"}
+    planned = plan_job(Job.from_dict(stated | (more or {"by": {"sex": ["F", "M"]}}) | {"mechanism": "laplace"}))
+    assert planned.summary.noise.budget == inid.PureDP(1.0)
+    assert preview("new.db", "default", planned.summary.noise).total == inid.ApproxDP(1.0, 1e-6)
+    released = release_job(planned)
+    assert released.record["plan"]["budget"] == inid.PureDP(1.0).to_dict()
+    assert released.created
+    with inid.Ledger.open("new.db") as ledger:
+        assert ledger.total == planned.total() == inid.ApproxDP(1.0, delta)
 
 
 @pytest.mark.parametrize("values", [TABLE | {"report": "report.html"}, TABLE | PEOPLE, STATED])

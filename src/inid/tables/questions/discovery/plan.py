@@ -44,7 +44,7 @@ class DiscoveryPlan(Plan):
     @property
     def whole_promise(self) -> ApproxDP | None:
         """The promise of noise and threshold together; None where the noise's is not an epsilon with a delta."""
-        return whole_promise(self.budget, self.delta)
+        return whole_promise(self.noise.stated, self.delta)
 
     def summary(self) -> PlanSummary:
         """The plan in one line: the noise of each count. It has no baseline: there is one way to spend it."""

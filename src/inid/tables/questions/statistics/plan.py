@@ -276,7 +276,7 @@ class Planning:
 
         def made(noise: NoisePlan) -> TablePlan:
             own = [noise.sensitivity]
-            baselines = (_best(own, noise.budget, "auto", kind, weighing.weights, 2.0) for kind in ("iid", "spr"))
+            baselines = (_best(own, noise.stated, "auto", kind, weighing.weights, 2.0) for kind in ("iid", "spr"))
             return self._described(weighing, noise, *baselines)
 
         reason = best.reason
@@ -390,7 +390,7 @@ def _draft(
     made = plan(part, budget, mechanism=mechanism, allocation=allocation, weights=alpha[moving], order=order)
     scales = np.zeros(moving.size)
     scales[moving] = made.row_scales
-    return NoisePlan(sensitivity, budget, made.mechanism, made.allocation, made.order, alpha, scales)
+    return replace(made, sensitivity=sensitivity, weights=alpha, row_scales=scales)
 
 
 def _error(made: NoisePlan, move: dict[int, float]) -> float:
