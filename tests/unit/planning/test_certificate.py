@@ -185,9 +185,12 @@ def test_an_edit_that_makes_no_plan_is_refused(path, value):
 
 def test_the_certificate_names_what_it_checked():
     sensitivity = inid.Sensitivity.box([1.0, 3.0], l1=3.5, neighbours="replace")
+    with_delta = inid.plan(inid.Sensitivity.box([3.0]), inid.ApproxDP(0.3, 0.01), mechanism="laplace").verify()
+    for word in ("epsilon - 2 log(1 - delta)", "delta=0.01", "enclosed"):
+        assert word in str(with_delta)
     for budget, mechanism, words in (
         (inid.PureDP(0.3), "laplace", ["sum |d_i| / beta_i <= epsilon", "PureDP(epsilon=0.3)"]),
-        (inid.ApproxDP(0.3, 1e-6), "laplace", ["epsilon - 2 log(1 - delta)", "delta=1e-06", "enclosed"]),
+        (inid.ApproxDP(0.3, 1e-6), "laplace", ["sum |d_i| / beta_i <= epsilon", "PureDP(epsilon=0.3)"]),
         (inid.ApproxDP(0.3, 1e-6), "gaussian", ["d_i^2 / sigma_i^2", "delta=1e-06", "enclosed"]),
         (inid.GaussianDP(0.3), "gaussian", ["<= mu^2", "GaussianDP(mu=0.3)"]),
         (inid.ZCDP(0.3), "gaussian", ["<= 2 rho"]),
