@@ -158,7 +158,8 @@ def test_a_record_proves_itself_and_changes_are_found(frame, budget):
         with pytest.raises(inid.BudgetError):
             query.release(query.plan(budget), ledger)
     record = result.to_dict()
-    assert verify_result(record).promise == str(budget)
+    assert verify_result(record).promise == str(result.plan.budget)
+    assert result.plan.noise.stated == budget
     from inid.tables.published import record_digest
 
     def changed(change):
