@@ -133,8 +133,8 @@ def _costed(
     scales.flags.writeable = False
     weights.flags.writeable = False
     for budget in _budgets(sensitivity, mechanism, scales, cells, delta):
-        asked = budget if delta is None or isinstance(budget, ApproxDP) else ApproxDP(budget.epsilon, delta)
-        made = NoisePlan(sensitivity, budget, mechanism.name, "tolerance", 2.0, weights, scales, asked)
+        stated = budget if delta is None or isinstance(budget, ApproxDP) else ApproxDP(budget.epsilon, delta)
+        made = NoisePlan(sensitivity, budget, mechanism.name, "tolerance", 2.0, weights, scales, stated)
         try:
             made.verify()
         except GuaranteeError:

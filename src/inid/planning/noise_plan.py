@@ -40,6 +40,9 @@ class NoisePlan:
 
     Made by `plan()`. Scales are held in run-length form, one per row of the sensitivity (or one per coordinate where
     weights differ within a row); `scales` and `shares` expand them on access.
+
+    `budget` is the promise that is proved, recorded and charged. `stated` is the one that was asked for: the same, or
+    a weaker one, which baselines keep. A record does not hold it.
     """
 
     sensitivity: Sensitivity
@@ -49,9 +52,11 @@ class NoisePlan:
     order: float
     weights: Floats | None
     row_scales: Floats
-    asked: Budget | None = None
+    stated: Budget = None  # type: ignore[assignment]  # `budget` where it is left out
 
     def __post_init__(self) -> None:
+        if self.stated is None:
+            object.__setattr__(self, "stated", self.budget)
         # The certificate is computed once, so what it proves must not change afterwards.
         object.__setattr__(self, "row_scales", arguments.frozen(self.row_scales))
         if self.weights is not None:
@@ -60,11 +65,6 @@ class NoisePlan:
     def __reduce__(self) -> tuple[object, ...]:
         # Without what was cached: an unpickled array is writable, and a stored proof would be somebody's word.
         return type(self), tuple(getattr(self, field.name) for field in fields(self))
-
-    @property
-    def stated(self) -> Budget:
-        """The promise that was asked for, which baselines keep: `budget`, or a weaker one. It is not recorded."""
-        return self.asked or self.budget
 
     @cached_property
     def law(self) -> Mechanism:

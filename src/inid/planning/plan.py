@@ -103,7 +103,6 @@ class _Drafting:
     allocation: Allocation
     weights: Floats | None
     order: float
-    asked: Budget | None = None  # where the budget is a stronger one
 
     @cached_property
     def cells(self) -> Cells:
@@ -126,10 +125,12 @@ class _Drafting:
         if mechanism is not LAPLACE or not isinstance(self.budget, ApproxDP) or not self.budget.epsilon > 0:
             return made
         try:
-            pure = replace(self, budget=PureDP(self.budget.epsilon), asked=self.budget).calibrated_drafts(mechanism)
+            pure = replace(self, budget=PureDP(self.budget.epsilon)).calibrated_drafts(mechanism)
         except RangeError:
             return made
-        return pure if pure[0].log2_error - made[0].log2_error < -self.order * math.log2(DELTA_WORTH) else made
+        if not pure[0].log2_error - made[0].log2_error < -self.order * math.log2(DELTA_WORTH):
+            return made
+        return [replace(draft, stated=self.budget) for draft in pure]
 
     def calibrated_drafts(self, mechanism: Mechanism) -> list[NoisePlan]:
         """`drafts`, under this promise alone."""
@@ -143,14 +144,7 @@ class _Drafting:
                 continue
             made.append(
                 NoisePlan(
-                    self.sensitivity,
-                    self.budget,
-                    mechanism.name,
-                    self.allocation,
-                    self.order,
-                    self.weights,
-                    scales,
-                    self.asked,
+                    self.sensitivity, self.budget, mechanism.name, self.allocation, self.order, self.weights, scales
                 )
             )
         if not made and outside is not None:

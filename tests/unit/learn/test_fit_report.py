@@ -32,7 +32,8 @@ def test_every_model_reports_its_promise_and_what_was_spent(relation):
         assert str(model.set_params(neighbours=relation)) == repr(model) or hasattr(model, "plan_")
         text = model.fit(X, y).report()
         assert text == str(model)
-        assert "ApproxDP(epsilon=1.0, delta=1e-06)" in text.splitlines()[0]
+        assert str(model.plan_.budget) in text.splitlines()[0]  # what is proved: the promise, or a stronger one
+        assert str(model.plan_.stated) == "ApproxDP(epsilon=1.0, delta=1e-06)"
         assert f"neighbours: {relation}" in text
         shares = [float(found) for found in re.findall(r"(\d+\.\d)%", text)]
         assert abs(sum(shares) - 100) < 0.5, text

@@ -43,9 +43,7 @@ def test_a_delta_is_used_where_it_lowers_scales_by_a_hundredth_and_nowhere_else(
     assert made == pure
     assert made.stated == inid.ApproxDP(*promise)
     assert made.spent <= decimal_fraction(promise[0])
-    with pytest.raises(
-        inid.GuaranteeError
-    ):  # no scales of this shape that are lower by more than 1 % keep (eps, delta)
+    with pytest.raises(inid.GuaranteeError):  # no scales of this shape that are lower by more than 1 % keep the promise
         replace(made, budget=made.stated, row_scales=0.989 * made.row_scales).verify()
 
 

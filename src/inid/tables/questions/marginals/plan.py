@@ -187,7 +187,7 @@ class MarginalsPlan(Plan):
         filled = replace(question, missing=dict(question.missing) | fill, offset=0.0)
         tolerance = self.numbers.wanted
         kind = "gaussian" if self.mechanism == "gaussian" else "laplace"
-        other = planned(filled, self.budget, objective=self.objective, tolerance=tolerance, mechanism=kind)
+        other = planned(filled, self.noise.stated, objective=self.objective, tolerance=tolerance, mechanism=kind)
         gain = self.value / other.value if other.value > 0 else 1.0
         return fill_advice(question.may_be_missing, math.sqrt(gain))
 
