@@ -56,7 +56,7 @@ class NoisePlan:
 
     def __post_init__(self) -> None:
         if self.stated is None:
-            object.__setattr__(self, "stated", self.budget)
+            object.__setattr__(self, "stated", self.budget)  # type: ignore[unreachable]
         # The certificate is computed once, so what it proves must not change afterwards.
         object.__setattr__(self, "row_scales", arguments.frozen(self.row_scales))
         if self.weights is not None:
