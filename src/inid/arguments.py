@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from inid.errors import ArgumentError
 
-__all__ = ["array", "choice", "decimal_float", "frozen", "integer", "labels", "listed", "real", "shown"]
+__all__ = ["array", "choice", "decimal_float", "frozen", "integer", "labels", "listed", "real", "shown", "shown_entry"]
 
 Floats = NDArray[np.float64]
 
@@ -31,10 +31,10 @@ def shown(value: object) -> str:
     """A short, single-line rendering of a public argument for an error message.
 
     Only plain values, lists of them and what this library made are written out. Anything else may hold a table that was
-    passed by mistake, such as a column of a frame, and is called by its type.
+    passed by mistake, such as a column of a frame, and is called by its type; a number of NumPy's may be its entry.
 
     >>> shown([1, "a", np.float64(2.5)]), shown({"age": np.arange(3)})
-    ("[1, 'a', 2.5]", "{'age': <ndarray>}")
+    ("[1, 'a', <float64>]", "{'age': <ndarray>}")
     """
     try:
         text = " ".join(_written(value).split())
@@ -44,8 +44,6 @@ def shown(value: object) -> str:
 
 
 def _written(value: object) -> str:
-    if isinstance(value, np.generic):
-        value = value.item()
     if type(value) in _BRACKETS:
         left, right = _BRACKETS[type(value)]
         return f"{left}{', '.join(map(_written, islice(value, _SHOWN_LENGTH)))}{right}"  # type: ignore[call-overload]
@@ -53,7 +51,19 @@ def _written(value: object) -> str:
         pairs = (f"{_written(key)}: {_written(entry)}" for key, entry in islice(value.items(), _SHOWN_LENGTH))
         return f"{{{', '.join(pairs)}}}"
     own = type(value).__module__.partition(".")[0] == "inid"
-    return repr(value) if own or isinstance(value, _PLAIN) else f"<{type(value).__name__}>"
+    plain = isinstance(value, _PLAIN) and not isinstance(value, np.generic)
+    return repr(value) if own or plain else f"<{type(value).__name__}>"
+
+
+def shown_entry(given: object, numbers_: NDArray[Any], at: int) -> str:
+    """An entry of a public argument for an error message: as it was written in a list, else by its type.
+
+    >>> shown_entry([1, -2.5], np.array([1, -2.5]), 1), shown_entry(np.ones(2), np.ones(2), 1)
+    ('-2.5', '<float64>')
+    """
+    if isinstance(given, (list, tuple)):
+        return shown(given[at])
+    return shown(given) if isinstance(given, numbers.Number) else f"<{type(numbers_[at]).__name__}>"
 
 
 def listed(names: Collection[object], most: int = 12) -> str:
@@ -156,7 +166,7 @@ def array(
         wanted_entries = (numbers_ > 0 if positive else numbers_ >= 0) & (numbers_ < math.inf)
         at = int(np.argmin(wanted_entries))
         limit = "greater than 0" if positive else "of at least 0"
-        raise ArgumentError(f"{name}[{at}] must be a finite number {limit}, got {shown(raw[at].item())}: {cure}.")
+        raise ArgumentError(f"{name}[{at}] must be a finite number {limit}, got {shown_entry(value, raw, at)}: {cure}.")
     numbers_.flags.writeable = False
     return numbers_
 
@@ -179,11 +189,13 @@ def labels(value: object, count: int) -> tuple[str, ...] | None:
     words = tuple(str(word) if isinstance(word, str) else word for word in value)
     if len(words) != count:
         raise ArgumentError(f"labels must have {count} entries, got {len(words)}: {cure}.")
-    seen: set[str] = set()
+    seen: dict[str, int] = {}
     for at, word in enumerate(words):
-        if not (isinstance(word, str) and word and word not in seen):
-            raise ArgumentError(f"labels[{at}] must be a non-empty string not used before, got {shown(word)}: {cure}.")
-        seen.add(word)
+        if not (isinstance(word, str) and word):
+            raise ArgumentError(f"labels[{at}] must be a non-empty string, got {type(word).__name__}: {cure}.")
+        if word in seen:
+            raise ArgumentError(f"labels[{at}] is the string of labels[{seen[word]}] once more: {cure}.")
+        seen[word] = at
     return words
 
 
@@ -219,7 +231,7 @@ def _as_array(name: str, value: object, cure: str, *, up: bool) -> NDArray[Any]:
         floats = [_as_float(entry) for entry in entries]
         if None in floats:
             at = floats.index(None)
-            raise ArgumentError(f"{name}[{at}] must be a real number, got {shown(entries[at])}: {cure}.")
+            raise ArgumentError(f"{name}[{at}] must be a real number, got {shown_entry(value, raw, at)}: {cure}.")
         if up:
             floats = [_raised(entry, number) for entry, number in zip(entries, floats, strict=True)]
         return np.array(floats, dtype=np.float64)

@@ -11,10 +11,11 @@ probability of being sampled at all.
 """
 
 import math
-from collections.abc import Callable
+import numbers
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -329,7 +330,12 @@ def each_level(
     given = np.asarray(value) if isinstance(value, (list, tuple, np.ndarray)) or np.ndim(value) else None
     if given is None or given.ndim == 0:
         return answer(read(value))
-    levels = [read(one) for one in given.reshape(-1).tolist()]
+    flat: Iterable[Any] = given.reshape(-1)
+    if isinstance(value, (list, tuple)) and not any(map(np.ndim, value)):
+        flat = value  # as they were written; what came as an array stays NumPy's, and no message shows it
+    elif given.dtype.kind == "O":
+        flat = (np.float64(one) if isinstance(one, numbers.Real) else math.nan for one in flat)
+    levels = [read(one) for one in flat]
     found = dict.fromkeys(sorted(levels), math.inf)
     least = math.inf
     for level in found:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from inid.arguments import Floats, choice, real, shown
+from inid.arguments import Floats, choice, real, shown, shown_entry
 from inid.errors import ArgumentError
 from inid.learn.encoded_bounds import EncodedBounds
 from inid.learn.inputs import read_rows
@@ -97,12 +97,14 @@ def read_bounds(
         at = int(np.argmin(sound))
         if lower[at] == upper[at]:
             raise ArgumentError(
-                f"{name} of column {at} must have lower < upper, got {lower[at]:g} for both: a column that has one "
+                f"{name} of column {at} must have lower < upper, got the same for both: a column that has one "
                 "value for everybody says nothing of anybody, so drop it, or pass wider bounds."
             )
+        given = bounds if isinstance(bounds, (list, tuple)) else ends
+        low, high = (shown_entry(one, end, at) for one, end in zip(given, ends, strict=True))
         raise ArgumentError(
             f"{name} of column {at} must be finite with lower < upper and of a size within "
-            f"[{_LEAST:g}, {_LARGEST:g}], got ({lower[at]:g}, {upper[at]:g}): {cure}."
+            f"[{_LEAST:g}, {_LARGEST:g}], got ({low}, {high}): {cure}."
         )
     return lower, upper
 
@@ -187,9 +189,8 @@ def read_sizes(name: str, value: ArrayLike, features: int) -> Floats:
     sound = (numbers >= _LEAST**2) & (numbers <= _LARGEST**2)
     if not sound.all():
         at = int(np.argmin(sound))
-        raise ArgumentError(
-            f"{name}[{at}] must be a finite number greater than 0, got {shown(float(numbers.reshape(-1)[at]))}: {cure}."
-        )
+        got = shown_entry(value, numbers.reshape(-1), at)
+        raise ArgumentError(f"{name}[{at}] must be a finite number greater than 0, got {got}: {cure}.")
     return np.broadcast_to(numbers, (features,)).copy()
 
 

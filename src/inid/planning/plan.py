@@ -9,7 +9,7 @@ from typing import get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from inid.arguments import Floats, choice, shown
+from inid.arguments import Floats, choice, shown, shown_entry
 from inid.errors import ArgumentError, RangeError
 from inid.mechanisms import GAUSSIAN, LAPLACE, Mechanism, MechanismChoice, MechanismName, log2_least_error
 from inid.numbers.sums import log2
@@ -225,6 +225,8 @@ def _read_alpha(sensitivity: Sensitivity, weights: object, tolerance: object) ->
         alpha = 1.0 / limits
     if not (alpha < math.inf).all():
         at = int(np.argmin(alpha < math.inf))
-        raise ArgumentError(f"tolerance[{at}] must not be subnormal, got {shown(float(limits[at]))}: use another unit.")
+        raise ArgumentError(
+            f"tolerance[{at}] must not be subnormal, got {shown_entry(tolerance, limits, at)}: use another unit."
+        )
     alpha.flags.writeable = False
     return alpha

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inid import arguments
-from inid.arguments import Floats, choice, real, shown
+from inid.arguments import Floats, choice, real, shown, shown_entry
 from inid.errors import ArgumentError
 from inid.numbers.sums import Counts
 
@@ -47,7 +47,9 @@ def read_counts(name: str, value: object, size: int) -> Counts | None:
     numbers = arguments.array(name, value, positive=True, length=size, cure=cure)
     at = int(np.argmin((numbers == np.floor(numbers)) & (numbers < 2.0**53)))
     if not (numbers[at] == np.floor(numbers[at]) and numbers[at] < 2.0**53):
-        raise ArgumentError(f"{name}[{at}] must be a whole number below 2^53, got {shown(float(numbers[at]))}: {cure}.")
+        raise ArgumentError(
+            f"{name}[{at}] must be a whole number below 2^53, got {shown_entry(value, numbers, at)}: {cure}."
+        )
     whole = numbers.astype(np.int64)
     if not sum(whole.tolist()) < 2**53:  # as Python integers: the sum of 64-bit ones may wrap
         raise ArgumentError(f"{name} must add up to less than 2^53 coordinates: {cure}.")

@@ -156,10 +156,10 @@ def _check_number(name: str, tables: int) -> None:
 
 def _table(name: str, table: object, domains: Domains, cure: str) -> Marginal:
     if isinstance(table, (str, bytes, Mapping)) or not isinstance(table, Sequence):
-        raise ArgumentError(f"{name} must be a table, that is a tuple of columns, got {shown(table)}: {cure}.")
+        raise ArgumentError(f"{name} must be a table, that is a tuple of columns, got {type(table).__name__}: {cure}.")
     for at, column in enumerate(table):
         if not (isinstance(column, str) and column not in table[:at]):
-            raise ArgumentError(f"{name} must name different columns, got {shown(table)}: {cure}.")
+            raise ArgumentError(f"{name} must name different columns: {cure}.")
         if column not in domains.keys:
             alike = [known for known in domains.keys if known.casefold() == column.casefold()]
             way = f"did you mean {alike[0]!r}?" if alike else f"state Table(domains={{{column!r}: [...]}})."

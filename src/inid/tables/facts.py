@@ -114,21 +114,29 @@ def as_listed(values: object) -> object:
 
 
 def as_numbers(values: object) -> object:
-    """The same, where numbers are wanted: an array of anything else stays one, so that no message shows its entries."""
-    return values if isinstance(values, np.ndarray) and values.dtype.kind not in "iuf" else as_listed(values)
+    """An array of numbers as a list of them, which stay NumPy's, so that no message shows them; anything else as it is.
+
+    >>> as_numbers(np.array([0.5])), as_numbers((0, 1))
+    ([np.float64(0.5)], (0, 1))
+    """
+    return (
+        list(values) if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "iuf" else values
+    )
 
 
 def read_columns(name: str, value: object, wanted: str) -> tuple[str, ...]:
-    """Distinct column names."""
+    """Distinct column names; like keys, they are not shown."""
     if value is None:
         return ()
     if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
         raise ArgumentError(f"{name} must be {wanted}, got {shown(value)}: pass a list, for example ['age'].")
-    seen: set[str] = set()
+    seen: dict[str, int] = {}
     for at, word in enumerate(value):
-        if not (isinstance(word, str) and word and word not in seen):
-            raise ArgumentError(f"{name}[{at}] must be a column's name not used before, got {shown(word)}.")
-        seen.add(word)
+        if not (isinstance(word, str) and word):
+            raise ArgumentError(f"{name}[{at}] must be a column's name, got {type(word).__name__}.")
+        if word in seen:
+            raise ArgumentError(f"{name}[{at}] is the column of {name}[{seen[word]}] once more: name each once.")
+        seen[word] = at
     return tuple(value)
 
 
@@ -145,15 +153,16 @@ def read_bounds(bounds: object) -> dict[str, Bounds]:
             raise ArgumentError(f"bounds must be keyed by column names, got {shown(column)}: name the column.")
         pair = as_numbers(ends)
         if isinstance(pair, (str, bytes)) or not isinstance(pair, Sequence) or len(pair) != 2:
-            raise ArgumentError(f"bounds[{column!r}] must be a pair (lower, upper), got {shown(ends)}.")
+            got = f"{len(pair)} entries" if isinstance(pair, (list, tuple)) else shown(ends)
+            raise ArgumentError(f"bounds[{column!r}] must be a pair (lower, upper), got {got}.")
         cure = "state finite public bounds"
         low, high = (real(f"bounds[{column!r}][{at}]", pair[at], cure=cure) for at in (0, 1))
         if not low < high:
-            raise ArgumentError(f"bounds[{column!r}] must have lower < upper, got ({low:g}, {high:g}): swap or widen.")
+            raise ArgumentError(f"bounds[{column!r}] must have lower < upper, got {shown(pair)}: swap or widen.")
         if not high - low < math.inf:
             raise ArgumentError(
-                f"bounds[{column!r}] must not be further apart than the largest float, 1.8e308, got ({low:g}, "
-                f"{high:g}): state narrower ones."
+                f"bounds[{column!r}] must not be further apart than the largest float, 1.8e308, got "
+                f"{shown(pair)}: state narrower ones."
             )
         read[column] = (low, high)
     return read

@@ -72,7 +72,7 @@ def test_two_columns_take_a_list_of_lower_and_one_of_upper_bounds(ends):
 
 
 def test_a_constant_column_is_told_to_be_dropped():
-    with pytest.raises(inid.ArgumentError, match=r"column 1 .* 1 for both.*drop it"):
+    with pytest.raises(inid.ArgumentError, match=r"column 1 .* the same for both.*drop it"):
         learn.PrivateMoments(BUDGET, bounds=([0, 1, 0], [1, 1, 2])).fit(X)
 
 

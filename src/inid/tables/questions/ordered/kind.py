@@ -213,7 +213,7 @@ def _probabilities(name: str, listed: object) -> tuple[float, ...]:
         raise ArgumentError(f"{name} must be a list of probabilities, got {shown(listed)}: {cure}.")
     found = tuple(real(f"{name}[{at}]", p, above=0, cure=cure) for at, p in enumerate(listed))
     if not all(p < 1 for p in found) or len(set(found)) < len(found):
-        raise ArgumentError(f"{name} must be different probabilities below 1, got {shown(listed)}: {cure}.")
+        raise ArgumentError(f"{name} must be different probabilities below 1: {cure}.")
     return found
 
 
@@ -225,7 +225,7 @@ def _groupings(name: str, value: object, by: tuple[str, ...]) -> list[tuple[str,
     found: list[tuple[str, ...]] = []
     for groups in value or [by]:
         if isinstance(groups, (str, bytes)) or not isinstance(groups, Sequence):
-            raise ArgumentError(f"{name} must hold tuples of columns, got {shown(groups)}: {cure}.")
+            raise ArgumentError(f"{name} must hold tuples of columns, got {type(groups).__name__}: {cure}.")
         if len(set(groups)) < len(groups) or tuple(groups) in found:
             raise ArgumentError(f"{name} names a column or a grouping twice: {cure}.")
         found.append(tuple(groups))
