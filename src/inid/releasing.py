@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Paid", "Release", "charge", "check_plan", "read_values", "release"]
 
-_VERSION = 1
+_VERSION = 2  # 1 was that of 0.2
 _WHOLE = 2**53  # the integers up to here are float64 numbers
 # Names of types without their lengths, which would tell something of the values.
 _KINDS = {"b": "bool", "c": "complex", "f": "longdouble", "M": "datetime", "m": "timedelta", "S": "bytes", "U": "str"}

@@ -107,6 +107,14 @@ def test_records_of_0_2_are_verified_by_their_rules(path):
     assert [place for place in found if not any(re.fullmatch(one, place) for one in free)] == []
 
 
+@pytest.mark.parametrize("way", ["python", "people", "command"])
+@pytest.mark.parametrize("kind", ["statistics", "marginals", "ordered", "discovery", "choice"])
+def test_a_record_that_lost_its_rules_is_not_taken_for_one_of_0_2(kind, way, tmp_path):
+    record = {key: value for key, value in of_rules_1(f"{kind}_{way}", tmp_path).items() if key != "rules"}
+    with pytest.raises(inid.RecordError, match="names no rules"):
+        tables.verify_result(record | {"digest": record_digest(record)})
+
+
 @pytest.mark.parametrize("name", ["statistics_python", "statistics_command"])
 @pytest.mark.parametrize(
     ("key", "value"), [("rules", 2), ("rules", True), ("rules", None), ("lines", []), ("comparison", []), ("note", 1)]

@@ -6,8 +6,9 @@ noise was drawn at random, that the sums are those of the table, and that the re
 record can also make its digest anew, so compare the digest with the one that was published with the release.
 
 A record names the rules of its version. By rules 1 it holds nothing but what was asked, what was drawn and what follows
-from both, which is derived again. Records of 0.2 name no rules: their command also wrote what it had expected of the
-plan ("lines", "gains", "comparison"), which planners of later versions need not give again, and is not proved.
+from both, which is derived again. Records of 0.2 name no rules, and no later ones may leave them out: their command
+also wrote what it had expected of the plan ("lines", "gains", "comparison"), which planners of later versions need not
+give again, and is not proved.
 """
 
 import datetime as dt
@@ -129,12 +130,19 @@ def _release(record: Mapping[str, Any]) -> Release:
 
 
 def _check_rules(record: Mapping[str, Any], question: Question) -> None:
-    """Refuse what the rules that a record names do not know; a record without rules is one of 0.2, which had none."""
-    released = record.get("release", {"inid_release": 1})
-    if released.get("inid_release") != 1:
-        raise RecordError("the release in the record is of no format that this version knows: it was changed.")
-    if "rules" not in record:
+    """Refuse what the rules that a record names do not know.
+
+    Records of 0.2 have none: Python's hold a release of version 1, the command's what it had expected of the plan.
+    """
+    released = record.get("release", {"inid_release": 1 if "comparison" in record else 2})
+    if "rules" not in record and released.get("inid_release") == 1:
         return
+    if "rules" not in record:
+        raise RecordError(
+            "the record names no rules, as only those of 0.2 do, and is of a later version: it was changed."
+        )
+    if "release" in record and released.get("inid_release") != 2:
+        raise RecordError("the release in the record is of no format that this version knows: it was changed.")
     if record["rules"] is True or record["rules"] != RULES:
         raise RecordError("the record names rules that this version does not know: use the version that made it.")
     known = {*(_RESULT if "release" in record else _COMMAND), *question.recorded}
