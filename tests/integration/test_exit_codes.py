@@ -4,10 +4,6 @@ Whoever runs `inid release` from a script learns from the exit code alone whethe
 """
 
 import re
-import signal
-import subprocess
-import sys
-import time
 
 import pytest
 
@@ -234,24 +230,3 @@ def test_other_commands_are_interrupted_with_130_too(folder, command, monkeypatc
     monkeypatch.setattr(plan_command, "plan_job", failing(KeyboardInterrupt()))
     result = run(f"{command} people.csv --count --epsilon 1")
     assert (result.exit_code, result.stderr) == (130, "inid: stopped: no ledger was charged.\n")
-
-
-def test_a_process_that_is_interrupted_says_whether_it_was_charged(folder):  # noqa: F811
-    """A real signal at whatever moment it comes: what is printed is what the books say."""
-    rows = "".join(f"u{at},{at % 100},{at},{'FM'[at % 2]}\n" for at in range(200_000))
-    (folder / "people.csv").write_text("user_id,age,income,sex\n" + rows, encoding="utf-8")
-    command = [sys.executable, "-m", "inid.cli", "release", *PEOPLE.split(), "--variance", "age", "--epsilon", "1"]
-    command += ["--ledger", "budget.db"]
-    for wait in (1.0, 2.0, 3.0):
-        (folder / "budget.db").unlink(missing_ok=True)
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        time.sleep(wait)
-        process.send_signal(signal.SIGINT)
-        answer, said = process.communicate(timeout=60)
-        assert process.returncode in (0, 130, -signal.SIGINT), said
-        if process.returncode == 130:
-            assert ("Charge 1 of the ledger stands" in said) == bool(charges()), said
-        elif process.returncode == 0:
-            assert len(charges()) == 1
-        else:
-            assert bool(charges()) == bool(answer)  # the interpreter was not up yet, or its work was done

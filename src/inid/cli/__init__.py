@@ -6,27 +6,42 @@ because the script exists in the core install, where it says which extra brings 
 
 import sys
 from importlib.util import find_spec
+from typing import NoReturn
+
+from inid.cli.interrupts import process
 
 __all__ = ["main"]
 
+_INTERRUPTED = 130
 _NEEDED = ("typer", "rich", "duckdb", "narwhals", "pyarrow")
 
 
 def main() -> None:
     """Run the command line; without the extra, name it and exit with 2."""
-    missing = [name for name in _NEEDED if find_spec(name) is None]
-    if missing:
-        sys.stderr.write(f"inid: the command needs {', '.join(missing)}: run pip install 'inid[cli]' first.\n")
-        sys.exit(2)
+    process.is_own = True
     try:
+        missing = [name for name in _NEEDED if find_spec(name) is None]
+        if missing:
+            sys.stderr.write(f"inid: the command needs {', '.join(missing)}: run pip install 'inid[cli]' first.\n")
+            sys.exit(2)
         from inid.cli.app import app
     except KeyboardInterrupt:  # loading takes a second; from here on `app` says what an interrupt means
-        sys.stderr.write("inid: stopped before anything was done.\n")
-        sys.exit(130)
+        _stop()
     try:
         app(prog_name="inid")
-    except SystemExit:
+    except KeyboardInterrupt:
+        _stop()
+    except SystemExit as end:
+        if end.code == _INTERRUPTED and not process.is_over:  # while flags were read
+            _stop()
         # Output of the parser itself (help, the version) that its reader has closed: the wrapper is its sign for that.
         if type(sys.stdout).__name__ == "PacifyFlushWrapper":
             sys.exit(0)
         raise
+
+
+def _stop() -> NoReturn:
+    """Say that nothing was begun, and end."""
+    process.said()
+    sys.stderr.write("inid: stopped before anything was done: no ledger was charged.\n")
+    sys.exit(_INTERRUPTED)

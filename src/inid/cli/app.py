@@ -21,6 +21,7 @@ from inid.cli.commands.studio import STUDIO
 from inid.cli.commands.verify import VERIFY
 from inid.cli.console import OutputClosedError, one_line
 from inid.cli.exit_codes import ExitCode, outcome
+from inid.cli.interrupts import process
 from inid.cli.options import read_values
 
 __all__ = ["COMMANDS", "LEDGER_COMMANDS", "app"]
@@ -97,9 +98,12 @@ def _add(place: typer.Typer, command: Command) -> None:
     def run(**flags: Any) -> None:
         try:
             command.run(read_values(command.options, flags, _KEYS))
+            process.said()
         except OutputClosedError:  # the reader has seen enough; a release whose answer is lost says so itself
+            process.said()
             raise typer.Exit(ExitCode.FINE) from None
         except Exception as error:
+            process.said()
             if isinstance(error, (typer.Exit, typer.Abort)):
                 raise
             sentence, code = outcome(error)
@@ -108,6 +112,7 @@ def _add(place: typer.Typer, command: Command) -> None:
             _say(sentence)
             raise typer.Exit(code) from None
         except KeyboardInterrupt as stop:
+            process.said()
             _say(str(stop) or "stopped: no ledger was charged.")
             raise typer.Exit(ExitCode.INTERRUPTED) from None
         finally:

@@ -7,6 +7,7 @@ from pathlib import Path
 from inid.cli.commands.base import Command, Values
 from inid.cli.console import Console, OutputClosedError, print_estimates, print_gain
 from inid.cli.exit_codes import CommandError, ExitCode, outcome
+from inid.cli.interrupts import process
 from inid.cli.options import COMMON, LEDGER_NAME, NOISE, PART, PROMISE, TABLE, Option, flag_name, job_from
 from inid.errors import ArgumentError, BudgetError
 from inid.jobs import Job, PlannedJob, ReleasedJob, TableQuestion, plan_job, release_job
@@ -47,9 +48,11 @@ def run_job(console: Console, job: Job, title: str | None = None) -> ReleasedJob
     try:
         released = _released(console, planned, title, charge)
         _deliver(console, released, replaced)
+        process.said()
     except InterruptedReleaseError:
         raise
     except KeyboardInterrupt:
+        process.said()
         raise charge.interrupted() from None
     return released
 
