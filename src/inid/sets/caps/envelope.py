@@ -38,17 +38,23 @@ def ratios(limits: Floats, scales: Floats, counts: Counts | None, l1: float | No
     limits, scales = np.ldexp(limits, -shift), np.ldexp(scales, -scale_shift)
     l1 = _binding(l1, float(limits @ times), shift)
     l2 = _binding(l2, math.sqrt(float(np.square(limits) @ times)), shift)
-    curves = [_k_largest(limits / scales, times, 0.0)]
+    curves = [_k_largest(limits / scales, counts, 0.0)]
     for nu, tau in _multipliers(limits, scales, counts, l1, l2):
         slope = np.maximum(1.0 / scales - nu, 0.0)
         at = np.minimum(limits, slope / tau) if tau > 0 else limits
         gain = np.maximum(slope * at - tau / 2 * np.square(at), 0.0)
-        curves.append(_k_largest(gain, times, nu * (l1 or 0.0) + tau / 2 * (l2 or 0.0) ** 2))
-    # Blocks of coordinates share the increment of their first one, the largest: short blocks where the curve bends.
-    marks = np.concatenate([np.arange(min(total, 1024)), np.geomspace(1, total, 1024), *(knots for knots, _ in curves)])
-    starts = np.unique(marks.astype(np.int64))
-    starts = starts[starts < total]
-    here, after = (np.min([np.interp(k, *curve) for curve in curves], axis=0) for k in (starts, starts + 1))
+        curves.append(_k_largest(gain, counts, nu * (l1 or 0.0) + tau / 2 * (l2 or 0.0) ** 2))
+    if counts is None:  # every k is a knot
+        starts = np.arange(total)
+        least = np.min([values for _, values in curves], axis=0)
+        here, after = least[:-1], least[1:]
+    else:
+        # Blocks of coordinates share the increment of their first one, the largest: short where the curve bends.
+        knots = (knots for knots, _ in curves)
+        marks = np.concatenate([np.arange(min(total, 1024)), np.geomspace(1, total, 1024), *knots])
+        starts = np.unique(marks.astype(np.int64))
+        starts = starts[starts < total]
+        here, after = (np.min([np.interp(k, *curve) for curve in curves], axis=0) for k in (starts, starts + 1))
     rises = np.maximum(after - here, 0.0) + 2.0**-50 * after  # the difference of two rounded sums
     with np.errstate(over="ignore"):
         found = np.ldexp(rises * UP, shift - scale_shift)
@@ -63,11 +69,14 @@ def _binding(cap: float | None, norm: float, shift: int) -> float | None:
     return scaled if scaled < norm * (1 + 1e-9) else None
 
 
-def _k_largest(gains: Floats, times: Counts, constant: float) -> tuple[Floats, Floats]:
+def _k_largest(gains: Floats, counts: Counts | None, constant: float) -> tuple[Floats, Floats]:
     """The sum of the k largest gains, plus a constant, as knots and values of a piecewise linear function of k."""
-    order = np.argsort(-gains, kind="stable")
-    knots = np.concatenate([[0.0], np.cumsum(times[order].astype(np.float64))])
-    sums = np.cumsum((gains * times)[order])
+    if counts is None:
+        knots, sums = np.arange(gains.size + 1.0), np.cumsum(-np.sort(-gains))
+    else:
+        order = np.argsort(-gains, kind="stable")
+        knots = np.concatenate([[0.0], np.cumsum(counts[order].astype(np.float64))])
+        sums = np.cumsum((gains * counts)[order])
     # A running sum of n terms is wrong by less than n units in the last place.
     return knots, (constant + np.concatenate([[0.0], sums])) * (1 + (gains.size + 8) * 2.0**-52)
 

@@ -24,6 +24,8 @@ from inid.sets.caps.multipliers import modulus_multipliers, square_multipliers
 __all__ = ["greatest_square_sum", "supremum"]
 
 Mask = NDArray[np.bool_]
+_REMEMBERED, _MOST_RECENT = 10_000, 32
+_recent: dict[object, Fraction] = {}
 
 
 @np.errstate(under="ignore")
@@ -51,7 +53,15 @@ def supremum(
     if l1 is None and l2 is None:
         return whole
     capped = _capped_squares if exponent == 2 else _capped_moduli
-    return min(whole, capped(limits, scales, counts, l1, l2))
+    if limits.size > _REMEMBERED:
+        return min(whole, capped(limits, scales, counts, l1, l2))
+    # A search for the best shape asks several times for the same scales.
+    key = (exponent, limits.tobytes(), scales.tobytes(), None if counts is None else counts.tobytes(), l1, l2)
+    if key not in _recent:
+        while len(_recent) >= _MOST_RECENT:
+            _recent.pop(next(iter(_recent)), None)
+        _recent[key] = capped(limits, scales, counts, l1, l2)
+    return min(whole, _recent[key])
 
 
 @np.errstate(under="ignore")
