@@ -3,6 +3,7 @@
 import datetime as dt
 from collections.abc import Callable
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -10,8 +11,11 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-__all__ = ["TYPES", "made_frame"]
+from spark_session import spark_session
+
+__all__ = ["TYPES", "made_frame", "one_row", "rows_in", "source", "with_others"]
 
 Columns = Callable[[], Any]  # a frame with one column "v"
 
@@ -214,18 +218,148 @@ def _duckdb_types() -> dict[str, Columns]:
     return {kind: of(kind, values) for kind, values in _DUCKDB.items()}
 
 
+_DAY_VALUES = ", ".join(f"date_from_unix_date(CAST('{day}' AS INT))" for day in _DAYS)
+_FAR = ", ".join(f"CAST('{at}' AS BIGINT)" for at in (0, -1, *(day * 86_400_000_000 for day in _DAYS[:8]), 2**63 - 1))
+_SPARK = {
+    "TINYINT": "0Y, 1Y, 127Y, CAST('-128' AS TINYINT)",
+    "SMALLINT": "0S, 1S, 32767S, CAST('-32768' AS SMALLINT)",
+    "INT": "0, 1, 2, 2147483647, CAST('-2147483648' AS INT)",
+    "BIGINT": "0L, 1L, 2L, 9223372036854775807L, CAST('-9223372036854775808' AS BIGINT)",
+    "FLOAT": "0F, 1.5F, CAST('nan' AS FLOAT), CAST('inf' AS FLOAT), CAST('-inf' AS FLOAT), 3e38F",
+    "DOUBLE": "0D, -0D, 1D, 1.5D, CAST('nan' AS DOUBLE), CAST('inf' AS DOUBLE), 1e308D, 9223372036854775808D",
+    "DECIMAL(38,10)": "0, 1, 1.5, 2, -1, 9999999999999999999999999999.5BD",
+    "DECIMAL(38,0)": "0, 1, 9223372036854775807, 9223372036854775808, 99999999999999999999999999999999999999BD",
+    "DECIMAL(2,1)": "0.5, 1.0, -9.9",
+    "STRING": "'', 'a', '1', '1.5', 'nan', 'inf', 'true', '2020-01-01', '24:00:00', char(0), 'é', repeat('x', 300)",
+    "STRING COLLATE UTF8_LCASE": "'', 'a', 'A', '1', 'é'",
+    "BINARY": "X'', X'61', X'FF', X'00'",
+    "BOOLEAN": "true, false",
+    "DATE": _DAY_VALUES,
+    "TIMESTAMP": ", ".join(f"timestamp_micros({at})" for at in _FAR.split(", ")),
+    "TIMESTAMP_NTZ": "'1970-01-01', '0001-01-01', '9999-12-31 23:59:59.999999', '-0001-01-01', '+200000-01-01'",
+    "INTERVAL DAY TO SECOND": "INTERVAL '0' DAY, INTERVAL '106751991' DAY, INTERVAL '-1' DAY",
+    "INTERVAL YEAR TO MONTH": "INTERVAL '0' YEAR, INTERVAL '178956970' YEAR",
+    "ARRAY<INT>": "array(1), array()",
+    "STRUCT<a: INT>": "named_struct('a', 1)",
+    "MAP<STRING, INT>": "map('a', 1)",
+    "VOID": "NULL",
+}
+
+
+def _spark_types() -> dict[str, Columns]:
+    def of(kind: str, values: str) -> Columns:
+        held = ", ".join(f"CAST({value} AS {kind})" for value in values.split(", ")) if "(" not in values else values
+        line = f"SELECT pos AS place, CAST(col AS {kind}) AS v FROM (SELECT posexplode(array({held}, NULL)))"  # noqa: S608
+        # Kept as rows: what Spark knows of a constant it computes while it plans, which is no query.
+        return lambda: spark_session().sql(line).localCheckpoint()
+
+    return {kind: of(kind, values) for kind, values in _SPARK.items()}
+
+
+_SPELLINGS = [
+    *_TEXTS,
+    "0",
+    "-0",
+    "+1",
+    " 1",
+    "1 ",
+    "1_000",
+    "1,5",
+    "1e5",
+    "1e400",
+    "-1e400",
+    "0x10",
+    "\u0661",
+    "9" * 400,
+]
+_SPELLINGS += ["Infinity", "-inf", "NaN", "NULL", "None", "NA", "yes", "t", "TRUE", '"', 'a"b', "a\nb", "a\r\nb", ";"]
+_SPELLINGS += [
+    "0001-01-01",
+    "9999-12-31",
+    "10000-01-01",
+    "-0001-01-01",
+    "2020-02-30",
+    "2020-01-01T24:00:00",
+    "infinity",
+]
+_SPELLINGS += [str(2**63), str(-(2**63)), str(2**64), "1.0", "01", "0.1e1", "\u2003", "\ufeff", "#", "'a'", "\\N"]
+
+
+def _csv_types() -> dict[str, Columns]:
+    """What DuckDB writes of each of its types, and what people write."""
+    return _duckdb_types() | {"spellings": lambda: _arrow([one for one in _SPELLINGS if "\0" not in one], pa.string())}
+
+
 TYPES: dict[str, dict[str, Columns]] = {
     "pandas": _pandas_types(),
     "polars": _polars_types(),
     "duckdb": _duckdb_types(),
+    "spark": _spark_types(),
+    "csv": _csv_types(),
 }
 _ARROW = _arrow_types()
 for _engine in ("pyarrow", "pandas-arrow"):
     TYPES[_engine] = {
         name: (lambda make=make, engine=_engine: _from_arrow(make, engine)) for name, make in _ARROW.items()
     }
+_NOT_STORED = {
+    "duration s",
+    "timestamp s",
+    "timestamp s zone",
+    "date64",
+}  # Parquet has other units, in which these overflow
+TYPES["parquet"] = {
+    **{f"Arrow's {name}": make for name, make in _ARROW.items() if name not in _NOT_STORED},
+    **{f"DuckDB's {name}": make for name, make in _duckdb_types().items()},
+}
 
 
 def made_frame(engine: str, kind: str) -> Any:
-    """A frame with the extremes of a type in its column "v"."""
-    return TYPES[engine][kind]()
+    """A frame with the extremes of a type in its column "v", and a number, a group and its place beside each."""
+    return with_others(TYPES[engine][kind]())
+
+
+def with_others(frame: Any) -> Any:
+    """The frame with a number, a group and the place of each row beside it."""
+    if isinstance(frame, pd.DataFrame):
+        return frame.assign(x=1.0, g="a", place=range(len(frame)))
+    if isinstance(frame, pl.DataFrame):
+        return frame.with_columns(x=pl.lit(1.0), g=pl.lit("a"), place=pl.int_range(pl.len()))
+    if isinstance(frame, pa.Table):
+        rows = len(frame)
+        return pa.table({"v": frame["v"], "x": [1.0] * rows, "g": ["a"] * rows, "place": range(rows)})
+    if isinstance(frame, duckdb.DuckDBPyRelation):
+        return frame.project("v, 1.0::DOUBLE AS x, 'a' AS g, row_number() OVER () - 1 AS place")
+    return frame.selectExpr("v", "1D AS x", "'a' AS g", "place").localCheckpoint()
+
+
+def one_row(frame: Any, place: int) -> Any:
+    """The frame with one of its rows, or none."""
+    if isinstance(frame, pd.DataFrame):
+        return frame[frame["place"] == place]
+    if isinstance(frame, pl.DataFrame):
+        return frame.filter(pl.col("place") == place)
+    if isinstance(frame, pa.Table):
+        return frame.slice(place if place >= 0 else len(frame), 1)
+    return frame.filter(f"place = {place}")
+
+
+def rows_in(frame: Any) -> int:
+    """How many rows a frame has."""
+    if isinstance(frame, duckdb.DuckDBPyRelation):
+        return int(frame.aggregate("count(*)").fetchall()[0][0])
+    return len(frame) if hasattr(frame, "__len__") else int(frame.count())
+
+
+def source(engine: str, frame: Any, folder: Path) -> Any:
+    """What a table is made of: the frame itself, or a file that holds it."""
+    if engine not in ("csv", "parquet"):
+        return frame
+    path = folder / f"{len(list(folder.iterdir()))}.{engine}"
+    if engine == "csv":
+        (duckdb.from_arrow(frame) if isinstance(frame, pa.Table) else frame).write_csv(str(path))
+    elif isinstance(frame, pa.Table):
+        pq.write_table(frame, path)
+    else:
+        frame.write_parquet(str(path))
+    return path

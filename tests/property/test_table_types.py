@@ -16,7 +16,7 @@ import pytest
 
 import inid
 from inid import tables
-from table_types import TYPES, made_frame
+from table_types import TYPES, made_frame, one_row, rows_in, source
 
 CASES = [(engine, kind) for engine, kinds in TYPES.items() for kind in kinds]
 V = tables.col("v")
@@ -72,32 +72,16 @@ OTHERS = {
 }
 
 
-def with_others(frame):
-    """The frame with a number, a group and the place of each row beside it."""
-    if isinstance(frame, pd.DataFrame):
-        return frame.assign(x=1.0, g="a", place=range(len(frame)))
-    if isinstance(frame, pl.DataFrame):
-        return frame.with_columns(x=pl.lit(1.0), g=pl.lit("a"), place=pl.int_range(pl.len()))
-    if isinstance(frame, pa.Table):
-        rows = len(frame)
-        return pa.table({"v": frame["v"], "x": [1.0] * rows, "g": ["a"] * rows, "place": range(rows)})
-    return frame.project("v, 1.0::DOUBLE AS x, 'a' AS g, row_number() OVER () - 1 AS place")
+def quietly_made(engine, kind):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return made_frame(engine, kind)
 
 
-def one_row(frame, place):
-    """The frame with one of its rows, or none."""
-    if isinstance(frame, pd.DataFrame):
-        return frame[frame["place"] == place]
-    if isinstance(frame, pl.DataFrame):
-        return frame.filter(pl.col("place") == place)
-    if isinstance(frame, pa.Table):
-        return frame.slice(place if place >= 0 else len(frame), 1)
-    return frame.filter(f"place = {place}")
-
-
-def rows_in(frame):
-    sized = isinstance(frame, (pd.DataFrame, pl.DataFrame, pa.Table))
-    return len(frame) if sized else frame.aggregate("count(*)").fetchall()[0][0]
+def whole_and_empty(engine, kind, folder):
+    """The table of a type with all its rows, and without any."""
+    frame = quietly_made(engine, kind)
+    return source(engine, frame, folder), source(engine, one_row(frame, -1), folder)
 
 
 def released(use, data):
@@ -140,19 +124,17 @@ FOUND = [
 
 
 @pytest.mark.parametrize(("engine", "kind", "name"), FOUND)
-def test_what_once_stopped_a_query_stops_none(engine, kind, name):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        whole = with_others(made_frame(engine, kind))
+def test_what_once_stopped_a_query_stops_none(engine, kind, name, tmp_path):
+    whole, empty = whole_and_empty(engine, kind, tmp_path)
     use = {**ROW_BY_ROW, **PEOPLE, **OTHERS}[name]
     answer = released(use, whole)
-    assert answer == released(use, one_row(whole, -1))
+    assert answer == released(use, empty)
     assert answer.startswith(("released", "not charged"))
 
 
 def test_decimals_equal_whole_keys_exactly():
     """A fraction was cut off after a whole number, and refused before one."""
-    whole = with_others(made_frame("pandas-arrow", "decimal128"))
+    whole = made_frame("pandas-arrow", "decimal128")
     found = tables.Table(whole).query(count=True, by={"v": [0, 1, 2, 2**63 - 1]}).exact_sums()
     assert found.tolist() == [1, 1, 1, 1]
 
@@ -169,11 +151,8 @@ def test_dates_outside_the_years_1_to_9999_are_missing_alike_on_all_engines():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("engine", "kind"), CASES)
-def test_no_value_decides_whether_an_answer_comes(engine, kind):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        whole = with_others(made_frame(engine, kind))
-    empty = one_row(whole, -1)
+def test_no_value_decides_whether_an_answer_comes(engine, kind, tmp_path):
+    whole, empty = whole_and_empty(engine, kind, tmp_path)
     for name, use in {**ROW_BY_ROW, **PEOPLE, **OTHERS}.items():
         answer = released(use, whole)
         assert answer == released(use, empty), name
@@ -182,11 +161,10 @@ def test_no_value_decides_whether_an_answer_comes(engine, kind):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("engine", "kind"), CASES)
-def test_every_row_is_read_on_its_own(engine, kind):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        whole = with_others(made_frame(engine, kind))
-    rows = [one_row(whole, place) for place in range(rows_in(whole))]
+def test_every_row_is_read_on_its_own(engine, kind, tmp_path):
+    frame = quietly_made(engine, kind)
+    whole = source(engine, frame, tmp_path)
+    rows = [source(engine, one_row(frame, place), tmp_path) for place in range(rows_in(frame))]
     for name, use in ROW_BY_ROW.items():
         try:
             total = use(whole).exact_sums()
