@@ -54,7 +54,7 @@ def test_a_table_refuses(facts, words):
         ({}, "asks for nothing"),
         ({"count": 1}, "count must be True or False"),
         ({"mean": "age"}, "must be a list of columns"),
-        ({"mean": ["age", "age"]}, r"mean\[1\] must be a column's name not used before"),
+        ({"mean": ["age", "age"]}, r"mean\[1\] is the column of mean\[0\] once more"),
         ({"mean": ["height"]}, "'height', which the table lacks"),
         ({"mean": ["user"]}, "needs public bounds for 'user'"),
         ({"mean": ["sex"]}, "mean names 'sex', which holds String, not numbers"),
