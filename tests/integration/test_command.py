@@ -16,6 +16,7 @@ __all__ = ["folder"]
 COMMANDS = [
     (), ("plan",), ("release",), ("compare",), ("accuracy",), ("verify",), ("demo",),
     ("ledger",), ("ledger", "create"), ("ledger", "show"), ("ledger", "history"),
+    ("stream",), ("stream", "open"), ("stream", "release"), ("stream", "show"),
 ]  # fmt: skip
 
 
@@ -33,6 +34,13 @@ def test_every_example_of_every_help_runs(folder, words):
     if words[:1] in (("verify",), ("ledger",)):
         assert run("plan --sensitivity 1,2 --epsilon 1 --out plan.json").exit_code == 0
         assert run(f"release {QUESTION} --epsilon 1 --ledger budget.db").exit_code == 0
+    if words[:1] == ("stream",):
+        assert run("ledger create budget.db --mu 1").exit_code == 0
+    if words in (("stream", "release"), ("stream", "show")):
+        assert run(examples(("stream", "open"))[-1]).exit_code == 0
+    if words == ("stream", "show"):
+        for example in examples(("stream", "release")):
+            assert run(example).exit_code == 0
     for example in found:
         result = run(example)
         assert result.exit_code == 0, f"{example}\n{result.output}"

@@ -17,6 +17,7 @@ from inid.cli.commands.demo import DEMO
 from inid.cli.commands.ledger import ADOPT, BACKUP, CREATE, HISTORY, SHOW
 from inid.cli.commands.plan import COMPARE, PLAN
 from inid.cli.commands.release import RELEASE
+from inid.cli.commands.stream import OPEN, RELEASE_PERIOD, SHOW_STREAM
 from inid.cli.commands.studio import STUDIO
 from inid.cli.commands.verify import VERIFY
 from inid.cli.console import OutputClosedError, one_line
@@ -24,10 +25,11 @@ from inid.cli.exit_codes import ExitCode, outcome
 from inid.cli.interrupts import process
 from inid.cli.options import read_values
 
-__all__ = ["COMMANDS", "LEDGER_COMMANDS", "app"]
+__all__ = ["COMMANDS", "LEDGER_COMMANDS", "STREAM_COMMANDS", "app"]
 
 COMMANDS = (PLAN, RELEASE, COMPARE, ACCURACY, VERIFY, DEMO, STUDIO)
 LEDGER_COMMANDS = (CREATE, SHOW, HISTORY, BACKUP, ADOPT)
+STREAM_COMMANDS = (OPEN, RELEASE_PERIOD, SHOW_STREAM)
 
 app = typer.Typer(
     help="Differential privacy with the least noise for one promise: plan it, see it, pay for it, publish it.",
@@ -53,9 +55,18 @@ ledger = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(ledger, name="ledger")
+stream = typer.Typer(
+    help="Release the same statistics, period after period.",
+    epilog="\b\nExamples:\n  inid stream open --help\n  inid stream release --help",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+app.add_typer(stream, name="stream")
 
 # The keys of all commands, any of which may stand in one file.
-_KEYS = {option.key for command in (*COMMANDS, *LEDGER_COMMANDS) for option in command.options} - {"config"}
+_KEYS = {option.key for command in (*COMMANDS, *LEDGER_COMMANDS, *STREAM_COMMANDS) for option in command.options} - {
+    "config"
+}
 
 
 def _version(wanted: bool) -> None:
@@ -137,3 +148,5 @@ for _command in COMMANDS:
     _add(app, _command)
 for _command in LEDGER_COMMANDS:
     _add(ledger, _command)
+for _command in STREAM_COMMANDS:
+    _add(stream, _command)

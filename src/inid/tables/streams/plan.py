@@ -232,7 +232,7 @@ class StreamPlan:
 def plan_stream(
     table: Table,
     *,
-    query: Mapping[str, Any],
+    query: Mapping[str, Any] | Query,
     periods: Iterable[object],
     promise: Budget,
     contributes: Contributes = 1,
@@ -249,7 +249,7 @@ def plan_stream(
 
     Args:
         table: The public facts; its rows are not read. Rows of each period come with its release.
-        query: What `Table.query` takes: {"count": True, "sum": ["cost"], "by": {"sex": ["F", "M"]}}.
+        query: What `Table.query` takes: {"count": True, "sum": ["cost"], "by": {"sex": ["F", "M"]}}; or a query of it.
         periods: The public horizon: a name for each period, such as `pandas.period_range("2027-01", periods=12,
             freq="M")`.
         promise: What all periods together keep; for a part of a ledger `ledger.part("1/3")`.
@@ -314,9 +314,14 @@ def read_stream_query(table: object, query: object) -> Query:
     """
     if not isinstance(table, Table):
         raise ArgumentError(f"table must be a tables.Table, got {shown(table)}: wrap a frame in one.")
-    if not isinstance(query, Mapping) or not all(isinstance(name, str) for name in query):
+    if isinstance(query, Query):
+        if query.table.origin is not table.origin:
+            raise ArgumentError("query asks another table: make it of the table that is passed.")
+        made = query
+    elif isinstance(query, Mapping) and all(isinstance(name, str) for name in query):
+        made = table.query(**query)
+    else:
         raise ArgumentError(f"query must be a dictionary of what Table.query takes, got {shown(query)}.")
-    made = table.query(**query)
     if not made.question.adds_up:
         raise ArgumentError("a stream releases counts, sums, means and the like: ask for those, by groups or not.")
     return made

@@ -64,7 +64,7 @@ class Stream:
         path: str | Path,
         table: Table | None = None,
         *,
-        query: Mapping[str, Any] | None = None,
+        query: Mapping[str, Any] | Query | None = None,
         periods: Iterable[object] | None = None,
         contributes: Contributes | None = None,
         want: Want | None = None,
@@ -343,7 +343,7 @@ class Stream:
     def _require(
         self,
         table: Table | None,
-        query: Mapping[str, Any] | None,
+        query: Mapping[str, Any] | Query | None,
         periods: Iterable[object] | None,
         asked: Mapping[str, Any],
     ) -> None:

@@ -1,0 +1,122 @@
+"""`inid stream`: a plan that costs nothing, periods in order, numbers that never change, and what is refused."""
+
+import csv
+import json
+import stat
+
+import pytest
+
+import inid
+from command_line import HIDDEN, folder, run
+
+__all__ = ["folder"]
+
+OPEN = (
+    "stream open s.db people.csv --count --sum age --bounds age=0:100 --by sex=F,M --periods 2027-01:2027-04 --mu 0.5"
+)
+
+
+@pytest.fixture
+def opened(folder):
+    """A ledger and a stream of four months."""
+    assert run("ledger create budget.db --mu 1").exit_code == 0
+    assert run(f"{OPEN} --ledger budget.db").exit_code == 0
+    return folder
+
+
+def spent():
+    with inid.Ledger.open("budget.db") as ledger:
+        return float(ledger.spent().mu_squared)
+
+
+def test_a_dry_run_makes_and_charges_nothing(folder):
+    assert run("ledger create budget.db --mu 1").exit_code == 0
+    result = run(f"{OPEN} --ledger budget.db --dry-run")
+    assert result.exit_code == 0
+    assert "Nothing was charged." in result.stdout
+    assert "total so far" in result.stdout
+    assert not (folder / "s.db").exists()
+    assert spent() == 0
+    found = json.loads(run(f"{OPEN} --ledger budget.db --dry-run --json").stdout)
+    assert (found["opened"], len(found["periods"]), found["contributes"]) == (False, 4, 1)
+
+
+def test_months_are_released_in_order_once_and_shown(opened):
+    assert spent() == 0.25
+    assert stat.S_IMODE((opened / "s.db").stat().st_mode) == 0o600
+    early = run("stream release s.db 2027-02 people.csv --ledger budget.db")
+    assert early.exit_code == 2
+    assert "2027-01 comes before 2027-02" in early.stderr
+    first = run("stream release s.db 2027-01 people.csv --ledger budget.db --json")
+    again = run("stream release s.db 2027-01 people.csv --ledger budget.db --json")
+    assert first.exit_code == 0
+    assert json.loads(first.stdout)["results"] == json.loads(again.stdout)["results"]
+    made = run("stream release s.db 2027-02 --empty --ledger budget.db --out all.csv --report all.html")
+    assert made.exit_code == 0, made.stderr
+    assert "total 2027-01 to 2027-02" in made.stdout
+    lines = list(csv.DictReader((opened / "all.csv").read_text().splitlines()))
+    assert {(line["what"], line["last"]) for line in lines} == {
+        ("period", "2027-01"),
+        ("period", "2027-02"),
+        ("total", "2027-01"),
+        ("total", "2027-02"),
+    }
+    assert "2027-02" in (opened / "all.html").read_text()
+    shown = json.loads(run("stream show s.db --json").stdout)["results"]
+    kept = [line["estimate"] for line in json.loads(first.stdout)["results"] if line["what"] == "period"]
+    assert [line["estimate"] for line in shown if (line["what"], line["last"]) == ("period", "2027-01")] == kept
+    window = run("stream show s.db --first 2027-01 --last 2027-02")
+    assert "window 2027-01 to 2027-02" in window.stdout
+    assert spent() == 0.25
+    for output in (first.stdout, made.stdout, window.stdout, (opened / "all.html").read_text()):
+        assert HIDDEN not in output
+
+
+def test_a_lost_row_is_refused_and_named(opened):
+    with inid.Ledger.open("budget.db") as ledger:
+        ledger.lease_steps(1, 1)
+    result = run("stream release s.db 2027-01 people.csv --ledger budget.db")
+    assert result.exit_code == 3
+    assert "The row is spent" in result.stderr
+    assert run("stream release s.db 2027-02 people.csv --ledger budget.db").exit_code == 0
+    assert "Lost: 2027-01." in run("stream show s.db --ledger budget.db").stdout
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "words"),
+    [
+        ("stream release s.db 2027-01 --ledger budget.db", 2, "--empty"),
+        ("stream release s.db 2027-01 people.csv --empty --ledger budget.db", 2, "--empty"),
+        ("stream release s.db 2027-01 people.csv", 3, "leased by a ledger"),
+        ("stream release s.db 2028-01 people.csv --ledger budget.db", 2, "no period of this stream"),
+        ("stream release s.db 2027-01 people.csv --ledger budget.db --out s.db", 2, "name the same file"),
+        ("stream release none.db 2027-01 people.csv", 2, "there is no stream"),
+        ("stream show s.db --first 2027-01", 2, "go together"),
+        (OPEN.replace("2027-04", "2027-05") + " --ledger budget.db", 2, "another periods"),
+        (OPEN.replace("s.db", "t.db").replace("0.5", "0.9") + " --ledger budget.db", 3, "no room"),
+        (OPEN.replace("s.db", "t.db").replace("2027-01:2027-04", "2027-04:2027-01"), 2, "--periods does not fit"),
+        (OPEN.replace("s.db", "t.db").replace("2027-04", "2027-13"), 2, "--periods does not fit"),
+        (OPEN.replace("s.db", "t.db") + " --contributes 2", 2, "unit is a row"),
+        (OPEN.replace("s.db", "t.db") + " --ledger none.db", 2, "there is no ledger"),
+        ("stream open t.db --count --periods 2027:2030 --mu 1", 2, "a table is missing"),
+    ],
+)
+def test_what_is_refused(opened, line, code, words):
+    result = run(line)
+    assert (result.exit_code, result.stdout) == (code, ""), result.stderr
+    assert words in result.stderr
+    assert not (opened / "t.db").exists()
+    assert spent() == 0.25
+
+
+def test_people_and_names_from_a_file(folder):
+    (folder / "q.toml").write_text(
+        'count = true\nperson = "user_id"\nmax-rows = 1\ncontributes = 2\nperiods = ["a", "b", "c"]\n', encoding="utf-8"
+    )
+    assert run("ledger create budget.db --mu 1 --unit user_id").exit_code == 0
+    result = run("stream open s.db people.csv --config q.toml --mu 1 --ledger budget.db --json")
+    assert result.exit_code == 0, result.stderr
+    found = json.loads(result.stdout)
+    assert (found["periods"], found["contributes"], found["listed"]) == (["a", "b", "c"], 2, "str")
+    for period in "abc":
+        assert run(f"stream release s.db {period} people.csv --ledger budget.db").exit_code == 0
