@@ -143,7 +143,7 @@ def test_tables_of_counts_agree(source, other, sums):
     data, read = source
     table = tables.Table(data, other=other, **FACTS)
     query = table.query(marginals=[("k", "g"), ("k", "h"), ("g", "h"), ("k",)], **sums)
-    exact = query._exact_tables
+    exact = query.question._exact_tables
     if read is not None:
         read.clear()
     made = exact.run(query.table.source, query.question.maximal)
@@ -168,7 +168,7 @@ def test_ordered_columns_are_counted_in_one_reading(source, unit):
     )
     if read is not None:
         read.clear()
-    found = run_level_counts(query.table.source, query._counts)
+    found = run_level_counts(query.table.source, query.question._level_counts)
     assert read is None or len(read) == 1
     totals = [counts.sum() for counts in found]
     assert len(totals) == 5
@@ -230,7 +230,7 @@ def test_people_of_large_numbers_stay_apart_when_rows_are_kept():
     )
     from inid.tables.questions.ordered.level_counts import run_level_counts
 
-    assert [one.sum() for one in run_level_counts(query.table.source, query._counts)] == [3, 3]
+    assert [one.sum() for one in run_level_counts(query.table.source, query.question._level_counts)] == [3, 3]
 
 
 def test_nothing_is_left_in_the_database_of_the_user(tmp_path):

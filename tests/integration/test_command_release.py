@@ -72,7 +72,7 @@ def test_json_is_pure_and_complete(folder):
     document = json.loads(result.stdout)
     assert set(document) == {
         "command", "time", "label", "private", "level", "question", "results", "values", "ledger",
-        "ledger_created", "digest", "rules",
+        "ledger_created", "digest", "rules", "kind",
         "plan", "certificate", "lines", "inside", "comparison", "gains", "remark", "rows",
     }  # fmt: skip
     assert document["private"] is True
@@ -216,7 +216,7 @@ def test_an_engine_that_fails_says_so_without_data_and_that_the_charge_stands(fo
     def fails(*_args):
         raise tables.EngineError("the engine could not run the query.")
 
-    monkeypatch.setattr(tables.Query, "exact_sums", fails)
+    monkeypatch.setattr(tables.Query, "exact", fails)
     result = run(f"release {QUESTION} --epsilon 1 --ledger b.db")
     assert result.exit_code == 6
     assert "Charge 1 of the ledger stands" in result.stderr

@@ -219,7 +219,7 @@ def test_computed_columns_are_keys_on_every_engine(made, name):
             expected[by["size"].index(size), by["whole"].index(whole), by["up"].index(up)] += 1
     assert sums.tolist() == expected.tolist()
     query = table.query(marginals=[("size", "up"), ("whole", "sex")])
-    made = query._exact_tables.run(table.source, query.question.maximal)
+    made = query.question._exact_tables.run(table.source, query.question.maximal)
     counted = [one[0] for one in made]
     sizes = [
         sum(first(row) is not None and first(row) <= 1 for row in ROWS),
