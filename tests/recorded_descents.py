@@ -14,7 +14,7 @@ class Recorded:
         self.size = size
         self.rng, self.exact, self.scales, self.steps = np.random.default_rng(seed), [], [], []
 
-    def prepared(self, scales, rounds, table, source):  # noqa: ARG002 - as the class it stands for
+    def prepared(self, scales, rounds, table, source):
         turn = iter(np.tile(scales, rounds).tolist())
 
         class Noise:
@@ -26,7 +26,7 @@ class Recorded:
 
         return Noise()
 
-    def add_noise(self, exact, scales, mechanism, source):  # noqa: ARG002 - as the function it stands for
+    def add_noise(self, exact, scales, mechanism, source):
         self.exact += np.ravel(exact).tolist()
         self.scales += np.ravel(scales).tolist()
         self.steps += [False] * np.size(exact)

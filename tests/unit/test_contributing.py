@@ -38,7 +38,7 @@ PASSED_BY = {
     "a part of the intervals": "tables/laplace_sums tables/ratio_intervals",
     "a part of the caps": "sets/caps/suprema sets/caps/envelope",
     "bounds from which the tables of a law are made": "noise/density numbers/pi",
-    "remembers the charge": "jobs/charging",
+    "remembers the charge, or how the process ends": "jobs/charging cli/interrupts",
     "words a result": "tables/published tables/report_inputs report/plan_summary report/number_text "
     "planning/comparison planning/text",
 }
@@ -51,7 +51,7 @@ def passed_by() -> set[str]:
 def written(walk: int, *, until: str | None = None) -> list[str]:
     """The files that a walk names of its own."""
     text = (PROJECT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    text = text[text.index("### Seven walks") : text.index("## Rules")]
+    text = text[text.index("### Seven walks") : text.index("### A new kind")]
     found = re.search(rf"^{walk}\. \*\*(.*?)(?=^\d\. \*\*|\Z)", text, re.MULTILINE | re.DOTALL)
     assert found is not None
     part = found[1] if until is None else found[1].split(until)[0]

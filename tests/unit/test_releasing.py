@@ -24,7 +24,7 @@ class Recorder:
         self.charged = []
         self.refuses = refuses
 
-    def charge(self, plan, *, label="", private=True, delta=0.0):  # noqa: ARG002 - the interface of a ledger
+    def charge(self, plan, *, label="", private=True, delta=0.0):
         if self.refuses:
             raise inid.BudgetError("nothing left")
         self.charged.append((plan, label, private))

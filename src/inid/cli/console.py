@@ -138,7 +138,7 @@ def print_plan(console: Console, plan: PlanSummary) -> None:
     console.line(
         f"{str(noise.mechanism).capitalize()} noise, {noise.allocation} allocation, {noise.dimension} noisy numbers"
     )
-    console.line(f"promise: {noise.budget}, neighbours: {noise.sensitivity.neighbours}")
+    console.line(f"promise: {plan.budget}, neighbours: {noise.sensitivity.neighbours}")
     if plan.rows is not None:
         guess = "; state your own guess with --rows" if plan.guessed else ""
         console.line(f"errors for {plan.rows:,} rows in all{guess}")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from inid.accounting import Ledger
+from inid.accounting import JointCharge, Ledger
 from inid.accounting.addresses import is_file, place, read_address
 from inid.accounting.admission import admitted, priced
 from inid.accounting.amounts import added
@@ -121,7 +121,7 @@ class LedgerPreview:
     new: bool = False
 
 
-def preview(address: str, name: str, plan: NoisePlan, delta: float = 0.0) -> LedgerPreview:
+def preview(address: str, name: str, plan: NoisePlan | JointCharge, delta: float = 0.0) -> LedgerPreview:
     """What a plan, and a delta beside its noise, would take of a ledger. Nothing is charged, and no ledger is made.
 
     Raises:
@@ -131,7 +131,10 @@ def preview(address: str, name: str, plan: NoisePlan, delta: float = 0.0) -> Led
     """
     settings = stored_settings(address, name)
     if settings is None:
-        return LedgerPreview(plan.stated, 0, 0, 100, None, new=True)
+        whole = plan.promise if isinstance(plan, JointCharge) else plan.stated
+        if whole is None:
+            raise AssertionError("a plan of several steps states what they keep together")
+        return LedgerPreview(whole, 0, 0, 100, None, new=True)
     store = open_store(address, name, _WAIT)
     try:
         journal = Journal(store, settings.to_text())

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, cast
 
+from inid.accounting import JointCharge
 from inid.arguments import listed
 from inid.errors import ArgumentError
 from inid.jobs.combinations import check_combinations
@@ -38,6 +39,11 @@ class PlannedJob:
     summary: PlanSummary
     query: Query | None = None
     plan: Plan | None = None
+
+    @property
+    def charge(self) -> NoisePlan | JointCharge:
+        """All that a ledger is charged for the noise."""
+        return self.summary.noise if self.plan is None else self.plan.charge
 
     @property
     def delta(self) -> float:

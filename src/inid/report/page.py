@@ -29,7 +29,7 @@ def page(inputs: ReportInputs) -> str:
     """
     parts = [_head(inputs)]
     parts += [estimates_section(inputs.blocks, inputs.level, inputs.too_noisy)] if inputs.blocks else []
-    parts += [promise_section(inputs, inputs.plan.noise.budget), _question(inputs), technical_part(inputs)]
+    parts += [promise_section(inputs, inputs.plan.budget), _question(inputs), technical_part(inputs)]
     return document(inputs.title, "\n".join(part for part in parts if part))
 
 
@@ -60,9 +60,9 @@ def report_plan(plan: NoisePlan, path: str | Path, *, title: str = "A plan for p
 
 
 def _head(inputs: ReportInputs) -> str:
-    noise = inputs.plan.noise
+    budget = inputs.plan.budget
     count = sum(len(block.estimates) for block in inputs.blocks)
-    cards = [(promise_symbols(noise.budget), promise_name(noise.budget))]
+    cards = [(promise_symbols(budget), promise_name(budget))]
     if inputs.blocks:
         cards.append((f"{count:,}", f"{'number' if count == 1 else 'numbers'} released"))
     if inputs.plan.opponent is not None:

@@ -10,6 +10,7 @@ import numpy as np
 from inid.arguments import Floats
 from inid.mechanisms import MechanismChoice
 from inid.planning import Comparison, NoisePlan, plan
+from inid.promises import Budget
 from inid.report.number_text import plain_ratio
 
 __all__ = ["BASELINES", "PlanLine", "PlanSummary", "summarize_plan"]
@@ -66,6 +67,8 @@ class PlanSummary:
         worst: Whether the error that is made small is the largest one.
         inside: How noisy the tables inside the asked ones are, in sentences.
         worse: Which numbers end worse than with an equal part of the promise to themselves, in a sentence.
+        promise: What several steps keep together; None where one noise keeps its own promise.
+        steps: The noise of each of these steps.
     """
 
     noise: NoisePlan
@@ -80,6 +83,13 @@ class PlanSummary:
     units: bool = True
     worst: bool = False
     worse: tuple[str, ...] = ()
+    promise: Budget | None = None
+    steps: tuple[NoisePlan, ...] = ()
+
+    @property
+    def budget(self) -> Budget:
+        """The promise of all of it."""
+        return self.noise.budget if self.promise is None else self.promise
 
     @cached_property
     def comparison(self) -> Comparison:

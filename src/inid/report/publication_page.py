@@ -58,7 +58,7 @@ def _part(at: int, name: str, inputs: ReportInputs) -> str:
 
 def _technical(parts: Mapping[str, ReportInputs], worse: Sequence[str], digest: str) -> str:
     rows = "".join(
-        f"<tr><td>{escape(name)}</td><td>{escape(promise_symbols(inputs.plan.noise.budget))}</td>"
+        f"<tr><td>{escape(name)}</td><td>{escape(promise_symbols(inputs.plan.budget))}</td>"
         f"<td>{escape(inputs.plan.noise.mechanism)}</td></tr>"
         for name, inputs in parts.items()
     )

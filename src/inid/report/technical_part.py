@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from html import escape
 
+from inid.promises import Budget
 from inid.report.charts import axis_over, bar, dots, ticks
 from inid.report.inputs import ColumnFacts, LedgerState, ReportInputs
 from inid.report.number_text import plain_number, plain_ratio
@@ -140,18 +141,25 @@ def _columns(columns: Sequence[ColumnFacts]) -> str:
 
 def certificate_terms(inputs: ReportInputs) -> list[tuple[str, str]]:
     """The proof, term by term."""
-    noise = inputs.plan.noise
-    proof = noise.certificate
-    terms = [
-        ("keeps", f"{promise_name(noise.budget)} with {promise_symbols(noise.budget)}"),
-        ("noise", f"{proof.sensitivity.dimension} independent {proof.mechanism} coordinates"),
-        ("sensitivity", str(proof.sensitivity)),
-        ("fingerprint", proof.sensitivity.fingerprint),
-        ("checked", proof.statement),
-        ("spent", f"{proof.spent:.17g} (rounded up)"),
-        ("arithmetic", proof.arithmetic),
-    ]
+    plan = inputs.plan
+    terms = [("keeps", _kept(plan.budget))]
+    for at, noise in enumerate(plan.steps or (plan.noise,), start=1):
+        proof = noise.certificate
+        if plan.steps:
+            terms.append((f"step {at} keeps", f"{_kept(noise.budget)}, fixed in advance; what the steps cost adds up"))
+        terms += [
+            ("noise", f"{proof.sensitivity.dimension} independent {proof.mechanism} coordinates"),
+            ("sensitivity", str(proof.sensitivity)),
+            ("fingerprint", proof.sensitivity.fingerprint),
+            ("checked", proof.statement),
+            ("spent", f"{proof.spent:.17g} (rounded up)"),
+            ("arithmetic", proof.arithmetic),
+        ]
     return terms + ([("digest of the record", inputs.digest)] if inputs.digest else [])
+
+
+def _kept(budget: Budget) -> str:
+    return f"{promise_name(budget)} with {promise_symbols(budget)}"
 
 
 def _certificate(inputs: ReportInputs) -> str:

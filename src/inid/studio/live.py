@@ -87,9 +87,7 @@ class Planner:
         planned = self._planned(opened, fresh=fresh)
         ledger = None
         if opened.ledger.ledger is not None:
-            ledger = preview(
-                opened.ledger.ledger, opened.ledger.name or "default", planned.summary.noise, planned.delta
-            )
+            ledger = preview(opened.ledger.ledger, opened.ledger.name or "default", planned.charge, planned.delta)
             ledger = replace(ledger, refusal=ledger.refusal and page_words(ledger.refusal))
         return LivePlan(job, planned, ledger)
 

@@ -179,10 +179,9 @@ def _promise(live: LivePlan) -> str:
     noise = live.planned.summary.noise
     person = getattr(live.planned.query, "table", None)
     unit = "one person's contribution" if person is None else protected_unit(person.person)
-    words = promise_in_words(noise.budget, unit, noise.sensitivity.neighbours)
-    return _rendered(
-        "promise.html", words=words, name=promise_name(noise.budget), numbers=promise_symbols(noise.budget)
-    )
+    budget = live.planned.summary.budget
+    words = promise_in_words(budget, unit, noise.sensitivity.neighbours)
+    return _rendered("promise.html", words=words, name=promise_name(budget), numbers=promise_symbols(budget))
 
 
 def _ledger(live: LivePlan, again: str) -> str:

@@ -4,6 +4,7 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from inid.arguments import listed
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from inid.accounting import JointCharge
     from inid.report import PlanSummary
 
-__all__ = ["Plan", "PlannedNumber", "fill_advice", "rows_assumed", "rows_in_words", "whole_promise"]
+__all__ = ["Plan", "PlanOfSteps", "PlannedNumber", "fill_advice", "rows_assumed", "rows_in_words", "whole_promise"]
 
 _WORTH = 1.05  # advice that makes errors less than 5 % smaller is not worth a line
 _NAMED = 4
@@ -207,6 +208,66 @@ class Plan(ABC):
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe dictionary: the noise plan's own record, and what it means for the answers."""
+
+
+@dataclass(frozen=True, eq=False)
+class PlanOfSteps(Plan):
+    """The plan of a question that takes several steps, each at a cost that is fixed before anything is released.
+
+    It has no noise of its own: a ledger is charged with the promise and all its parts, once.
+
+    Attributes:
+        promise: What all steps keep together.
+        steps: The certified noise of each step.
+        question: What is asked.
+    """
+
+    promise: Budget
+    steps: tuple[NoisePlan, ...]
+    question: Any
+
+    @property
+    def noises(self) -> tuple[NoisePlan, ...]:
+        """The noise of each step."""
+        return self.steps
+
+    @property
+    def budget(self) -> Budget:
+        """The promise of all steps together."""
+        return self.promise
+
+    @property
+    def whole_promise(self) -> Budget:
+        """The same: the steps take nothing beside it."""
+        return self.promise
+
+    @property
+    def charge(self) -> "JointCharge":
+        """What a ledger is charged with; making it proves that the steps keep the promise together."""
+        from inid.accounting import JointCharge
+
+        return JointCharge(self.promise, self.steps, self.neighbours)
+
+    @property
+    def mechanism(self) -> str:
+        """The kinds of noise of the steps."""
+        return ", ".join(dict.fromkeys(noise.mechanism for noise in self.steps))
+
+    @property
+    def certificate(self) -> Certificate:
+        """The proof of the last step's noise; `verify` proves all of them."""
+        return self.steps[-1].certificate
+
+    def verify(self) -> Certificate:
+        """Prove anew that every step keeps its part for the question, and that the parts keep the promise."""
+        if not self.question.is_covered_by_all(self.steps):
+            raise GuaranteeError("the sets of the steps do not hold what one person can change in these answers.")
+        self.charge  # noqa: B018 - made anew: it refuses parts that do not keep the promise
+        return [noise.verify() for noise in self.steps][-1]
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-safe dictionary: the charge, with the plan of each step."""
+        return {"charge": self.charge.to_dict(), **self.question.view.to_dict()}
 
 
 def _asked(question: Any) -> str:

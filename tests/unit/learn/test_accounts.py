@@ -71,7 +71,7 @@ def test_the_plan_of_a_descent_covers_every_step_drawn():
     made, drawn = [], []
 
     class Counted:
-        def __init__(self, scales, rounds, table, source):  # noqa: ARG002 - as the class it stands for
+        def __init__(self, scales, rounds, table, source):
             made.append(np.tile(scales, rounds))
 
         def add(self, value):
