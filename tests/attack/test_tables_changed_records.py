@@ -71,3 +71,55 @@ def test_the_threshold_follows_from_delta_and_noise(name, factor):
 
     with pytest.raises(inid.RecordError, match="threshold"):
         tables.verify_result(changed(record, change))
+
+
+def test_a_release_that_does_not_say_whether_its_noise_was_real_is_refused(record):
+    """One made by a test's source could hide it so."""
+    for one in (changed(record, lambda made: made["release"].pop("private")), record["release"]):
+        plain = {name: value for name, value in one.items() if name != "private"}
+        with pytest.raises(inid.InidError):
+            (tables.verify_result if "question" in plain else inid.verify_record)(plain)
+
+
+def test_a_choice_that_does_not_say_whether_its_noise_was_real_is_refused():
+    chosen = tables.choose(table(), {"zip": ["a", "b"]}, inid.PureDP(1.0)).selection.to_dict()
+    inid.verify_record(chosen)
+    with pytest.raises(inid.GuaranteeError):
+        inid.verify_record({name: value for name, value in chosen.items() if name != "private"})
+
+
+def as_texts(made):
+    made["release"]["values"] = [str(value) for value in made["release"]["values"]]
+
+
+def level_as_text(made):
+    made["level"] = str(made["level"])
+
+
+@pytest.mark.parametrize("change", [as_texts, level_as_text])
+def test_texts_are_no_numbers(record, change):
+    with pytest.raises(inid.RecordError):
+        tables.verify_result(changed(record, change))
+
+
+def parts(value, place=()):
+    """Every place of a record that can be left out."""
+    entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, inner in entries:
+        yield (*place, name)
+        if not (isinstance(inner, list) and len(inner) > 20):
+            yield from parts(inner, (*place, name))
+
+
+def test_what_is_left_out_of_a_question_is_refused_in_words(record):
+    """No error of Python's own: the command would call it unexpected."""
+    for place in parts(record["question"]):
+
+        def leave_out(made, place=place):
+            holder = made["question"]
+            for name in place[:-1]:
+                holder = holder[name]
+            del holder[place[-1]]
+
+        with pytest.raises(inid.InidError):
+            tables.verify_result(changed(record, leave_out))

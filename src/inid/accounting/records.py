@@ -148,7 +148,8 @@ def verify_record(record: Record | Mapping[str, Any]) -> Certificate | Compositi
 
     Raises:
         RecordError: The record does not parse, or its certificate is not the one of its plan.
-        GuaranteeError: The plan in it does not keep its promise, or the release was made without real noise.
+        GuaranteeError: The plan in it does not keep its promise, or the release was made without real noise, or does
+            not say.
 
     >>> import inid
     >>> from inid.accounting import Ledger
@@ -163,7 +164,8 @@ def verify_record(record: Record | Mapping[str, Any]) -> Certificate | Compositi
         raise RecordError(
             f'a record must be a line of Ledger.history() or hold "plan" and "certificate", got {shown(record)}.'
         )
-    if record.get("private", True) is not True:
+    published = {"inid_release", "inid_selection", "values"} & record.keys()  # a charge says nothing of its noise
+    if record.get("private", not published) is not True:
         raise GuaranteeError("the record is of a release without real noise (private=False): it protects nobody.")
     try:
         return _proved(record["plan"], record["certificate"])

@@ -70,7 +70,12 @@ def _blocks(model: Any, plan: NoisePlan) -> list[tuple[str, slice]]:
 def _spent(model: Any, plan: NoisePlan) -> list[tuple[str, float]]:
     blocks = _blocks(model, plan)
     if not blocks:
-        what = {"theta_": "sums, squares and counts of classes", "cluster_centers_": "sums and counts, all rounds"}
+        what = {
+            "theta_": "sums, squares and counts of classes",
+            "cluster_centers_": "sums and counts, all rounds",
+            "statistics_": "medians of columns",
+            "quantiles_": "quantiles of columns",
+        }
         return [(next((word for name, word in what.items() if hasattr(model, name)), "all steps of the descent"), 1.0)]
     shares = plan.shares
     return [(name, float(shares[part].sum() / shares.sum())) for name, part in blocks]

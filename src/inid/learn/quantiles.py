@@ -50,7 +50,7 @@ class _FromQuantiles(OneToOneFeatureMixin, TransformerMixin, NoisyEstimator):  #
         query = table.query(quantile={name: [*probabilities] for name in names})
         made = query.plan(budget, mechanism=self.mechanism)
         released = query.release(made, ledger, label=type(self).__name__)
-        self.plan_, self.private_ = made, released.private
+        self.plan_, self.private_ = made.noise, released.private
         self._end_fit(ledger)
         found = np.array([row.estimate for row in released.rows], dtype=np.float64).reshape(len(names), -1).T
         return np.asarray(np.clip(found, *self._held))

@@ -92,19 +92,24 @@ def proved(record: Mapping[str, Any]) -> Proved:
         GuaranteeError: See `verify_result`.
     """
     try:
-        stored = record["digest"]
-        made = record_digest(record)
-        question = kind_of_record(record).from_dict(record["question"])
-        level, last = float(record["level"]), record.get("release", record)
-        if not {"rows", "results", *question.recorded} & record.keys():
-            raise KeyError("rows")
-        steps = [*record.get("earlier", ()), last]
-        releases = [_release(step) for step in steps]
-        for step in steps:
-            verify_record(dict(step))
-        promise = budget_from_dict(record["promise"]) if len(steps) > 1 else None
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+        return _proved(record)
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError):
         raise RecordError("the record of the result does not parse: it is not whole, or was changed.") from None
+
+
+def _proved(record: Mapping[str, Any]) -> Proved:
+    """What does not parse raises one of Python's own errors."""
+    stored = record["digest"]
+    made = record_digest(record)
+    question = kind_of_record(record).from_dict(record["question"])
+    level, last = _number(record["level"]), record.get("release", record)
+    if not {"rows", "results", *question.recorded} & record.keys():
+        raise KeyError("rows")
+    steps = [*record.get("earlier", ()), last]
+    releases = [_release(step) for step in steps]
+    for step in steps:
+        verify_record(dict(step))
+    promise = budget_from_dict(record["promise"]) if len(steps) > 1 else None
     if stored != made:
         raise RecordError("the record was changed after it was made: its digest is that of another content.")
     _check_rules(record, question)
@@ -123,8 +128,15 @@ def proved(record: Mapping[str, Any]) -> Proved:
     return Proved(question, level, releases, record.get("found", ()), certificate)
 
 
+def _number(stored: object) -> float:
+    """A number of a record; a text or a truth value is none, whatever Python makes of it."""
+    if isinstance(stored, bool) or not isinstance(stored, (int, float)):
+        raise TypeError
+    return float(stored)
+
+
 def _release(record: Mapping[str, Any]) -> Release:
-    values = np.array([float(value) for value in record["values"]])
+    values = np.array([_number(value) for value in record["values"]])
     plan = NoisePlan.from_dict(record["plan"])
     return Release(values, plan, plan.certificate, True, "", dt.datetime.now(dt.UTC))
 

@@ -8,6 +8,7 @@ import pytest
 
 import inid
 from inid import learn
+from inid.learn.base import NoisyEstimator
 from inid.testing import unsafe_seed
 
 BUDGET = inid.ApproxDP(epsilon=1.0, delta=1e-6)
@@ -24,11 +25,24 @@ MODELS = [
     (learn.PrivateLogisticRegression(classes=(0, 1), **BOTH), Y > 0),
     (learn.PrivateGaussianNB(classes=(0, 1), **BOTH), Y > 0),
 ]  # fmt: skip
+OTHERS = [
+    (learn.PrivateLinearRegression(bounds_y=(-3, 3), **BOTH), Y),
+    (learn.PrivateElasticNet(bounds_y=(-3, 3), **BOTH), Y),
+    (learn.PrivatePoissonRegressor(bounds_y=(0, 3), **BOTH), Y),
+    (learn.PrivateGammaRegressor(bounds_y=(0.1, 3), **BOTH), Y),
+    (learn.PrivateImputer(BUDGET, bounds=(-1, 1)), None),
+    (learn.PrivateQuantileTransformer(BUDGET, bounds=(-1, 1)), None),
+]
+
+
+def test_every_estimator_that_pays_is_looked_at_here():
+    public = [kind for kind in vars(learn).values() if isinstance(kind, type) and issubclass(kind, NoisyEstimator)]
+    assert {type(model) for model, _ in MODELS + OTHERS} == set(public)
 
 
 @pytest.mark.parametrize("relation", ["zero_out", "add_remove", "replace"])
 def test_every_model_reports_its_promise_and_what_was_spent(relation):
-    for model, y in MODELS:
+    for model, y in MODELS + OTHERS:
         assert str(model.set_params(neighbours=relation)) == repr(model) or hasattr(model, "plan_")
         text = model.fit(X, y).report()
         assert text == str(model)
