@@ -3,6 +3,7 @@
 import sys
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import distributed, nn
@@ -23,12 +24,14 @@ def data() -> TensorDataset:
     return TensorDataset(torch.randn(SIZE, WIDTH, generator=torch.Generator().manual_seed(3), dtype=torch.float64))
 
 
-def train(model: nn.Module, batch_size: int, factor: float, until: int, **options: object) -> dpsgd.PrivateTraining:
+def train(
+    model: nn.Module, batch_size: int, factor: float, until: int, dataset: Any = None, **options: object
+) -> dpsgd.PrivateTraining:
     """Take steps with gradients times a factor."""
     training = dpsgd.make_private(
         module=model,
         optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
-        data_loader=DataLoader(data(), batch_size=batch_size),
+        data_loader=DataLoader(data() if dataset is None else dataset, batch_size=batch_size),
         **{"noise_multiplier": 1.0, "max_grad_norm": [0.7, 0.2], "loss_reduction": "sum", "clipping": "per_layer"}
         | options,
     )
@@ -40,10 +43,50 @@ def train(model: nn.Module, batch_size: int, factor: float, until: int, **option
     return training
 
 
-def refusal(batch_size: int = 2, **options: object) -> str:
+class Augmented(TensorDataset):
+    """Examples with noise, which a seed fixes, and noise that none does."""
+
+    def __init__(self) -> None:
+        super().__init__(*data().tensors)
+        self._own = torch.Generator()
+        self._own.seed()
+
+    def __getitem__(self, at: int) -> tuple[torch.Tensor, ...]:
+        (x,) = super().__getitem__(at)
+        return (x + torch.rand(()) + torch.rand((), generator=self._own) * (at % 2),)
+
+
+class Unreadable(TensorDataset):
+    """Examples that one of the processes cannot read before it trains."""
+
+    def __init__(self, rank: int) -> None:
+        super().__init__(*data().tensors)
+        self._waits = rank
+
+    def __getitem__(self, at: int) -> tuple[torch.Tensor, ...]:
+        if self._waits and sys._getframe(2).f_code.co_name == "_digest":
+            raise OSError("opened by workers alone")
+        return super().__getitem__(at)
+
+
+class RowsTogether(nn.Module):
+    """Adds up the same row of all processes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.into, self.out = nn.Linear(WIDTH, 3).double(), nn.Linear(3, 3).double()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        hidden = self.into(x)
+        total = hidden.detach().clone()
+        distributed.all_reduce(total)
+        return self.out(hidden + total)
+
+
+def refusal(batch_size: int = 2, model: nn.Module | None = None, **options: object) -> str:
     """What is said when the processes do not agree on an option."""
     try:
-        train(network(), batch_size, 1.0, 1, **options)
+        train(network() if model is None else model, batch_size, 1.0, 1, **options)
     except InidError as error:
         return str(error)
     return ""
@@ -91,6 +134,20 @@ def main(folder: Path, rank: int, world: int) -> None:
         refusal(SIZE * (1 + rank), **secret),
         refusal(SIZE, **secret | {"neighbours": RELATIONS[rank]}),
     ]
+    # In another order, an example could be dealt to both.
+    (x,) = data().tensors
+    found["other orders"] = [
+        refusal(dataset=dataset)
+        for dataset in (
+            TensorDataset(x.roll(rank, 0)),
+            TensorDataset(x.flip(0) if rank else x),
+            TensorDataset(x[torch.randperm(SIZE, generator=torch.Generator().manual_seed(rank))]),
+            TensorDataset(x + rank),
+            [tuple(x)[at].numpy() for at in range(SIZE)][:: 1 - 2 * rank],
+        )
+    ]
+    found["rows together"] = refusal(model=RowsTogether())
+    found["same order"] = [refusal(dataset=Augmented()), refusal(dataset=Unreadable(rank))]
     torch.save(found, folder / f"rank{rank}.pt")
     distributed.destroy_process_group()
 

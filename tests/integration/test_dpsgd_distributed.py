@@ -66,6 +66,17 @@ def test_settings_that_differ_between_processes_are_refused(ranks):
         assert all("in another process" in said for said in rank["refused"])
 
 
+def test_a_dataset_in_another_order_in_another_process_is_refused(ranks):
+    for rank in ranks:
+        assert all("in another process" in said for said in rank["other orders"])
+        assert rank["same order"] == ["", ""]
+
+
+def test_a_model_that_adds_up_rows_of_several_processes_is_refused(ranks):
+    for rank in ranks:
+        assert "three examples" in rank["rows together"]
+
+
 def test_a_ledger_is_charged_once_by_all_processes_together(folder, ranks):
     assert [rank["paid"]["steps"] for rank in ranks] == [6, 6]
     with Ledger.open(folder / "budget.db") as ledger:

@@ -15,7 +15,7 @@ from weakref import WeakSet
 import torch
 from torch import Tensor
 
-from inid.dpsgd.loss_graph import Edge, edge_of
+from inid.dpsgd.loss_nodes import Edge, edge_of
 from inid.dpsgd.outside_hooks import watch_hooks
 
 __all__ = ["Listener", "listen"]

@@ -19,6 +19,7 @@ from typing import Any
 
 from torch import Tensor
 
+from inid.dpsgd.distributed import Processes
 from inid.dpsgd.layers import takes_positions
 from inid.dpsgd.model_outputs import is_real
 from inid.dpsgd.trial_agreement import Agreement, Beside, Flow
@@ -115,7 +116,10 @@ def _compared(
     begin = partial(Trace, shared=shared)
     comparison = _Comparison(run(*batches[0], begin))
     first = None
-    for at, batch in enumerate(batches[1:]):
+    alone_at = list(enumerate(batches[1:]))
+    # Every process begins with another: a row that met the same row in another process meets another one now.
+    start = Processes().rank % len(alone_at)
+    for at, batch in alone_at[start:] + alone_at[:start]:
         alone = run(*batch, begin)
         comparison.meet(at, alone)
         first = first or (alone.output, alone.rounding)

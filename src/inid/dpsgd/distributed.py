@@ -1,11 +1,13 @@
 """Data parallel training: every process clips its own examples, the sums are added, noise is drawn once."""
 
+import secrets
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor, distributed, nn
 
+from inid.dpsgd.dataset_digest import example_digests
 from inid.dpsgd.sharded_parameters import is_sharded
 from inid.errors import ArgumentError, InidError
 
@@ -37,10 +39,20 @@ class Processes:
             found: list[object] = [None] * self.world
             distributed.all_gather_object(found, settings)
             if any(each != settings for each in found):
-                raise ArgumentError(
-                    "make_private was called with other settings, or another dataset, in another process: pass the "
-                    "same in all, the dataset in the same order."
-                )
+                raise _differs()
+
+    def agree_on_examples(self, dataset: Any) -> None:
+        """Refuse a dataset that is another, or in another order, in another process, as far as some examples show.
+
+        Raises:
+            ArgumentError: They differ; every process raises.
+        """
+        if self.world > 1:
+            key = self.on_first(lambda: secrets.token_bytes(16))
+            found: list[Any] = [None] * self.world
+            distributed.all_gather_object(found, example_digests(dataset, key))
+            if any(len({*same} - {None}) > 1 for same in zip(*found, strict=True)):
+                raise _differs()
 
     def anywhere(self, seen: bool) -> bool:
         """Whether something was seen in one of the processes."""
@@ -84,3 +96,10 @@ class Processes:
         made = make().to(like) if self.rank == 0 else torch.empty_like(like)
         distributed.broadcast(made, 0)
         return made
+
+
+def _differs() -> ArgumentError:
+    return ArgumentError(
+        "make_private was called with other settings, or another dataset, in another process: pass the same in all, "
+        "the dataset in the same order."
+    )

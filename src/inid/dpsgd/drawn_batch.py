@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from inid.dpsgd.earlier_tensors import EarlierTensors
 from inid.errors import GuaranteeError
 
-__all__ = ["Drawn"]
+__all__ = ["Drawn", "same_values"]
 
 _WATCHED = 16  # physical batches that are looked at: on a GPU each look waits
 
@@ -31,6 +32,10 @@ class Drawn:
         reader: The iterator that handed it out; None once it was given up, or has only been read through.
         refused: Whether a backward over it was refused: then its loop is over.
         tensors: What was handed out, and how often each tensor had been written to.
+        handed: How many physical batches were handed out.
+        copies: Copies of what was handed out, for batches 1, 2, 4, 8 and so on.
+        interrupted: How often outputs could not be followed to the loss, since something was compiled.
+        earlier: The tensors that were there before a first batch was trained on; None before.
         quiet: Whether gradients that flow now are those of a look, and count nowhere.
         used: The batch whose examples are in the sums.
         stepped: The batch of the last step.
@@ -54,6 +59,11 @@ class Drawn:
     refused: bool = False
     tensors: Sequence[tuple[Tensor, int]] = ()
     quiet: bool = False
+    handed: int = 0
+    copies: Sequence[Tensor] = ()
+    interrupted: int = 0
+    earlier: EarlierTensors | None = None
+    _begun: bool = False  # whether the model has been run
 
     @property
     def rows(self) -> int:
@@ -94,11 +104,29 @@ class Drawn:
         self.placed, self.complete, self.fresh, self.seen = placed, last, True, False
         self.reader, self.refused = reader, False
         self.tensors = [(tensor, tensor._version) for tensor in tensors]  # noqa: SLF001 - shows a change in place
+        self.handed += 1
+        # Not all that writes shows in the version: NumPy, `.data` and collectives do not.
+        self.copies = [tensor.clone() for tensor in tensors] if self.handed.bit_count() == 1 else ()
+        if not self._begun:
+            self.earlier = EarlierTensors()
         self.private = self.private and private
 
     def gave(self, tensor: Tensor) -> bool:
         """Whether a tensor is one that was handed out last, as it was then."""
-        return any(each is tensor and version == tensor._version for each, version in self.tensors)  # noqa: SLF001 - as above
+        for at, (each, version) in enumerate(self.tensors):
+            if each is tensor and version == tensor._version:  # noqa: SLF001 - as above
+                return not self.copies or same_values(tensor, self.copies[at])
+        return False
+
+    def had(self, tensor: Tensor) -> bool:
+        """Whether a tensor was there before the first batch, as it is, and does not lie in what was handed out."""
+        memory = {each.untyped_storage().data_ptr() for each, _ in self.tensors}
+        return self.earlier is None or (tensor in self.earlier and tensor.untyped_storage().data_ptr() not in memory)
+
+    def is_part(self, tensor: Tensor) -> bool:
+        """Whether a tensor lies in the memory of one that was handed out by rows."""
+        memory = {each.untyped_storage().data_ptr() for each, _ in self.tensors if len(each) == self.rows}
+        return tensor.untyped_storage().data_ptr() in memory
 
     @contextmanager
     def looked_at(self) -> Iterator[None]:
@@ -116,7 +144,7 @@ class Drawn:
 
     def see(self, rows: int) -> None:
         """Note that the model is run on so many rows."""
-        self.seen = self.seen or rows == self.rows
+        self.seen, self._begun = self.seen or rows == self.rows, True
 
     @property
     def to_be_watched(self) -> bool:
@@ -172,3 +200,14 @@ class Drawn:
                 "also when it is all padding."
             )
         self.stepped = self.batch
+
+
+@torch.no_grad()
+def same_values(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors hold the same, gaps included.
+
+    >>> gap = torch.tensor([1.0, float("nan")])
+    >>> same_values(gap, gap.clone()), same_values(gap, torch.ones(2))
+    (True, False)
+    """
+    return torch.equal(one, other) or bool(((one == other) | (one.isnan() & other.isnan())).all())

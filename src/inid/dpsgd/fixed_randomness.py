@@ -13,7 +13,7 @@ from torch.overrides import TorchFunctionMode
 
 from inid.dpsgd.sharded_parameters import is_sharded, put_away
 
-__all__ = ["Fixed", "no_randomness", "seeded"]
+__all__ = ["Fixed", "generator_states", "no_randomness", "seeded"]
 
 
 @contextmanager
@@ -47,15 +47,15 @@ def seeded(seed: int, gpus: Sequence[torch.device] = ()) -> Iterator[list[bool]]
             torch.default_generator.manual_seed(seed)
             random.seed(seed)
             np.random.seed(seed)  # noqa: NPY002 - as above
-            start = _states()
+            start = generator_states()
             yield drawn
-            drawn.append(_states() != start)
+            drawn.append(generator_states() != start)
     finally:
         random.setstate(before[0])
         np.random.set_state(before[1])  # noqa: NPY002 - as above
 
 
-def _states() -> tuple[object, ...]:
+def generator_states() -> tuple[object, ...]:
     """Where the three generators stand, as something that can be compared."""
     _, key, *rest = cast("Any", np.random.get_state())  # noqa: NPY002 - as above
     return random.getstate(), key.tobytes(), rest, torch.random.get_rng_state().numpy().tobytes()

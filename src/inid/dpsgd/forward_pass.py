@@ -1,6 +1,7 @@
 """One forward of a private model and the backward that belongs to it."""
 
 from collections.abc import Callable, Collection, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,7 +9,10 @@ from torch import Tensor, nn
 
 from inid.dpsgd.call_plan import CallPlan
 from inid.dpsgd.clipped_sums import GroupRows
-from inid.dpsgd.loss_graph import Edge, LossGraph, edge_of
+from inid.dpsgd.drawn_batch import Drawn, same_values
+from inid.dpsgd.followed_outputs import FollowedOutputs
+from inid.dpsgd.loss_graph import LossGraph
+from inid.dpsgd.loss_nodes import Edge, edge_of
 from inid.dpsgd.model_outputs import along_rows
 from inid.dpsgd.outside_hooks import check_hooks
 from inid.dpsgd.stacked_layers import Waiting
@@ -36,6 +40,10 @@ class ForwardPass:
         returned: Those of them that the model gave back.
         plain: The other tensors that the model gave back, and how often each had been written to.
         judged: Whether the loss has been looked at whose backward is to come.
+        look: Whether what becomes of the outputs is looked at.
+        given: The tensors that the model gave back with a graph, where each comes from in it, how often it had been
+            written to, and its values at a look.
+        followed: What follows them at a look.
     """
 
     rows: int
@@ -52,6 +60,9 @@ class ForwardPass:
     returned: set[Edge] = field(default_factory=set)
     plain: list[tuple[Tensor, int]] = field(default_factory=list)
     judged: bool = False
+    look: bool = False
+    given: list[tuple[Tensor, Edge, int, Tensor | None]] = field(default_factory=list)
+    followed: FollowedOutputs | None = None
 
     @property
     def examples(self) -> int:
@@ -68,6 +79,36 @@ class ForwardPass:
                 self.by_rows[edge] = at
                 if whole:
                     self.returned.add(edge)
+                    copy = leaf.detach().clone() if self.look else None
+                    self.given.append((leaf, edge, leaf._version, copy))  # noqa: SLF001 - as above
+
+    def follow(self, leaves: Iterable[Any], drawn: Drawn) -> None:
+        """Follow what the model gives back, until the backward."""
+        self.followed = FollowedOutputs(LossGraph(self.by_rows, self.rows, lenient=True), drawn)
+        self.followed.follow(leaf for leaf in leaves if isinstance(leaf, Tensor) and edge_of(leaf) in self.returned)
+
+    def aside(self) -> AbstractContextManager[None]:
+        """Let outputs be tensors like any others for a while."""
+        return nullcontext() if self.followed is None else self.followed.put_aside()
+
+    def check_outputs(self, ends: Iterable[Edge] = ()) -> None:
+        """Refuse outputs that were written over without gradients, and losses that met what mixes rows.
+
+        Args:
+            ends: Where the losses come from.
+        """
+        with self.aside():
+            for leaf, edge, version, copy in self.given:
+                # With gradients, writing in place is a part of the graph.
+                written = leaf._version != version or (copy is not None and not same_values(leaf, copy))  # noqa: SLF001 - as above
+                if written and edge_of(leaf) == edge:
+                    raise GuaranteeError(
+                        "an output was written over in place without gradients between the forward and the loss, so "
+                        "that its rows may have met: hand over the module's outputs as they came; calculate inside "
+                        "loss_fn."
+                    )
+            if self.followed is not None:
+                self.followed.check(ends)
 
     def judge(
         self, ends: list[Edge], known: Collection[nn.Parameter], kept: Callable[[], list[Tensor]], *, handed: bool
@@ -98,7 +139,9 @@ class ForwardPass:
                 "to private.backward(losses)."
             )
         if reached:
+            self.check_outputs(ends)
             check_hooks(ends)
+            self._unfollow()
         self.judged = True
 
     def check_backward(self, task: int, *, latest: bool) -> None:
@@ -133,6 +176,13 @@ class ForwardPass:
         self.by_rows.clear()
         self.returned.clear()
         self.plain.clear()
+        self._unfollow()
+
+    def _unfollow(self) -> None:
+        self.given.clear()
+        if self.followed is not None:
+            self.followed.let_go()
+            self.followed = None
 
     def scale(self, *, mean: bool) -> float:
         """What turns the sum over the rows of one example into the mean over its views, for a mean or summed loss.

@@ -23,7 +23,8 @@ from torch.utils import _pytree as pytree
 
 from inid.dpsgd.drawn_batch import Drawn
 from inid.dpsgd.forward_pass import ForwardPass
-from inid.dpsgd.loss_graph import LossGraph, edge_of
+from inid.dpsgd.loss_graph import LossGraph
+from inid.dpsgd.loss_nodes import edge_of
 from inid.dpsgd.model_outputs import output_leaves
 from inid.dpsgd.per_example_gradients import PerExampleGradients
 from inid.errors import ArgumentError, GuaranteeError
@@ -52,13 +53,27 @@ class LossByRows:
         self, loss_fn: Callable[..., Tensor], outputs: Any, targets: tuple[Any, ...], per_row: tuple[Any, ...]
     ) -> Tensor:
         """The mean or sum over the rows of what a function gives for each."""
+        turn = self._turn() if torch.is_grad_enabled() else None
+        if turn is None:
+            return self._of_function(None, loss_fn, outputs, targets, per_row)
+        turn.check_outputs()
+        with turn.aside():
+            return self._of_function(turn, loss_fn, outputs, targets, per_row)
+
+    def _of_function(
+        self,
+        turn: ForwardPass | None,
+        loss_fn: Callable[..., Tensor],
+        outputs: Any,
+        targets: tuple[Any, ...],
+        per_row: tuple[Any, ...],
+    ) -> Tensor:
         leaves, form = pytree.tree_flatten((outputs, *targets, *per_row))
         stated = {id(leaf) for leaf in pytree.tree_leaves(per_row)}
         if any(not isinstance(leaf, Tensor) and _holds_tensors(leaf) for leaf in leaves):
             raise ArgumentError(
                 "outputs and targets must be tensors, in tuples, lists or dictionaries: take them out of other objects."
             )
-        turn = self._turn() if torch.is_grad_enabled() else None
         key = _code_of(loss_fn)
         fresh = turn is not None and self._first.setdefault(key, ref(turn))() is turn
         look = turn is not None and (self._is_look(key) or fresh)
@@ -102,12 +117,14 @@ class LossByRows:
                 "private.backward takes one loss per row, made of the outputs of the latest forward: pass a tensor of "
                 "as many numbers as the batch has rows, or private.backward(loss_fn, outputs, *targets)."
             )
+        turn.check_outputs([edge])
         graph = LossGraph(turn.by_rows, turn.rows)
         try:
             apart = graph.kind_of(edge) == graph.rows_first
         except GuaranteeError:
             apart = False
-        if not apart and (self._gradients.sharded or self._is_look(graph.names(edge))):
+        names = frozenset(node.name() for node in graph.nodes(edge))
+        if not apart and (self._gradients.sharded or self._is_look(names)):
             self._look_at_others(turn, losses)
         return self._reduced(turn, losses)
 
@@ -175,10 +192,12 @@ class LossByRows:
         known = self._constants.setdefault(key, {})
         if fresh:  # several heads, each with constants of its own
             known.update(watch.foreign)
-        if not all(at in known and known[at][1] == version for at, (_, version) in watch.foreign.items()):
+        read = watch.foreign.items()
+        if not all(at in known and known[at][1] == version and self._drawn.had(each) for at, (each, version) in read):
             raise GuaranteeError(
-                "loss_fn reads a tensor from outside that changes from step to step, so that it may be made of the "
-                "batch: make constants once, before training, and pass what belongs to the rows as a target."
+                "loss_fn reads a tensor from outside that changes from step to step, or was made after the first batch "
+                "was drawn, so that it may be made of a batch: make constants once, before training, and pass what "
+                "belongs to the rows as a target."
             )
 
     def _look_at_others(self, turn: ForwardPass, losses: Tensor) -> None:

@@ -222,6 +222,7 @@ def make_private(
             (loader.physical_batches, loader.physical_batch_size) if sharded else None,
         )
     )
+    processes.agree_on_examples(loader.dataset)
     processes.align(module)
     private = PrivateOptimizer(
         optimizer,

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.autograd.function import _HookMixin
 from torch.utils.hooks import RemovableHandle
 
-from inid.dpsgd.loss_graph import Edge
+from inid.dpsgd.loss_nodes import Edge
 from inid.errors import GuaranteeError
 
 __all__ = ["check_hooks", "inside_model", "watch_hooks"]

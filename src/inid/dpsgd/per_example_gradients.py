@@ -30,7 +30,7 @@ from inid.dpsgd.gathered_rows import GatheredRows, Places
 from inid.dpsgd.gradient_rows import Dense
 from inid.dpsgd.layers import apart, linear_weight
 from inid.dpsgd.loop_checks import watched
-from inid.dpsgd.loss_graph import Edge
+from inid.dpsgd.loss_nodes import Edge
 from inid.dpsgd.model_outputs import output_leaves
 from inid.dpsgd.outside_hooks import inside_model
 from inid.dpsgd.plain_state import kept_tensors
@@ -164,7 +164,8 @@ class PerExampleGradients:
         counted = None if self.sharded else signature  # processes that share a model look together
         self._runs[counted] += 1
         # A model may do something else later, or by chance: it is tried again at forwards 2, 4, 8, ...
-        if self._runs[counted].bit_count() == 1 and not self._recording:
+        look = self._runs[counted].bit_count() == 1 and not self._recording
+        if look:
             self._plans.pop(signature, None)
         for _ in range(2):
             if signature not in self._plans:
@@ -172,7 +173,7 @@ class PerExampleGradients:
                 trial = Trial(run, made_up, self._module, self.sums.flat.device, self.sharded, self._widen)
                 self._plans[signature] = trial.plan(alone)
             try:
-                turn = ForwardPass(rows, self._drawn.views_of(rows), self._plans[signature])
+                turn = ForwardPass(rows, self._drawn.views_of(rows), self._plans[signature], look=look)
                 return self._run_pass(forward, args, kwargs, turn)
             except CallsChanged:
                 del self._plans[signature]  # to be found out anew
@@ -201,7 +202,10 @@ class PerExampleGradients:
         turn.note_output(output_leaves(output), turn.plan.output, whole=True)
         if not self.sharded:
             self.settings.note(parts_of(self._module))
-        return watched(output, first_tensor(args, kwargs), self._drawn, mean=self._mean)
+        output = watched(output, first_tensor(args, kwargs), self._drawn, mean=self._mean)
+        if turn.look:
+            turn.follow(output_leaves(output), self._drawn)
+        return output
 
     def _run_layer(self, unit: Unit, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self._inside or not torch.is_grad_enabled():

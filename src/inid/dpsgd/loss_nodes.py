@@ -1,0 +1,139 @@
+"""What nodes of autograd are called and keep, by which a loss is judged."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+__all__ = [
+    "ALONG",
+    "CUTTING",
+    "ELEMENTWISE",
+    "FIRST",
+    "LINEAR",
+    "LOSSES",
+    "MOVED",
+    "PRODUCTS",
+    "RESHAPED",
+    "SAID",
+    "Edge",
+    "dimensions_of",
+    "edge_of",
+    "is_number",
+    "shape_of",
+    "signed",
+    "smoothed_positions",
+]
+
+Edge = tuple[Any, int]  # a node of autograd, and which of its outputs
+
+
+def edge_of(tensor: Tensor) -> Edge | None:
+    """Where a tensor comes from in the graph; None if it needs no gradient, or is a leaf.
+
+    >>> edge_of(torch.ones(2)) is None
+    True
+    """
+    return None if tensor.grad_fn is None else (tensor.grad_fn, tensor.output_nr)
+
+
+def shape_of(edge: Edge) -> Sequence[int]:
+    """The shape of a tensor, by where it comes from."""
+    return tuple(edge[0]._input_metadata[edge[1]].shape)  # noqa: SLF001 - the only way to the shape of a tensor
+
+
+def signed(number: int) -> int:
+    """A number that a node keeps, which torch hands over without its sign."""
+    return number - 2**64 if number >= 2**63 else number
+
+
+def dimensions_of(node: Any, rank: int) -> set[int] | None:
+    """Along which dimensions of its input a node works; None for all."""
+    found = getattr(node, "_saved_dim", getattr(node, "_saved_dims", None))
+    if found is None or found == ():
+        return None
+    return {signed(each) % max(rank, 1) for each in (found if isinstance(found, (tuple, list)) else [found])}
+
+
+def _transposed(node: Any, rank: int) -> list[int]:
+    order = list(range(rank))
+    one, other = (signed(node._saved_dim0) % rank, signed(node._saved_dim1) % rank)  # noqa: SLF001 - what autograd keeps
+    order[one], order[other] = order[other], order[one]
+    return order
+
+
+def _permuted(node: Any, rank: int) -> list[int]:
+    before = [signed(each) % rank for each in node._saved_dims]  # noqa: SLF001 - what autograd keeps
+    return [before.index(at) for at in range(rank)]
+
+
+# Where each dimension of the input went.
+MOVED: dict[str, Callable[[Any, int], list[int]]] = {
+    "Transpose": _transposed,
+    "Permute": _permuted,
+    "T": lambda _node, rank: list(range(rank))[::-1],
+}
+
+
+def is_number(tensor: Tensor) -> bool:
+    """Whether a tensor without dimensions stands for a Python number, which gives way to any other type.
+
+    No tensor proper gives way to both types that are tried, but for bools, which cannot be told apart.
+    """
+    tried = (torch.float16, torch.bfloat16) if tensor.is_floating_point() else (torch.uint8, torch.int8)
+    gives_way = all(torch.result_type(tensor, torch.zeros((), dtype=each)) == each for each in tried)
+    return tensor.ndim == 0 and tensor.dtype != torch.bool and gives_way
+
+
+def smoothed_positions(node: Any) -> int | None:
+    """The number of positions that label smoothing sums over, if this is where it divides by those that count."""
+    (total, _), divisor = node.next_functions[0], node._saved_other  # noqa: SLF001 - what autograd keeps
+    if (
+        total is None
+        or total.name() != "SumBackward0"
+        or not isinstance(divisor, Tensor)
+        or divisor.is_floating_point()
+    ):
+        return None
+    masked = total.next_functions[0][0]
+    if divisor.ndim or masked is None or masked.name() != "MaskedFillBackward0":
+        return None
+    return math.prod(shape_of((masked, 0)))
+
+
+def _names(*lines: str) -> frozenset[str]:
+    return frozenset(name for line in lines for name in line.split())
+
+
+LINEAR = _names(
+    "Add Sub Rsub Neg ToCopy Alias Clone View UnsafeView ReshapeAlias Squeeze Unsqueeze Sum Mean Stack Cat Select",
+    "Slice Expand Unbind",
+)
+# Functions of each entry by itself, or of entries at one place of several tensors.
+ELEMENTWISE = _names(
+    "Abs Acos Acosh Add Addcdiv Addcmul Alias Asin Asinh Atan Atan2 Atanh Celu Clamp ClampMax ClampMin Clone Copysign",
+    "Cos Cosh Digamma Div Elu Erf Erfc Erfinv Exp Exp2 Expm1 Expand Frac Gelu Hardshrink Hardsigmoid Hardswish",
+    "Hardtanh Hypot LeakyRelu Lerp Lgamma Log Log10 Log1P Log2 LogSigmoid Logaddexp Logaddexp2 Logit MaskedFill",
+    "Maximum Minimum Mish Mul NanToNum NativeDropout Neg Pow Reciprocal Relu Relu6 Rsqrt Rsub Sgn Sigmoid Sign Silu",
+    "Sin Sinc Sinh Softplus Softshrink Sqrt Sub Tan Tanh Threshold ToCopy Where Xlog1Py Xlogy",
+)
+ALONG = _names(
+    "Amax Amin Cat CosineSimilarity Cummax Cummin Cumprod Cumsum Flip Gather Glu IndexSelect Kthvalue LinalgVectorNorm",
+    "LogSoftmax Logcumsumexp Logsumexp Max Median Min Narrow Norm Prod Roll Select Slice Softmax Sort Split",
+    "SplitWithSizes Std Topk Unbind Var",
+)
+CUTTING = _names("Narrow Select Slice Split SplitWithSizes Unbind")  # they take a part, and make nothing of it
+PRODUCTS = _names("Mm Bmm Addmm Baddbmm Addmv Mv Dot")
+RESHAPED = _names("View UnsafeView ReshapeAlias Squeeze Unsqueeze")
+# Losses of torch, with a reduction of their own; in some the rows are the first dimension, others are elementwise.
+FIRST = _names("NllLoss NllLoss2D MultiMarginLoss MultilabelMarginLoss")
+LOSSES = FIRST | _names("BinaryCrossEntropy BinaryCrossEntropyWithLogits HuberLoss MseLoss SmoothL1Loss SoftMarginLoss")
+SAID = {
+    "Index": "entries by an index, which may be those of other rows; the mean is over all rows (padding counts "
+    "nowhere anyway), and gather along another dimension is fine",
+    "Mm": "a matrix product, in which every row may meet every other",
+    "Bmm": "a matrix product, in which every row may meet every other",
+    "CtcLoss": "the CTC loss, whose mean divides by all lengths",
+}
