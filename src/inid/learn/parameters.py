@@ -129,13 +129,18 @@ def estimator(kind: _Kind) -> _Kind:
 
 def _with_cures(fit: Any) -> Any:
     """A `fit` that answers an argument which it does not have by one sentence with the cure."""
-    known = [*inspect.signature(fit).parameters]
+    signature = inspect.signature(fit)
+    known = [*signature.parameters]
 
     @functools.wraps(fit)
     def read(self: Any, *args: Any, **keywords: Any) -> Any:
         for name in keywords:
             if name not in known:
                 raise ArgumentError(_no_such_argument(type(self).__name__, name, known[1:]))
+        try:
+            signature.bind(self, *args, **keywords)
+        except TypeError as error:  # its message has names of arguments, and no values
+            raise ArgumentError(f"{type(self).__name__}.fit: {error}; it takes {', '.join(known[1:])}.") from None
         return fit(self, *args, **keywords)
 
     return read

@@ -119,7 +119,8 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
             is_regressor(self.estimator) or is_classifier(self.estimator)
         ):
             raise ArgumentError(
-                "estimator must be a private regressor or classifier of inid.learn: pass PrivateRidge()."
+                "estimator must be a private regressor or classifier of inid.learn: pass PrivateRidge(), and put the "
+                "search at the end of a pipeline, not around it."
             )
         candidates = [] if self.param_grid is None else [*ParameterGrid(self.param_grid)]
         if not any(candidates):

@@ -164,3 +164,16 @@ def test_an_argument_that_fit_does_not_have_is_answered_with_a_cure(kind):
     for name, word in (("sample_weight", "every row counts once"), ("epochs", "it takes X, y, ledger")):
         with pytest.raises(inid.ArgumentError, match=rf"fit has no argument '?{name}'?: .*{word}"):
             model.fit([[0.5]], **{name: 1})
+
+
+def test_a_fit_without_its_target_or_with_too_many_arguments_says_what_it_takes():
+    model = learn.PrivateRidge(budget=inid.ApproxDP(1.0, 1e-6), bounds=(0, 1), bounds_y=(0, 1))
+    with pytest.raises(inid.ArgumentError, match="missing a required argument: 'y'; it takes X, y, sample_weight"):
+        model.fit([[0.5]])
+    with pytest.raises(inid.ArgumentError, match="too many"):
+        model.fit([[0.5]], [0.5], None, None, None)
+
+
+def test_a_search_around_a_pipeline_is_sent_to_its_end():
+    with pytest.raises(inid.ArgumentError, match="at the end of a pipeline"):
+        learn.PrivateSearchCV(make_pipeline(learn.PrivateRidge()), {"alpha": [1.0]}).fit([[0.5]], [0.5])

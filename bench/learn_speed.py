@@ -1,0 +1,114 @@
+"""Seconds of a fit beside those of a named peer, in turns and in one run: processor time, medians, ratios.
+
+Ridge on California beside scikit-learn's, logistic regression on Adult and Electricity beside diffprivlib's (on columns
+scaled to [0, 1] beforehand; Adult as one-hot columns), which lives in an environment of its own: set INID_BENCH_PYTHON
+to an interpreter that can import it. Adult is also fitted from its strings, by `PublicCategories` and the classifier.
+
+    python -m bench.learn_speed
+"""
+
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import statistics
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from sklearn.linear_model import Ridge
+
+import inid
+from bench.learn import seconds
+from bench.learn_defaults import TASKS, Task, private
+from inid import learn
+
+BUDGET = inid.ApproxDP(1.0, 1e-6)
+TURNS = 7
+
+# Fits once for every line that it reads, and answers with the seconds.
+PEER = """
+import sys, time, warnings
+import numpy as np
+from diffprivlib.models import LogisticRegression
+warnings.simplefilter("ignore")
+d = np.load(sys.argv[1])
+X, y = (np.clip(d["X"], d["low"], d["high"]) - d["low"]) / (d["high"] - d["low"]), d["y"]
+for line in sys.stdin:
+    model = LogisticRegression(epsilon=1.0, data_norm=len(d["low"]) ** 0.5, max_iter=1000)
+    start = time.process_time()
+    model.fit(X, y)
+    print(time.process_time() - start, flush=True)
+"""
+
+
+def in_turns(ours: list[Callable[[], object]], theirs: Callable[[], float]) -> list[float]:
+    """Median seconds of each of ours, and of theirs last; the first turn of each is not counted."""
+    turns = [[*(seconds(one) for one in ours), theirs()] for _ in range(TURNS + 1)][1:]
+    return [statistics.median(column) for column in zip(*turns, strict=True)]
+
+
+def show(name: str, peer: str, one: float, two: float) -> None:
+    print(f"| {name} | {one:.4f} | {peer} | {two:.4f} | {one / two:.2f} |", flush=True)
+
+
+def ridge() -> None:
+    task = TASKS["california"]()
+    X, plain = task.encoded, Ridge()
+    model = learn.PrivateRidge(budget=BUDGET, bounds=task.bounds, bounds_y=task.ends)
+    one, two = in_turns([lambda: model.fit(X, task.y)], lambda: seconds(lambda: plain.fit(X, task.y)))
+    show("ridge, California", "scikit-learn", one, two)
+
+
+def logistic(title: str) -> None:
+    python = os.environ.get("INID_BENCH_PYTHON")
+    if not python:
+        print(f"{title}: skipped, INID_BENCH_PYTHON names no interpreter that has diffprivlib.")
+        return
+    task = TASKS[title]()
+    low, high = task.ranges
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / "data.npz"
+        np.savez(place, X=task.encoded, y=task.y, low=low, high=high)
+        with subprocess.Popen(
+            [python, "-c", PEER, str(place)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as peer:
+            _beside(title, task, peer)
+
+
+def _beside(title: str, task: Task, peer: "subprocess.Popen[str]") -> None:
+    asked, answers = peer.stdin, peer.stdout
+    if asked is None or answers is None:
+        raise RuntimeError("the peer has no pipes")
+
+    def theirs() -> float:
+        asked.write("fit\n")
+        asked.flush()
+        return float(answers.readline())
+
+    X, low_high = task.encoded, task.ranges
+    numbers = learn.PrivateLogisticRegression(budget=BUDGET, bounds=low_high, classes=(0, 1))
+    ours: list[Callable[[], object]] = [lambda: numbers.fit(X, task.y)]
+    if task.categories is not None:
+        strings = private(task, "PrivateLogisticRegression", BUDGET)
+        ours.append(lambda: strings.fit(task.X, task.y))
+    *found, two = in_turns(ours, theirs)
+    asked.close()
+    for name, one in zip((f"logistic, {title}", f"logistic, {title} from strings"), found, strict=False):
+        show(name, "diffprivlib", one, two)
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    print("\n| | seconds | peer | seconds | ratio |\n| --- | --- | --- | --- | --- |")
+    ridge()
+    for title in [one for one in sys.argv[1:] if one in TASKS] or ("electricity", "adult"):
+        logistic(title)
+
+
+if __name__ == "__main__":
+    main()
