@@ -21,7 +21,7 @@ FRAME = pd.DataFrame(
 
 def table(**facts):
     stated = {"bounds": {"age": (0, 100), "pay": (0, 5000)}, "domains": {"sex": ["F", "M"], "band": range(5)}}
-    return tables.Table(FRAME, rows=ROWS, **stated | facts)
+    return tables.Table(FRAME, **{"rows": ROWS} | stated | facts)
 
 
 def publication(t=None):

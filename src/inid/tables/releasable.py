@@ -56,7 +56,9 @@ class Query:
             tolerance: The error that you could live with. *Statistics*: by column ("age", in the column's unit),
                 statistic ("mean") or both ("mean(age)"); the most specific counts. *Many tables*: by table of counts,
                 {("race",): 5}, by statistic, {"mean(income)": 500}, or by both, {("mean(income)", ("sex",)): 300}.
-                *Ordered columns*: of a running count, in rows, by column. What is not named is wanted as an equal part
+                *Ordered columns*: of a running count, in rows, by column; or of quantiles in the column's unit,
+                {"quantile(age)": 0.5}, where the table states a guess of its rows, which are taken to be spread evenly
+                over the column's range. What is not named is wanted as an equal part
                 of the promise gives it, and a looser tolerance counts as that: naming a number never makes it worse.
                 With nothing named, statistics are wanted to 1 % of their public range, tables to what one person at a
                 bound changes (1 in a count), and running counts to 1.

@@ -18,6 +18,7 @@ from inid.tables.view import View, read_condition, read_formula
 
 if TYPE_CHECKING:
     from inid.accounting import Ledger
+    from inid.tables.publication import Publication
     from inid.tables.releasable import Query
 
 __all__ = ["Table"]
@@ -310,7 +311,6 @@ class Table:
             marginals: Tables of counts over columns with a domain, [("sex", "age"), ("race",)], or a number k for all
                 tables over k of them. They share one promise with the least noise, together with means and sums by
                 several groupings, and agree with each other. Not together with other statistics.
-
             cdf: Per column with bounds, or with `Ordered` values, the groupings by which its distribution function is
                 asked for: {"age": [(), ("sex",)]}. Columns that group have a domain, or keys in `by`.
             quantile: Per such column the probabilities of its quantiles, {"age": [0.1, 0.5, 0.9]}, in each grouping of
@@ -339,3 +339,16 @@ class Table:
         grouped = {"histogram": histogram, "by": by, "cdf": cdf, "quantile": quantile, "cumulative": cumulative}
         asked |= {name: value or None for name, value in (grouped | {"choose": choose}).items()}
         return ask(self, asked | others)
+
+    def publication(self, **asked: "Mapping[str, object] | Query") -> "Publication":
+        """Several queries of this table under one promise: each a query, or a dictionary of what `query` takes.
+
+        >>> import pandas
+        >>> t = Table(pandas.DataFrame({"age": [31, 44], "sex": ["F", "M"]}), bounds={"age": (0, 100)})
+        >>> list(t.publication(people={"count": True}, ages=t.where("sex == 'F'").query(mean=["age"])).queries)
+        ['people', 'ages']
+        """
+        from inid.tables.publication import Publication
+        from inid.tables.publication.stated import queries_of
+
+        return Publication(**queries_of(self, asked))

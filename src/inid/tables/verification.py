@@ -24,7 +24,7 @@ from inid.errors import GuaranteeError, RecordError
 from inid.planning import Certificate, NoisePlan
 from inid.promises import budget_from_dict
 from inid.releasing import Release
-from inid.tables.publication_record import is_publication, verify_publication
+from inid.tables.publication.record import is_publication, verify_publication
 from inid.tables.published import RULES, Row, record_digest
 from inid.tables.question import Question, kind_of_record
 

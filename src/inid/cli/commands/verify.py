@@ -14,7 +14,7 @@ from inid.jobs import values as check
 from inid.jobs.ledgers import is_file, open_existing
 from inid.planning import Certificate, NoisePlan
 from inid.tables import verify_result
-from inid.tables.publication_record import is_publication
+from inid.tables.publication.record import is_publication
 
 __all__ = ["VERIFY"]
 

@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from inid.arguments import real, shown
+from inid.arguments import Floats, real, shown
 from inid.errors import ArgumentError
 from inid.mechanisms import MechanismName
 from inid.planning import NoisePlan, plan
@@ -52,12 +52,14 @@ class OrderedPlan(Plan):
         question: What is asked.
         tables: One entry per ordered column and grouping.
         equal: See `Plan`.
+        units: The tolerances that were stated in the unit of a column, by column.
     """
 
     noise: NoisePlan
     question: OrderedQuestion
     tables: tuple[OrderedTablePlan, ...]
     equal: tuple[float, ...] = ()
+    units: Mapping[str, float] = field(default_factory=dict)
 
     def summary(self) -> PlanSummary:
         """The plan line by line, as reports and the command show it; its baseline is noise on the level's counts."""
@@ -79,6 +81,20 @@ class OrderedPlan(Plan):
     def planned_numbers(self) -> list[PlannedNumber]:
         """See `Plan.planned_numbers`."""
         return [PlannedNumber(f"running count of {table.label}", 1, table.std) for table in self.tables]
+
+    @property
+    def unit_lines(self) -> list[str]:
+        """What a tolerance in the unit of a column counts as, in sentences."""
+        if not self.units:
+            return []
+        spread = f"if {self.question.assumed_rows:,} rows were spread evenly over its public range"
+        return [
+            "",
+            *(
+                f"{unit:g} in the unit of {column} is the tolerance above in rows, {spread}"
+                for column, unit in self.units.items()
+            ),
+        ]
 
     def gain(self) -> float:
         """How many times larger the mean squared error would be if the counts of the levels were released instead."""
@@ -103,7 +119,7 @@ class OrderedPlan(Plan):
         head = f"{self.mechanism.capitalize()} noise on {counted(self.noise.dimension, 'number')} of {tables}"
         promise = f"promise: {self.budget}, neighbours: {self.noise.sensitivity.neighbours}"
         worse = ["", *self.worse_lines] if self.worse_lines else []
-        return "\n".join([head, promise, "", *aligned(rows, left=1), *worse])
+        return "\n".join([head, promise, "", *aligned(rows, left=1), *self.unit_lines, *worse])
 
 
 def plan_ordered(
@@ -118,7 +134,12 @@ def plan_ordered(
     made = planned(question, budget, found.limits, mechanism)
     entries = zip(made.tables, found.stated, strict=True)
     tables = tuple(replace(table, tolerance=stated) for table, stated in entries)
-    return replace(made, tables=tables, equal=tuple(equal))
+    units = {
+        column: tolerance[f"quantile({column})"]
+        for column in question.probabilities
+        if f"quantile({column})" in tolerance
+    }
+    return replace(made, tables=tables, equal=tuple(equal), units=units)
 
 
 def errors_alone(question: OrderedQuestion, mechanism: MechanismName) -> list[float]:
@@ -174,9 +195,34 @@ def named_tolerances(question: OrderedQuestion, tolerance: object) -> list[float
     """
     if tolerance is not None and not isinstance(tolerance, Mapping):
         raise ArgumentError(f"tolerance must be a dictionary by column, got {shown(tolerance)}: {{'age': 10}}, say.")
-    read = {}
-    for column, value in (tolerance or {}).items():
+    units = {f"quantile({column})": column for column in question.probabilities}
+    read: dict[str, float] = {}
+    for key, value in (tolerance or {}).items():
+        column = str(units.get(key, key))
         if all(table.column != column for table in question.tables):
-            raise ArgumentError(f"tolerance names {shown(column)}, which is no ordered column of this query.")
-        read[column] = real(f"tolerance[{column!r}]", value, above=0, cure="pass a positive number of rows")
-    return [read.get(table.column) for table in question.tables]
+            raise ArgumentError(f"tolerance names {shown(key)}, which is no ordered column of this query.")
+        number = real(f"tolerance[{key!r}]", value, above=0, cure="pass a positive number")
+        if column in read:
+            raise ArgumentError(f"tolerance names {column!r} in rows and in its own unit: leave one out.")
+        read[column] = number if key == column else number * _density(question, column)
+    found = ((table, read.get(table.column)) for table in question.tables)
+    in_unit = {units[key] for key in tolerance or {} if key in units}
+    return [
+        limit / len(question.cells(table)) if limit is not None and table.column in in_unit else limit
+        for table, limit in found
+    ]
+
+
+def _density(question: OrderedQuestion, column: str) -> float:
+    """How many rows lie in one unit of a column, if the guessed rows are spread evenly over its public range.
+
+    Raises:
+        ArgumentError: Nobody stated a guess of the rows.
+    """
+    values = cast("Floats", question.levels[column].values)
+    if question.rows is None:
+        raise ArgumentError(
+            f"the tolerance of quantile({column}) is in the unit of the column, which needs a public guess of how many "
+            f"rows lie in one unit: state Table(rows=...), or tolerance={{{column!r}: ...}} in running counts."
+        )
+    return question.rows / float(values[-1] - values[0])

@@ -17,7 +17,7 @@ from inid.numbers.decimals import decimal_fraction, decimal_up
 from inid.tables.published import RULES, record_digest
 
 if TYPE_CHECKING:
-    from inid.tables.publication import PublicationResult
+    from inid.tables.publication.result import PublicationResult
 
 __all__ = ["is_publication", "publication_record", "verify_publication"]
 

@@ -1,0 +1,232 @@
+"""Several queries under one promise: planned together, charged once, released together.
+
+*How the promise is divided* (`inid.planning.division`). Each query is drafted at one unit (mu = 1 with Gaussian noise,
+epsilon = 1 with Laplace noise); its error there, in units of what is wanted, says which part of the promise it gets:
+half evenly, half by the roots of the errors. Both families of noise are drafted, and the one with the smaller error of
+the whole is taken.
+
+*What is wanted* (`inid.tables.wanted`). What nobody names is wanted as an equal split gives it, and a tolerance that is
+looser counts as that, so that naming a number never makes it worse.
+
+*What it costs.* The parts are fixed in advance, and their costs add up: mu^2 with Gaussian noise, epsilon with Laplace
+noise. The charge is one record of the promise and of its parts, whose exact sum is proved to be within it.
+"""
+
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from inid.arguments import choice, shown
+from inid.errors import ArgumentError, BudgetError
+from inid.mechanisms import MechanismChoice, MechanismName
+from inid.numbers.decimals import decimal_down, decimal_fraction
+from inid.planning.division import Division, divide
+from inid.promises import ApproxDP, Budget, PureDP
+from inid.tables.plan_of_query import PlannedNumber
+from inid.tables.publication.plan import PublicationPlan
+from inid.tables.publication.result import PublicationResult
+from inid.tables.publication.stated import Share, of_query, read_importance, read_shares, taken_by
+from inid.tables.releasable import Query, release_together
+from inid.tables.wanted import UNITS, wanted_of
+
+if TYPE_CHECKING:
+    from inid.accounting import Ledger
+    from inid.planning.accuracy import CheapestPlan
+
+__all__ = ["Publication"]
+
+
+class Publication:
+    """Several queries of one table, which may differ in filters and computed columns, under one promise.
+
+    Args:
+        queries: Each query by its name.
+
+    Raises:
+        ArgumentError: There is none, one is no query, or they differ in the table, the unit, the relation or the limit
+            on rows.
+
+    >>> import inid, pandas
+    >>> from inid import tables
+    >>> frame = pandas.DataFrame({"age": [31.0, 44.0, 58.0] * 50, "sex": ["F", "M", "F"] * 50})
+    >>> t = tables.Table(frame, bounds={"age": (0, 100)}, domains={"sex": ["F", "M"]})
+    >>> pub = Publication(people=t.query(marginals=1), pay=t.where("age > 40").query(mean=["age"]))
+    >>> plan = pub.plan(inid.ApproxDP(1.0, 1e-6), importance={"people": 2})
+    >>> result = pub.release(plan, inid.Ledger(total=inid.ApproxDP(1.0, 1e-6)))
+    >>> list(result), result["pay"].rows[0].statistic
+    (['people', 'pay'], 'mean')
+    """
+
+    def __init__(self, **queries: Query) -> None:
+        if not queries:
+            raise ArgumentError("a publication needs at least one query: Publication(people=t.query(count=True)).")
+        for name, query in queries.items():
+            if not isinstance(query, Query):
+                raise ArgumentError(f"{name} must be a query, got {shown(query)}: make it with table.query(...).")
+        first = next(iter(queries.values())).table
+        for name, query in queries.items():
+            table = query.table
+            if table.origin is not first.origin:
+                raise ArgumentError(
+                    f"{name} asks another table: make all queries of one Table(...), by where, with_columns and query."
+                )
+            for fact in ("person", "neighbours", "max_rows"):
+                if getattr(table, fact) != getattr(first, fact):
+                    raise ArgumentError(f"{name} is asked with another {fact}: all queries share one Table(...).")
+        self.queries: Mapping[str, Query] = dict(queries)
+
+    def plan(
+        self,
+        budget: Budget,
+        *,
+        tolerance: Mapping[str, Mapping[Any, float]] | None = None,
+        importance: Mapping[str, float] | None = None,
+        share: Mapping[str, Share] | None = None,
+        mechanism: MechanismChoice = "auto",
+        ledger: "Ledger | None" = None,
+    ) -> PublicationPlan:
+        """Divide the promise and plan each query with its part, before anything is spent; print the plan to see it.
+
+        Args:
+            budget: The promise of all of it.
+            tolerance: By query, what its own `plan` takes: {"pay": {"income": 500}}. What nobody names is wanted as an
+                equal split gives it, and a tolerance that is looser than that counts as that.
+            importance: By query, what its error counts; 1 where none is stated.
+            share: By query, the part of the promise that it takes whatever its error is, such as "1/10"; the others
+                divide the rest.
+            mechanism: "gaussian", "laplace", or "auto" for the one with the smaller error of the whole.
+            ledger: The ledger to be charged; nothing is charged yet. Where the table states no relation, its own.
+
+        Raises:
+            ArgumentError: An argument is malformed, or a query reveals nothing.
+            BudgetError: The promise cannot be divided so.
+        """
+        chosen = choice("mechanism", mechanism, ("auto", "gaussian", "laplace"))
+        queries = {name: query.under(ledger) for name, query in self.queries.items()}
+        named = {
+            name: query.question.wanted(of_query(tolerance, name, self.queries, "tolerance"))
+            for name, query in queries.items()
+        }
+        weights = [read_importance(importance, name, self.queries) for name in queries]
+        shares = read_shares(share, self.queries)
+        families: tuple[MechanismName, ...] = ("gaussian", "laplace")
+        if chosen != "auto":
+            families = ("gaussian",) if chosen == "gaussian" else ("laplace",)
+        elif isinstance(budget, PureDP):
+            families = ("laplace",)
+        promise, taken = _beside(budget, queries)
+        equal = {name: query.question.equal(promise, questions=len(queries)) for name, query in queries.items()}
+        wanted = {name: wanted_of(named[name], equal[name]).limits for name in queries}
+        divisions = {family: _divided(promise, queries, family, wanted, weights, shares) for family in families}
+        family = min(families, key=lambda one: divisions[one].objective)
+        plans = {}
+        for (name, query), part in zip(queries.items(), divisions[family].parts, strict=True):
+            if part is None:
+                raise ArgumentError(f"{name} reveals nothing about anybody: release it as it is, without a part.")
+            plans[name] = query.question.plan_within(part, family, wanted[name])
+        return PublicationPlan(budget, family, plans, equal, taken)
+
+    def plan_for_accuracy(
+        self,
+        tolerance: Mapping[str, Mapping[Any, float]] | None = None,
+        *,
+        failure: float = 0.05,
+        delta: float | None = None,
+        share: Mapping[str, Share] | None = None,
+        ledger: "Ledger | None" = None,
+    ) -> "CheapestPlan[PublicationPlan]":
+        """The least promise found with which every number is within its tolerance, each with probability 1 - failure.
+
+        Each query is planned by its own `plan_for_accuracy`, and what they need adds up: mu^2 with Gaussian noise,
+        epsilon with Laplace noise. Queries that know no such plan (quantiles, choices, found keys) take a stated share.
+
+        Args:
+            tolerance: By query, what its own `plan_for_accuracy` takes.
+            failure: The probability, per number and cell, of exceeding it.
+            delta: The delta at which Gaussian and Laplace noise are compared; without one, Laplace noise under pure DP.
+            share: By query, the part of the promise that it takes.
+            ledger: As for `plan`.
+
+        Raises:
+            ArgumentError: An argument is malformed, or a query knows no accuracy and has no share.
+
+        >>> import pandas
+        >>> from inid import tables
+        >>> t = tables.Table(pandas.DataFrame({"age": [31.0, 44.0]}), bounds={"age": (0, 100)}, rows=1000)
+        >>> pub = t.publication(people={"count": True}, young=t.where("age < 30").query(count=True))
+        >>> print(pub.plan_for_accuracy({"people": {"count": 10}, "young": {"count": 20}}).reason)
+        Laplace noise reaches it at epsilon = 0.449378; name a delta to consider Gaussian noise.
+        """
+        from inid.tables.publication.accuracy import cheapest_publication
+
+        queries = {name: query.under(ledger) for name, query in self.queries.items()}
+        wanted = {name: of_query(tolerance, name, self.queries, "tolerance") for name in queries}
+        return cheapest_publication(queries, wanted, read_shares(share, self.queries), failure=failure, delta=delta)
+
+    def release(
+        self, plan: PublicationPlan, ledger: "Ledger | None" = None, *, label: str = "", level: float = 0.95
+    ) -> PublicationResult:
+        """Charge the ledger once, run all queries, then draw the noise of all of them.
+
+        If one query fails after the charge, all of it fails, and the charge stands.
+
+        Args:
+            plan: A plan of this publication.
+            ledger: Where it is charged; an empty one whose total is the promise takes it.
+            label: A name for the ledger's history.
+            level: The probability, at least, with which each interval holds the exact answer.
+
+        Raises:
+            ArgumentError: The plan is of another publication, or an argument is malformed; nothing was charged.
+            BudgetError: The ledger refuses; no table was read.
+            EngineError: An engine failed; the message says whether that was before the charge.
+        """
+        if not isinstance(plan, PublicationPlan):
+            raise ArgumentError(
+                f"plan must be a PublicationPlan, got {shown(plan)}: make one with publication.plan(...)."
+            )
+        if list(plan.plans) != list(self.queries):
+            raise ArgumentError("plan was made for another publication: make one with publication.plan(...).")
+        asked = [(query, plan.plans[name]) for name, query in self.queries.items()]
+        made = release_together(asked, plan.charge, ledger, label, level)
+        return PublicationResult(plan, dict(zip(self.queries, made, strict=True)))
+
+
+def _beside(budget: Budget, queries: Mapping[str, Query]) -> tuple[Budget, float]:
+    """What is left for the noise once found keys have taken their probabilities, and what they take together.
+
+    Raises:
+        BudgetError: The promise has no delta, or too little of it.
+    """
+    counted = taken_by(queries)
+    if not counted:
+        return budget, 0.0
+    if not isinstance(budget, ApproxDP) or not budget.delta > counted:
+        raise BudgetError(
+            f"found keys take delta={counted:.3g} of the promise beside their noise: promise ApproxDP(epsilon, "
+            "delta) with a larger delta."
+        )
+    return ApproxDP(budget.epsilon, decimal_down(decimal_fraction(budget.delta) - decimal_fraction(counted))), counted
+
+
+def _divided(
+    promise: Budget,
+    queries: Mapping[str, Query],
+    family: MechanismName,
+    wanted: Mapping[str, list[float]],
+    weights: list[float],
+    shares: list[Fraction | None],
+) -> Division:
+    errors: list[float | None] = [
+        _error(query.question.plan_within(UNITS[family], family, wanted[name]).planned_numbers(), wanted[name])
+        for name, query in queries.items()
+    ]
+    errors = [error if share is None else None for error, share in zip(errors, shares, strict=True)]
+    return divide(promise, family, errors, weights, shares)
+
+
+def _error(numbers: list[PlannedNumber], wanted: list[float]) -> float:
+    """The sum over all cells of (error / wanted)^2, no error counted above its range."""
+    pairs = zip(numbers, wanted, strict=True)
+    return math.fsum(number.cells * (min(number.std, number.range) / limit) ** 2 for number, limit in pairs)

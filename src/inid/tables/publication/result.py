@@ -1,0 +1,95 @@
+"""What several queries published together: their answers, one page, one record."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from inid.tables.presentation import Labels, answer_columns, label_columns, read_labels
+from inid.tables.publication.plan import PublicationPlan
+from inid.tables.publication.record import publication_record
+from inid.tables.published import PageFacts, Result
+
+if TYPE_CHECKING:
+    from inid.accounting import Ledger
+
+__all__ = ["PublicationResult"]
+
+
+@dataclass(frozen=True, eq=False)
+class PublicationResult(Mapping[str, Result]):
+    """What several queries published together: a mapping from their names to their results.
+
+    Attributes:
+        plan: The plan by which the noise was drawn.
+        results: The result of each query.
+    """
+
+    plan: PublicationPlan
+    results: Mapping[str, Result]
+
+    def __getitem__(self, name: str) -> Result:
+        return self.results[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.results)
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+    @property
+    def private(self) -> bool:
+        """False when a test's seeded or silent source drew the noise: such answers promise nothing."""
+        return all(made.private for made in self.values())
+
+    @cached_property
+    def frame(self) -> Any:
+        """All answers in one frame of the table's own kind; the column "query" names the query."""
+        rows = [row for made in self.values() for row in made.rows]
+        names = [name for name, made in self.items() for _ in made.rows]
+        first = next(iter(self.values()))
+        return first.source.answer({"query": names} | answer_columns(rows))
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-safe record of all of it, which `verify_result` checks: the charge, and the record of each part."""
+        return publication_record(self)
+
+    def report(
+        self,
+        path: str | Path,
+        *,
+        title: str = "Private statistics of a table",
+        ledger: "Ledger | None" = None,
+        labels: Labels | None = None,
+        too_noisy: float | None = None,
+    ) -> None:
+        """Write one self-contained HTML page with contents: the numbers of each query, the promise, the proofs.
+
+        Args:
+            path: Where the page goes; a file that is there is replaced.
+            title: Its heading.
+            ledger: The ledger that was charged, to show what is left of it.
+            labels: What keys are called, by column, in all queries: {"sex": {1: "male", 2: "female"}}.
+            too_noisy: Numbers whose interval is wider than this share of the estimate are marked "too noisy to
+                publish".
+
+        Raises:
+            ArgumentError: An argument is malformed, or a label names a column that no query has.
+        """
+        from inid.report import LedgerState, publication_page
+
+        columns = {name: label_columns(made.rows) for name, made in self.items()} if labels else {}
+        words = read_labels(labels, tuple(dict.fromkeys(column for own in columns.values() for column in own)))
+        state = None if ledger is None else LedgerState.of(ledger)
+        facts = PageFacts(title, ledger=state, too_noisy=too_noisy)
+        parts = {}
+        for name, made in self.items():
+            own = {column: names for column, names in words.items() if column in columns.get(name, ())}
+            parts[name] = made.report_inputs(replace(facts, title=name, labels=own))
+        told = [f"{label}: {std:.4g} instead of {own:.4g}" for label, std, own in self.plan.worse]
+        text = publication_page(title, parts, self.plan.budget, told, self.to_dict()["digest"])
+        Path(path).write_text(text, encoding="utf-8")
+
+    def __str__(self) -> str:
+        return "\n\n".join(f"{name}\n{made}" for name, made in self.items())
