@@ -37,8 +37,9 @@ def test_a_dry_run_makes_and_charges_nothing(folder):
     assert "total so far" in result.stdout
     assert not (folder / "s.db").exists()
     assert spent() == 0
-    found = json.loads(run(f"{OPEN} --ledger budget.db --dry-run --json").stdout)
+    found = json.loads(run(f"{OPEN} --ledger budget.db --tolerance age=40 --dry-run --json").stdout)
     assert (found["opened"], len(found["periods"]), found["contributes"]) == (False, 4, 1)
+    assert found["tolerance"] == {"age": 40.0}
 
 
 def test_months_are_released_in_order_once_and_shown(opened):

@@ -19,7 +19,7 @@ from inid.tables.engines import Engine
 from inid.tables.plan_of_query import Plan
 from inid.tables.releasable import Query
 
-__all__ = ["PlannedJob", "accuracy_of_job", "missing_promise", "plan_job", "promise_of"]
+__all__ = ["PlannedJob", "accuracy_of_job", "missing_promise", "plan_job", "promise_of", "tolerances_by_name"]
 
 
 @dataclass(frozen=True)
@@ -132,9 +132,9 @@ def _options(noise: NoiseChoice, query: Query, named: Naming) -> dict[str, Any]:
             raise ArgumentError(f"{named(key)} does not go with {named(query.asked_as)}: leave it out.")
     found = noise.arguments()
     if noise.tolerance is not None:
-        found["tolerance"] = query.question.tolerances(_by_name(named("tolerance"), noise.tolerance))
+        found["tolerance"] = query.question.tolerances(tolerances_by_name(named("tolerance"), noise.tolerance))
     if noise.weights is not None:
-        found["weights"] = _by_name(named("weights"), noise.weights)
+        found["weights"] = tolerances_by_name(named("weights"), noise.weights)
     return found
 
 
@@ -172,7 +172,7 @@ def accuracy_of_job(
     if not query.question.knows_accuracy:
         asked = named(query.asked_as)
         raise ArgumentError(f"the cost of an accuracy is not known for {asked}: plan with a promise.")
-    wanted = query.question.tolerances(_by_name(named("tolerance"), wanted))
+    wanted = query.question.tolerances(tolerances_by_name(named("tolerance"), wanted))
     found = query.plan_for_accuracy(wanted, failure=failure, delta=delta)
     answer = AccuracyPlan(found.plan.noise, tuple(option.noise for option in found.alternatives), found.reason)
     return answer, found.plan.noisy_numbers()
@@ -194,7 +194,12 @@ def _in_order(name: str, values: Any, labels: list[str]) -> list[float] | None:
     return [values[label] for label in labels]
 
 
-def _by_name(name: str, values: Any) -> dict[str, float]:
+def tolerances_by_name(name: str, values: Any) -> dict[str, float]:
+    """Tolerances, or weights, of the statistics of a table, which are stated by name.
+
+    Raises:
+        ArgumentError: They are a plain list.
+    """
     if isinstance(values, Mapping):
         return dict(values)
     raise ArgumentError(f"{name} of a table is given by name, for example {name} age=1,income=500.")

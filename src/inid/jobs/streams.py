@@ -10,7 +10,7 @@ from inid.arguments import shown
 from inid.errors import ArgumentError
 from inid.jobs import values as check
 from inid.jobs.job import KEYS, Job
-from inid.jobs.planned_job import promise_of
+from inid.jobs.planned_job import promise_of, tolerances_by_name
 from inid.jobs.questions import Naming, TableQuestion
 
 __all__ = ["read_periods", "stream_arguments"]
@@ -71,7 +71,9 @@ def stream_arguments(values: Mapping[str, Any], ledger: Ledger | None, named: Na
         "want": check.word(named("want"), values.get("want")) or "totals",
         "window": window,
         "promise": promise_of(job, named),
-        "tolerance": None if tolerance is None else query.tolerances(cast("Mapping[str, float]", tolerance)),
+        "tolerance": None
+        if tolerance is None
+        else query.question.tolerances(tolerances_by_name(named("tolerance"), tolerance)),
         "ledger": ledger,
     }
 
