@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import os
 
 import numpy as np
 import pandas as pd
@@ -182,3 +183,27 @@ def test_the_file_that_was_checked_is_read(tmp_path, monkeypatch, ending):
             moved.chdir(elsewhere)
             made = query.release(query.plan(inid.PureDP(20.0)))
         assert abs(made.rows[0].estimate - 3) < 5
+
+
+def anew(table, path):
+    """Write a Parquet file again, as a program would that makes it daily; its time differs even on a coarse clock."""
+    pq.write_table(table, path)
+    os.utime(path, ns=(1, 1))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [pa.array(["1", "no"]), pa.array([1, 2]), pa.array([1.0, 2.0, 3.0]), pa.array([[1.0], [2.0]]), None],
+    ids=["texts", "whole numbers", "one row more", "lists", "no such column"],
+)
+@pytest.mark.parametrize("pattern", ["people.parquet", "peo*.parquet"])
+def test_a_parquet_file_that_is_written_anew_is_refused_before_a_charge(tmp_path, values, pattern):
+    """With another type a single value would decide, after the charge, whether an answer comes."""
+    path = tmp_path / "people.parquet"
+    pq.write_table(pa.table({"x": [1.0, 2.0]}), path)
+    query = tables.Table(tmp_path / pattern, bounds={"x": (0, 10)}).query(sum=["x"])
+    plan, ledger = query.plan(inid.PureDP(1.0)), inid.Ledger(total=inid.PureDP(1.0))
+    anew(pa.table({"y": [1.0]} if values is None else {"x": values}), path)
+    with pytest.raises(tables.EngineError, match="changed"):
+        query.release(plan, ledger)
+    assert ledger.history() == ()

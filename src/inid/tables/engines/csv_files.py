@@ -10,7 +10,7 @@ buffer is longer than every record: than the longest of the file where every row
 than `LONGEST` where rows may vanish. There longer records are left out: a copy of the file without them is read.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from glob import glob
@@ -24,7 +24,9 @@ from inid.errors import ArgumentError
 from inid.tables.engines.csv_records import LONGEST, Records, examined
 from inid.tables.engines.guarded import EngineError, guarded, optional
 
-__all__ = ["CsvFiles", "escaped", "found_files", "read_csv_files"]
+__all__ = ["CsvFiles", "State", "escaped", "file_state", "found_files", "read_csv_files", "require_unchanged"]
+
+State = tuple[int, int] | None
 
 _MARKS = "*?["
 _BUFFER = 1 << 25
@@ -46,7 +48,7 @@ class _File:
 
     path: str
     records: Records
-    state: tuple[int, int] | None
+    state: State
     shortened: str
 
 
@@ -105,12 +107,7 @@ class CsvFiles:
         Raises:
             EngineError: A file was written to since then.
         """
-        for file in self.files:
-            if file.state is not None and _state(file.path) != file.state:
-                raise EngineError(
-                    f"the file {file.path!r} was changed after the table was made, when its rows were checked: make "
-                    "the table again."
-                )
+        require_unchanged((file.path, file.state) for file in self.files)
 
     def relation(self, connection: Any, *, every_row: bool) -> Any:
         """The rows as a DuckDB relation of texts; a column that a file lacks is missing there.
@@ -149,6 +146,20 @@ class CsvFiles:
         )
 
 
+def require_unchanged(files: Iterable[tuple[str, State]]) -> None:
+    """Refuse files that are not those that were looked at when the table was made.
+
+    Raises:
+        EngineError: A file was written to since then.
+    """
+    for path, state in files:
+        if state is not None and file_state(path) != state:
+            raise EngineError(
+                f"the file {path!r} was changed after the table was made, when its types and rows were checked: make "
+                "the table again."
+            )
+
+
 def found_files(path: str) -> list[str]:
     """The absolute paths of a path's files: that very file where it exists, else those that match the pattern.
 
@@ -182,7 +193,7 @@ def read_csv_files(connection: Any, paths: Sequence[str], delimiter: str) -> Csv
     found: list[_File] = []
     folder: _Folder | None = None
     for path in paths:
-        state = _state(path)
+        state = file_state(path)
         for name, stream in _streams(connection, path):
             records = guarded(partial(examined, name, stream, delimiter), "read the file")
             shortened = name
@@ -194,7 +205,8 @@ def read_csv_files(connection: Any, paths: Sequence[str], delimiter: str) -> Csv
     return CsvFiles(found, delimiter, folder)
 
 
-def _state(path: str) -> tuple[int, int] | None:
+def file_state(path: str) -> State:
+    """The size and time of a file; none of a remote one."""
     if "://" in path:
         return None
     found = guarded(Path(path).stat, "open the file")

@@ -16,7 +16,14 @@ from numpy.typing import NDArray
 from inid.errors import ArgumentError
 from inid.tables.engines.base import Build, Engine, schema_of
 from inid.tables.engines.cell_codes import CellTable, coded
-from inid.tables.engines.csv_files import CsvFiles, escaped, found_files, read_csv_files
+from inid.tables.engines.csv_files import (
+    CsvFiles,
+    escaped,
+    file_state,
+    found_files,
+    read_csv_files,
+    require_unchanged,
+)
 from inid.tables.engines.duckdb_cells import run_cell_sums
 from inid.tables.engines.duckdb_columns import parsed, plain
 from inid.tables.engines.duckdb_settings import ONE_AT_A_TIME, connect, without_statistics
@@ -27,7 +34,7 @@ from inid.tables.engines.roles import Role
 from inid.tables.engines.sql_engine import SqlEngine
 from inid.tables.facts import Key
 
-__all__ = ["DuckDB", "DuckDBCsv", "DuckDBRelation", "open_arrow", "open_path"]
+__all__ = ["DuckDB", "DuckDBCsv", "DuckDBParquet", "DuckDBRelation", "open_arrow", "open_path"]
 
 _READERS = {".parquet": "parquet", ".pq": "parquet", ".csv": ",", ".tsv": "\t"}
 _COMPRESSED = (".gz", ".zst")
@@ -144,6 +151,24 @@ class DuckDBRelation(DuckDB):
             return super().kept(frame)
 
 
+class DuckDBParquet(DuckDB):
+    """Parquet files: by the types that they had when the table was made, or not at all.
+
+    Of a file that is written anew with another type a single value could stop the query, after the charge.
+    """
+
+    def __init__(self, connection: Any, paths: Sequence[str]) -> None:
+        self._states = [(path, file_state(path)) for path in paths]
+        names = [escaped(path) for path in paths]
+        # Of several files the types of all decide: cast to the first one's, a single value might stop the query.
+        relation = guarded(lambda: connection.read_parquet(names, union_by_name=True), "read the file")
+        super().__init__(relation, connection=connection)
+
+    def typed_columns(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
+        require_unchanged(self._states)
+        return super().typed_columns(wanted)
+
+
 class DuckDBCsv(DuckDB):
     """The texts of CSV files; numbers are parsed where they are used."""
 
@@ -227,7 +252,4 @@ def open_path(path: str) -> Engine:
     connection = guarded(connect, "start")
     if _READERS[ending] != "parquet":
         return DuckDBCsv(connection, read_csv_files(connection, paths, _READERS[ending]))
-    # Of several files the types of all decide: cast to the first one's, a single value might stop the query.
-    names = [escaped(name) for name in paths]
-    relation = guarded(lambda: connection.read_parquet(names, union_by_name=True), "read the file")
-    return DuckDB(relation, connection=connection)
+    return DuckDBParquet(connection, paths)
