@@ -120,6 +120,16 @@ FOUND = [
     ("duckdb", "TIME", "order"),
     ("duckdb", "TIMESTAMP", "compared date"),
     ("duckdb", "UHUGEINT", "number"),
+    ("csv", "spellings", "number"),
+    ("csv", "spellings", "compared date"),
+    ("csv", "TIMESTAMP", "year"),
+    ("parquet", "Arrow's timestamp ms", "compared date"),
+    ("parquet", "Arrow's timestamp ms", "order"),
+    ("parquet", "Arrow's timestamp ms zone", "person"),
+    ("parquet", "Arrow's decimal128", "whole key"),
+    ("spark", "DECIMAL(38,0)", "whole key"),
+    ("spark", "DATE", "year"),
+    ("spark", "TIMESTAMP", "compared date"),
 ]
 
 

@@ -160,6 +160,11 @@ class DuckDBParquet(DuckDB):
     def __init__(self, connection: Any, paths: Sequence[str]) -> None:
         self._states = [(path, file_state(path)) for path in paths]
         names = [escaped(path) for path in paths]
+        if _holds_milliseconds(connection, names):
+            data = _as_dataset(paths)
+            super().__init__(*_read_arrow(connection, data), connection)
+            self.overflowing = _overflowing(data.schema)
+            return
         # Of several files the types of all decide: cast to the first one's, a single value might stop the query.
         relation = guarded(lambda: connection.read_parquet(names, union_by_name=True), "read the file")
         super().__init__(relation, connection=connection)
@@ -221,6 +226,18 @@ def open_arrow(data: Any) -> Engine:
         raise ArgumentError(
             f"a table cannot be made of PyArrow's {type(data).__name__}: pass a Table, a RecordBatch or a Dataset."
         )
+    connection = guarded(connect, "start")
+    made = DuckDB(*_read_arrow(connection, data), connection)
+    made.overflowing = _overflowing(data.schema)
+    return made
+
+
+def _read_arrow(connection: Any, data: Any) -> tuple[Any, list[str]]:
+    """The rows as a relation of DuckDB's, and the names of its columns.
+
+    Raises:
+        ArgumentError: DuckDB cannot tell the columns apart, or there are none.
+    """
     names = list(data.schema.names)
     if not names:
         raise ArgumentError("a table needs at least one column: a frame without columns has no rows to count.")
@@ -229,12 +246,14 @@ def open_arrow(data: Any) -> Engine:
             "a table cannot be made of this data: its columns need names, each column named once, and not by upper or "
             "lower case alone."
         )
-    connection = guarded(connect, "start")
-    made = DuckDB(guarded(lambda: connection.from_arrow(data), "read the table"), names, connection)
-    # DuckDB has times in a zone in microseconds alone: a far one in seconds does not fit.
-    zoned = (field for field in data.schema if arrow.types.is_timestamp(field.type) and field.type.tz is not None)
-    made.overflowing = frozenset(field.name for field in zoned if field.type.unit in ("s", "ms"))
-    return made
+    return guarded(lambda: connection.from_arrow(data), "read the table"), names
+
+
+def _overflowing(schema: Any) -> frozenset[str]:
+    """DuckDB has times in a zone in microseconds alone: a far one in seconds does not fit."""
+    is_time = optional("pyarrow").types.is_timestamp
+    zoned = (field for field in schema if is_time(field.type) and field.type.tz is not None)
+    return frozenset(field.name for field in zoned if field.type.unit in ("s", "ms"))
 
 
 def open_path(path: str) -> Engine:
@@ -253,3 +272,31 @@ def open_path(path: str) -> Engine:
     if _READERS[ending] != "parquet":
         return DuckDBCsv(connection, read_csv_files(connection, paths, _READERS[ending]))
     return DuckDBParquet(connection, paths)
+
+
+def _holds_milliseconds(connection: Any, names: Sequence[str]) -> bool:
+    """Whether a Parquet file has times in milliseconds: DuckDB reads them in microseconds, where far ones stop it."""
+    asked = "SELECT count(*) FROM parquet_schema($names) WHERE converted_type = 'TIMESTAMP_MILLIS'"
+    asked += " OR logical_type LIKE 'TimestampType%MILLIS=Milli%'"
+    found = guarded(lambda: connection.execute(asked, {"names": list(names)}).fetchall(), "read the file")
+    return bool(found[0][0])
+
+
+def _as_dataset(paths: Sequence[str]) -> Any:
+    """Files by PyArrow; as with DuckDB, columns are matched by name, and the types of all decide.
+
+    Raises:
+        ArgumentError: The file is a remote one.
+    """
+    if any("://" in path for path in paths):
+        raise ArgumentError(
+            "the file has times in milliseconds, of which a far one would stop the query: write them in microseconds, "
+            "or pass a dataset of PyArrow's."
+        )
+    arrow, read = optional("pyarrow"), optional("pyarrow.parquet").read_schema
+
+    def made() -> Any:
+        schema = arrow.unify_schemas([read(path) for path in paths], promote_options="permissive")
+        return optional("pyarrow.dataset").dataset(list(paths), schema=schema, format="parquet")
+
+    return guarded(made, "read the file")
