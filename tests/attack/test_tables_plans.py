@@ -61,4 +61,5 @@ def test_cells_follow_the_order_of_what_is_asked_and_so_must_the_plan():
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_plan_proves_its_question_and_its_noise(kind):
     plan = KINDS[kind](table()).plan(BUDGET)
-    assert plan.verify().promise == str(BUDGET)
+    assert plan.verify().promise == str(plan.budget)
+    assert plan.noise.stated == BUDGET
