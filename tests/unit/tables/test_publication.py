@@ -1,5 +1,6 @@
 """Several queries under one promise: the division, the one charge, what naming a tolerance does, and refusals."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -8,6 +9,7 @@ import inid
 from inid import tables
 from inid.numbers.decimals import decimal_fraction
 from inid.planning.division import whole_of
+from inid.tables.publication import publication as parts
 from inid.tables.questions.ordered.kind import OrderedColumns
 from inid.testing import unsafe_seed
 from published_people import publication, table
@@ -215,3 +217,16 @@ def test_a_plan_has_no_noise_of_its_own_to_be_charged_by_mistake():
     assert not hasattr(plan, "noise")
     assert inid.Ledger(total=inid.PureDP(0.3)).can_afford(plan)
     assert not inid.Ledger(total=inid.PureDP(0.2)).can_afford(plan)
+
+
+@pytest.mark.parametrize(("times", "family"), [(10.0, "gaussian"), (0.1, "laplace")])
+def test_the_family_is_the_one_with_the_smaller_error_of_the_whole(monkeypatch, times, family):
+    """Laplace errors that are so many times larger change the choice: both families are drafted and compared."""
+    divided = parts._divided
+
+    def scaled(promise, queries, one, *rest):
+        made = divided(promise, queries, one, *rest)
+        return replace(made, objective=made.objective * (times**2 if one == "laplace" else 1))
+
+    monkeypatch.setattr(parts, "_divided", scaled)
+    assert publication().plan(inid.ApproxDP(1.0, 1e-6)).mechanism == family
