@@ -14,6 +14,7 @@ import numpy as np
 
 import inid
 from inid.curves import Loss, Subsampled, bounds, certified_epsilon, subsampling
+from inid.sets.caps import suprema
 
 
 def fastest(call: Callable[[], object], repeats: int = 3) -> float:
@@ -54,7 +55,12 @@ def subsampled_box() -> None:
 def both_caps() -> None:
     limits = np.random.default_rng(0).lognormal(size=3000)
     box = inid.Sensitivity.box(limits, l1=float(limits.sum()) / 4, l2=float(np.linalg.norm(limits)) / 2)
-    quick = fastest(lambda: inid.plan(box, inid.PureDP(1.0), mechanism="laplace"))
+
+    def anew() -> None:
+        suprema._remembered.cache_clear()  # noqa: SLF001 - a second plan of the same box is nearly free
+        inid.plan(box, inid.PureDP(1.0), mechanism="laplace")
+
+    quick = fastest(anew)
     sorting = fastest(lambda: [np.sort(limits) for _ in range(1000)]) / 1000
     print(f"Laplace plan of a box of 3,000 with both caps: {quick:.2f} s, {quick / sorting:.0f} sorts of its limits")
 

@@ -11,6 +11,7 @@ decisions that matter, which terms are positive, are made by exact comparison, o
 
 import math
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +25,7 @@ from inid.sets.caps.multipliers import modulus_multipliers, square_multipliers
 __all__ = ["greatest_square_sum", "supremum"]
 
 Mask = NDArray[np.bool_]
-_REMEMBERED, _MOST_RECENT = 10_000, 32
-_recent: dict[object, Fraction] = {}
+_REMEMBERED = 10_000  # limits; of longer lists nothing is kept
 
 
 @np.errstate(under="ignore")
@@ -52,16 +52,10 @@ def supremum(
     whole = quotient_sum(limits, scales, counts, power=exponent)
     if l1 is None and l2 is None:
         return whole
-    capped = _capped_squares if exponent == 2 else _capped_moduli
     if limits.size > _REMEMBERED:
-        return min(whole, capped(limits, scales, counts, l1, l2))
-    # A search for the best shape asks several times for the same scales.
-    key = (exponent, limits.tobytes(), scales.tobytes(), None if counts is None else counts.tobytes(), l1, l2)
-    if key not in _recent:
-        while len(_recent) >= _MOST_RECENT:
-            _recent.pop(next(iter(_recent)), None)
-        _recent[key] = capped(limits, scales, counts, l1, l2)
-    return min(whole, _recent[key])
+        return min(whole, _capped(exponent, limits, scales, counts, l1, l2))
+    kept = None if counts is None else counts.tobytes()
+    return min(whole, _remembered(exponent, limits.tobytes(), scales.tobytes(), kept, l1, l2))
 
 
 @np.errstate(under="ignore")
@@ -82,6 +76,21 @@ def greatest_square_sum(limits: Floats, counts: Counts | None, l1: float) -> Fra
         if whole < count:
             return total + left * left
     return total
+
+
+@lru_cache(maxsize=32)
+def _remembered(
+    exponent: Exponent, limits: bytes, scales: bytes, counts: bytes | None, l1: float | None, l2: float | None
+) -> Fraction:
+    """A search for the best shape asks several times for the same scales."""
+    times = None if counts is None else np.frombuffer(counts, dtype=np.int64)
+    return _capped(exponent, np.frombuffer(limits), np.frombuffer(scales), times, l1, l2)
+
+
+def _capped(
+    exponent: Exponent, limits: Floats, scales: Floats, counts: Counts | None, l1: float | None, l2: float | None
+) -> Fraction:
+    return (_capped_squares if exponent == 2 else _capped_moduli)(limits, scales, counts, l1, l2)
 
 
 def _capped_squares(
