@@ -20,7 +20,7 @@ from inid.accounting.stores import Head
 from inid.arguments import integer, shown
 from inid.errors import BudgetError, RecordError
 
-__all__ = ["History", "NewerEntryError", "Steps", "is_known", "is_lease", "lease_text"]
+__all__ = ["History", "NewerEntryError", "Steps", "is_known", "is_lease", "lease_text", "leased_steps"]
 
 _LEASE = '{"inid_lease"'  # how the text of a lease begins
 _KIND = re.compile(r'\{"(inid[a-z_]*)": ([0-9]+)[,}]')  # how every entry begins: its kind, and the version of its kind
@@ -134,17 +134,22 @@ class History:
         return number, range(state.leased, state.leased + count)
 
     def _leased(self, row: Row) -> dict[int, Steps]:
-        lease = json.loads(row.plan)
-        charge, first, count = lease["inid_lease"], lease["first"], lease["count"]
+        charge, taken = leased_steps(row)
         state = self.steps.get(charge)
-        if state is None or first != state.leased or not 0 < count <= state.charged - state.leased:
+        if state is None or taken.start != state.leased or not taken.start < taken.stop <= state.charged:
             raise RecordError(f"row {row.number} leases steps that charge {shown(charge)} does not have")
-        return {**self.steps, charge: replace(state, leased=state.leased + count)}
+        return {**self.steps, charge: replace(state, leased=taken.stop)}
 
 
 def is_lease(row: Row) -> bool:
     """Whether a row hands out steps of an earlier charge instead of charging something."""
     return row.plan.startswith(_LEASE)
+
+
+def leased_steps(row: Row) -> tuple[int, range]:
+    """The number of a charge, and the numbers of its steps that a lease hands out."""
+    lease = json.loads(row.plan)
+    return lease["inid_lease"], range(lease["first"], lease["first"] + lease["count"])
 
 
 def is_known(row: Row) -> bool:

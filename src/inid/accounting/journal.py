@@ -93,15 +93,21 @@ class Journal:
 
     def records(self) -> tuple[Record, ...]:
         """Every charge, oldest first, read anew from the store and checked row by row."""
-        with self._lock, self._transaction(writes=False) as transaction:
-            self._caught_up(transaction, self._empty())
-            rows = transaction.rows(0)
-        return tuple(self._record(row) for row in rows if not is_lease(row))
+        return tuple(self._record(row) for row in self._rows() if not is_lease(row))
+
+    def leases(self) -> tuple[Row, ...]:
+        """Every lease, oldest first, read anew from the store and checked row by row."""
+        return tuple(row for row in self._rows() if is_lease(row))
 
     def close(self) -> None:
         """Let go of the store; what is stored stays."""
         self._closed = True
         self.store.close()
+
+    def _rows(self) -> list[Row]:
+        with self._lock, self._transaction(writes=False) as transaction:
+            self._caught_up(transaction, self._empty())
+            return transaction.rows(0)
 
     def _empty(self) -> History:
         return History.empty(self.settings_text, self.settings.terms)

@@ -11,7 +11,7 @@ from inid.accounting.addresses import read_address
 from inid.accounting.admission import admitted, priced
 from inid.accounting.amounts import Amounts, Currency
 from inid.accounting.composition import Composition, PlanOfTable
-from inid.accounting.history import History, lease_text
+from inid.accounting.history import History, lease_text, leased_steps
 from inid.accounting.journal import Journal
 from inid.accounting.ledger_view import LedgerView
 from inid.accounting.records import Receipt, Record
@@ -194,7 +194,7 @@ class Ledger(LedgerView):
         )
         return Receipt(row.number, row.time, row.label, spending(self._terms, cost), charge.neighbours, row.digest)
 
-    def lease_steps(self, receipt: Receipt | Record | int, count: int) -> range:
+    def lease_steps(self, receipt: Receipt | Record | int, count: int, label: str = "") -> range:
         """Take the next steps of a composition that was charged; no step number is ever handed out twice.
 
         A training run pays for all its steps first and leases their numbers before it takes them; whoever goes back to
@@ -203,12 +203,13 @@ class Ledger(LedgerView):
         Args:
             receipt: What `charge` returned, a line of `history()`, or the number of the charge.
             count: How many steps.
+            label: A note by which `leases` tells whose lease it is.
 
         Returns:
             The numbers of the steps; those of a charge count from 0.
 
         Raises:
-            ArgumentError: Not a receipt, or not a count.
+            ArgumentError: Not a receipt, not a count, or a label that cannot be stored.
             BudgetError: The charge has fewer steps left, or is not one of this ledger's that has steps.
             RecordError: The stored history is damaged.
 
@@ -220,12 +221,13 @@ class Ledger(LedgerView):
         (range(0, 60), range(60, 100))
         """
         wanted = integer("count", count, least=1, cure="pass how many steps to take")
+        text = read_word("label", label, empty=True)
         taken = range(0)
 
         def lease(seen: History) -> tuple[str, tuple[str, str], Amounts]:
             nonlocal taken
             number, taken = seen.next_steps(receipt, wanted)
-            return "", (lease_text(number, taken), "{}"), self._terms.nothing
+            return text, (lease_text(number, taken), "{}"), self._terms.nothing
 
         self._journal.append(lease)
         return taken
@@ -239,6 +241,26 @@ class Ledger(LedgerView):
         """
         _, state = self._journal.read().steps_of(receipt)
         return state.charged - state.leased
+
+    def leases(self, receipt: Receipt | Record | int) -> tuple[tuple[range, str], ...]:
+        """The steps of a charge that were leased, oldest first: their numbers, and the label of each lease.
+
+        Raises:
+            ArgumentError: Not a receipt.
+            BudgetError: The charge is not one of this ledger's that has steps.
+            RecordError: The stored history is damaged.
+
+        >>> import inid
+        >>> ledger = Ledger(total=inid.ApproxDP(epsilon=3.0, delta=1e-6))
+        >>> p = inid.plan(inid.Sensitivity.ball(10, l2=1.0), inid.GaussianDP(mu=1.0), mechanism="gaussian")
+        >>> receipt = ledger.charge(inid.subsample(p, rate=0.01, steps=100))
+        >>> taken = ledger.lease_steps(receipt, 60, label="first night")
+        >>> ledger.leases(receipt)
+        ((range(0, 60), 'first night'),)
+        """
+        number, _ = self._journal.read().steps_of(receipt)
+        found = ((leased_steps(row), row.label) for row in self._journal.leases())
+        return tuple((steps, label) for (charge, steps), label in found if charge == number)
 
     def backup(self, path: str | Path) -> None:
         """Copy the ledger's file, as of one moment, to a new file that is marked as a backup.

@@ -239,7 +239,9 @@ def test_no_step_is_leased_twice_and_none_beyond_the_charge() -> None:
         ledger.lease_steps(first, 2)
     with pytest.raises(inid.BudgetError, match="charge 2 has 0 of its 3 steps left"):
         ledger.lease_steps(second, 1)
-    assert ledger.lease_steps(first, 1) == range(9, 10)
+    assert ledger.lease_steps(first, 1, label="the last") == range(9, 10)
+    assert ledger.leases(first) == ((range(4), ""), (range(4, 9), ""), (range(9, 10), "the last"))
+    assert ledger.leases(second) == ((range(3), ""),)
     assert [record.id for record in ledger.history()] == [1, 2]
     assert "2 charges" in str(ledger)
     assert ledger.charge(training(steps=2)).id > 2  # leases are rows of the same chain

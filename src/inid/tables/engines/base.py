@@ -234,6 +234,10 @@ class Engine(ABC):
         """Whether the column, as it is, can hold NaN."""
         return bool(self.schema[column].is_float())
 
+    def is_untyped(self, column: str) -> bool:
+        """Whether the column's values decide its type, so that a refusal by it would tell something of them."""
+        return False
+
     def may_hold_nan(self, column: str) -> bool:
         """Whether the column, read as a number, can hold NaN."""
         return self.is_float(column)

@@ -44,6 +44,9 @@ class Pandas(Engine):
         frame = self.columns(wanted)
         return _joined(frame, {"one": np.ones(len(frame), dtype=np.int64)})
 
+    def is_untyped(self, column: str) -> bool:
+        return column in self._objects
+
     def _holds_numbers(self, column: str) -> bool:
         return column in self._objects or super()._holds_numbers(column)
 

@@ -70,7 +70,9 @@ def people_kind(source: Engine, column: str) -> PeopleKind:
 
 
 def people_in(query: Query, kind: PeopleKind) -> list[Key]:
-    """Everybody who has a row in the period that counts. NOT PRIVATE. An id that engines read differently is nobody's.
+    """Everybody who has a row in the period that counts. NOT PRIVATE.
+
+    An id that engines read differently is nobody's, and so is one of another kind in a column without a type.
 
     Args:
         query: The question, asked of the period's rows.
@@ -81,7 +83,7 @@ def people_in(query: Query, kind: PeopleKind) -> list[Key]:
         EngineError: The engine failed.
     """
     source, column = query.table.source, query.table.person.column if query.table.person else ""
-    if people_kind(source, column) != kind and not source.text:
+    if not (source.text or source.is_untyped(column)) and people_kind(source, column) != kind:
         raise ArgumentError(
             f"the people of this stream are {_WORDS[kind]}, and {column!r} holds something else in these rows: cast it."
         )

@@ -24,7 +24,7 @@ from inid.tables.table import Table
 if TYPE_CHECKING:
     from inid.accounting import Ledger
 
-__all__ = ["Contributes", "StreamPlan", "plan_stream", "read_stream_query"]
+__all__ = ["Contributes", "StreamPlan", "plan_stream", "read_periods", "read_stream_query"]
 
 Contributes = int | Literal["every"]
 
@@ -199,9 +199,11 @@ class StreamPlan:
         """
         with parsing(record):
             noise, strategy = NoisePlan.from_dict(record["noise"]), strategy_from_dict(record["strategy"])
-            names, times = _read_periods(record["periods"]), record["contributes"]
+            names, times = read_periods(record["periods"]), record["contributes"]
             want = cast("Want", choice("want", record["want"], get_args(Want)))
             most = len(names) if times == "every" else int(times)
+            if not 1 <= most <= len(names):
+                raise ArgumentError("in how many periods one person counts was changed.")
             found = Choice(
                 strategy,
                 independent_periods(len(names), most, noise.mechanism),
@@ -223,6 +225,8 @@ class StreamPlan:
                 cast("PeopleKind | None", listed),
                 record["tolerance"],
             )
+            if (listed is not None) != (question.person is not None and times != "every"):
+                raise ArgumentError("the list of people of the stream was changed.")
             if strategy.periods != len(names) or made.budget.to_dict() != record["promise"]:
                 raise ArgumentError("the plan of the stream was changed.")
         made.verify()
@@ -275,7 +279,7 @@ def plan_stream(
     >>> round(plan.gain, 2)
     1.57
     """
-    names = _read_periods(periods)
+    names = read_periods(periods)
     asked = read_stream_query(table, query).under(ledger)
     if asked.question.neighbours == "replace":
         raise ArgumentError(
@@ -327,7 +331,12 @@ def read_stream_query(table: object, query: object) -> Query:
     return made
 
 
-def _read_periods(periods: object) -> tuple[str, ...]:
+def read_periods(periods: object) -> tuple[str, ...]:
+    """The names of the periods.
+
+    Raises:
+        ArgumentError: They are not names, or not different ones.
+    """
     cure = 'pass a list of names, or pandas.period_range("2027-01", periods=12, freq="M")'
     if isinstance(periods, (str, bytes, Mapping)) or not isinstance(periods, Iterable):
         raise ArgumentError(f"periods must be the names of the periods, got {shown(periods)}: {cure}.")
@@ -357,4 +366,4 @@ def _read_contributes(contributes: object, query: Query, periods: int) -> Contri
 def _text(value: Any) -> str:
     """A fact as text, in its order; a guess of the number of rows changes nothing."""
     plain = {name: one for name, one in value.items() if name != "rows"} if isinstance(value, Mapping) else value
-    return json.dumps(plain)
+    return json.dumps(plain, default=shown)

@@ -99,15 +99,21 @@ class RowLeases:
                 "a lasting ledger leases no rows for releases without real noise: test with a ledger in memory."
             )
 
-    def take(self, at: int) -> None:
-        """Lease a row, for ever.
+    def marks(self) -> dict[int, str]:
+        """The mark of each row that was leased; none without a ledger."""
+        if self._ledger is None:
+            return {}
+        return {row: mark for steps, mark in self._ledger.leases(self.charge.id) for row in steps}
+
+    def take(self, at: int, mark: str) -> None:
+        """Lease a row, for ever, under the mark that the file begins it with.
 
         Raises:
             BudgetError: The ledger fails, or leases another row since a second copy of the stream is in use.
         """
         if self._ledger is None:
             return
-        (row,) = self._ledger.lease_steps(self.charge.id, 1)
+        (row,) = self._ledger.lease_steps(self.charge.id, 1, mark)
         if row != at:
             raise BudgetError(
                 f"the ledger leased row {row} where row {at} was the next: another copy of this stream is in use. Use "

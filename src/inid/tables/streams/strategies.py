@@ -325,10 +325,15 @@ def strategy_from_dict(record: dict[str, Any]) -> Strategy:
     """
     periods, bits = int(record["periods"]), int(record["bits"])
     if record["kind"] == "tree":
-        return Tree(periods, bits, int(record["base"]), int(record["multiplier"]))
+        tree = Tree(periods, bits, int(record["base"]), int(record["multiplier"]))
+        if not (tree.base >= 2 and tree.multiplier > 0):  # lengths are those of such trees
+            raise ValueError("the strategy is no tree.")
+        return tree
     coefficients, multipliers = (tuple(map(int, record[name])) for name in ("coefficients", "multipliers"))
     if not (record["kind"] == "toeplitz" and len(coefficients) == len(multipliers) == periods and coefficients[0]):
         raise ValueError("the strategy does not have one row for each period.")
+    if min(multipliers) <= 0:  # the largest of them bounds all
+        raise ValueError("a multiplier of the strategy is not positive.")
     return Toeplitz(periods, bits, coefficients, multipliers)
 
 

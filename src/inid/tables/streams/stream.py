@@ -24,7 +24,7 @@ from inid.tables.facts import Key
 from inid.tables.releasable import Query
 from inid.tables.streams.period_query import of_people, people_in, period_query
 from inid.tables.streams.period_sums import PeriodSums, SumOfPeriods, row_values
-from inid.tables.streams.plan import Contributes, StreamPlan, plan_stream, read_stream_query
+from inid.tables.streams.plan import Contributes, StreamPlan, plan_stream, read_periods, read_stream_query
 from inid.tables.streams.results import PeriodResult, SumResult, answers_frame
 from inid.tables.streams.row_leases import RowLeases
 from inid.tables.streams.strategies import Want
@@ -120,8 +120,10 @@ class Stream:
             raise ArgumentError(
                 f"level must be at most 1 - 1e-12, got {shown(level)}: pass a probability such as 0.95."
             )
+        real("timeout", timeout, least=0, cure="pass how many seconds to wait")
         asked = {"contributes": contributes, "want": want, "window": window, "promise": promise, "tolerance": tolerance}
-        if place.exists():
+        is_new = not place.exists()
+        if not is_new:
             made = cls(StreamFile(place, timeout), ledger, level, source)
             made._require(table, query, periods, asked)
         else:
@@ -136,8 +138,8 @@ class Stream:
         try:
             made._leases.settle(made._file)
         except InidError:
-            with suppress(InidError):  # a stream that cannot be paid for is not left behind
-                if not made.released and made._leases.found_charge() is None:
+            with suppress(InidError):  # a new stream that cannot be paid for is not left behind
+                if is_new and not made._file.is_paid() and made._leases.found_charge() is None:
                     made.path.unlink()
             raise
         return made
@@ -204,7 +206,7 @@ class Stream:
         """The answers over the periods from `first` to `last`, both included.
 
         Raises:
-            ArgumentError: A period is unknown or not released yet, or `last` comes before `first`.
+            ArgumentError: A period is unknown or not released yet, `last` comes before `first`, or all were lost.
         """
         begin, end = self._place(first), self._place(last)
         sums = self._sums()
@@ -214,7 +216,10 @@ class Stream:
             )
         if end > max(sums.released, default=-1):
             raise ArgumentError(f"{self.periods[end]} has not been released: release it first.")
-        return self._answers("window", begin, end, sums.over(begin, end), sums)
+        made = sums.over(begin, end)
+        if not made.periods:  # nothing is known of them: not that they are empty
+            raise ArgumentError(f"no period from {self.periods[begin]} to {self.periods[end]} has a released number.")
+        return self._answers("window", begin, end, made, sums)
 
     def __getitem__(self, period: object) -> PeriodResult:
         """What was released for a period.
@@ -289,27 +294,30 @@ class Stream:
         self._require_turn(at, self._next(rows))
         source = current_source()
         self._leases.require_source(private=source.private)
-        begun = file.begun()
-        if self.plan.listed and self.plan.leased and at in begun:
-            self._leases.take(at)  # the list may be another one in a copy of the file: the row is never drawn
-            raise BudgetError(self._spent(at, at + 1))
-        unknown = sum(number not in rows and number not in begun for number in range(at))
         people: list[Key] = []
         if query is not None and self.plan.listed:
+            unknown = self._unknown(file, rows, at)
             if unknown >= self.plan.most:
                 raise BudgetError(
-                    f"{unknown} rows of this stream were released from a newer copy of its file, and who counted in "
+                    f"{unknown} rows of this stream were released from another copy of its file, and who counted in "
                     "them is not known here: nobody may count any more. Put the newest copy of the file back."
                 )
             people = file.allowed(people_in(query, self.plan.listed), at, self.plan.most - unknown)
         exact = self._exact(query, people)
-        file.begin(at, people)
-        self._leases.take(at)
+        self._leases.take(at, file.begin(at, people))
         noise = self.plan.noise
         steps = noisy_steps(
             row_values(self.plan.choice.strategy, rows, at, exact), noise.scales, noise.mechanism, source
         )
         file.store(at, exact.tolist(), steps, private=source.private)
+
+    def _unknown(self, file: Writing, rows: Mapping[int, StoredRow], at: int) -> int:
+        """How many rows before this one were leased by another copy of the file: who counted in them is not known."""
+        spent = [number for number in range(at) if number not in rows]
+        if not spent:
+            return 0
+        here, leased = file.marks(), self._leases.marks()
+        return sum(number not in here or here[number] != leased.get(number) for number in spent)
 
     def _exact(self, query: Query | None, people: list[Key]) -> Floats:
         """The exact numbers of a period. NOT PRIVATE."""
@@ -350,9 +358,9 @@ class Stream:
         """Refuse other facts than those that the stream was opened with."""
         stated: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
         if periods is not None:
-            stated["periods"] = [str(name) for name in periods]
-        if "promise" in stated:
-            stated["promise"] = stated["promise"].to_dict()
+            stated["periods"] = list(read_periods(periods))
+        if isinstance(promise := stated.get("promise"), Budget):
+            stated["promise"] = promise.to_dict()
         if query is not None or table is not None:
             if query is None or table is None:
                 raise ArgumentError("a stream's table and query go together: pass both, or neither.")

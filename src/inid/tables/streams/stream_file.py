@@ -5,16 +5,16 @@ report or a backup that others see: exact sums are the data.
 
     stream    one line: what was asked and planned, as JSON; the stream's id; the key of the list
     paid      when the ledger was charged; empty before
-    begun     rows that were about to be leased
+    begun     rows that were about to be leased, each with a random mark
     people    who counts in which row, by a keyed digest of the person
     released  the exact numbers of a row, and its noisy ones as whole grid steps
 
-*A period* writes two transactions. The first says which row begins, and who counts in it. Then the ledger leases the
-row; then noise is drawn; the second transaction holds the exact and the noisy numbers; then they are shown. So of a row
-that was leased and is not there one can tell what happened to it: where it was begun, there was a crash and nothing was
-shown, and the list knows who would have counted. Where it was not begun, this file is an older copy than the one that
-the ledger knows: numbers may have been shown, and nobody can say of whom. A row with a list is begun once: one that was
-begun and not stored is never drawn, so that whatever copy is put back, its list of the row is the one that was used.
+*A period* writes two transactions. The first says which row begins, who counts in it, and a random mark. Then the
+ledger leases the row, under that mark; then noise is drawn; the second transaction holds the exact and the noisy
+numbers; then they are shown. So of a row that was leased and is not there one can tell whose list it had. Where it was
+leased under the mark that is here, the list of it that is here is the one that was used. Under any other mark, another
+copy of the file leased it: numbers may have been shown, and nobody can say of whom. Which copies there were, and in
+which order they were in use, does not matter.
 """
 
 import json
@@ -40,7 +40,7 @@ _VERSION = 1
 _TABLES = """
 CREATE TABLE stream (version INTEGER NOT NULL, id TEXT NOT NULL, key BLOB NOT NULL, facts TEXT NOT NULL);
 CREATE TABLE paid (time TEXT NOT NULL);
-CREATE TABLE begun (number INTEGER PRIMARY KEY, time TEXT NOT NULL);
+CREATE TABLE begun (number INTEGER PRIMARY KEY, time TEXT NOT NULL, mark TEXT NOT NULL);
 CREATE TABLE people (number INTEGER NOT NULL, person BLOB NOT NULL, PRIMARY KEY (person, number)) WITHOUT ROWID;
 CREATE TABLE released (
     number INTEGER PRIMARY KEY, time TEXT NOT NULL, private INTEGER NOT NULL, exact TEXT NOT NULL, steps TEXT NOT NULL
@@ -130,11 +130,6 @@ class StreamFile:
         with self._connected(alone=False) as connection:
             return _rows(connection)
 
-    def begun(self) -> set[int]:
-        """The rows that were begun, whether they were released or not."""
-        with self._connected(alone=False) as connection:
-            return _begun(connection)
-
     def is_paid(self) -> bool:
         """Whether a ledger was charged."""
         with self._connected(alone=False) as connection:
@@ -181,9 +176,9 @@ class Writing:
         """Every row that was released, by its number."""
         return _rows(self._connection)
 
-    def begun(self) -> set[int]:
-        """The rows that were begun."""
-        return _begun(self._connection)
+    def marks(self) -> dict[int, str]:
+        """The mark of each row that was begun, whether it was released or not."""
+        return dict(self._connection.execute("SELECT number, mark FROM begun"))
 
     def allowed(self, people: Collection[Key], number: int, most: int) -> list[Key]:
         """Of these people the ones who were listed in fewer than so many other rows."""
@@ -192,15 +187,17 @@ class Writing:
         )
         return [person for person in people if listed.get(self._digest(person), 0) < most]
 
-    def begin(self, number: int, people: Collection[Key]) -> None:
-        """Commit that a row is about to be leased, and who counts in it."""
+    def begin(self, number: int, people: Collection[Key]) -> str:
+        """Commit that a row is about to be leased, and who counts in it; the mark to lease it under, a new one."""
+        mark = secrets.token_hex(16)
         self._connection.execute("BEGIN IMMEDIATE")
         with _undone(self._connection):
-            self._connection.execute("INSERT OR REPLACE INTO begun VALUES (?, ?)", (number, _now()))
+            self._connection.execute("INSERT OR REPLACE INTO begun VALUES (?, ?, ?)", (number, _now(), mark))
             self._connection.execute("DELETE FROM people WHERE number = ?", (number,))
             lines = ((number, self._digest(person)) for person in people)
             self._connection.executemany("INSERT INTO people VALUES (?, ?)", lines)
             self._connection.execute("COMMIT")
+        return mark
 
     def store(self, number: int, exact: Collection[float], steps: Collection[int], *, private: bool) -> None:
         """Commit the numbers of a row that was leased; no row is stored twice."""
@@ -238,10 +235,6 @@ def _rows(connection: sqlite3.Connection) -> dict[int, StoredRow]:
     for number, time, private, exact, steps in connection.execute("SELECT * FROM released ORDER BY number"):
         found[number] = StoredRow(number, time, bool(private), tuple(json.loads(exact)), tuple(json.loads(steps)))
     return found
-
-
-def _begun(connection: sqlite3.Connection) -> set[int]:
-    return {number for (number,) in connection.execute("SELECT number FROM begun")}
 
 
 def _now() -> str:

@@ -11,7 +11,8 @@ import pytest
 
 import inid
 from inid import tables
-from inid.errors import ArgumentError, BudgetError, GuaranteeError, RecordError
+from inid.errors import ArgumentError, BudgetError, GuaranteeError, InidError, RecordError
+from inid.tables.streams.plan import StreamPlan
 from inid.testing import unsafe_no_noise, unsafe_seed
 from visit_streams import MONTHS, open_events, open_people, visits
 
@@ -241,6 +242,19 @@ def test_people_of_another_kind_are_refused_before_anything_is_spent(tmp_path, l
     assert counts(made.period)["count"] == pytest.approx(1, abs=0.01)
 
 
+@pytest.mark.parametrize("ids", [["a", 1], [1], [1.5, None], [b"a"], [pd.Timestamp("2027-01-01")], [pd.NaT]])
+def test_no_id_in_a_column_without_a_type_stops_a_release(tmp_path, ledger, ids):
+    """pandas has a type for a column of objects by its values: whether they are refused would tell of one of them."""
+    with unsafe_no_noise():
+        s = open_people(tmp_path / "s.db", ledger)
+        first, second = (
+            s.release(month, visits(some).assign(id=pd.Series(some, dtype=object)))
+            for month, some in (("2027-01", ids), ("2027-02", [*ids, "a", "b"]))
+        )
+    one_text = sum(isinstance(one, (str, bytes)) for one in ids)  # pandas reads such bytes as the text
+    assert [round(counts(made.period)["count"]) for made in (first, second)] == [one_text, 2 - one_text]
+
+
 def test_every_engine_and_a_computed_column(tmp_path, events):
     frame = visits([1, 2, 3], [10.0, 20.0, 30.0])
     t = tables.Table(frame, bounds={"cost": (0, 100)}).with_columns(half="cost / 2", bounds={"half": (0, 50)})
@@ -280,6 +294,42 @@ def test_another_ledger_is_not_charged_for_a_stream_that_is_there(tmp_path, even
     assert not other.history()
 
 
+@pytest.mark.parametrize("paid", [True, False])
+def test_a_stream_that_is_there_is_never_removed(tmp_path, events, paid):
+    """Opened with the wrong ledger before its first release: it is refused, and is there for the right one."""
+    open_events(tmp_path / "s.db", events if paid else None)
+    with pytest.raises(InidError, match="holds no charge" if paid else "without a ledger"):
+        tables.Stream.open(tmp_path / "s.db", ledger=inid.Ledger(total=inid.GaussianDP(mu=2.0)))
+    tables.Stream.open(tmp_path / "s.db", ledger=events if paid else None).release("2027-01", visits([1]))
+
+
+def test_a_new_stream_that_cannot_be_paid_for_is_removed(tmp_path):
+    with pytest.raises(BudgetError):
+        open_events(tmp_path / "s.db", inid.Ledger(total=inid.GaussianDP(mu=0.5)))
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"promise": 1.0}, {"periods": 5}, {"tolerance": {"count": set()}}, {"want": set()}, {"window": set()},
+     {"contributes": set()}, {"timeout": "x"}, {"timeout": -1.0}],
+)  # fmt: skip
+def test_malformed_facts_of_a_stream_that_is_there_are_refused(tmp_path, events, changes):
+    open_events(tmp_path / "s.db", events)
+    with pytest.raises(ArgumentError):
+        tables.Stream.open(tmp_path / "s.db", ledger=events, **changes)
+
+
+def test_a_window_of_lost_periods_alone_has_no_answer(tmp_path, events):
+    """Nothing was released of them: 0 with an interval of no width would say that they are empty."""
+    s = open_events(tmp_path / "s.db", events)
+    events.lease_steps(1, 2)
+    s.release("2027-03", visits([1]))
+    with pytest.raises(ArgumentError, match="no period from 2027-01 to 2027-02"):
+        s.window("2027-01", "2027-02")
+    assert s.window("2027-01", "2027-03").missing == ("2027-01", "2027-02")
+
+
 def test_without_a_ledger_the_plan_says_what_that_means(tmp_path):
     s = open_events(tmp_path / "s.db", None)
     s.release("2027-01", visits([1]))
@@ -316,6 +366,28 @@ def test_a_changed_plan_in_the_file_is_refused(tmp_path, events):
         connection.execute("UPDATE stream SET facts = ?", (json.dumps(changed),))
     with pytest.raises(RecordError, match="one of them was changed"):
         tables.Stream.open(path, ledger=events)
+
+
+def negative(facts):
+    return {"strategy": facts["strategy"] | {"multipliers": [-(2**40), *facts["strategy"]["multipliers"][1:]]}}
+
+
+def tree(base, multiplier):
+    return lambda _: {"strategy": {"kind": "tree", "periods": 12, "bits": 0, "base": base, "multiplier": multiplier}}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [negative, tree(2, -5), tree(1, 1), tree(0, 1), lambda _: {"contributes": 0}, lambda _: {"contributes": -1},
+     lambda _: {"listed": None}, lambda _: {"contributes": "every"}],
+)  # fmt: skip
+def test_a_changed_strategy_or_list_in_the_file_is_refused(tmp_path, ledger, change):
+    """Lengths are proved of positive multipliers, and of people whom a list keeps to their periods."""
+    plan = open_people(tmp_path / "s.db", ledger).plan
+    record = plan.to_dict()
+    StreamPlan.from_dict(record)
+    with pytest.raises((RecordError, GuaranteeError)):
+        StreamPlan.from_dict(record | change(record))
 
 
 def test_windows_and_periods_that_are_not_there(tmp_path, events):
