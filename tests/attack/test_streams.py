@@ -252,8 +252,23 @@ def test_nobody_counts_too_often_whatever_is_put_back(tmp_path, monkeypatch, mos
 
 def test_a_twin_that_trusts_every_list_counts_somebody_too_often(tmp_path, monkeypatch):
     """A twin that takes a row for its own wherever it began one: it was leased under the mark of another copy."""
-    monkeypatch.setattr(stream.Stream, "_unknown", lambda self, file, rows, at: 0)
+    monkeypatch.setattr(stream.Stream, "_unknown", lambda self, file, at: 0)
     assert times_counted(tmp_path / "twin", monkeypatch, BEGUN_THEN_BACK, 1)["since 1"] == 2
+
+
+def test_two_ledgers_do_not_share_a_list(tmp_path, monkeypatch):
+    """Two copies of a file that nobody had paid for, each paid by its own ledger, and then one of them with both."""
+    first, second = (inid.Ledger(total=inid.GaussianDP(mu=1.0), unit="id") for _ in range(2))
+    with monkeypatch.context() as broken:
+        broken.setattr(row_leases.RowLeases, "settle", crash)
+        with pytest.raises(Crash):
+            open_people(tmp_path / "one.db", first)
+    copied(tmp_path / "one.db", tmp_path / "two.db")
+    with unsafe_no_noise():
+        tables.Stream.open(tmp_path / "one.db", ledger=first).release("2027-01", visits(["a"]))
+        tables.Stream.open(tmp_path / "two.db", ledger=second).release("2027-01", visits(["b"]))
+        with pytest.raises(BudgetError, match="nobody may count any more"):
+            tables.Stream.open(tmp_path / "one.db", ledger=second).release("2027-02", visits(["b"]))
 
 
 def test_a_crash_before_the_lease_costs_nothing(tmp_path, monkeypatch):

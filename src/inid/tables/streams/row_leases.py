@@ -100,7 +100,7 @@ class RowLeases:
             )
 
     def marks(self) -> dict[int, str]:
-        """The mark of each row that was leased; none without a ledger."""
+        """The mark of each row that was leased; none of them without a ledger."""
         if self._ledger is None:
             return {}
         return {row: mark for steps, mark in self._ledger.leases(self.charge.id) for row in steps}

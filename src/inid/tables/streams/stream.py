@@ -296,7 +296,7 @@ class Stream:
         self._leases.require_source(private=source.private)
         people: list[Key] = []
         if query is not None and self.plan.listed:
-            unknown = self._unknown(file, rows, at)
+            unknown = self._unknown(file, at)
             if unknown >= self.plan.most:
                 raise BudgetError(
                     f"{unknown} rows of this stream were released from another copy of its file, and who counted in "
@@ -311,13 +311,10 @@ class Stream:
         )
         file.store(at, exact.tolist(), steps, private=source.private)
 
-    def _unknown(self, file: Writing, rows: Mapping[int, StoredRow], at: int) -> int:
-        """How many rows before this one were leased by another copy of the file: who counted in them is not known."""
-        spent = [number for number in range(at) if number not in rows]
-        if not spent:
-            return 0
-        here, leased = file.marks(), self._leases.marks()
-        return sum(number not in here or here[number] != leased.get(number) for number in spent)
+    def _unknown(self, file: Writing, at: int) -> int:
+        """How many rows before this one another copy of the file leased: who counted in them is not known here."""
+        here = file.marks()
+        return sum(here.get(number) != mark for number, mark in self._leases.marks().items() if number < at)
 
     def _exact(self, query: Query | None, people: list[Key]) -> Floats:
         """The exact numbers of a period. NOT PRIVATE."""

@@ -96,7 +96,10 @@ class StreamFile:
             found = "no version" if line is None else f"version {line[0]}"
             raise RecordError(f"{path} has {found} of a stream's file, this library reads {_VERSION}.")
         _, self.id, self._key, facts = line
-        self.facts: dict[str, Any] = json.loads(facts)
+        try:
+            self.facts: dict[str, Any] = json.loads(facts)
+        except ValueError:
+            raise RecordError(f"the plan in {path} does not parse: it was changed.") from None
 
     @classmethod
     def make(cls, path: Path, facts: dict[str, Any], timeout: float = 30.0) -> "StreamFile":

@@ -377,14 +377,15 @@ def tree(base, multiplier):
 
 
 @pytest.mark.parametrize(
-    "change",
-    [negative, tree(2, -5), tree(1, 1), tree(0, 1), lambda _: {"contributes": 0}, lambda _: {"contributes": -1},
-     lambda _: {"listed": None}, lambda _: {"contributes": "every"}],
+    ("promise", "change"),
+    [(inid.GaussianDP(mu=1.0), negative), (inid.PureDP(epsilon=0.5), negative), (inid.PureDP(epsilon=0.5), tree(2, -5)),
+     (inid.PureDP(epsilon=0.5), tree(1, 1)), (inid.PureDP(epsilon=0.5), tree(0, 1)),
+     *((inid.GaussianDP(mu=1.0), lambda _, changed=changed: changed) for changed in (
+         {"contributes": 0}, {"contributes": -1}, {"listed": None}, {"contributes": "every"}))],
 )  # fmt: skip
-def test_a_changed_strategy_or_list_in_the_file_is_refused(tmp_path, ledger, change):
+def test_a_changed_strategy_or_list_in_the_file_is_refused(tmp_path, promise, change):
     """Lengths are proved of positive multipliers, and of people whom a list keeps to their periods."""
-    plan = open_people(tmp_path / "s.db", ledger).plan
-    record = plan.to_dict()
+    record = open_people(tmp_path / "s.db", None, promise=promise, contributes=2).plan.to_dict()
     StreamPlan.from_dict(record)
     with pytest.raises((RecordError, GuaranteeError)):
         StreamPlan.from_dict(record | change(record))
