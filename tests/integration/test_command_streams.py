@@ -1,6 +1,7 @@
 """`inid stream`: a plan that costs nothing, periods in order, numbers that never change, and what is refused."""
 
 import csv
+import itertools
 import json
 import stat
 
@@ -8,6 +9,7 @@ import pytest
 
 import inid
 from command_line import HIDDEN, folder, run
+from inid.cli.console import Console
 
 __all__ = ["folder"]
 
@@ -121,3 +123,89 @@ def test_people_and_names_from_a_file(folder):
     assert (found["periods"], found["contributes"], found["listed"]) == (["a", "b", "c"], 2, "str")
     for period in "abc":
         assert run(f"stream release s.db {period} people.csv --ledger budget.db").exit_code == 0
+
+
+# Every file that a command is given, by the name that the message has for it, and other ways to it.
+LEDGER = {"--ledger": ["budget.db", "sub/../budget.db", "link.db"], "the journal of --ledger": ["budget.db-journal"]}
+STREAM = {"STREAM": ["s.db"], "the journal of STREAM": ["s.db-journal"]}
+TABLE, OPTIONS = {"TABLE": ["people.csv", "sub/../people.csv"]}, {"--config": ["options.toml"]}
+WRITING = [
+    ("stream release s.db 2027-01 people.csv", ["--out", "--report"], LEDGER | STREAM | TABLE | OPTIONS),
+    ("stream show s.db", ["--out", "--report"], LEDGER | STREAM | OPTIONS),
+    ("plan people.csv --count --mu 0.1", ["--out", "--report"], LEDGER | TABLE | OPTIONS),
+    ("release people.csv --count --mu 0.1", ["--out", "--report", "--record"], LEDGER | TABLE | OPTIONS),
+]
+
+
+@pytest.mark.parametrize(("line", "outputs", "given"), WRITING, ids=[line for line, _, _ in WRITING])
+def test_nothing_that_was_given_is_written_over(opened, line, outputs, given):
+    """A CSV file in place of a ledger is a budget whose history is lost."""
+    (opened / "sub").mkdir()
+    (opened / "link.db").symlink_to(opened / "budget.db")
+    (opened / "options.toml").write_text("", encoding="utf-8")
+    before = {file: file.read_bytes() for file in opened.iterdir() if file.is_file()}
+    for output, (name, paths) in itertools.product(outputs, given.items()):
+        for path in paths:
+            result = run(f"{line} --ledger budget.db --config options.toml {output} {path}")
+            assert (result.exit_code, result.stdout) == (2, ""), (output, path, result.stderr)
+            assert all(words in result.stderr for words in ("name the same file", output, name))
+            assert {file: file.read_bytes() for file in opened.iterdir() if file.is_file()} == before
+
+
+def failing(error):
+    def fail(*_args, **_named):
+        raise error
+
+    return fail
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), ZeroDivisionError(), KeyboardInterrupt()])
+@pytest.mark.parametrize("moment", ["the charge", "the receipt", "printing"])
+def test_a_stream_that_is_paid_for_says_so_whatever_happens(folder, moment, error, monkeypatch):
+    """As `inid release` does: 6, or 130 with the charge's number, and a repetition charges nothing again."""
+    assert run("ledger create budget.db --mu 1").exit_code == 0
+    charge = inid.Ledger.charge
+
+    def lost(*args, **named):
+        charge(*args, **named)
+        raise error
+
+    with monkeypatch.context() as broken:
+        if moment == "printing":
+            broken.setattr(Console, "lines", failing(error))
+        else:
+            broken.setattr(inid.Ledger, "charge", lost if moment == "the receipt" else failing(error))
+        result = run(f"{OPEN} --ledger budget.db")
+    stopped = isinstance(error, KeyboardInterrupt)
+    if moment == "the charge":
+        assert result.exit_code == (130 if stopped else 5 if isinstance(error, OSError) else 1)
+        assert spent() == 0
+    else:
+        assert result.exit_code == (130 if stopped else 6), result.stderr
+        assert spent() == 0.25
+    assert ("Charge 1 of the ledger stands" in result.stderr) == (spent() == 0.25), result.stderr
+    assert run(f"{OPEN} --ledger budget.db").exit_code == 0
+    assert spent() == 0.25
+
+
+def test_a_period_that_was_interrupted_says_how_to_go_on(opened, monkeypatch):
+    with monkeypatch.context() as broken:
+        broken.setattr(Console, "lines", failing(KeyboardInterrupt()))
+        result = run("stream release s.db 2027-01 people.csv --ledger budget.db")
+    assert result.exit_code == 130
+    assert "Ask for the period again" in result.stderr
+    assert run("stream release s.db 2027-01 people.csv --ledger budget.db").exit_code == 0
+
+
+def test_a_file_that_could_not_be_written_is_the_old_one(opened, monkeypatch):
+    """A period is not charged and can be asked for again: a file, not an answer, is missing."""
+    for file in ("all.csv", "all.html"):
+        (opened / file).write_text("old", encoding="utf-8")
+    with monkeypatch.context() as broken:
+        broken.setattr("os.fsync", failing(OSError(28, "No space left on device")))
+        for output in ("--out all.csv", "--report all.html"):
+            result = run(f"stream release s.db 2027-01 people.csv --ledger budget.db {output}")
+            assert (result.exit_code, "No space left" in result.stderr) == (5, True), result.stderr
+    assert {(opened / file).read_text(encoding="utf-8") for file in ("all.csv", "all.html")} == {"old"}
+    assert not list(opened.glob(".*"))
+    assert run("stream release s.db 2027-01 people.csv --ledger budget.db --out all.csv").exit_code == 0

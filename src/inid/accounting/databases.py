@@ -46,6 +46,7 @@ CHARGES = sa.Table(
 _HEAD = (LEDGERS.c.settings, LEDGERS.c.charges, LEDGERS.c.spent, LEDGERS.c.digest)
 _ROW = tuple(column for column in CHARGES.c if column.name != "ledger")
 _NO_RIGHTS = "42501"  # PostgreSQL's code for it
+_NO_TRANSACTION = "25"  # a class of states of PostgreSQL: a standby or another server that only reads, above all
 GRANTS = (
     "GRANT SELECT ON inid_schema, inid_ledgers, inid_charges TO role; "
     "GRANT INSERT ON inid_ledgers, inid_charges TO role; GRANT UPDATE ON inid_ledgers TO role;"
@@ -156,13 +157,15 @@ class DatabaseStore:
         """The library's own error; the driver's words, never the statement or its parameters."""
         reason = " ".join(str(getattr(error, "orig", None) or type(error).__name__).split())
         reason = self.address.without_secrets(reason)
-        if getattr(getattr(error, "orig", None), "sqlstate", None) == _NO_RIGHTS:
+        state = getattr(getattr(error, "orig", None), "sqlstate", None) or ""
+        if state == _NO_RIGHTS:
             return BudgetError(
                 f"the database's role lacks rights on the ledger in {self.where}: {reason}. Nothing may be released. "
                 f"Have the owner of its tables run, in their schema, {GRANTS} in a schema other than public a role "
                 "needs USAGE on it, too, and to make the first ledger CREATE."
             )
-        if isinstance(error, OperationalError) or getattr(error, "connection_invalidated", False):
+        lost = getattr(error, "connection_invalidated", False) or state.startswith(_NO_TRANSACTION)
+        if isinstance(error, OperationalError) or lost:
             return self._unusable(reason, charges=charges)
         return RecordError(
             f"the ledger in {self.where} does not read as a ledger: {reason}. Nothing may be released: "

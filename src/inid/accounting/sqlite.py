@@ -120,8 +120,10 @@ class SqliteStore(DatabaseStore):
         """
         try:
             size = self.path.stat().st_size
-        except OSError:
-            return self.path.exists()
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError as error:  # a loop of links, a name too long, a folder that may not be entered
+            raise self._unusable(f"unable to open its file: {error.strerror}") from None
         if size < _SMALLEST_FILE:
             raise RecordError(
                 f"the ledger in {self.where} is a file of {size} bytes, and none is so short: its history was cut off. "
@@ -141,7 +143,7 @@ class SqliteStore(DatabaseStore):
             FileExistsError: There is a file of that name.
             BudgetError: It could not be made.
         """
-        target = path.resolve()
+        target = Path(os.path.realpath(path))  # of a loop of links too, which is a file that is there
         aside = target.with_name(f".{target.name}.{secrets.token_hex(8)}.new")
         try:
             if copied is not None:
@@ -165,10 +167,11 @@ class SqliteStore(DatabaseStore):
             raise
         except SQLAlchemyError as error:
             raise self._translated(error) from error
-        except OSError as error:
-            raise BudgetError(f"{path} could not be made: {error.strerror}.") from error
+        except (OSError, sqlite3.Error) as error:  # SQLite's own: of copying, which goes past SQLAlchemy
+            raise BudgetError(f"{path} could not be made: {getattr(error, 'strerror', None) or error}.") from error
         finally:
-            aside.unlink(missing_ok=True)
+            with suppress(OSError):
+                aside.unlink()
 
     def _connect(self, path: Path | None = None, mode: str = "rw") -> sqlite3.Connection:
         # Mode "rw": a file that vanished is an error, never a fresh and empty ledger.

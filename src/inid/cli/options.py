@@ -10,10 +10,12 @@ from typing import Any, Literal
 
 import typer
 
+from inid.accounting.addresses import read_address
 from inid.arguments import shown
 from inid.errors import ArgumentError
 from inid.jobs import KEYS, Job, read_toml
 from inid.jobs.flag_syntax import separator_of, syntax_of
+from inid.jobs.result_files import check_apart
 
 __all__ = [
     "COMMON",
@@ -179,6 +181,9 @@ NOISE = (
 
 PART = Option("part", "P", "A part of the ledger, such as 1/3, or rest, instead of a promise in numbers.")
 
+_DATABASES = ("ledger", "stream")
+_NAMING_FILES = (*_DATABASES, "config", "table", "out", "report", "record")
+
 LEDGER_NAME = Option("name", "NAME", "A database holds any number of ledgers; this one (default: default).")
 
 
@@ -191,7 +196,8 @@ def read_values(options: Sequence[Option], flags: Mapping[str, Any], elsewhere: 
         elsewhere: The keys that other commands take. One file serves several commands, so these are passed over.
 
     Raises:
-        ArgumentError: The file or a flag does not parse, or the file holds a key that no command takes.
+        ArgumentError: The file or a flag does not parse, the file holds a key that no command takes, or two options
+            name one file.
     """
     stated: dict[str, Any] = {}
     for option in options:
@@ -201,7 +207,24 @@ def read_values(options: Sequence[Option], flags: Mapping[str, Any], elsewhere: 
             continue
         stated[option.key] = syntax_of(option.key)(option.flag, text) if isinstance(text, str) else text
     path = stated.pop("config", None)
-    return stated if path is None else _from_file(options, Path(path), elsewhere) | stated
+    values = stated if path is None else _from_file(options, Path(path), elsewhere) | stated
+    check_apart(_files(options, values if path is None else values | {"config": path}))
+    return values
+
+
+def _files(options: Sequence[Option], values: Mapping[str, Any]) -> dict[str, Path | None]:
+    """Every file that a command was given, to read or to write, by the name of its option."""
+    files: dict[str, Path | None] = {}
+    for option in options:
+        named = values.get(option.key)
+        if option.key not in _NAMING_FILES or not isinstance(named, str):
+            continue  # one that is no text is refused where it is used
+        name = option.metavar if option.kind == "argument" else option.flag
+        path = read_address(named).path if option.key == "ledger" else Path(named)
+        files[name] = path
+        if option.key in _DATABASES and path is not None:  # the database takes a file of this name for its own
+            files[f"the journal of {name}"] = path.with_name(f"{path.name}-journal")
+    return files
 
 
 def _from_file(options: Sequence[Option], path: Path, elsewhere: Collection[str]) -> dict[str, Any]:

@@ -56,11 +56,15 @@ class OneCharge:
             self.unit, self.neighbours = ledger.unit, ledger.neighbours
         return self
 
+    def begin(self) -> None:
+        """From now on the ledger may be charged, by this object or by whoever was handed the ledger itself."""
+        self._begun = True
+
     def charge(
         self, plan: "NoisePlan", label: str = "", private: bool = True, *, delta: float = 0.0
     ) -> "Receipt | None":
         """Charge the ledger, if there is one. From now on the table may be read."""
-        self._begun = True
+        self.begin()
         if self._ledger is not None:
             self._receipt = self._ledger.charge(plan, label=label, private=private, delta=delta)
         return self._receipt
@@ -75,14 +79,14 @@ class OneCharge:
             return error
         return UnansweredError(f"{sentence_of(error)} {charge_in_words(number)}", number)
 
-    def interrupted(self) -> InterruptedReleaseError:
-        """What an interruption of the release is: one that says whether it was charged."""
+    def interrupted(self, otherwise: str | None = None) -> InterruptedReleaseError:
+        """What an interruption of the release is: one that says whether it was charged, or `otherwise`."""
         try:
             number = self._number()
         except (InidError, KeyboardInterrupt):
             return InterruptedReleaseError(f"stopped. {_UNKNOWN}")
         if number is None and not (self._begun and self._ledger is None):
-            return InterruptedReleaseError("stopped: no ledger was charged, and nothing was released.")
+            return InterruptedReleaseError(otherwise or "stopped: no ledger was charged, and nothing was released.")
         return InterruptedReleaseError(f"stopped. {charge_in_words(number)}")
 
     def _number(self) -> int | None:

@@ -8,7 +8,7 @@ from inid.cli.options import COMMON, LEDGER_NAME, NOISE, PART, PROMISE, STATED, 
 from inid.jobs import PlannedJob, plan_job
 from inid.jobs import values as check
 from inid.jobs.advice import plan_advice
-from inid.jobs.result_files import check_apart, check_writable, write_whole
+from inid.jobs.result_files import check_writable, write_whole
 from inid.report import ReportInputs, page
 
 __all__ = ["COMPARE", "PLAN"]
@@ -21,7 +21,6 @@ def plan(values: Values) -> None:
     if out is not None:
         check_writable("--out", out)
     report = check.path("--report", values.get("report"))
-    check_apart({"--out": out, "--report": report})
     if report is not None:
         check_writable("--report", report)
     planned = _planned(console, values)

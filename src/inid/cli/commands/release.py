@@ -10,10 +10,10 @@ from inid.cli.exit_codes import CommandError, ExitCode, outcome
 from inid.cli.interrupts import process
 from inid.cli.options import COMMON, LEDGER_NAME, NOISE, PART, PROMISE, TABLE, Option, flag_name, job_from
 from inid.errors import ArgumentError, BudgetError
-from inid.jobs import Job, PlannedJob, ReleasedJob, TableQuestion, plan_job, release_job
+from inid.jobs import Job, PlannedJob, ReleasedJob, plan_job, release_job
 from inid.jobs.charging import InterruptedReleaseError, OneCharge, UnansweredError, charge_in_words
 from inid.jobs.ledgers import is_file
-from inid.jobs.result_files import check_apart, check_writable, write_whole
+from inid.jobs.result_files import check_writable, write_whole
 from inid.report import page
 
 __all__ = ["RELEASE", "run_job"]
@@ -66,16 +66,14 @@ def _released(console: Console, planned: PlannedJob, title: str | None, charge: 
 
 
 def _check_files(job: Job) -> None:
-    """Make sure that every file can be written, and that none is meant twice or is the table itself.
+    """Make sure that every file can be written.
 
     Raises:
-        InidError: One cannot, or two are the same; nothing was charged yet.
+        InidError: One cannot; nothing was charged yet.
     """
     address, outputs = job.ledger.ledger, job.outputs
     named: dict[str, Path | None] = {"--out": outputs.out, "--report": outputs.report, "--record": outputs.record}
     named["--ledger"] = Path(address) if address is not None and is_file(address) else None
-    table = Path(job.question.table) if isinstance(job.question, TableQuestion) else None
-    check_apart({"TABLE": table, **named})
     for name, path in named.items():
         if path is not None:
             check_writable(name, path)

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from inid.accounting import Ledger
 from inid.cli.commands.base import Command, Values
-from inid.cli.console import Console
+from inid.cli.console import Console, OutputClosedError
 from inid.cli.exit_codes import CommandError, ExitCode
+from inid.cli.interrupts import process
 from inid.cli.options import COMMON, LEDGER_NAME, PART, PROMISE, TABLE, Option, argument, flag_name
 from inid.errors import ArgumentError, BudgetError
 from inid.jobs import values as check
+from inid.jobs.charging import OneCharge
 from inid.jobs.ledgers import open_existing
-from inid.jobs.result_files import as_csv, check_apart, check_writable, write_whole
+from inid.jobs.result_files import as_csv, check_writable, write_whole
 from inid.jobs.streams import stream_arguments
 from inid.tables.report_inputs import as_estimates
 
@@ -39,6 +41,10 @@ _FILES = (
     Option("out", "FILE", "Write all answers so far to this CSV file.", in_file=False),
     Option("report", "FILE", "Write a page about the stream to this HTML file.", in_file=False),
 )
+_STOPPED = (
+    "stopped: no ledger was charged, since a stream is paid for when it is opened. Ask for the period again: its "
+    "numbers are shown if it was released, and if its row was lost, that is said."
+)
 _LEVEL = Option("level", "P", "The probability of the intervals (default: 0.95).")
 _LEDGER = Option("ledger", "FILE", "The ledger that pays for the stream and leases its rows.")
 
@@ -53,14 +59,16 @@ def open_stream(values: Values) -> None:
         with console.working("Planning"):
             plan = plan_stream(**facts)
         dry = check.switch("--dry-run", values.get("dry_run"))
-        if not dry:
-            plan = Stream.open(path, **facts).plan
-        console.document({"command": "stream open", "opened": not dry, "gain": plan.gain} | plan.to_dict())
-        console.lines(str(plan))
-        console.line()
-        console.line(
-            "Nothing was charged." if dry else f"The stream is in {path}. Keep it secret: it holds exact sums."
-        )
+        with _charged(None if dry else ledger):
+            if not dry:
+                plan = Stream.open(path, **facts).plan
+            console.document({"command": "stream open", "opened": not dry, "gain": plan.gain} | plan.to_dict())
+            console.lines(str(plan))
+            console.line()
+            console.line(
+                "Nothing was charged." if dry else f"The stream is in {path}. Keep it secret: it holds exact sums."
+            )
+            process.said()
 
 
 def release_period(values: Values) -> None:
@@ -73,10 +81,11 @@ def release_period(values: Values) -> None:
     if (table is None) != empty:
         raise ArgumentError("name the file with the period's rows, or state --empty where it has none, not both.")
     _check_files(values)
-    with _opened(values) as stream, _refusals():
+    with _opened(values, stopped=_STOPPED) as (stream, ledger), _refusals():
         with console.working("Summing and adding noise"):
             made = stream.release(period, table)
-        _deliver(console, stream, values, [made.period, made.total], "stream release")
+        _deliver(console, stream, ledger, values, [made.period, made.total], "stream release")
+        process.said()
 
 
 def show_stream(values: Values) -> None:
@@ -86,22 +95,31 @@ def show_stream(values: Values) -> None:
     if (first is None) != (last is None):
         raise ArgumentError("--first and --last go together: the first and the last period of a window.")
     _check_files(values)
-    with _opened(values) as stream, _refusals():
+    with _opened(values) as (stream, ledger), _refusals():
         results = stream.results if first is None else [stream.window(first, last)]
         if first is None:
             console.line(str(stream).split("\n", 1)[0])
             if stream.lost:
                 console.line(f"Lost: {', '.join(stream.lost)}. Totals are without them.")
-        _deliver(console, stream, values, results, "stream show")
+        _deliver(console, stream, ledger, values, results, "stream show")
 
 
-def _deliver(console: Console, stream: "Stream", values: Values, results: "Sequence[SumResult]", command: str) -> None:
+def _deliver(
+    console: Console,
+    stream: "Stream",
+    ledger: Ledger | None,
+    values: Values,
+    results: "Sequence[SumResult]",
+    command: str,
+) -> None:
     every = stream.results
     if (out := check.path("--out", values.get("out"))) is not None:
         lines = [row._replace(keys={**_span(made), **row.keys}) for made in every for row in made.rows]
         write_whole(out, as_csv(as_estimates(lines)))
     if (report := check.path("--report", values.get("report"))) is not None:
-        stream.report(report)
+        from inid.tables.streams.page import stream_page
+
+        write_whole(report, stream_page(stream, ledger, None))
     found = [
         {**_span(made), "missing": list(made.missing), "private": made.private, **row.to_dict()}
         for made in results
@@ -118,10 +136,8 @@ def _span(made: "SumResult") -> dict[str, str]:
 
 
 def _check_files(values: Values) -> None:
-    files = {name: check.path(name, values.get(name[2:])) for name in ("--out", "--report")}
-    check_apart(files | {"STREAM": _path(values)})
-    for name, path in files.items():
-        if path is not None:
+    for name in ("--out", "--report"):
+        if (path := check.path(name, values.get(name[2:]))) is not None:
             check_writable(name, path)
 
 
@@ -143,13 +159,37 @@ def _ledger(values: Values) -> Iterator[Ledger | None]:
 
 
 @contextmanager
-def _opened(values: Values) -> "Iterator[Stream]":
+def _charged(ledger: Ledger | None, stopped: str | None = None) -> Iterator[None]:
+    """Whatever ends the use of a stream says whether the ledger was charged for it: by whoever opens it first.
+
+    Raises:
+        UnansweredError: It failed after the charge.
+        InterruptedReleaseError: It was interrupted.
+    """
+    charge = OneCharge().of(ledger)
+    if ledger is not None:
+        charge.begin()
+    try:
+        yield
+    except OutputClosedError:  # the stream is in its file
+        raise
+    except KeyboardInterrupt:
+        raise charge.interrupted(stopped) from None
+    except Exception as error:
+        told = charge.failed(error)
+        if told is error:
+            raise
+        raise told from error
+
+
+@contextmanager
+def _opened(values: Values, stopped: str | None = None) -> "Iterator[tuple[Stream, Ledger | None]]":
     from inid.tables import Stream
 
     level = check.probability("--level", values.get("level"), "0.95")
     options: dict[str, Any] = {} if level is None else {"level": float(level)}
-    with _ledger(values) as ledger, _refusals():
-        yield Stream.open(_path(values), ledger=ledger, **options)
+    with _ledger(values) as ledger, _refusals(), _charged(ledger, stopped):
+        yield Stream.open(_path(values), ledger=ledger, **options), ledger
 
 
 @contextmanager
