@@ -83,6 +83,19 @@ def test_an_interrupt_before_the_end_exits_with_130_and_says_what_was_charged(fo
     assert (STANDS in ended.stderr, NOTHING in ended.stderr) == (charged, not charged), ended.stderr
 
 
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_second_interrupt_changes_nothing(folder, moment):  # noqa: F811
+    """It comes just before the first is answered, when it used to be taken for one before anything was done."""
+    patch, charged = MOMENTS[moment]
+    again = "from inid.cli.interrupts import Process; said = Process.said"
+    again += "\nProcess.said = lambda self: (os.kill(os.getpid(), signal.SIGINT), said(self))[1]"
+    ended = started(f"{patch}\n{again}")
+    assert ended.returncode == 130, ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert charges() == int(charged)
+    assert (STANDS in ended.stderr, NOTHING in ended.stderr) == (charged, not charged), ended.stderr
+
+
 @pytest.mark.parametrize("end", ENDS)
 def test_an_interrupt_after_the_answer_changes_nothing(folder, end):  # noqa: F811
     ended = started(ENDS[end])

@@ -18,7 +18,7 @@ _NEEDED = ("typer", "rich", "duckdb", "narwhals", "pyarrow")
 
 def main() -> None:
     """Run the command line; without the extra, name it and exit with 2."""
-    process.is_own = True
+    process.start()
     try:
         missing = [name for name in _NEEDED if find_spec(name) is None]
         if missing:

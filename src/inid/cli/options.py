@@ -217,8 +217,8 @@ def _files(options: Sequence[Option], values: Mapping[str, Any]) -> dict[str, Pa
     files: dict[str, Path | None] = {}
     for option in options:
         named = values.get(option.key)
-        if option.key not in _NAMING_FILES or not isinstance(named, str):
-            continue  # one that is no text is refused where it is used
+        if option.key not in _NAMING_FILES or not isinstance(named, str) or "\0" in named:
+            continue  # one that names no file is refused where it is used
         name = option.metavar if option.kind == "argument" else option.flag
         path = read_address(named).path if option.key == "ledger" else Path(named)
         files[name] = path

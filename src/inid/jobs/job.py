@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from inid.accounting.addresses import read_address
+from inid.accounting.short_texts import read_word
 from inid.arguments import shown
 from inid.errors import ArgumentError
 from inid.jobs import values as check
@@ -95,6 +96,9 @@ class LedgerChoice:
     def read(cls, values: Mapping[str, Any], named: Naming) -> "LedgerChoice":
         """Check every value."""
         words = {key: check.word(named(key), values.get(key)) for key in ("ledger", "name", "unit", "label")}
+        for key in ("name", "unit", "label"):  # what the ledger would refuse, before one is made for it
+            if (text := words[key]) is not None:
+                read_word(named(key), text)
         if words["ledger"] is not None:
             try:
                 read_address(words["ledger"])
@@ -309,8 +313,10 @@ def read_toml(path: Path) -> dict[str, Any]:
     try:
         # Decimals, because a promise is the decimal that was written.
         content = tomllib.loads(text, parse_float=Decimal)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+    except tomllib.TOMLDecodeError as error:
+        raise ArgumentError(f"{path} does not parse as TOML: {error}.") from None
+    except (RecursionError, ValueError) as error:
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else "a number has too many digits"
         raise ArgumentError(f"{path} does not parse as TOML: {reason}.") from None
     return {key.replace("-", "_"): value for key, value in content.items()}
 

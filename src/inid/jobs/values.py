@@ -52,6 +52,8 @@ def word(name: str, value: object) -> str | None:
         return None
     if not isinstance(value, str) or not value:
         raise _wrong(name, value, "pass one word")
+    if "\0" in value:  # no file, column or note has one, and the system's own error would come late
+        raise _wrong(name, value, "leave out the zero byte")
     return value
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from inid.cli.commands.base import Command, Values
 from inid.cli.console import Console
+from inid.cli.interrupts import process
 from inid.cli.options import COMMON, LEDGER_NAME, NOISE, PART, PROMISE, TABLE, Option, argument
 from inid.errors import ArgumentError, MissingExtraError
 from inid.jobs import KEYS
@@ -40,6 +41,7 @@ def studio(values: Values) -> None:
     with tempfile.TemporaryDirectory(prefix="inid-demo-") if demo else nullcontext() as folder:
         with console.working("Reading the names of the columns"):
             made = _demonstration(page, Path(folder)) if folder else _on_files(page, values)
+        process.serve()
         page.serve(
             made,
             port=int(port or 0),
