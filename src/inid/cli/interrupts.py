@@ -1,14 +1,19 @@
-"""Interrupts of the process that runs the command: the first one counts, and after its last word none does.
+"""Interrupts of the process that runs the command: one counts at a time, and after its last word none does.
 
-A second one that comes while the first is answered would take the place of what is said about the charge. One that
-comes while the interpreter ends would let it die by the signal, after an answer that was paid for.
+A second one that comes while the first is answered would take the place of what is said about the charge, so it is
+ignored for a while; not for ever, since a library that is being loaded may swallow the first. One that comes while the
+interpreter ends would let it die by the signal, after an answer that was paid for.
 """
 
+import math
 import signal
+import time
 from contextlib import suppress
-from typing import NoReturn
 
 __all__ = ["Process", "process"]
+
+
+_PATIENCE = 2.0  # seconds
 
 
 class Process:
@@ -17,21 +22,23 @@ class Process:
     Attributes:
         is_own: Whether the process runs the command and nothing else; elsewhere signals are left alone.
         is_over: Whether the last word was said.
+        interrupted: When the last interrupt that counted came.
     """
 
     is_own = False
     is_over = False
+    interrupted = -math.inf
 
     def start(self) -> None:
-        """The process is the command's own: of its interrupts the first one stops it, and the others are ignored."""
+        """The process is the command's own: of its interrupts one counts at a time."""
         self.is_own = True
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else whoever started it wants none
             with suppress(ValueError):  # in a thread
-                signal.signal(signal.SIGINT, _first)
+                signal.signal(signal.SIGINT, _one_at_a_time)
 
     def serve(self) -> None:
         """The command runs until it is interrupted, and says nothing then: every interrupt counts, as usual."""
-        if signal.getsignal(signal.SIGINT) is _first:
+        if signal.getsignal(signal.SIGINT) is _one_at_a_time:
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def said(self) -> None:
@@ -42,8 +49,11 @@ class Process:
                 signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _first(_number: int, _frame: object) -> NoReturn:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _one_at_a_time(_number: int, _frame: object) -> None:
+    now = time.monotonic()
+    if now - process.interrupted < _PATIENCE:
+        return
+    process.interrupted = now
     raise KeyboardInterrupt
 
 
