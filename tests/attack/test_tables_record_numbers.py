@@ -14,6 +14,7 @@ import recorded_tables as asked
 import recording_tables as recording
 from command_line import run
 from inid import tables
+from inid.tables.comparing import SLACK
 from inid.tables.published import record_digest
 
 STEP = 1e-6
@@ -59,13 +60,16 @@ def numbers(value, path=()):
 
 
 def changes(value, beside):
-    """A number changed by a millionth, either way; of what stands beside it, where it is 0."""
+    """A number changed by a millionth, either way; of what stands beside it, where it is 0.
+
+    Where it is tiny beside these (the lower end of an interval, next to 0) the change is more than what `SLACK` allows.
+    """
     if isinstance(value, bool):
         return [not value]
     if isinstance(value, int):
         return [value - 1, value + 1]
     largest = max([abs(one) for one in beside if isinstance(one, float)], default=0.0)
-    by = STEP * (abs(value) or largest or 1.0)
+    by = max(STEP * (abs(value) or largest or 1.0), 4 * SLACK * largest)
     return [value - by, value + by]
 
 

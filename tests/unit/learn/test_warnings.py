@@ -31,8 +31,8 @@ Y = X.sum(axis=1)
 KNOWN = [[0.0, 1.0]] * 3
 
 
-def ridge():
-    return learn.PrivateRidge(budget=BUDGET, bounds=(0, 1), bounds_y=(0, 3))
+def ridge(**settings):
+    return learn.PrivateRidge(budget=BUDGET, bounds=(0, 1), bounds_y=(0, 3), **settings)
 
 
 def said_by(call, kind):
@@ -158,8 +158,12 @@ def test_each_search_and_each_ensemble_warns_of_repeated_spending():
     for _ in range(2):
         search = GridSearchCV(model, {"alpha": [0.1, 1.0]}, cv=2)
         assert len(said_by(lambda s=search: s.fit(X, Y), learn.RepeatedSpendingWarning)) == 1
-    assert len(said_by(lambda: BaggingRegressor(model, 3).fit(X, Y), learn.RepeatedSpendingWarning)) == 1
-    voters = VotingRegressor([("a", BaggingRegressor(ridge(), 2)), ("b", BaggingRegressor(ridge(), 2))])
+    # An ensemble draws rows several times and passes how often as their weights.
+    weighted = ridge(max_weight=4)
+    assert len(said_by(lambda: BaggingRegressor(weighted, 3).fit(X, Y), learn.RepeatedSpendingWarning)) == 1
+    with pytest.raises(inid.ArgumentError, match="max_weight="):
+        BaggingRegressor(model, 3).fit(X, Y)
+    voters = VotingRegressor([("a", BaggingRegressor(weighted, 2)), ("b", BaggingRegressor(weighted, 2))])
     assert len(said_by(lambda: voters.fit(X, Y), learn.RepeatedSpendingWarning)) == 2
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
