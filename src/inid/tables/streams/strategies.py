@@ -39,7 +39,6 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from scipy.linalg.blas import daxpy
 
 from inid.arguments import Floats
 from inid.errors import GuaranteeError
@@ -184,6 +183,8 @@ class Toeplitz(Strategy):
         return math.sqrt(float(np.square(self._walk(want, window, every)).mean()))
 
     def _add_row(self, weights: Floats, at: int, sign: float) -> None:
+        from scipy.linalg.blas import daxpy  # it takes a while to load
+
         factor = sign * 2.0**self.bits / self.multipliers[at]
         daxpy(self._inverse, weights, n=at + 1, a=factor, offx=self.periods - 1 - at)
 
