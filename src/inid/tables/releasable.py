@@ -84,17 +84,18 @@ class Query:
         >>> frame = pandas.DataFrame({"age": [31, 44], "income": [20_000, 50_000]})
         >>> bounds = {"age": (0, 100), "income": (0, 500_000)}
         >>> t = Table(frame, bounds=bounds, missing={"age": 40, "income": 0}, neighbours="replace", rows=1000)
-        >>> plan = t.query(mean=["age", "income"]).plan(inid.PureDP(1.0), tolerance={"age": 0.5, "income": 5000})
+        >>> plan = t.query(mean=["age", "income"]).plan(inid.PureDP(1.0), tolerance={"age": 0.1, "income": 5000})
         >>> print(plan)
         Laplace noise on 3 sums
         promise: PureDP(epsilon=1.0), neighbours: replace
         errors for 1000 rows
         <BLANKLINE>
         statistic     tolerance  expected error  equal split   share
-        mean(age)           0.5          0.2305       0.2828  0.6135
-        mean(income)       5000            1830         1414  0.3865
+        mean(age)           0.1          0.2121       0.2828  0.6667
+        mean(income)       5000            2121         1414  0.3333
         <BLANKLINE>
-        An equal split would have 1.15 times the squared error (i.i.d. noise 5.78e+06 times).
+        An equal split would have 1.33 times the squared error (i.i.d. noise 7.41e+06 times).
+        Worse than with an equal part of the promise to itself: mean(income) (2121 instead of 1414).
         """
         stated = {"tolerance": tolerance, "weights": weights, "mechanism": mechanism, "allocation": allocation}
         stated |= {"order": order, "objective": objective} | others
