@@ -92,7 +92,7 @@ def plan_for_accuracy(
     >>> a.plan.mechanism, round(a.plan.budget.to_dict()["epsilon"], 3)
     ('laplace', 1.198)
     >>> print(a.reason)
-    Laplace noise is the cheaper: epsilon = 1.19833 at delta = 1e-06, against 2.15589 for Gaussian noise.
+    Laplace noise is the cheaper: epsilon = 1.19834 at delta = 1e-06, against 2.15589 for Gaussian noise.
     """
     if not isinstance(sensitivity, Sensitivity):
         raise ArgumentError(
