@@ -12,7 +12,7 @@ __all__ = ["CommandError", "ExitCode", "outcome"]
 
 
 class ExitCode(IntEnum):
-    """What the command's exit status says; documented in docs/command.md.
+    """What the command's exit status says; documented in docs/reference/exit-codes.md.
 
     A release was charged where it is 0 or 6; where it is 130 the message says so; else nothing was charged.
     """

@@ -10,7 +10,7 @@ from inid.cli.exit_codes import CommandError, ExitCode, outcome
 from inid.jobs.charging import UnansweredError
 from inid.tables import EngineError
 
-DOCS = Path(__file__).resolve().parents[3] / "docs" / "command.md"
+DOCS = Path(__file__).resolve().parents[3] / "docs" / "reference" / "exit-codes.md"
 
 
 @pytest.mark.parametrize(
