@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from inid.dpsgd.call_plan import CallPlan
+from inid.dpsgd.call_plan import Call, CallPlan
 from inid.dpsgd.clipped_sums import GroupRows
 from inid.dpsgd.drawn_batch import Drawn, same_values
 from inid.dpsgd.followed_outputs import FollowedOutputs
@@ -16,9 +16,15 @@ from inid.dpsgd.loss_nodes import Edge, edge_of
 from inid.dpsgd.model_outputs import along_rows
 from inid.dpsgd.outside_hooks import check_hooks
 from inid.dpsgd.stacked_layers import Waiting
+from inid.dpsgd.units import Unit
 from inid.errors import GuaranteeError
 
-__all__ = ["CallsChanged", "ForwardPass"]
+__all__ = ["RUN_AGAIN", "CallsChanged", "ForwardPass"]
+
+RUN_AGAIN = (
+    "a layer was run in the backward and its gradient taken there, or in another way than in the forward: pass "
+    "use_reentrant=False to torch.utils.checkpoint."
+)
 
 
 @dataclass(eq=False)
@@ -68,6 +74,22 @@ class ForwardPass:
     def examples(self) -> int:
         """How many examples the rows are, padding included."""
         return self.rows // self.views
+
+    def planned_call(self, unit: Unit, leaves: list[Any], *, again: bool) -> Call:
+        """The call of the plan that a layer is being called for: the next one, or any where a backward runs it again.
+
+        Raises:
+            CallsChanged: The plan has another call here.
+            GuaranteeError: The backward runs a layer that the forward did not run so.
+        """
+        candidates = self.plan.calls if again else self.plan.calls[self.calls : self.calls + 1]
+        self.calls += not again
+        for call in candidates:
+            if call.fits(unit, leaves, self.rows):
+                return call
+        if again:
+            raise GuaranteeError(RUN_AGAIN)
+        raise CallsChanged
 
     def note_output(self, leaves: Iterable[Any], along: Iterable[int | None], *, whole: bool) -> None:
         """Note what a layer, or the whole model, gives back by rows."""

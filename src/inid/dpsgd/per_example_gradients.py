@@ -24,7 +24,7 @@ from inid.dpsgd.backward_calls import listen
 from inid.dpsgd.call_plan import Call, CallPlan, OtherwiseDividedError, SameForAllError
 from inid.dpsgd.clipped_sums import Rule, Sums
 from inid.dpsgd.drawn_batch import Drawn
-from inid.dpsgd.forward_pass import CallsChanged, ForwardPass
+from inid.dpsgd.forward_pass import RUN_AGAIN, CallsChanged, ForwardPass
 from inid.dpsgd.fused_layers import narrowed, stored
 from inid.dpsgd.gathered_rows import GatheredRows, Places
 from inid.dpsgd.gradient_rows import Dense
@@ -60,11 +60,6 @@ from inid.dpsgd.wrapped_forward import (
 from inid.errors import GuaranteeError
 
 __all__ = ["PerExampleGradients"]
-
-_RUN_AGAIN = (
-    "a layer was run in the backward and its gradient taken there, or in another way than in the forward: pass "
-    "use_reentrant=False to torch.utils.checkpoint."
-)
 
 
 class PerExampleGradients:
@@ -221,23 +216,10 @@ class PerExampleGradients:
             )
         if unit in turn.plan.shared:
             args = repeated(args, turn.rows)
-        call = self._planned_call(turn, unit, args, kwargs, again=again)
+        call = turn.planned_call(unit, leaves_of(args, kwargs), again=again)
         if not again:
             self._gathered.expect(turn, unit)
         return self._run_planned(turn, call, forward, args, kwargs, again=again)
-
-    def _planned_call(
-        self, turn: ForwardPass, unit: Unit, args: tuple[Any, ...], kwargs: dict[str, Any], *, again: bool
-    ) -> Call:
-        leaves = leaves_of(args, kwargs)
-        candidates = turn.plan.calls if again else turn.plan.calls[turn.calls : turn.calls + 1]
-        turn.calls += not again
-        for call in candidates:
-            if call.fits(unit, leaves, turn.rows):
-                return call
-        if again:
-            raise GuaranteeError(_RUN_AGAIN)
-        raise CallsChanged
 
     def _run_planned(
         self,
@@ -385,7 +367,7 @@ class PerExampleGradients:
     def _enter(self, turn: ForwardPass, *, again: bool) -> None:
         """Check, at the first gradient of a backward, that it is the one backward of the latest forward."""
         if again:
-            raise GuaranteeError(_RUN_AGAIN)
+            raise GuaranteeError(RUN_AGAIN)
         task = torch._C._current_graph_task_id()  # noqa: SLF001 - a backward that broke off does not end its forward
         turn.check_backward(task, latest=turn is self.latest)
         if turn.task is None:
