@@ -5,6 +5,7 @@
 
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ def needs(name):
     """Return what the name stands for, or skip the running test; fail it when INID_REQUIRE names it.
 
     "data": the folder of datasets. "java", "postgres", "chromium": the program's path. "gpu": torch.
-    "fork": the function of systems that have it.
+    "fork": the function of systems that have it. "linux": the name of the system.
     """
     if name not in _FINDERS:
         raise ValueError(f"needs() knows {', '.join(_FINDERS)}, got {name!r}.")
@@ -71,5 +72,9 @@ _FINDERS = {
         "Chromium is missing: install chromium and put it on the PATH",
     ),
     "fork": (lambda: getattr(os, "fork", None), "this system has no fork: run these tests on Linux or macOS"),
+    "linux": (
+        lambda: sys.platform if sys.platform == "linux" else None,
+        "open-file-description locks are Linux's: run these tests on Linux",
+    ),
     "gpu": (_gpu, "a GPU is missing: install torch (pip install 'inid[torch]') on a machine with a CUDA device"),
 }

@@ -22,7 +22,6 @@ from integration.ledger_children import small_plan
 from needs import needs
 
 TOTAL = inid.PureDP(epsilon=1000.0)
-LINUX = pytest.mark.skipif(sys.platform != "linux", reason="open-file-description locks are Linux's")
 FORKED = multiprocessing.get_context("forkserver")
 FORKED.set_forkserver_preload(["integration.ledger_children", "inid.accounting.sqlite"])
 
@@ -71,7 +70,6 @@ def names_of(path: Path, kind: str) -> Path:
     return other
 
 
-@LINUX
 @pytest.mark.parametrize(
     ("do", "kind"),
     [
@@ -86,6 +84,7 @@ def test_no_charge_is_lost_while_a_thread_closes_descriptors_of_the_file(
     tmp_path: Path, do: Callable[[Path], None], kind: str
 ) -> None:
     """Two processes charge, by any names, and in one of them a thread drops SQLite's locks all the time."""
+    needs("linux")
     path, released = tmp_path / "budget.db", tmp_path / "released"
     Ledger.open(path, total=TOTAL).close()
     other = names_of(path, kind)
@@ -119,9 +118,9 @@ def hold(path: Path, alone: bool) -> bool:
         return False
 
 
-@LINUX
 @pytest.mark.parametrize("kind", ["same name", "hard link", "symbolic link", "dots"])
 def test_the_lock_is_on_the_file_and_survives_what_else_is_done_with_it(tmp_path: Path, kind: str) -> None:
+    needs("linux")
     path = tmp_path / "budget.db"
     Ledger.open(path, total=TOTAL).close()
     other = names_of(path, kind)
@@ -140,8 +139,8 @@ def test_the_lock_is_on_the_file_and_survives_what_else_is_done_with_it(tmp_path
 @pytest.fixture(params=["description_lock", "side_file_lock"])
 def kind_of_lock(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Each kind of lock that a Unix system gets."""
-    if request.param == "description_lock" and sys.platform != "linux":
-        pytest.skip("open-file-description locks are Linux's")
+    if request.param == "description_lock":
+        needs("linux")
     monkeypatch.setattr(file_locks, "_LOCK", getattr(file_locks, request.param))
     return str(request.param)
 
@@ -189,9 +188,9 @@ def test_a_forked_child_does_not_keep_the_lock(tmp_path: Path, kind_of_lock: str
             os.waitpid(child, 0)
 
 
-@LINUX
 def test_a_forked_child_does_not_keep_the_lock_of_a_parent_that_was_killed(tmp_path: Path) -> None:
     """The parent dies holding the lock; its child, which shares the descriptor, let go of it at the fork."""
+    needs("linux")
     path, ready = tmp_path / "budget.db", tmp_path / "ready"
     Ledger.open(path, total=TOTAL).close()
     code = f"""
@@ -303,9 +302,9 @@ def test_a_write_ahead_log_is_folded_in_before_a_charge(tmp_path: Path) -> None:
     connection.close()
 
 
-@LINUX
 def test_readers_take_turns_in_rolling_back_what_a_crash_left(tmp_path: Path) -> None:
     """A hot journal is rolled back by somebody who holds the file alone, so that a lost POSIX lock cannot hurt."""
+    needs("linux")
     path = tmp_path / "budget.db"
     with Ledger.open(path, total=TOTAL) as ledger:
         ledger.charge(small_plan())

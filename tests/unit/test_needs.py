@@ -1,4 +1,5 @@
 import os
+import sys
 
 import pytest
 
@@ -41,6 +42,16 @@ def test_a_system_without_fork_is_said_to_be_one(monkeypatch):
     monkeypatch.setenv("INID_REQUIRE", "fork")
     with pytest.raises(pytest.fail.Exception, match="Linux or macOS"):
         needs("fork")
+
+
+def test_another_system_than_linux_is_said_to_be_one(monkeypatch):
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setenv("INID_REQUIRE", "")
+    with pytest.raises(pytest.skip.Exception, match="on Linux"):
+        needs("linux")
+    monkeypatch.setenv("INID_REQUIRE", "linux")
+    with pytest.raises(pytest.fail.Exception, match="on Linux"):
+        needs("linux")
 
 
 def test_an_unknown_need_is_an_error_of_the_test():
