@@ -59,17 +59,20 @@ def numbers(value, path=()):
         yield path, value
 
 
-def changes(value, beside):
+def changes(value, holder):
     """A number changed by a millionth, either way; of what stands beside it, where it is 0.
 
-    Where it is tiny beside these (the lower end of an interval, next to 0) the change is more than what `SLACK` allows.
+    An answer is compared to `SLACK` of its interval. An end next to 0 is changed by more than that.
     """
     if isinstance(value, bool):
         return [not value]
     if isinstance(value, int):
         return [value - 1, value + 1]
+    beside = holder.values() if isinstance(holder, dict) else holder
     largest = max([abs(one) for one in beside if isinstance(one, float)], default=0.0)
-    by = max(STEP * (abs(value) or largest or 1.0), 4 * SLACK * largest)
+    by = STEP * (abs(value) or largest or 1.0)
+    if isinstance(holder, dict) and isinstance(holder.get("upper"), float) and "scale" in holder:
+        by = max(by, 1.1 * SLACK * max(holder["upper"] - holder["lower"], holder["scale"]))
     return [value - by, value + by]
 
 
@@ -80,7 +83,7 @@ def accepted(record):
         holder = made
         for key in path[:-1]:
             holder = holder[key]
-        for other in changes(value, holder.values() if isinstance(holder, dict) else holder):
+        for other in changes(value, holder):
             holder[path[-1]] = other
             made["digest"] = record_digest(made)
             try:
