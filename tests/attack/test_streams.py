@@ -336,7 +336,7 @@ def test_opening_is_charged_once_whenever_it_is_interrupted(tmp_path, monkeypatc
     assert (tmp_path / "s.db").exists()
     assert not events.history()
     with monkeypatch.context() as broken:
-        broken.setattr(stream_file.StreamFile, "note_paid", crash)
+        broken.setattr(stream_file.Writing, "note_paid", crash)
         with pytest.raises(Crash):
             open_events(tmp_path / "s.db", events)
     assert len(events.history()) == 1

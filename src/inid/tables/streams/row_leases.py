@@ -1,10 +1,11 @@
 """What a ledger does for a stream: one charge for all periods, and a lease of each row, given once."""
 
 import json
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from inid.errors import ArgumentError, BudgetError, RecordError
+from inid.errors import ArgumentError, BudgetError, InidError, RecordError
 from inid.noise import current_source
 from inid.tables.streams.plan import StreamPlan
 from inid.tables.streams.stream_file import StreamFile
@@ -27,10 +28,15 @@ class RowLeases:
     def __init__(self, ledger: "Ledger | None", plan: StreamPlan, label: str) -> None:
         self._ledger, self._plan, self._label = ledger, plan, label
 
-    def settle(self, file: StreamFile) -> None:
+    def settle(self, file: StreamFile, *, new: bool) -> None:
         """Charge the ledger unless it holds this stream's charge already: a crash in between charges nothing twice.
 
-        The file notes that the stream was paid for: then it goes with that ledger, and no other is charged.
+        The file notes that the stream was paid for: then it goes with that ledger, and no other is charged. It is held
+        alone meanwhile: of several processes that open a stream at once, one charges.
+
+        Args:
+            file: The stream's file.
+            new: Whether it was made just now: then it is not left behind if it cannot be paid for.
 
         Raises:
             ArgumentError: The stream was made without a ledger.
@@ -41,10 +47,19 @@ class RowLeases:
             return
         if not self._plan.leased:
             raise ArgumentError("the stream was opened without a ledger first: it cannot have one now.")
-        if self.found_charge() is None and not file.is_paid():
-            self._ledger.charge(self._plan, label=self._label, private=current_source().private)
+        if not file.is_paid():
+            with file.writing() as held:
+                try:
+                    if self.found_charge() is None and not held.is_paid():
+                        self._ledger.charge(self._plan, label=self._label, private=current_source().private)
+                    _ = self.charge
+                except InidError:
+                    with suppress(InidError):
+                        if new and self.found_charge() is None:
+                            held.remove()
+                    raise
+                held.note_paid()
         _ = self.charge
-        file.note_paid()
 
     def found_charge(self) -> "Record | None":
         """The stream's charge, if the ledger holds it."""

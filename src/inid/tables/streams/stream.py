@@ -8,14 +8,13 @@ has no number, and the stream goes on as if it began anew there (`strategies`), 
 """
 
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
 
 from inid.arguments import Floats, real, shown
-from inid.errors import ArgumentError, BudgetError, InidError
+from inid.errors import ArgumentError, BudgetError
 from inid.noise import current_source
 from inid.noise.long_noise import noisy_steps
 from inid.promises import Budget
@@ -135,13 +134,7 @@ class Stream:
             plan = plan_stream(table, query=query, periods=periods, ledger=ledger, **own)  # type: ignore[arg-type]
             read_stream_query(table, query).check(ledger)
             made = cls(StreamFile.make(place, plan.to_dict(), timeout), ledger, level, source)
-        try:
-            made._leases.settle(made._file)
-        except InidError:
-            with suppress(InidError):  # a new stream that cannot be paid for is not left behind
-                if is_new and not made._file.is_paid() and made._leases.found_charge() is None:
-                    made.path.unlink()
-            raise
+        made._leases.settle(made._file, new=is_new)
         return made
 
     @property

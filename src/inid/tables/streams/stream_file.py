@@ -17,20 +17,21 @@ copy of the file leased it: numbers may have been shown, and nobody can say of w
 which order they were in use, does not matter.
 """
 
+import errno
 import json
 import os
 import secrets
 import sqlite3
 import sys
 from collections.abc import Collection, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from inid.accounting.file_locks import file_lock
+from inid.accounting.file_locks import LockError, file_lock, identity
 from inid.errors import ArgumentError, BudgetError, RecordError
 from inid.tables.facts import Key
 
@@ -136,44 +137,55 @@ class StreamFile:
     def is_paid(self) -> bool:
         """Whether a ledger was charged."""
         with self._connected(alone=False) as connection:
-            return connection.execute("SELECT time FROM paid").fetchone() is not None
-
-    def note_paid(self) -> None:
-        """Note that a ledger was charged."""
-        if not self.is_paid():
-            with self._connected(alone=True) as connection:
-                connection.execute("INSERT INTO paid VALUES (?)", (_now(),))
+            return _is_paid(connection)
 
     @contextmanager
     def writing(self) -> Iterator["Writing"]:
-        """Hold the file alone while a period is released.
+        """Hold the file alone: while the stream is paid for, and while a period is released.
 
         Raises:
-            BudgetError: Another process is releasing a period and does not end in time.
+            BudgetError: Another process holds it and does not end in time, or the file is another stream's by now.
         """
         with self._connected(alone=True) as connection:
-            yield Writing(connection, self._key)
+            if connection.execute("SELECT id FROM stream").fetchone() != (self.id,):
+                raise BudgetError(f"another stream was put in the place of {self.path} meanwhile: open it again.")
+            yield Writing(connection, self.path, self._key)
 
     @contextmanager
     def _connected(self, *, alone: bool) -> Iterator[sqlite3.Connection]:
-        try:
-            with (
-                file_lock(self.path, alone=alone, timeout=self._timeout),
-                closing(_connect(self.path, self._timeout)) as connection,
-            ):
-                yield connection
-        except OSError as error:
-            what = error.strerror or "another process is releasing a period"
-            raise BudgetError(f"the stream in {self.path} could not be used: {what}. Try again later.") from None
-        except sqlite3.Error as error:
-            raise RecordError(f"the stream in {self.path} could not be read or written: {error}.") from None
+        with ExitStack() as held:
+            try:
+                which = held.enter_context(file_lock(self.path, alone=alone, timeout=self._timeout))
+                if identity(self.path) != which:  # removed, or put back, while this process waited
+                    raise LockError(errno.EAGAIN, "its file was exchanged meanwhile")
+            except OSError as error:
+                what = error.strerror or "another process is releasing a period"
+                raise BudgetError(f"the stream in {self.path} could not be used: {what}. Try again later.") from None
+            try:
+                yield held.enter_context(closing(_connect(self.path, self._timeout)))
+            except sqlite3.Error as error:
+                raise RecordError(f"the stream in {self.path} could not be read or written: {error}.") from None
 
 
 class Writing:
     """A stream's file that is held alone; each method that writes has committed when it returns."""
 
-    def __init__(self, connection: sqlite3.Connection, key: bytes) -> None:
-        self._connection, self._key = connection, key
+    def __init__(self, connection: sqlite3.Connection, path: Path, key: bytes) -> None:
+        self._connection, self._path, self._key = connection, path, key
+
+    def is_paid(self) -> bool:
+        """Whether a ledger was charged."""
+        return _is_paid(self._connection)
+
+    def note_paid(self) -> None:
+        """Note that a ledger was charged."""
+        if not self.is_paid():
+            self._connection.execute("INSERT INTO paid VALUES (?)", (_now(),))
+
+    def remove(self) -> None:
+        """Remove the file of a stream that nobody paid for; whoever waits for it is refused."""
+        self._connection.close()
+        self._path.unlink(missing_ok=True)
 
     def rows(self) -> dict[int, StoredRow]:
         """Every row that was released, by its number."""
@@ -231,6 +243,10 @@ def _connect(path: Path, timeout: float) -> sqlite3.Connection:
     connection.execute("PRAGMA synchronous = EXTRA")  # what was shown survives a power cut
     connection.execute("PRAGMA journal_mode = DELETE")  # a write-ahead log is a second file that copies miss
     return connection
+
+
+def _is_paid(connection: sqlite3.Connection) -> bool:
+    return connection.execute("SELECT time FROM paid").fetchone() is not None
 
 
 def _rows(connection: sqlite3.Connection) -> dict[int, StoredRow]:

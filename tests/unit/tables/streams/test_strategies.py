@@ -99,7 +99,10 @@ def test_columns_of_equal_length_do_not_bound_several_periods():
 
 
 def test_equal_columns_of_a_band_are_bounded_for_two_adjacent_periods():
-    """(1, 1, 1) with unit columns, T = 6, k = 2: 3.41 at the last two columns, and 3.63 where lengths change."""
+    """(1, 1, 1) with unit columns, T = 6, k = 2: 3.41 at the last two columns, and 3.63 where lengths change.
+
+    The twin that takes the first two columns, as is right of equal multipliers, claims 3.33.
+    """
     strategy = scaled_toeplitz(np.array([1.0, 1.0, 1.0, 0.0, 0.0, 0.0]), 1, "gaussian", even=True)
     dense = matrix(strategy)
     products = dense.T @ dense
@@ -110,6 +113,17 @@ def test_equal_columns_of_a_band_are_bounded_for_two_adjacent_periods():
     last = Fraction(int(products[4:, 4:].sum()), 4**strategy.bits)
     assert float(last) == pytest.approx(3.41, abs=0.01)
     assert strategy.length(2, "gaussian") >= worst > last
+    twin = Fraction(int(products[:2, :2].sum()), 4**strategy.bits)
+    assert float(twin) == pytest.approx(3.33, abs=0.01)
+    assert twin < last
+
+
+def test_somebody_who_changes_the_period_costs_more():
+    """Why "replace" is refused: who leaves one period and is in another moves a plain count by two columns."""
+    strategy = choose_strategy(12, 1, "gaussian").strategy
+    columns = matrix(strategy).T
+    moved = max(sum((one - other) ** 2) for one, other in itertools.combinations(columns, 2))
+    assert Fraction(int(moved), 4**strategy.bits) > Fraction(3, 2)
 
 
 def test_a_strategy_that_grows_is_not_for_several_periods():
