@@ -188,6 +188,26 @@ def test_names_of_files_keys_notes_and_formulas_are_texts_also_when_released(bro
         assert "<img" not in report
 
 
+def test_going_back_and_forth_and_sending_again_charges_nothing(browser, server):
+    with Tab(browser, server) as tab:
+        page = tab.page
+        fill_question(page, epsilon="0.25")
+        page.click("#ask-release")
+        page.click("#do-release")
+        page.wait_for_selector("#outcome h3.done")
+        shown = page.inner_text("#outcome")
+        page.goto(server.origin + "/explore")
+        for way in (page.go_back, page.go_forward, page.go_back, page.reload):
+            way()
+            page.wait_for_selector("body[data-ready]")
+        page.wait_for_selector("#outcome h3.done")
+        assert page.inner_text("#outcome") == shown
+        page.evaluate("release()")  # the button of a dialog that is gone
+        page.wait_for_selector("#release-error:visible")
+        assert "not known here" in page.inner_text("#release-error")
+    assert sqlite_charges(server.folder / "budget.db") == 1
+
+
 def test_scripts_that_get_in_do_not_run(browser, server):
     tab = Tab(browser, server)
     page = tab.page

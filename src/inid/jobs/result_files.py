@@ -11,7 +11,7 @@ from pathlib import Path
 from inid.errors import ArgumentError, InidError
 from inid.report import Estimate
 
-__all__ = ["UnwritableError", "as_csv", "check_apart", "check_writable", "write_whole"]
+__all__ = ["UnwritableError", "as_csv", "check_apart", "check_writable", "followed", "write_whole"]
 
 _NUMBERS = ("estimate", "lower", "upper", "scale")
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
@@ -32,7 +32,7 @@ def check_writable(option: str, path: Path) -> None:
     if path.exists() and not path.is_file():
         kind = "a folder" if path.is_dir() else "not a plain file"
         raise ArgumentError(f"{option} must name a file, and {path} is {kind}.")
-    folder = _followed(path).parent
+    folder = followed(path).parent
     if not folder.is_dir():
         raise UnwritableError(f"{option}: the folder {folder} does not exist: make it first.")
     try:
@@ -54,7 +54,7 @@ def check_apart(named: dict[str, Path | None]) -> None:
     for option, path in named.items():
         if path is None:
             continue
-        other = seen.setdefault(_followed(path), option)
+        other = seen.setdefault(followed(path), option)
         if other != option:
             raise ArgumentError(f"{other} and {option} name the same file {path}: name two.")
 
@@ -87,7 +87,7 @@ def as_csv(estimates: Sequence[Estimate], *, flagged: bool = False) -> str:
 
 def write_whole(path: Path, text: str) -> None:
     """Write a file so that readers, and a crash, see the old one or the new one, never half of it."""
-    path = _followed(path)  # what a link points to is replaced, not the link
+    path = followed(path)  # what a link points to is replaced, not the link
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="") as stream:
@@ -104,7 +104,7 @@ def write_whole(path: Path, text: str) -> None:
         raise
 
 
-def _followed(path: Path) -> Path:
+def followed(path: Path) -> Path:
     """Where a path leads; a loop of links is a link that leads to itself, and no error."""
     return Path(os.path.realpath(path))
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from inid.accounting.addresses import place, read_address
 from inid.errors import ArgumentError
+from inid.jobs.result_files import followed
 
 __all__ = ["RELEASES", "STATED_LEDGER", "Folder", "is_text"]
 
@@ -57,7 +58,7 @@ class Folder:
             ArgumentError: It is not under the folder, or there is no such file.
         """
         if self.stated_table is not None and name == self.stated_table:
-            path = Path(self.root, self.stated_table).resolve()
+            path = followed(Path(self.root, self.stated_table))
         else:
             path = self._inside(name)
         if _ending(path.name) not in _TABLES:
@@ -74,7 +75,7 @@ class Folder:
         """
         if self._ledger is not None and name == self.stated_ledger:
             path = read_address(self._ledger).path
-            return self._ledger if path is None else str(Path(self.root, path).resolve())
+            return self._ledger if path is None else str(followed(Path(self.root, path)))
         found = self._inside(name)
         if found.suffix.lower() not in _LEDGERS:
             raise ArgumentError(f"the ledger must be a file named {', '.join(_LEDGERS)}, got {name!r}.")
@@ -102,7 +103,7 @@ class Folder:
     def _inside(self, name: object) -> Path:
         if not isinstance(name, str) or not name or not is_text(name) or "://" in name:
             raise ArgumentError("a file is named by its path under the folder of the studio.")
-        path = Path(self.root, name).resolve()  # links are followed first: where a file is counts, not its name
+        path = followed(Path(self.root, name))  # links first: where a file is counts, not its name
         if not path.is_relative_to(self.root) or path == self.root or RELEASES in path.relative_to(self.root).parts:
             raise ArgumentError(
                 f"{name!r} is not under the folder in which the studio was started: start it there, or name the file "
@@ -113,7 +114,7 @@ class Folder:
     def _files(self) -> Iterator[str]:
         """The names of all plain files, in order.
 
-        Hidden folders, links, what lies very deep and names that are not text are passed over.
+        Hidden folders, links, pipes, what lies very deep and names that are not text are passed over.
         """
         for folder, inner, files in os.walk(self.root):
             depth = len(Path(folder).relative_to(self.root).parts)
@@ -121,11 +122,11 @@ class Folder:
             for name in sorted(files):
                 path = Path(folder, name)
                 shown = path.relative_to(self.root).as_posix()
-                if not name.startswith(".") and is_text(shown) and not path.is_symlink():
+                if not name.startswith(".") and is_text(shown) and path.is_file() and not path.is_symlink():
                     yield shown
 
     def _named(self, table: str) -> str:
-        path = Path(table).resolve()
+        path = followed(Path(table))
         if not path.is_file():
             raise ArgumentError(f"there is no file {table!r}: name a CSV or Parquet file, or none to choose one.")
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else str(path)
@@ -134,7 +135,7 @@ class Folder:
         path = read_address(ledger).path
         if path is None:
             return STATED_LEDGER
-        path = path.resolve()
+        path = followed(path)
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else str(path)
 
 

@@ -241,7 +241,8 @@ class Releases:
         if _whole(place):
             return Outcome(token, "done", "", when, files)
         if (place / _FAILURE).is_file():
-            return Outcome(token, "failed", (place / _FAILURE).read_text(encoding="utf-8").strip(), when, files)
+            text = (place / _FAILURE).read_text(encoding="utf-8", errors="replace")
+            return Outcome(token, "failed", text.strip(), when, files)
         try:
             charge = self._charge_of(place, token)
         except Exception as error:  # noqa: BLE001 - it is not known then, and that is what is said
@@ -309,7 +310,7 @@ def _charge(job: Job, token: str) -> str | None:
 def _whole(place: Path) -> bool:
     try:
         return bool(json.loads((place / "record.json").read_text(encoding="utf-8"))["digest"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return False
 
 

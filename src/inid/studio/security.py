@@ -91,15 +91,15 @@ class Guard:
             return PlainTextResponse("This address does not belong to inid studio.\n", 421)
         if method not in ("GET", "HEAD", "POST"):
             return PlainTextResponse("Only GET and POST are answered.\n", 405)
-        origin = headers.get("origin")
-        foreign = origin is not None and origin != f"http://{hosts[0].lower()}"
-        if foreign or (method == "POST" and origin is None):
+        origins = headers.getlist("origin")
+        foreign = any(origin != f"http://{hosts[0].lower()}" for origin in origins)  # each of them, if there are two
+        if foreign or (method == "POST" and not origins):
             return PlainTextResponse("Requests of other sites are refused.\n", 403)
         if path == "/open":
             # Followed from a terminal, a mail or a file: from anywhere, since whoever has the link may.
             given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])
             return None if _same(given[0], self._own.link) else PlainTextResponse(_CLOSED, 403)
-        if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
+        if not {"same-origin", "none"}.issuperset(headers.getlist("sec-fetch-site")):
             return PlainTextResponse("Requests of other sites are refused.\n", 403)
         if path.startswith("/static/"):
             return None

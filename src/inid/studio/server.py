@@ -6,6 +6,7 @@ import os
 import socket
 import tempfile
 import webbrowser
+from asyncio import CancelledError
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -44,6 +45,10 @@ _STATIC = {
     "studio.css": "text/css",
     "icon.svg": "image/svg+xml",
 }
+_STOPPED = (
+    "the studio was stopped. If the release was charged, the charge stands: start the studio again and look under "
+    "Earlier releases."
+)
 
 
 @dataclass
@@ -109,7 +114,9 @@ class Studio:
 
     def ledger(self, body: Any) -> dict[str, Any]:
         """Make a ledger, as `inid ledger create` does."""
-        values = {key: str(value).strip() or None for key, value in body.items()}
+        if not all(isinstance(value, str) for value in body.values()):
+            raise ArgumentError("the fields of a ledger are texts: fill them in again.")
+        values = {key: value.strip() or None for key, value in body.items()}
         name = values.get("ledger") or ""
         name = name if Path(name).suffix else f"{name}.db"
         total = read_budget({key: values.get(key) for key in ("epsilon", "delta", "mu", "rho")}, field_name)
@@ -215,6 +222,8 @@ def _answering(work: Callable[[Any], dict[str, Any]]) -> Callable[[Request], Any
             return JSONResponse(await run_in_threadpool(work, body))
         except ClientDisconnect:  # cut off by the guard, or nobody is there to read this
             return JSONResponse({"error": "the request is too long for a form of the page."}, 413)
+        except CancelledError:  # stopped at once, by a second Ctrl+C; what runs in a thread goes on to its end
+            return JSONResponse({"error": _STOPPED}, 503)
         except (InidError, OSError) as error:
             return JSONResponse({"error": page_words(sentence_of(error))}, 422)
         except Exception as error:  # its text may quote data

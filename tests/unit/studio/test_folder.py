@@ -20,6 +20,9 @@ def home(tmp_path):
     (tmp_path / "secret.csv").write_text("a\n1\n", encoding="utf-8")
     (folder / "link.csv").symlink_to(tmp_path / "secret.csv")
     (folder / "out").symlink_to(tmp_path)
+    for name in ("loop.csv", "loop.db"):
+        (folder / name).symlink_to(name)
+    os.mkfifo(folder / "pipe.csv")
     return folder
 
 
@@ -33,7 +36,7 @@ def test_the_lists_hold_tables_and_ledgers_of_the_folder(home):
     "name",
     ["../secret.csv", "link.csv", "out/secret.csv", "/etc/passwd", "more/../../secret.csv", "http://x/a.csv", "s3://b/a.csv",
      "inid-releases/result.csv", "", ".", "a\x00.csv", None, 3, ["people.csv"], {"table": "people.csv"}, "notes.txt",
-     "*.csv", "absent.csv", "~/a.csv"],
+     "*.csv", "absent.csv", "~/a.csv", "loop.csv", "pipe.csv"],
 )  # fmt: skip
 def test_no_name_leads_out(home, name):
     with pytest.raises(ArgumentError):

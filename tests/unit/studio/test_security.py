@@ -48,6 +48,22 @@ def test_other_sites_ports_and_programs_are_refused(page, headers):
 
 
 @pytest.mark.parametrize(
+    ("name", "own", "other"),
+    [
+        ("origin", OWN, "http://evil.example"),
+        ("sec-fetch-site", "same-origin", "cross-site"),
+        ("host", OWN[7:], "evil"),
+    ],
+)
+@pytest.mark.parametrize("turned", [False, True])
+def test_of_two_headers_of_a_name_neither_is_passed_over(page, name, own, other, turned):
+    values = (other, own) if turned else (own, other)
+    rest = [(key, value) for key, value in page.headers.items() if key != name]
+    answer = page.client.post("/api/start", json={}, headers=[*rest, *((name, value) for value in values)])
+    assert answer.status_code in (403, 421)
+
+
+@pytest.mark.parametrize(
     "host", ["evil.example", f"evil.example:{PORT}", "127.0.0.1", f"127.0.0.1:{PORT + 1}", "", "[::1]"]
 )
 @pytest.mark.parametrize("path", ["/", "/open", "/static/studio.js", "/api/plan"])
