@@ -16,7 +16,7 @@ from inid.cli.app import app
 DOCS = Path(__file__).resolve().parents[1] / "docs" / "command.md"
 HIDDEN = "Wilhelmina"
 QUESTION = "people.csv --bounds age=0:100,income=0:500000 --mean age,income --by sex=F,M --tolerance age=1,income=500"
-COLUMNS = ["statistic", "column", "sex", "estimate", "lower", "upper", "scale"]
+COLUMNS = ["statistic", "column", "sex", "estimate", "lower", "upper", "std", "scale"]
 
 
 def run(line):

@@ -60,7 +60,7 @@ def answers_of_case(case, data):
         "text": str(plan),
         "plan": plan.to_dict(),
         "exact": exact_numbers(query, plan),
-        "rows": [row._asdict() | {"keys": dict(row.keys)} for row in result.rows],
+        "rows": [row.to_dict() for row in result.rows],
         "columns": list(result.frame.columns),
     }
 

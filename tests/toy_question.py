@@ -102,9 +102,11 @@ class Leader(Question):
     def answers(self, release, level, keys=(), earlier=()):
         (low,), (high,) = release.interval(level)
         key = self.keys[int(earlier[0].values[0])]
-        scale = float(release.plan.scales[0])
+        std = float(release.plan.scales[0]) * 2**0.5
         return (
-            Row("rows", "", f"{self.column}={key}", float(release.values[0]), low, high, scale, {self.column: key}),
+            Row(
+                "rows", "", f"{self.column}={key}", float(release.values[0]), low, high, std, {self.column: key}, 2**0.5
+            ),
         )
 
     def blocks(self, estimates, labels):

@@ -56,6 +56,8 @@ CHANGES = [
     (("rows", 2, "lower"), lambda x: x + 0.001),
     (("rows", 0, "upper"), lambda x: x - 0.001),
     (("rows", 0, "scale"), lambda x: x / 2),
+    (("rows", 0, "std"), lambda x: x / 2),
+    (("rows", 0, "std"), None),
     (("rows", 0, "estimate"), None),
     (("rows", 0, "estimate"), "1"),
     (("rows", 1, "groups"), "sex=F"),

@@ -71,8 +71,8 @@ def changes(value, holder):
     beside = holder.values() if isinstance(holder, dict) else holder
     largest = max([abs(one) for one in beside if isinstance(one, float)], default=0.0)
     by = STEP * (abs(value) or largest or 1.0)
-    if isinstance(holder, dict) and isinstance(holder.get("upper"), float) and "scale" in holder:
-        by = max(by, 1.1 * SLACK * max(holder["upper"] - holder["lower"], holder["scale"]))
+    if isinstance(holder, dict) and isinstance(holder.get("upper"), float) and "std" in holder:
+        by = max(by, 1.1 * SLACK * max(holder["upper"] - holder["lower"], holder["std"]))
     return [value - by, value + by]
 
 

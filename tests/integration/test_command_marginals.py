@@ -112,7 +112,7 @@ def test_means_by_several_groupings_tidy_counts_and_combinations(people, tmp_pat
     counts = [row for row in rows if row["statistic"] == "count"]
     assert len(counts) == 2 + 4
     assert all(row["estimate"].isdigit() for row in counts)
-    assert {(row["lower"], row["upper"], row["scale"]) for row in counts} == {("", "", "")}
+    assert {(row["lower"], row["upper"], row["std"]) for row in counts} == {("", "", "")}
     means = [row for row in rows if row["statistic"] == "mean"]
     assert len(means) == 6
     assert all(float(row["lower"]) <= float(row["estimate"]) <= float(row["upper"]) for row in means)

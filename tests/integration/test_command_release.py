@@ -27,7 +27,7 @@ def test_the_main_job_in_one_line_writes_result_report_and_ledger(folder):
     assert [(r["statistic"], r["column"], r["sex"]) for r in rows] == [
         ("mean", c, g) for c in ("age", "income") for g in ("F", "M")
     ]
-    assert all(float(r["lower"]) <= float(r["estimate"]) <= float(r["upper"]) and float(r["scale"]) > 0 for r in rows)
+    assert all(float(r["lower"]) <= float(r["estimate"]) <= float(r["upper"]) and float(r["std"]) > 0 for r in rows)
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert "Certificate" in page
     assert HIDDEN not in page
@@ -78,7 +78,7 @@ def test_json_is_pure_and_complete(folder):
     assert document["private"] is True
     assert document["ledger"] is None
     assert {row["statistic"] for row in document["results"]} == {"count", "mean", "histogram"}
-    numbers = ["estimate", "lower", "upper", "scale"]
+    numbers = ["estimate", "lower", "upper", "std", "scale"]
     assert list(document["results"][0]) == ["statistic", "column", "groups", *numbers, "keys"]
     for command in ("plan", "compare"):
         told = json.loads(run(f"{command} {QUESTION} --mu 0.3 --json").stdout)

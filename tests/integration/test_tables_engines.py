@@ -146,7 +146,7 @@ def test_the_answer_is_a_frame_of_the_users_own_kind(made, engine):
     kind = "pyarrow" if engine in ("pyarrow", "duckdb", "parquet", "csv") else kind
     assert type(frame).__module__.partition(".")[0] == kind
     names = frame.column_names if kind == "pyarrow" else list(frame.columns)
-    assert names == ["statistic", "column", "sex", "estimate", "lower", "upper", "scale"]
+    assert names == ["statistic", "column", "sex", "estimate", "lower", "upper", "std", "scale"]
     assert [row.groups for row in result.rows] == ["sex=F", "sex=M"] * 2
     assert result.private
 

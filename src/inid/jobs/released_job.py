@@ -1,7 +1,6 @@
 """Releasing a planned job: open the ledger, charge, publish; and the record of it."""
 
 import json
-import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ from inid.jobs.ledgers import open_or_create
 from inid.jobs.planned_job import PlannedJob
 from inid.jobs.questions import Naming, TableQuestion
 from inid.jobs.result_files import as_csv
+from inid.mechanisms import Mechanism
 from inid.report import Estimate, EstimateBlock, LedgerState, ReportInputs
 from inid.tables.presentation import noisy_rows
 from inid.tables.published import RULES, PageFacts, Result, Row, record_digest
@@ -64,18 +64,14 @@ class ReleasedJob:
 
     @cached_property
     def _combined_estimates(self) -> tuple[Estimate, ...]:
+        unit = Mechanism.named(self.result.plan.mechanism).deviation
         rows = [
-            Row("combination", name, "", found.estimate, found.lower, found.upper, found.std / self._unit)
+            Row("combination", name, "", found.estimate, found.lower, found.upper, found.std, {}, unit)
             for name, (_, found) in self.combinations.items()
         ]
         share = self.planned.job.outputs.form["too_noisy"]
         flags = noisy_rows(rows, share) if share is not None else [False] * len(rows)
         return tuple(replace(one, too_noisy=flag) for one, flag in zip(as_estimates(rows), flags, strict=True))
-
-    @property
-    def _unit(self) -> float:
-        """The standard deviation of a noise of scale 1."""
-        return 1.0 if self.result.plan.mechanism == "gaussian" else math.sqrt(2.0)
 
     @property
     def may_be_full(self) -> bool:

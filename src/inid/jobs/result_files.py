@@ -10,10 +10,10 @@ from pathlib import Path
 
 from inid.errors import ArgumentError, InidError
 from inid.report import Estimate
+from inid.tables.presentation import FIXED, NUMBERS
 
 __all__ = ["UnwritableError", "as_csv", "check_apart", "check_writable", "followed", "write_whole"]
 
-_NUMBERS = ("estimate", "lower", "upper", "scale")
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
 _QUOTED = (",", '"', "\r", "\n")
 
@@ -67,19 +67,18 @@ def as_csv(estimates: Sequence[Estimate], *, flagged: bool = False) -> str:
     Spreadsheets run a cell that begins with one of = + - @ as a formula, and a column of the table may be named so: an
     apostrophe in front makes it a text.
 
-    >>> print(as_csv([Estimate("mean", "=1+1", "sex=F", 0.5, 0.25, 0.75, 0.1, {"sex": "F"})]))
-    statistic,column,sex,estimate,lower,upper,scale
-    mean,'=1+1,F,0.5,0.25,0.75,0.1
+    >>> print(as_csv([Estimate("mean", "=1+1", "sex=F", 0.5, 0.25, 0.75, 0.1, {"sex": "F"}, 0.1)]))
+    statistic,column,sex,estimate,lower,upper,std,scale
+    mean,'=1+1,F,0.5,0.25,0.75,0.1,0.1
     <BLANKLINE>
     """
     names = list(dict.fromkeys(name for row in estimates for name in row.keys))
-    fixed = ("statistic", "column", *_NUMBERS, "too_noisy")
-    heads = [f"{name}_key" if name in fixed else name for name in names]
+    heads = [f"{name}_key" if name in FIXED else name for name in names]
     last = ("too_noisy",) if flagged else ()
-    rows = [",".join(map(_cell, ("statistic", "column", *heads, *_NUMBERS, *last)))]
+    rows = [",".join(map(_cell, ("statistic", "column", *heads, *NUMBERS, *last)))]
     for row in estimates:
         keys = [row.keys.get(name, "") for name in names]
-        cells = [row.statistic, row.column, *keys, *(getattr(row, name) for name in _NUMBERS)]
+        cells = [row.statistic, row.column, *keys, *(getattr(row, name) for name in NUMBERS)]
         flags = [str(row.too_noisy).lower()] if flagged else []
         rows.append(",".join(map(_cell, [*cells, *flags])))
     return "\n".join(rows) + "\n"

@@ -45,6 +45,15 @@ class Mechanism:
     scale: str
     variance: float
 
+    @property
+    def deviation(self) -> float:
+        """The standard deviation at scale 1.
+
+        >>> GAUSSIAN.deviation, round(LAPLACE.deviation, 4)
+        (1.0, 1.4142)
+        """
+        return math.sqrt(self.variance)
+
     @staticmethod
     def named(name: object) -> "Mechanism":
         """The mechanism of a name.

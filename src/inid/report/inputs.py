@@ -15,7 +15,7 @@ __all__ = ["ColumnFacts", "Dimension", "Estimate", "EstimateBlock", "LedgerState
 
 @dataclass(frozen=True)
 class Estimate:
-    """One published number, its interval for the noise, and the scale of the noise.
+    """One published number, its interval for the noise, and the standard deviation of the noise.
 
     Attributes:
         statistic: For example "mean".
@@ -24,8 +24,9 @@ class Estimate:
         estimate: The private answer; None where it does not exist.
         lower: The lower end of the interval.
         upper: The upper end.
-        scale: The scale of one noise with the standard deviation of the noise in the estimate.
+        std: The standard deviation of the noise in the estimate.
         keys: The key of each column that groups, and under "cell" the cell of a histogram.
+        scale: The scale of one noise of the plan's kind with this `std`: the old measure, for one more version.
         too_noisy: Whether its interval is wider than what the publisher stated as the limit.
     """
 
@@ -35,13 +36,14 @@ class Estimate:
     estimate: float | None
     lower: float | None
     upper: float | None
-    scale: float | None
+    std: float | None
     keys: Mapping[str, str | int | bool] = field(default_factory=dict)
+    scale: float | None = None
     too_noisy: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe dictionary of the number as it was released."""
-        names = ("statistic", "column", "groups", "estimate", "lower", "upper", "scale")
+        names = ("statistic", "column", "groups", "estimate", "lower", "upper", "std", "scale")
         return {name: getattr(self, name) for name in names} | {"keys": dict(self.keys)}
 
 

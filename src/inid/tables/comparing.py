@@ -18,11 +18,12 @@ def compare_rows(record: Mapping[str, Any], made: Sequence[Row]) -> None:
     Raises:
         RecordError: One is another.
     """
+    deviations = ("estimate", "std", "scale") if "rules" in record else ("estimate", "scale")  # 0.2 had no std
     stored = record["results"] if "results" in record else record["rows"]
     if not (isinstance(stored, list) and len(stored) == len(made)):
         raise RecordError("the record does not hold the answers to its question.")
     for at, (row, answer) in enumerate(zip(stored, made, strict=True), start=1):
-        if not (isinstance(row, Mapping) and _is_same(row, answer, ("estimate", "scale"))):
+        if not (isinstance(row, Mapping) and _is_same(row, answer, deviations)):
             raise RecordError(f"answer {at} of the record is not the one that its noisy sums give: it was changed.")
         if not _is_same(row, answer, ("lower", "upper")):
             raise RecordError(
@@ -36,8 +37,8 @@ def _is_same(row: Mapping[str, Any], answer: Row, numbers: tuple[str, ...]) -> b
         return False
     if row.get("keys", answer.keys) != dict(answer.keys):  # records of earlier versions have none
         return False
-    slack = SLACK * max(abs(answer.upper - answer.lower), abs(answer.scale))
-    return all(is_near(row.get(name), float(getattr(answer, name)), slack) for name in numbers)
+    slack, made = SLACK * max(abs(answer.upper - answer.lower), abs(answer.std)), answer.to_dict()
+    return all(is_near(row.get(name), float(made[name]), slack) for name in numbers)
 
 
 def is_near(kept: object, wanted: float, slack: float) -> bool:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COUNTED",
+    "FIXED",
+    "NUMBERS",
     "Labels",
     "answer_columns",
     "label_columns",
@@ -30,7 +32,8 @@ __all__ = [
 
 Labels = Mapping[str, Mapping[Key, str]]
 COUNTED = ("count", "count_distinct", "histogram")
-_NUMBERS = ("estimate", "lower", "upper", "scale")
+NUMBERS = ("estimate", "lower", "upper", "std", "scale")  # `scale` for one more version
+FIXED = ("statistic", "column", *NUMBERS, "too_noisy")  # no key has such a column
 _SHOWN = 20
 
 
@@ -113,27 +116,27 @@ def noisy_rows(rows: Iterable["Row"], too_noisy: object) -> list[bool]:
     return [not row.upper - row.lower <= share * abs(row.estimate) for row in rows]
 
 
-def answer_columns(
-    rows: Sequence["Row"], *, integers: bool = False, too_noisy: float | None = None, labels: object = None
-) -> dict[str, list[Any]]:
-    """The answers column by column: statistic, column, one column per key, estimate, lower, upper, scale.
+def answer_columns(rows: Sequence["Row"], labels: object = None, keys: Iterable[str] = ()) -> dict[str, list[Any]]:
+    """The answers column by column: statistic, column, one column per key, estimate, lower, upper, std (and scale).
+
+    A key that not every answer has is a text, empty where there is none: engines take one type in a column.
+
+    Args:
+        rows: The answers.
+        labels: What keys are called, by column.
+        keys: Columns that are there even without an answer.
 
     Raises:
-        ArgumentError: An argument is malformed.
+        ArgumentError: The labels are malformed.
     """
     words = read_labels(labels, label_columns(rows) if labels else ())
-    names = list(dict.fromkeys(name for row in rows for name in row.keys))
-    fixed = ("statistic", "column", *_NUMBERS, "too_noisy")
-    columns: dict[str, list[Any]] = {"statistic": [], "column": []}
-    columns |= {f"{name}_key" if name in fixed else name: [] for name in names}
-    columns |= {name: [] for name in _NUMBERS}
-    for row in whole_rows(rows) if integers else rows:
-        cells: list[Any] = [row.statistic, row.column]
-        cells += [labelled(row.keys[name], _column(name, row), words) if name in row.keys else "" for name in names]
-        cells += [getattr(row, name) for name in _NUMBERS]
-        for values, cell in zip(columns.values(), cells, strict=True):
-            values.append(cell)
-    return columns if too_noisy is None else columns | {"too_noisy": noisy_rows(rows, too_noisy)}
+    columns: dict[str, list[Any]] = {name: [getattr(row, name) for row in rows] for name in FIXED[:2]}
+    for name in dict.fromkeys([*keys, *(name for row in rows for name in row.keys)]):
+        found = [labelled(row.keys[name], _column(name, row), words) if name in row.keys else "" for row in rows]
+        mixed = len({type(key) for key in found}) > 1
+        columns[f"{name}_key" if name in FIXED else name] = [str(key) for key in found] if mixed else found
+    numbers = [row.to_dict() for row in rows]
+    return columns | {name: [parts[name] for parts in numbers] for name in NUMBERS}
 
 
 def _column(name: str, row: "Row") -> str:
@@ -144,10 +147,10 @@ def _column(name: str, row: "Row") -> str:
 def short_table(rows: Sequence["Row"], head: str, level: float) -> str:
     """The first answers as a text."""
     found = answer_columns(rows[:_SHOWN])
-    words = [name for name in found if name not in _NUMBERS and any(value != "" for value in found[name])]
+    words = [name for name in found if name not in NUMBERS and any(value != "" for value in found[name])]
     table = [[*words, "estimate", f"{100 * level:.4g}% interval"]]
     for at in range(len(found["estimate"])):
-        estimate, lower, upper = (found[name][at] for name in _NUMBERS[:3])
+        estimate, lower, upper = (found[name][at] for name in NUMBERS[:3])
         ends = f"[{lower:.6g}, {upper:.6g}]"
         table.append([*(str(found[name][at]) for name in words), f"{estimate:.6g}", ends])
     more = len(rows) - _SHOWN

@@ -1,6 +1,7 @@
 """What every result of a table shares: its proof, whether it is private, its record and its report."""
 
 import json
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -15,7 +16,15 @@ from inid.planning.text import counted
 from inid.releasing import Release
 from inid.tables.engines import Engine
 from inid.tables.facts import Key
-from inid.tables.presentation import Labels, answer_columns, label_columns, read_labels, short_table, whole_rows
+from inid.tables.presentation import (
+    Labels,
+    answer_columns,
+    label_columns,
+    noisy_rows,
+    read_labels,
+    short_table,
+    whole_rows,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,9 +50,9 @@ class Row(NamedTuple):
         estimate: The private answer.
         lower: The lower end of the interval.
         upper: The upper end.
-        scale: The scale (sigma or beta) of one noise of the plan's kind with the standard deviation of the noise in
-            the estimate; to first order for ratios.
+        std: The standard deviation of the noise in the estimate; to first order for ratios.
         keys: The key of each column that groups, and under "cell" the cell of a histogram.
+        unit: The standard deviation of one noise of the plan's kind at scale 1.
     """
 
     statistic: str
@@ -52,8 +61,25 @@ class Row(NamedTuple):
     estimate: float
     lower: float
     upper: float
-    scale: float
+    std: float
     keys: Mapping[str, Key] = MappingProxyType({})
+    unit: float = 1.0
+
+    @property
+    def scale(self) -> float:
+        """The old measure of the noise: the scale of one noise of the plan's kind with this `std`."""
+        warnings.warn("scale is deprecated: use std.", DeprecationWarning, stacklevel=2)
+        return self.std / self.unit
+
+    def to_dict(self) -> dict[str, Any]:
+        """Every part by its name, as frames and records have it; with the old `scale` for one more version.
+
+        >>> Row("count", "", "", 3.0, 1.0, 5.0, 1.0).to_dict()["std"]
+        1.0
+        """
+        parts = self._asdict() | {"keys": dict(self.keys), "scale": self.std / self.unit}
+        del parts["unit"]
+        return parts
 
 
 @dataclass(frozen=True)
@@ -127,11 +153,23 @@ class Result:
         """
         return self.to_frame()
 
-    def to_frame(self, *, integers: bool = False, too_noisy: float | None = None, labels: Labels | None = None) -> Any:
-        """The answers as a frame, one column per key, as people publish them.
+    def to_frame(
+        self,
+        *,
+        tidy: bool = False,
+        integers: bool = False,
+        too_noisy: float | None = None,
+        labels: Labels | None = None,
+    ) -> Any:
+        """The answers as a frame, as people publish them.
+
+        The columns are those of every kind of question: statistic, column, one per key, estimate, lower, upper, std;
+        and for one more version `scale`, the old measure of the noise.
 
         Args:
-            integers: Counts as whole numbers of at least 0, which is a bias; their intervals rounded inwards.
+            tidy: Of many tables: counts that are not negative and agree with each other, without intervals and stds.
+            integers: Counts as whole numbers of at least 0, which is a bias, with intervals rounded inwards; of many
+                tables, with `tidy`.
             too_noisy: Adds a column that says whether an interval is wider than this share of its estimate.
             labels: What keys are called, by column: {"sex": {1: "male", 2: "female"}}.
 
@@ -145,7 +183,10 @@ class Result:
         >>> r.to_frame(integers=True, too_noisy=0.3, labels={"sex": {1: "male", 2: "female"}})["sex"].tolist()
         ['male', 'female']
         """
-        return self.source.answer(answer_columns(self.rows, integers=integers, too_noisy=too_noisy, labels=labels))
+        columns = answer_columns(self.shown(tidy=tidy, integers=integers), labels)
+        if too_noisy is not None:
+            columns |= {"too_noisy": noisy_rows(self.rows, too_noisy)}
+        return self.source.answer(columns)
 
     def __str__(self) -> str:
         rows = self.rows
@@ -254,7 +295,7 @@ class Result:
 
     def _answers_record(self) -> dict[str, Any]:
         """The answers as JSON-safe values."""
-        return {"rows": [row._asdict() | {"keys": dict(row.keys)} for row in self.rows]}
+        return {"rows": [row.to_dict() for row in self.rows]}
 
     def report_inputs(self, page: PageFacts) -> "ReportInputs":
         """What the report shows of the answers."""

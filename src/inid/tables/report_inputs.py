@@ -8,7 +8,7 @@ from inid.arguments import listed
 from inid.report import ColumnFacts, Dimension, Estimate, ReportInputs
 from inid.report.number_text import plain_number
 from inid.tables.facts import Person
-from inid.tables.presentation import COUNTED, Labels, labelled, noisy_rows
+from inid.tables.presentation import COUNTED, NUMBERS, Labels, labelled, noisy_rows
 from inid.tables.published import PageFacts, Result, Row
 from inid.tables.view import View
 
@@ -37,8 +37,8 @@ def as_estimates(rows: Iterable[Row]) -> tuple[Estimate, ...]:
     """Answers as plain values; a number that is not finite becomes None."""
     found = []
     for row in rows:
-        value, lower, upper, scale = map(_finite, (row.estimate, row.lower, row.upper, row.scale))
-        found.append(Estimate(row.statistic, row.column, row.groups, value, lower, upper, scale, row.keys))
+        parts = row.to_dict()
+        found.append(Estimate(**parts | {name: _finite(parts[name]) for name in NUMBERS}))
     return tuple(found)
 
 

@@ -15,10 +15,10 @@ from inid.report import Estimate
 
 def test_the_csv_keeps_every_digit_and_quotes():
     keys = {"sex": "F", "cell": "[0, 20)"}
-    text = as_csv([Estimate("mean", 'a,"b"', "sex=F, age=[0, 20)", 0.1 + 0.2, -1.0, None, 3.0, keys)])
+    text = as_csv([Estimate("mean", 'a,"b"', "sex=F, age=[0, 20)", 0.1 + 0.2, -1.0, None, 3.0, keys, 1.5)])
     assert text == (
-        "statistic,column,sex,cell,estimate,lower,upper,scale\n"
-        'mean,"a,""b""",F,"[0, 20)",0.30000000000000004,-1.0,,3.0\n'
+        "statistic,column,sex,cell,estimate,lower,upper,std,scale\n"
+        'mean,"a,""b""",F,"[0, 20)",0.30000000000000004,-1.0,,3.0,1.5\n'
     )
 
 

@@ -7,12 +7,16 @@ import pkgutil
 from pathlib import Path
 
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 import inid
 from inid import tables
+from inid.jobs.result_files import as_csv
 from inid.tables import question, questions
 from inid.tables.published import record_digest
+from inid.tables.report_inputs import as_estimates
 
 SOURCES = Path(inid.__file__).parent
 KINDS = Path(questions.__file__).parent
@@ -28,6 +32,40 @@ ASKED = {
 
 def query(kind):
     return tables.Table(FRAME, bounds={"age": (0, 100)}, domains={"sex": ["F", "M"]}).query(**ASKED[kind])
+
+
+LAYOUT = ["estimate", "lower", "upper", "std", "scale"]
+OWN = {"statistics": ["sex"], "marginals": ["sex"], "ordered": ["p"], "discovery": ["sex", "near_threshold"]}
+OWN |= {"choice": ["sex", "short_by_at_most"]}
+
+
+@pytest.mark.parametrize("kind", ASKED)
+def test_every_kind_has_one_layout_in_python_csv_and_json(kind):
+    asked = query(kind)
+    with inid.testing.unsafe_seed(5):
+        result = asked.release(asked.plan(inid.PureDP(2.0)))
+    columns = ["statistic", "column", *OWN[kind], *LAYOUT]
+    assert list(result.frame.columns) == columns
+    assert as_csv(as_estimates(result.rows)).split("\n")[0].split(",") == columns
+    lines = [one.to_dict() for one in as_estimates(result.rows)]
+    assert list(lines[0]) == ["statistic", "column", "groups", *LAYOUT, "keys"]
+    assert [one["std"] for one in lines] == result.frame["std"].tolist() == [row.std for row in result.rows]
+    for line, row in zip(lines, result.rows, strict=True):
+        with pytest.warns(DeprecationWarning, match="use std"):
+            assert row.scale == line["scale"]
+    assert all(line["std"] >= line["scale"] > 0 for line in lines)
+
+
+@pytest.mark.parametrize("made", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "arrow"])
+def test_a_key_that_only_some_answers_have_is_a_text_in_every_engine(made):
+    frame = made({"code": [1, 2, 2], "flag": [True, False, True]})
+    table = tables.Table(frame, domains={"code": [1, 2], "flag": [True, False]}, other="drop")
+    cells = tables.Table(frame).query(count=True, histogram={"code": tables.Categories([1, 2])})
+    found = cells.release(cells.plan(inid.PureDP(1.0))).frame
+    assert list(found["cell"].to_pylist() if made is pa.table else found["cell"]) == ["", "1", "2"]
+    many = table.query(marginals=[("code",), ("flag",)])
+    found = many.release(many.plan(inid.PureDP(1.0))).frame
+    assert list(found["code"].to_pylist() if made is pa.table else found["code"]) == ["1", "2", "", ""]
 
 
 def classes_of_kinds():

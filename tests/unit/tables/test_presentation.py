@@ -23,7 +23,7 @@ def test_each_key_has_a_column_of_its_own():
     query = TABLE.query(count=True, histogram={"age": [0, 40, 100]}, by={"sex": [1, 2], "estimate": ["a", "b"]})
     result = released(query)
     frame = result.frame
-    names = ["statistic", "column", "sex", "estimate_key", "cell", "estimate", "lower", "upper", "scale"]
+    names = ["statistic", "column", "sex", "estimate_key", "cell", "estimate", "lower", "upper", "std", "scale"]
     assert list(frame.columns) == names
     assert frame["sex"].tolist()[:4] == [1, 1, 2, 2]
     assert frame["estimate_key"].tolist()[:4] == ["a", "b", "a", "b"]

@@ -43,8 +43,18 @@ def test_the_contract_of_the_documentation_runs():
     assert [record.label for record in ledger.history()] == ["people"]
     assert result.certificate.promise == str(BUDGET)
     assert result.private
-    assert list(result.frame.columns) == ["statistic", "column", "sex", "cell", "estimate", "lower", "upper", "scale"]
-    assert np.isfinite(result.frame[["estimate", "lower", "upper", "scale"]].to_numpy()).all()
+    assert list(result.frame.columns) == [
+        "statistic",
+        "column",
+        "sex",
+        "cell",
+        "estimate",
+        "lower",
+        "upper",
+        "std",
+        "scale",
+    ]
+    assert np.isfinite(result.frame[["estimate", "lower", "upper", "std", "scale"]].to_numpy()).all()
     assert (result.frame["lower"] <= result.frame["estimate"]).all()
     assert (result.frame["estimate"] <= result.frame["upper"]).all()
     assert len(result.rows) == 2 * (1 + 1 + 2 + 1 + 1 + 3 + 5)

@@ -44,7 +44,7 @@ def test_it_is_planned_charged_once_released_in_two_steps_and_verified(tmp_path)
     (charge,) = ledger.history()
     assert verify_record(charge).promise == "2 parts under PureDP(epsilon=4.0)"
     assert not ledger.can_afford(inid.PureDP(1e-3))
-    assert list(result.frame.columns) == ["statistic", "column", "city", "estimate", "lower", "upper", "scale"]
+    assert list(result.frame.columns) == ["statistic", "column", "city", "estimate", "lower", "upper", "std", "scale"]
     assert result.rows[0].keys["city"] in "ABC"
     record = json.loads(json.dumps(result.to_dict()))
     proof = tables.verify_result(record)

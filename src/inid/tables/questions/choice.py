@@ -103,7 +103,7 @@ class ChoiceResult(Result):
 
     def _answers_record(self) -> dict[str, Any]:
         nothing = dict.fromkeys(("estimate", "lower", "upper"))  # no count was released
-        return {"rows": [row._asdict() | nothing | {"keys": dict(row.keys)} for row in self.rows]}
+        return {"rows": [row.to_dict() | nothing for row in self.rows]}
 
     def __str__(self) -> str:
         return "\n".join(f"{row.groups}, short of the largest by at most {row.keys[WITHIN]}" for row in self.rows)
@@ -204,11 +204,11 @@ class ChoiceQuestion(CountingQuestion, Question):
         if not (index.is_integer() and 0 <= index < len(self.groups)):
             raise RecordError("the record does not hold the position of a group: it was changed.")
         chosen = self.groups[int(index)]
-        scale = float(release.plan.scales[0])
-        short = scale * math.log(len(self.groups) / (1 - level))
+        std = float(release.plan.scales[0])  # of the exponential noise that decides
+        short = std * math.log(len(self.groups) / (1 - level))
         place = ", ".join(f"{column}={key}" for column, key in chosen.items())
         nothing = (math.nan, math.nan, math.nan)
-        return (Row("largest", "", place, *nothing, scale, chosen | {WITHIN: f"{short:.4g} {self.counting}"}),)
+        return (Row("largest", "", place, *nothing, std, chosen | {WITHIN: f"{short:.4g} {self.counting}"}),)
 
     def blocks(self, estimates: Sequence[Estimate], labels: Labels) -> list[EstimateBlock]:  # noqa: ARG002
         """None: no number was released."""

@@ -62,7 +62,7 @@ def _blocks(results: Sequence[SumResult]) -> Iterator[EstimateBlock]:
         estimates = tuple(
             Estimate(
                 statistic, column, ", ".join(filter(None, (last, row.groups))), row.estimate, row.lower, row.upper,
-                row.scale, {over.name: last, **row.keys},
+                row.std, {over.name: last, **row.keys},
             )
             for last, row in lines
         )  # fmt: skip

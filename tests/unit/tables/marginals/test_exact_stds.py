@@ -181,9 +181,8 @@ def test_plan_rows_frames_and_records_print_the_same_std(way, mechanism):
         if own.kind != "mean":  # planned with a public guess
             assert np.allclose(entry.std, stds, rtol=1e-12)
         stop = start + stds.size
-        scale = 1.0 if mechanism == "gaussian" else np.sqrt(2.0)
         assert np.allclose(frame["std"][start:stop], stds, rtol=1e-12)
-        assert np.allclose([row.scale * scale for row in result.rows[start:stop]], stds, rtol=1e-12)
+        assert np.allclose([row.std for row in result.rows[start:stop]], stds, rtol=1e-12)
         assert np.allclose(record["std"], stds, rtol=1e-12)
         start = stop
     assert start == len(frame) == len(result.rows)

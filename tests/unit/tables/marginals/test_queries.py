@@ -211,7 +211,17 @@ def test_frames_take_labels_whole_numbers_and_flags(frame):
     result = query.release(query.plan(inid.ApproxDP(1.0, 1e-6)))
     plain = result.to_frame()
     made = result.to_frame(too_noisy=0.5, labels={"std": {"F": "women"}, "age": {0: "newborn"}})
-    assert list(plain.columns) == ["statistic", "table", "std_key", "age", "estimate", "lower", "upper", "std"]
+    assert list(plain.columns) == [
+        "statistic",
+        "column",
+        "std_key",
+        "age",
+        "estimate",
+        "lower",
+        "upper",
+        "std",
+        "scale",
+    ]
     assert list(made.columns) == [*plain.columns, "too_noisy"]
     assert set(made["std_key"]) == {"women", "M", "(other)"}
     assert set(made["age"]) == {"", "newborn", "1", "2", "3", "4", "(other)"}

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from inid.mechanisms import MechanismName
+from inid.mechanisms import Mechanism, MechanismName
 from inid.planning import NoisePlan, plan
 from inid.promises import ApproxDP, Budget, PureDP
 from inid.report import PlanLine, PlanSummary
@@ -39,7 +39,7 @@ class DiscoveryPlan(Plan):
     @property
     def std(self) -> float:
         """The standard deviation of the noise in each count."""
-        return float(self.noise.scales[0]) * (1.0 if self.mechanism == "gaussian" else 2.0**0.5)
+        return float(self.noise.scales[0]) * Mechanism.named(self.mechanism).deviation
 
     @property
     def whole_promise(self) -> ApproxDP | None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from inid.mechanisms import MechanismName
+from inid.mechanisms import Mechanism, MechanismName
 from inid.noise import grid
 from inid.planning import NoisePlan
 from inid.releasing import Release
@@ -76,13 +76,14 @@ class DiscoveryQuestion(CountingQuestion):
         says: with F(g) the probability that the key appears, g >= 0, the interval misses n on the upper side of the
         noise with probability (1 - level) / 2 at most, and F(g) is at least a half.
         """
-        scale, least = float(release.plan.scales[0]), self.threshold(release.plan)
+        unit, least = Mechanism.named(release.plan.mechanism).deviation, self.threshold(release.plan)
+        std = unit * float(release.plan.scales[0])
         low, high = (ends.tolist() for ends in release.interval(level))
         found = []
         for key, value, lower, upper in zip(keys, release.values.tolist(), low, high, strict=True):
             place = f"{self.column}={key}"
             near = lower < least
-            found.append(Row(self.statistic, "", place, value, lower, upper, scale, {self.column: key, NEAR: near}))
+            found.append(Row(self.statistic, "", place, value, lower, upper, std, {self.column: key, NEAR: near}, unit))
         return tuple(found)
 
     def are_found(self, keys: object, release: Release) -> bool:

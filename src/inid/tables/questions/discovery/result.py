@@ -5,7 +5,7 @@ from typing import Any
 
 from inid.errors import ArgumentError
 from inid.tables.facts import Key
-from inid.tables.presentation import Labels, short_table
+from inid.tables.presentation import answer_columns, short_table
 from inid.tables.published import NOT_PRIVATE, Result
 from inid.tables.questions.discovery.plan import DiscoveryPlan
 from inid.tables.questions.discovery.question import NEAR, DiscoveryQuestion
@@ -44,13 +44,12 @@ class DiscoveryResult(Result):
         """The same table with the keys that appeared as the public domain of their column, for tables of counts."""
         return table.with_domains(self.by)
 
-    def to_frame(self, *, integers: bool = False, too_noisy: float | None = None, labels: Labels | None = None) -> Any:
-        """The answers as a frame, one column per key, with a column `near_threshold`."""
+    def to_frame(self, **form: Any) -> Any:
+        """See `Result.to_frame`; with a column `near_threshold`."""
         if self.rows:
-            return super().to_frame(integers=integers, too_noisy=too_noisy, labels=labels)
+            return super().to_frame(**form)
         # The same columns, so that code which reads them does not stop.
-        names = ("statistic", "column", self.question.column, NEAR, "estimate", "lower", "upper", "scale")
-        return self.source.answer({name: [] for name in names})
+        return self.source.answer(answer_columns((), keys=(self.question.column, NEAR)))
 
     def __str__(self) -> str:
         head = f"{len(self.keys)} keys under {self.plan.budget} and delta={self.plan.delta:g}"

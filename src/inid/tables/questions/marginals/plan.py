@@ -10,7 +10,7 @@ import numpy as np
 
 from inid.arguments import choice
 from inid.errors import GuaranteeError
-from inid.mechanisms import MechanismName
+from inid.mechanisms import Mechanism, MechanismName
 from inid.planning import NoisePlan, plan
 from inid.planning.text import aligned, counted
 from inid.promises import Budget, PureDP
@@ -292,7 +292,7 @@ def errors_alone(question: MarginalsQuestion, mechanism: MechanismName) -> list[
 def _error_alone(question: MarginalsQuestion, statistic: TableStatistic, mechanism: MechanismName) -> float:
     if not (statistic.table or statistic.column):  # the total of the counts has no residuals
         public = question.neighbours == "replace" and not question.vanishing
-        return 0.0 if public else question.unit_rows * (1.0 if mechanism == "gaussian" else math.sqrt(2.0))
+        return 0.0 if public else question.unit_rows * Mechanism.named(mechanism).deviation
     own = question.only(statistic)
     made = planned(own, UNITS[mechanism], objective="sum", tolerance=np.ones(1), mechanism=mechanism)
     return float(made.numbers.std[0])

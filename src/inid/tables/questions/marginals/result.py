@@ -12,7 +12,6 @@ import numpy as np
 from inid.arguments import Floats
 from inid.errors import ArgumentError
 from inid.planning.text import aligned
-from inid.tables.presentation import Labels, labelled, noisy_rows, read_labels
 from inid.tables.published import NOT_PRIVATE, SURE, Result, Row
 from inid.tables.questions.marginals.combinations import Cells, Combination, asked_statistic, combined
 from inid.tables.questions.marginals.plan import MarginalsPlan
@@ -128,43 +127,6 @@ class MarginalsResult(Result):
         """How many rows the table may have at most, with this probability; 0 where no count was released."""
         return self._tables.most_rows(level)
 
-    def to_frame(
-        self,
-        *,
-        tidy: bool = False,
-        integers: bool = False,
-        too_noisy: float | None = None,
-        labels: Labels | None = None,
-    ) -> Any:
-        """Everything that was asked in one frame: statistic, table, one column per key (empty where it has none).
-
-        Args:
-            tidy: Counts that are not negative and agree with each other, without intervals and stds.
-            integers: Whole numbers, with `tidy`.
-            too_noisy: Adds a column that says whether an interval is wider than this share of its estimate.
-            labels: What keys are called, by column: {"sex": {1: "male", 2: "female"}}.
-
-        Raises:
-            ArgumentError: An argument is malformed.
-        """
-        words = read_labels(labels, self.question.columns)
-        columns: dict[str, list[Any]] = {"statistic": [], "table": []}
-        numbers: dict[str, list[Any]] = {name: [] for name in ("estimate", "lower", "upper", "std")}
-        taken = (*columns, *numbers, "too_noisy")
-        keys = {name: f"{name}_key" if name in taken else name for name in self.question.columns}
-        columns |= {shown_as: [] for shown_as in keys.values()}
-        for row in self.shown(tidy=tidy, integers=integers):
-            columns["statistic"].append(f"{row.statistic}({row.column})" if row.column else row.statistic)
-            columns["table"].append(", ".join(row.keys) or "total")
-            for name, shown_as in keys.items():
-                columns[shown_as].append(str(labelled(row.keys[name], name, words)) if name in row.keys else "")
-            cells = (row.estimate, row.lower, row.upper, row.scale * self._unit)
-            for values, number in zip(numbers.values(), cells, strict=True):
-                values.append(number)
-        if too_noisy is not None:
-            numbers["too_noisy"] = noisy_rows(self.rows, too_noisy)
-        return self.source.answer(columns | numbers)
-
     def shown(self, *, tidy: bool = False, integers: bool = False) -> tuple[Row, ...]:
         """Every answer as it is published; see `Result.shown`."""
         if integers and not tidy:
@@ -179,16 +141,11 @@ class MarginalsResult(Result):
         nothing = math.nan
         return (
             *(
-                row._replace(estimate=value, lower=nothing, upper=nothing, scale=nothing)
+                row._replace(estimate=value, lower=nothing, upper=nothing, std=nothing)
                 for row, value in zip(self.rows, tidied, strict=False)
             ),
             *self.rows[len(tidied) :],
         )
-
-    @property
-    def _unit(self) -> float:
-        """The standard deviation of a noise of scale 1."""
-        return 1.0 if self.plan.mechanism == "gaussian" else math.sqrt(2.0)
 
     def results_record(self) -> dict[str, Any]:
         """See `Result.results_record`: all cells of a table of counts have one std."""

@@ -1,6 +1,5 @@
 """Statistics by tables, from noisy tables of all channels: estimates, intervals and standard deviations."""
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -9,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from inid.arguments import Floats
+from inid.mechanisms import Mechanism
 from inid.releasing import Release
 from inid.tables.domains import Marginal
 from inid.tables.published import Row
@@ -96,7 +96,7 @@ class TableAnswers:
 
     def rows(self) -> tuple[Row, ...]:
         """The same, every cell as a line of its own, like those of other statistics."""
-        unit = 1.0 if self.release.plan.mechanism == "gaussian" else math.sqrt(2.0)  # the std of a noise of scale 1
+        unit = Mechanism.named(self.release.plan.mechanism).deviation
         found = []
         for entry in self.all():
             cells = product(*(self.question.domains.levels(column) for column in entry.columns))
@@ -105,7 +105,7 @@ class TableAnswers:
                 groups = ", ".join(f"{column}={key}" for column, key in zip(entry.columns, cell, strict=True))
                 keys = dict(zip(entry.columns, cell, strict=True))
                 kind, column = entry.statistic.kind, entry.statistic.column
-                found.append(Row(kind, column, groups, value, low, high, std / unit, keys))
+                found.append(Row(kind, column, groups, value, low, high, std, keys, unit))
         return tuple(found)
 
     def width(self, std: float, wanted: Channels, level: float | None = None) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 
 from inid.arguments import Floats, real, shown
 from inid.errors import ArgumentError
-from inid.mechanisms import MechanismName
+from inid.mechanisms import Mechanism, MechanismName
 from inid.planning import NoisePlan, plan
 from inid.planning.text import aligned, counted
 from inid.promises import Budget, PureDP
@@ -170,7 +170,7 @@ def _planned(
     weights = [math.sqrt(mean / size) / limit for mean, size, limit in zip(means, sizes, wanted, strict=True)]
     noise = plan(sensitivity, budget, mechanism=mechanism, weights=weights)
     starts = np.cumsum([0, *sizes[:-1]])
-    unit = 1.0 if mechanism == "gaussian" else math.sqrt(2.0)
+    unit = Mechanism.named(mechanism).deviation
     norm = 2 if mechanism == "gaussian" else 1
     replaced = question.neighbours == "replace"
     tables = []

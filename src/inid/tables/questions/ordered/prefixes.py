@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from inid.arguments import Floats
-from inid.mechanisms import MechanismName
+from inid.mechanisms import Mechanism, MechanismName
 from inid.noise import grid
 from inid.tables.questions.ordered.strategy import Strategy
 from inid.tables.ratio_intervals import held_ends
@@ -95,7 +95,7 @@ class Prefixes:
 
     def quantile_scales(self, probability: float, levels: Floats) -> Floats:
         """The scale of the noise in the p-quantile of each group, to first order, in the unit of the levels."""
-        unit = 1.0 if self.mechanism == "gaussian" else math.sqrt(2.0)
+        unit = Mechanism.named(self.mechanism).deviation
         deviation = unit * self._scale_of_difference(probability)
         apart = (self._monotone - probability * self._total)[:, :-1] / deviation[:-1]
         reached = ndtr(np.clip(apart, -_FAR, _FAR))

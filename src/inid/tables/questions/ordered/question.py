@@ -10,7 +10,7 @@ from typing import Any, Self, cast
 import numpy as np
 
 from inid.arguments import Floats
-from inid.mechanisms import MechanismName
+from inid.mechanisms import Mechanism, MechanismName
 from inid.planning import NoisePlan
 from inid.releasing import Release
 from inid.sets import Sensitivity
@@ -145,7 +145,7 @@ class OrderedQuestion(PublicFacts):
         return tuple(rows)
 
     def _curve(self, kind: str, table: OrderedTable, made: Prefixes, names: list[str]) -> list[Row]:
-        levels = self.levels[table.column].names
+        levels, unit = self.levels[table.column].names, Mechanism.named(made.mechanism).deviation
         parts = made.cumulative() if kind == "cumulative" else made.shares()
         found = []
         for cell, name in enumerate(names):
@@ -153,11 +153,12 @@ class OrderedQuestion(PublicFacts):
             for at, level in enumerate(levels):
                 place = ", ".join(part for part in (name, f"{table.column}<={level}") if part)
                 estimate, lower, upper, scale = (float(part[cell, at]) for part in parts)
-                found.append(Row(kind, table.column, place, estimate, lower, upper, scale, own | {"up_to": level}))
+                keys = own | {"up_to": level}
+                found.append(Row(kind, table.column, place, estimate, lower, upper, unit * scale, keys, unit))
         return found
 
     def _quantiles(self, table: OrderedTable, made: Prefixes, names: list[str]) -> list[Row]:
-        levels = self.levels[table.column]
+        levels, unit = self.levels[table.column], Mechanism.named(made.mechanism).deviation
         values, step = cast("Floats", levels.values), levels.step
         least, most = float(values[0]), float(values[-1])
         found = []
@@ -169,7 +170,8 @@ class OrderedQuestion(PublicFacts):
                 ends = [float(values[int(part[cell])]) for part in (at, low, high)]
                 lower, upper = max(ends[1] - step / 2, least), min(ends[2] + step / 2, most)
                 keys = own | {"p": f"{probability:g}"}
-                found.append(Row("quantile", table.column, place, ends[0], lower, upper, float(scale[cell]), keys))
+                std = unit * float(scale[cell])
+                found.append(Row("quantile", table.column, place, ends[0], lower, upper, std, keys, unit))
         return found
 
     def to_dict(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from inid.errors import ArgumentError
-from inid.mechanisms import MechanismChoice, MechanismName
+from inid.mechanisms import Mechanism, MechanismChoice, MechanismName
 from inid.planning import Comparison, NoisePlan, plan, plan_for_accuracy
 from inid.planning.accuracy import CheapestPlan
 from inid.planning.text import aligned, counted
@@ -395,5 +395,5 @@ def _draft(
 
 def _error(made: NoisePlan, move: dict[int, float]) -> float:
     """The root mean square error of a statistic under a plan's noise."""
-    factor = 1.0 if made.mechanism == "gaussian" else math.sqrt(2.0)
+    factor = Mechanism.named(made.mechanism).deviation
     return factor * math.hypot(*(slope * float(made.row_scales[at]) for at, slope in move.items()))

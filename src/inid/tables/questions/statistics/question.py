@@ -14,6 +14,7 @@ import numpy as np
 
 from inid.arguments import Floats
 from inid.errors import ArgumentError
+from inid.mechanisms import Mechanism
 from inid.planning import NoisePlan
 from inid.releasing import Release
 from inid.sets import Neighbours, Sensitivity
@@ -138,7 +139,7 @@ class StatisticsQuestion(PublicFacts):
             earlier: None: there is one step.
             tables: How many tables the sums add up, each with at most `max_rows` rows: periods of a stream.
         """
-        rows = []
+        rows, unit = [], Mechanism.named(release.plan.mechanism).deviation
         found = estimate(self.layout, release, len(self.cells), level, tables * self.max_rows)
         for statistic, made in zip(self.layout.statistics, found, strict=True):
             at = statistic.histogram
@@ -147,7 +148,7 @@ class StatisticsQuestion(PublicFacts):
             four = (np.asarray(part, dtype=float).tolist() for part in (made.value, made.lower, made.upper, made.scale))
             places = self._places(column, names)
             for cell, own, value, lower, upper, scale in zip(places, self._keys(at), *four, strict=True):
-                rows.append(Row(statistic.kind, column, cell, value, lower, upper, scale, own))
+                rows.append(Row(statistic.kind, column, cell, value, lower, upper, unit * scale, own, unit))
         return tuple(rows)
 
     def _keys(self, histogram: int | None) -> list[dict[str, Key]]:
