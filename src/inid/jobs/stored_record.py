@@ -36,7 +36,7 @@ def read_published(record: Mapping[str, Any]) -> PublishedBefore:
     found = proved(record)
     blocks = found.question.blocks(as_estimates(found.rows), {})
     lines = [
-        Estimate("combination", one["name"], "", one["estimate"], one["lower"], one["upper"], scale=None)
+        Estimate("combination", one["name"], "", one["estimate"], one["lower"], one["upper"], one["std"])
         for one in record.get("combinations", [])
     ]
     blocks += [EstimateBlock("combination", line.column, (), (line,)) for line in lines]
