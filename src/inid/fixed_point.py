@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from inid.arguments import Floats
 from inid.errors import ArgumentError
@@ -212,14 +213,14 @@ class Columns:
             yield self.whole(X[start : start + rows])
 
 
-def fixed_columns(lower: Floats, upper: Floats, bits: int, *, centre: bool) -> Columns:
-    """The mapping for public bounds, with a given number of bits.
+def fixed_columns(lower: Floats, upper: Floats, bits: int, *, centre: bool | NDArray[np.bool_]) -> Columns:
+    """The mapping for public bounds, with a given number of bits; `centre` may say which columns are centred.
 
     >>> columns = fixed_columns(np.array([0.0]), np.array([3.0]), 4, centre=False)
     >>> columns.values(np.array([[1.01], [np.nan], [np.inf], [-5.0]])).ravel().tolist()
     [1.0, 1.5, 3.0, 0.0]
     """
-    middle = lower / 2 + upper / 2 if centre else np.zeros_like(lower)
+    middle = np.where(centre, lower / 2 + upper / 2, 0.0)
     low, high = lower - middle, upper - middle
     _, exponent = np.frexp(np.maximum(np.abs(low), np.abs(high)))
     step = np.ldexp(1.0, exponent - bits)

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from inid.arguments import Floats, choice, real, shown, shown_entry
 from inid.errors import ArgumentError
-from inid.learn.encoded_bounds import EncodedBounds
+from inid.learn.encoded_bounds import EncodedBounds, Groups, held_to_groups
 from inid.learn.inputs import read_rows
 from inid.promises import Budget
 
@@ -216,14 +216,15 @@ def read_moderate(name: str, value: object) -> float:
     return number
 
 
-def hold(X: Floats, lower: Floats, upper: Floats) -> Floats:
-    """X within its bounds, as a fit reads it: values outside are clipped, NaN is the middle.
+def hold(X: Floats, lower: Floats, upper: Floats, groups: Groups = ()) -> Floats:
+    """X within its bounds, as a fit reads it: values outside are clipped, NaN is the middle; groups are one-hot.
 
     >>> hold(np.array([[5.0], [np.nan], [-np.inf]]), np.array([0.0]), np.array([1.0])).ravel().tolist()
     [1.0, 0.5, 0.0]
     """
     with np.errstate(all="ignore"):
-        held = np.clip(np.ascontiguousarray(X), lower, upper)  # predictions do not depend on the layout in memory
+        rows = held_to_groups(np.ascontiguousarray(X), groups)  # first: an entry that is missing is no category
+        held = np.clip(rows, lower, upper)  # predictions do not depend on the layout in memory
         return np.where(np.isnan(held), lower / 2 + upper / 2, held)
 
 

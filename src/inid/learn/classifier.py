@@ -13,7 +13,7 @@ from inid.arguments import Floats
 from inid.errors import ArgumentError
 from inid.learn.base import NoisyEstimator, read_relation
 from inid.learn.bounds import Bounds, hold, read_bounds
-from inid.learn.encoded_bounds import held_to_groups, one_hot_groups
+from inid.learn.encoded_bounds import one_hot_groups
 from inid.learn.inputs import Labels, Matrix, read_labels, read_matrix
 from inid.learn.lost_in_noise import warn_of_noise
 from inid.learn.parameters import estimator
@@ -86,5 +86,4 @@ class PrivateClassifier(ClassifierMixin, NoisyEstimator):  # type: ignore[misc]
     def _rows(self, X: Any) -> Floats:
         """Rows to predict, held to the bounds as those of the fit were."""
         check_is_fitted(self)
-        held = hold(read_matrix(self, X, reset=False).floats(), *self._held)
-        return held_to_groups(held, one_hot_groups(self.bounds))
+        return hold(read_matrix(self, X, reset=False).floats(), *self._held, one_hot_groups(self.bounds))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from inid.arguments import Floats
 
-__all__ = ["EncodedBounds", "Groups", "codes", "held_to_groups", "one_hot_groups"]
+__all__ = ["EncodedBounds", "Groups", "codes", "held_to_groups", "no_group", "one_hot_groups"]
 
 Groups = tuple[tuple[int, int], ...]  # (first, after the last) column of each
 
@@ -48,6 +48,18 @@ class EncodedBounds:
 def one_hot_groups(bounds: object) -> Groups:
     """The one-hot groups that bounds state; none for any other bounds."""
     return bounds.groups if isinstance(bounds, EncodedBounds) else ()
+
+
+def no_group(width: int, groups: Groups) -> NDArray[np.bool_]:
+    """Whether each column is in no group.
+
+    >>> no_group(4, ((1, 3),)).tolist()
+    [True, False, False, True]
+    """
+    found = np.ones(width, bool)
+    for first, last in groups:
+        found[first:last] = False
+    return found
 
 
 def codes(values: Floats, group: tuple[int, int]) -> NDArray[np.intp]:

@@ -31,7 +31,7 @@ from inid.learn.bounds import Bounds, hold, read_bounds
 from inid.learn.clipped_gradients import Loss
 from inid.learn.clipping_width import deviations
 from inid.learn.coordinate_descent import Descent
-from inid.learn.encoded_bounds import held_to_groups, one_hot_groups
+from inid.learn.encoded_bounds import one_hot_groups
 from inid.learn.inputs import read_matrix, read_target
 from inid.learn.lost_in_noise import warn_of_noise
 from inid.learn.objective import Looked, Objective, read_sample_weight
@@ -174,8 +174,7 @@ class _LogLinear(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> Floats:
         """The mean of each row's target, held to `bounds_y`; X is held to its bounds as it was in the fit."""
         check_is_fitted(self)
-        data = hold(read_matrix(self, X, reset=False).floats(), *self._held)
-        rows = held_to_groups(data, one_hot_groups(self.bounds))
+        rows = hold(read_matrix(self, X, reset=False).floats(), *self._held, one_hot_groups(self.bounds))
         with np.errstate(all="ignore"):
             return np.asarray(np.clip(np.exp(rows @ self.coef_ + self.intercept_), *self._ends))
 

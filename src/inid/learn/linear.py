@@ -19,6 +19,7 @@ from inid.errors import ArgumentError
 from inid.learn.base import NoisyEstimator, read_mechanism, read_relation
 from inid.learn.bounds import Bounds, hold, read_bounds, read_budget, read_columns
 from inid.learn.coefficient_intervals import coefficient_bounds
+from inid.learn.encoded_bounds import no_group, one_hot_groups
 from inid.learn.inputs import Matrix, read_matrix, read_target
 from inid.learn.lost_in_noise import warn_of_noise
 from inid.learn.moment_sources import MomentSource
@@ -115,7 +116,7 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
         Predictions are held to `bounds_y`, unless `clip_predictions` is False.
         """
         check_is_fitted(self)
-        data = hold(read_matrix(self, X, reset=False).floats(), *self._held[0])
+        data = hold(read_matrix(self, X, reset=False).floats(), *self._held[0], one_hot_groups(self.bounds))
         found = np.asarray(data @ self.coef_.T + self.intercept_)
         if not self.clip_predictions:
             return found
@@ -148,7 +149,8 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
         weights: Callable[[], Floats] | None,
     ) -> None:
         bounds = self._read_bounds(data.shape[1], target.shape[1])
-        source = MomentSource.of_arrays(relation, data, target, weights=weights)
+        groups = one_hot_groups(self.bounds)
+        source = MomentSource.of_arrays(relation, data, target, weights=weights, groups=groups)
         self._release(source, *bounds, flat=target.flat, ledger=ledger)
 
     def _learn_table(self, table: Table, target: str, ledger: Ledger | None) -> None:
@@ -180,7 +182,8 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
         planned, intercept = self._plan(budget, lower, upper, source, outputs), bool(self.fit_intercept)
         units, label = planned.units, type(self).__name__
         if intercept and self.narrow:
-            public = Units.of(lower, upper, source.rows, centre=True, scale=True)
+            centred = no_group(len(lower), source.groups)
+            public = Units.of(lower, upper, source.rows, centre=centred, scale=True)
             moments, units = release_narrowed(source, planned, public, ledger, label)
             width, least, most = self.n_features_in_, units.centre - units.unit, units.centre + units.unit
             bounds = np.maximum(least, lower)[:width], np.minimum(most, upper)[:width]
@@ -288,7 +291,8 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
         public, and the better is taken.
         """
         about_0 = Units.of(lower, upper, source.rows, centre=False, scale=True)
-        about_middle = Units.of(lower, upper, source.rows, centre=True, scale=True)
+        centred = no_group(len(lower), source.groups)
+        about_middle = Units.of(lower, upper, source.rows, centre=centred, scale=True)
 
         def made(units: Units, costs: Floats, constant: float, *, mean: bool, look: bool = False) -> MomentPlan:
             return plan_moments(
@@ -304,6 +308,7 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
                 targets=outputs if self.fit_intercept else 0,
                 look=look,
                 weighted=source.weighted,
+                groups=source.groups,
             )
 
         if self.fit_intercept:
@@ -311,7 +316,10 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
             constant = typical_cost(costs, units.unit)
             if self.narrow:
                 ends = np.ones_like(lower)
-                costs, units = costs * units.unit, Units.of(-ends, ends, source.rows, centre=True, scale=True)
+                costs, units = (
+                    costs * units.unit,
+                    Units.of(-ends * centred, ends, source.rows, centre=centred, scale=True),
+                )
             return made(units, costs, constant, mean=True, look=bool(self.narrow))
         costs = column_costs(self.weights, about_0.unit)
         middle = euclidean(costs * about_middle.centre)

@@ -12,6 +12,7 @@ from inid.arguments import Floats, choice
 from inid.errors import ArgumentError
 from inid.learn.base import NoisyEstimator, read_relation
 from inid.learn.bounds import Bounds, read_bounds, read_budget, read_sizes
+from inid.learn.encoded_bounds import no_group, one_hot_groups
 from inid.learn.inputs import read_matrix
 from inid.learn.moment_sources import MomentSource
 from inid.learn.parameters import estimator
@@ -36,7 +37,7 @@ class PrivateMoments(NoisyEstimator):
             middle. A `Table` brings its own.
         mean: Release the sums of the columns as well.
         center: Subtract the middle of each column's bounds first. That shrinks every sensitivity unless the bounds are
-            symmetric already; the matrix is then about `center_`.
+            symmetric already; the matrix is then about `center_`. One-hot columns are not centred.
         weights: What errors cost: "frobenius" (every entry of the matrix alike), "curvature" (relative to the size of
             the columns, from the bounds), or the mean square of each column, public or paid for
             (`estimate_smoothness`).
@@ -88,9 +89,11 @@ class PrivateMoments(NoisyEstimator):
             self.n_features_in_, self.feature_names_in_ = len(names), np.asarray(names, dtype=object)
         else:
             relation, stated = read_relation(self.neighbours, ledger), self.bounds
-            source = MomentSource.of_arrays(relation, read_matrix(self, X, reset=True, empty=relation == "add_remove"))
+            data = read_matrix(self, X, reset=True, empty=relation == "add_remove")
+            source = MomentSource.of_arrays(relation, data, groups=one_hot_groups(self.bounds))
         lower, upper = read_bounds("bounds", stated, self.n_features_in_, getattr(self, "feature_names_in_", None))
-        units = Units.of(lower, upper, source.rows, centre=bool(self.center), scale=False)
+        centred = bool(self.center) & no_group(self.n_features_in_, source.groups)
+        units = Units.of(lower, upper, source.rows, centre=centred, scale=False)
         costs = column_costs(self.weights, units.size)
         planned = plan_moments(
             units,
@@ -102,6 +105,7 @@ class PrivateMoments(NoisyEstimator):
             neighbours=source.relation,
             mechanism=self.mechanism,
             allocation=self.allocation,
+            groups=source.groups,
         )
         moments = source.release(planned, ledger, type(self).__name__)
         self._end_fit(ledger)

@@ -20,10 +20,12 @@ import math
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from inid.accounting import Ledger
 from inid.arguments import Floats
 from inid.learn.clipping_width import deviations
+from inid.learn.encoded_bounds import no_group
 from inid.learn.moment_sources import MomentSource
 from inid.learn.public_units import Units
 from inid.learn.second_moments import MomentPlan, Moments, as_moments
@@ -51,26 +53,35 @@ def release_narrowed(
     Returns:
         The moments, and the units they are in.
     """
-    noise, width = planned.noise, public.size.size
+    noise, width, layout = planned.noise, public.size.size, planned.layout
+    seen = no_group(width, planned.groups)  # one-hot columns lie where their bounds are
     paid = charge(noise, ledger, label)
     spread = noise.scales * (1.0 if noise.mechanism == "gaussian" else math.sqrt(2))
-    first = noise.dimension - 2 * width
+    first = layout.i.size
     exact = source.columns(public)
-    look = add_noise(exact[: 2 * width], noise.scales[first:], noise.mechanism, paid.source)
+    look = add_noise(exact[: 2 * width][np.tile(seen, 2)], noise.scales[first:], noise.mechanism, paid.source)
     rows, counted = float(source.rows or 0), np.empty(0)
     if planned.count:
         counted = add_noise(exact[-1:], noise.scales[first - 1 : first], noise.mechanism, paid.source)
         rows = max(float(counted[0]), 1.0)
-    signal = rows / float(np.median(spread[: width * (width + 1) // 2]))
+    products = np.append(seen, False)  # of two columns, the constant being none
+    signal = rows / float(np.median(spread[:first][products[layout.i] & products[layout.j]]))
     with np.errstate(all="ignore"):  # whatever the caller has set, what was paid for must not be lost
-        units = narrowed(public, look / rows, spread[first:] / rows, signal, source.rows)
+        units = narrowed(public, look / rows, spread[first:] / rows, signal, source.rows, seen)
     answer = source.answer(units, mean=True, count=False)
     moments = add_noise(answer, noise.scales[: answer.size], noise.mechanism, paid.source)
     made = paid.release(np.concatenate([moments, counted, look]))
     return as_moments(made, replace(planned, units=units)), units
 
 
-def narrowed(public: Units, means: Floats, spread: Floats, signal: float, rows: int | None) -> Units:
+def narrowed(
+    public: Units,
+    means: Floats,
+    spread: Floats,
+    signal: float,
+    rows: int | None,
+    seen: NDArray[np.bool_] | None = None,
+) -> Units:
     """The units of columns within k standard deviations of their means, and within the public bounds.
 
     Args:
@@ -79,19 +90,22 @@ def narrowed(public: Units, means: Floats, spread: Floats, signal: float, rows: 
         spread: The noise's standard deviation in each of them.
         signal: s, the number of rows over the noise of one product.
         rows: The number of rows, None if it is secret.
+        seen: The columns that were looked at, all by default; others keep their bounds and are not centred.
 
     >>> public = Units.of(np.array([0.0]), np.array([100.0]), 1000, centre=True, scale=True)
     >>> units = narrowed(public, np.array([0.2, 0.05]), np.zeros(2), 1.0, 1000)
     >>> units.centre.round(6).tolist(), units.unit.round(6).tolist()
     ([60.0], [10.0])
     """
-    width = public.size.size
+    seen = np.ones(public.size.size, bool) if seen is None else seen
+    width = int(seen.sum())
     mean, square = np.clip(means[:width], -1.0, 1.0), np.clip(means[width:], 0.0, 1.0)
     # An error e in the mean square is one of e in the variance, and one in the mean moves the window: room for both.
     variance = np.maximum(square - mean**2, 0.0) + spread[width:]
     reach = np.maximum(deviations(signal, least=_LEAST, factor=_FACTOR) * np.sqrt(variance), _NARROWEST)
-    low, high = np.maximum(mean - reach, -1.0), np.minimum(mean + reach, 1.0)
+    low, high = np.zeros_like(public.size), np.ones_like(public.size)
+    low[seen], high[seen] = np.maximum(mean - reach, -1.0), np.minimum(mean + reach, 1.0)
     lower, upper = public.centre + public.unit * low, public.centre + public.unit * high
     apart = lower < upper  # but for bounds so close that floats have nothing between them
     lower = np.where(apart, lower, public.centre - public.unit)
-    return Units.of(lower, np.where(apart, upper, public.centre + public.unit), rows, centre=True, scale=True)
+    return Units.of(lower, np.where(apart, upper, public.centre + public.unit), rows, centre=seen, scale=True)

@@ -68,6 +68,7 @@ def disturbed_stacks(
     triangle = np.triu(second * (moments.spread / deviation))  # entries of the upper triangle are independent
     second = triangle + np.triu(triangle, 1).swapaxes(-1, -2) + sampled_second
     first = first * (moments.first_spread / deviation if mean else 0.0) + sampled_first
+    second[:, moments.one_hot, moments.one_hot] = first[:, moments.one_hot]  # their squares are they themselves
     return _moved(moments, second, first, factor), _moved(moments, -second, -first, 2 - factor)
 
 

@@ -40,7 +40,14 @@ class Units:
 
     @classmethod
     def of(
-        cls, lower: Floats, upper: Floats, rows: int | None, *, centre: bool, scale: bool, bits: int | None = None
+        cls,
+        lower: Floats,
+        upper: Floats,
+        rows: int | None,
+        *,
+        centre: bool | NDArray[np.bool_],
+        scale: bool,
+        bits: int | None = None,
     ) -> Self:
         """The units for public bounds.
 
@@ -48,7 +55,7 @@ class Units:
             lower: The lower bounds.
             upper: The upper bounds.
             rows: The number of rows, None if it is secret.
-            centre: Whether to subtract the middle of the bounds.
+            centre: Whether to subtract the middle of the bounds; or of which columns (one-hot ones are not centred).
             scale: Whether to divide by the largest size that is left.
             bits: Bits of z; as many as keep sums of products exact, by default.
 
@@ -61,7 +68,7 @@ class Units:
         if not scale:
             grid = fixed_columns(lower, upper, bits, centre=centre)
             return cls(grid.centre, np.ones_like(lower), grid)
-        middle = lower / 2 + upper / 2 if centre else np.zeros_like(lower)
+        middle = np.where(centre, lower / 2 + upper / 2, 0.0)
         low, high = lower - middle, upper - middle
         unit = np.maximum(np.abs(low), np.abs(high))
         return cls(middle, unit, fixed_columns(low / unit, high / unit, bits, centre=False))

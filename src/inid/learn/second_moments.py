@@ -8,7 +8,7 @@ coordinate under "add_remove".
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,9 @@ from inid.arguments import Floats
 from inid.fixed_point import Columns
 from inid.learn.column_moments import column_reach, exact_columns, scaled_rows
 from inid.learn.constant_part import constant_part
+from inid.learn.encoded_bounds import Groups
 from inid.learn.noise_range import cover_answers
+from inid.learn.one_hot_moments import MomentLayout, block_sets
 from inid.learn.public_units import MOST_ROWS, Units, exact_floats
 from inid.mechanisms import MechanismChoice
 from inid.planning import NoisePlan, plan
@@ -79,7 +81,13 @@ def in_units(
 
 
 def moment_sets(
-    columns: Columns, costs: Floats, neighbours: Neighbours, *, mean: bool, weighted: bool = False
+    columns: Columns,
+    costs: Floats,
+    neighbours: Neighbours,
+    *,
+    mean: bool,
+    weighted: bool = False,
+    groups: Groups = (),
 ) -> list[Sensitivity]:
     """Sets that hold every change of the moments when one row changes; the plan takes the better.
 
@@ -91,6 +99,7 @@ def moment_sets(
     * replace: d_ij lies within the width of the range of z_i z_j, a box; and in the ellipsoid of `replaced_products`.
     * With weights u in [0, 1] every entry is u times as large, so its range has 0 in it, and the sum of u is one more
       coordinate, under any relation: the boxes. (Entries are rounded one by one, for which no ellipsoid is stated.)
+    * With one-hot groups the blocks of `one_hot_moments` take the place of entries.
 
     Args:
         columns: The mapping of z, whose ranges are exact.
@@ -98,27 +107,40 @@ def moment_sets(
         neighbours: The relation.
         mean: Whether the sums of the columns are released too.
         weighted: Whether rows have weights.
+        groups: The one-hot groups.
     """
     low, high = np.append(columns.low, 1.0), np.append(columns.high, 1.0)
     if weighted:
         low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
     size = np.maximum(np.abs(low), np.abs(high))
-    i, j = places(columns.step.size, mean=mean, count=weighted or neighbours == "add_remove")
+    layout = MomentLayout(columns.step.size, groups, mean=mean, count=weighted or neighbours == "add_remove")
+    i, j = layout.i, layout.j
     if neighbours != "replace":
-        return [Sensitivity.box(size[i] * size[j], neighbours=neighbours)]
+        return _boxes(layout, low, high, size[i] * size[j], neighbours)
     corners = np.stack([low[i] * low[j], low[i] * high[j], high[i] * low[j], high[i] * high[j]])
     widest = np.subtract(corners.max(axis=0), corners.min(axis=0)) * _UP
     # A square is never below 0, and reaches 0 when the column's range does.
     squares = np.where((low <= 0) & (high >= 0), 0.0, np.minimum(low**2, high**2))
     widest = np.where(i == j, (size[i] ** 2 - squares[i]) * _UP, widest)
-    used = slice(None) if mean else slice(-1)
-    box = Sensitivity.box(widest, neighbours=neighbours)
+    boxes = _boxes(layout, low, high, widest, neighbours)
     if weighted:
-        return [box]
-    return [
-        box,
-        Sensitivity.ellipsoid(replaced_products(size[used], (costs * size)[used], i, j), neighbours=neighbours),
-    ]
+        return boxes
+    used = slice(None) if mean else slice(-1)
+    unit = layout.unit[used]
+    omega = (costs * size)[used]
+    if groups:  # one number for a group: the length of those of its columns
+        omega = np.sqrt(np.bincount(unit, omega**2))[unit]
+    radii = replaced_products(size[used], omega, i, j, unit)
+    return [*boxes, Sensitivity.ellipsoid(radii, neighbours=neighbours)]
+
+
+def _boxes(
+    layout: MomentLayout, low: Floats, high: Floats, widest: Floats, neighbours: Neighbours
+) -> list[Sensitivity]:
+    """Sets of which each entry, or each block, has a bound of its own."""
+    if layout.groups:
+        return block_sets(layout, low, high, widest, neighbours)
+    return [Sensitivity.box(widest, neighbours=neighbours)]
 
 
 @dataclass(frozen=True)
@@ -131,6 +153,7 @@ class MomentPlan:
         mean: Whether the sums of the columns are released.
         rows: The number of rows; None if it is secret.
         count: Whether it, or the sum of weights, is released.
+        groups: The one-hot groups of the columns.
     """
 
     noise: NoisePlan
@@ -138,6 +161,12 @@ class MomentPlan:
     mean: bool
     rows: int | None
     count: bool
+    groups: Groups = ()
+
+    @property
+    def layout(self) -> MomentLayout:
+        """Which moments are released."""
+        return MomentLayout(self.units.size.size, self.groups, mean=self.mean, count=self.count)
 
 
 @dataclass(frozen=True)
@@ -154,6 +183,7 @@ class Moments:
         rows: The number of rows: public, or as released.
         release: The release itself.
         rows_spread: The noise's standard deviation in `rows`; 0 where it is public.
+        one_hot: The columns whose mean squares are their means, and have the same noise.
     """
 
     second: Floats
@@ -163,6 +193,7 @@ class Moments:
     rows: float
     release: Release
     rows_spread: float = 0.0
+    one_hot: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp))
 
     def about(self, point: Floats) -> "Moments":
         """The moments of z + point: the mean of (z + point)(z + point)^T."""
@@ -190,6 +221,7 @@ def plan_moments(
     targets: int = 0,
     look: bool = False,
     weighted: bool = False,
+    groups: Groups = (),
 ) -> MomentPlan:
     """The least-error plan among the sets known.
 
@@ -206,37 +238,42 @@ def plan_moments(
         targets: How many of the last columns are targets of a linear model with an intercept, whose means get a part
             of the plan of their own: whatever else is lost in noise, predictions are then not far from the best
             constant.
-        look: Whether sums and squares of all columns, of size 1, are released before (`narrower_bounds`); they come
-            last in the plan, and take about a tenth of it.
+        look: Whether sums and squares of all columns of no group, of size 1, are released before
+            (`narrower_bounds`); they come last in the plan, and take about a tenth of it.
         weighted: Whether rows have weights, whose sum is then released.
+        groups: The one-hot groups of the columns, which are not centred.
     """
     costs = np.append(costs, constant)
     width = units.size.size
     count = weighted or rows is None
-    i, j = places(width, mean=mean, count=count)
+    layout = MomentLayout(width, groups, mean=mean, count=count)
+    i, j = layout.i, layout.j
     with np.errstate(all="ignore"):  # absurd weights are held within the floats: any positive ones are valid
         weights = np.clip(costs[i] * costs[j] * np.where(i == j, 1.0, math.sqrt(2)), _LEAST, 1 / _LEAST)
     size = np.append(units.size, 1.0)
     largest = size[i] * size[j]
     laplace = mechanism == "laplace" or isinstance(budget, PureDP)
+    # An entry of a block takes as much of the plan as one by itself that moves less, by the (root of the) block's size.
+    reach = largest / np.repeat(layout.sizes if laplace else np.sqrt(layout.sizes), layout.sizes)
     if mean and targets:
         weights = weights * _roles(i, j, width, targets)
         chosen = (i >= width - targets) & (i < j) & (j == width)
         least, most = _TARGETS[laplace], _MOST_TARGETS[laplace]
         part = constant_part(budget, rows, targets, laplace=laplace, least=least, most=most)
-        weights = _raised(weights, largest, chosen, part, laplace=laplace)
-    sets = moment_sets(units.grid, costs, neighbours, mean=mean, weighted=weighted)
+        weights = _raised(weights, reach, chosen, part, laplace=laplace)
+    sets = moment_sets(units.grid, costs, neighbours, mean=mean, weighted=weighted, groups=groups)
     if look:
         # Parts of a box have privacy of their own; of another set with Laplace noise only the whole at once would.
-        sets = [_with_look(one, width) for one in (sets[:1] if mechanism == "laplace" else sets)]
-        largest = np.append(largest, np.ones(2 * width))
+        seen = int((~layout.one_hot[:width]).sum())
+        sets = [_with_look(one, seen) for one in (sets[:1] if mechanism == "laplace" else sets)]
+        largest, reach = np.append(largest, np.ones(2 * seen)), np.append(reach, np.ones(2 * seen))
         chosen = np.arange(largest.size) >= i.size
         part = _LAPLACE_LOOK if laplace else _LOOK
-        weights = _raised(np.append(weights, np.zeros(2 * width)), largest, chosen, part, laplace=laplace)
+        weights = _raised(np.append(weights, np.zeros(2 * seen)), reach, chosen, part, laplace=laplace)
     plans = [plan(one, budget, mechanism=mechanism, allocation=allocation, weights=weights) for one in sets]
     best = min(plans, key=lambda made: made.log2_error)
     most = MOST_ROWS if rows is None else rows
-    return MomentPlan(cover_answers(best, most * largest), units, mean, rows, count)
+    return MomentPlan(cover_answers(best, most * largest), units, mean, rows, count, groups)
 
 
 def _roles(i: NDArray[np.intp], j: NDArray[np.intp], width: int, targets: int) -> Floats:
@@ -257,13 +294,17 @@ def _roles(i: NDArray[np.intp], j: NDArray[np.intp], width: int, targets: int) -
 def _with_look(one: Sensitivity, width: int) -> Sensitivity:
     """The set of the moments and, after them, of sums and squares of `width` columns in [-1, 1].
 
-    A box and a box make a box. If q_1(d_1) <= 1 and q_2(d_2) <= 1 then (1 - w) q_1 + w q_2 <= 1 for any w: ellipsoids
-    make one with radii divided by sqrt(1 - w) and sqrt(w). The box of `column_reach` with 2 M sides b lies in the
-    ellipsoid of radii b sqrt(2 M).
+    A box and a box make a box, blocks and a box more blocks. If q_1(d_1) <= 1 and q_2(d_2) <= 1 then (1 - w) q_1 + w
+    q_2 <= 1 for any w: ellipsoids make one with radii divided by sqrt(1 - w) and sqrt(w). The box of `column_reach`
+    with 2 M sides b lies in the ellipsoid of radii b sqrt(2 M).
     """
     reach = column_reach(width, one.neighbours)
     if one.kind == "box":
         return Sensitivity.box(np.append(one.reach, reach), neighbours=one.neighbours)
+    if one.counts is not None:
+        sizes, limits = np.append(one.counts, np.ones(reach.size, int)), np.append(one.limits, reach)
+        l1, l2 = (limits, None) if one.norm == 1 else (None, limits)
+        return Sensitivity.groups(sizes=sizes, l1=l1, l2=l2, neighbours=one.neighbours)
     radii = np.append(one.reach / math.sqrt(1 - _LOOK), reach * math.sqrt(2 * width / _LOOK))
     return Sensitivity.ellipsoid(radii * _UP, neighbours=one.neighbours)
 
@@ -288,12 +329,15 @@ def release_moments(answer: Callable[[], Floats], planned: MomentPlan, ledger: L
 
 def as_moments(made: Release, planned: MomentPlan) -> Moments:
     """What was released as matrices, divided by the number of rows."""
-    width = planned.units.size.size
+    width, layout = planned.units.size.size, planned.layout
     products, sums = width * (width + 1) // 2, width * planned.mean
-    counted = made.values[products + sums :][:1]
-    rows = max(float(counted[0]), 1.0) if planned.rows is None or planned.count else float(planned.rows)
-    scales = planned.noise.scales * (1.0 if planned.noise.mechanism == "gaussian" else math.sqrt(2)) / rows
-    values = made.values / rows
+    found = layout.whole(made.values[: layout.i.size])
+    rows = float(planned.rows or 0)
+    if planned.count:
+        rows = max(float(found[-1]), 1.0)
+    noise = layout.whole(planned.noise.scales[: layout.i.size])
+    scales = noise * (1.0 if planned.noise.mechanism == "gaussian" else math.sqrt(2)) / rows
+    values = found / rows
     return Moments(
         second=symmetric(values[:products], width),
         first=values[products : products + sums] if planned.mean else None,
@@ -301,7 +345,8 @@ def as_moments(made: Release, planned: MomentPlan) -> Moments:
         first_spread=scales[products : products + sums],
         rows=rows,
         release=made,
-        rows_spread=float(scales[products + sums]) * rows if planned.count else 0.0,
+        rows_spread=float(scales[-1]) * rows if planned.count else 0.0,
+        one_hot=np.flatnonzero(layout.one_hot) if planned.mean else np.empty(0, np.intp),
     )
 
 
@@ -337,11 +382,3 @@ def nearest_psd(matrix: Floats, size: Floats, spread: Floats) -> Floats:
     noise = 2 * np.sqrt(((spread / units) ** 2).sum(axis=-1).max(axis=-1))[..., None]
     repaired = (vectors * np.maximum(values, noise / 2)[..., None, :]) @ vectors.swapaxes(-1, -2)
     return np.asarray((repaired + repaired.swapaxes(-1, -2)) / 2 * units)
-
-
-def places(width: int, *, mean: bool, count: bool) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The two factors of each coordinate; the constant is column number `width`."""
-    i, j = np.triu_indices(width)
-    if mean:
-        i, j = np.append(i, np.arange(width)), np.append(j, np.full(width, width))
-    return (np.append(i, width), np.append(j, width)) if count else (i, j)

@@ -1,5 +1,7 @@
 """How far one replaced row moves second moments (E8): an ellipsoid that is smaller than the box of their entries."""
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,7 +15,9 @@ _LEAST = 2.0**-200  # of the largest omega: squares and quotients of what is lef
 _NORMAL = float(np.finfo(np.float64).tiny)  # below it a product is rounded by more than `_UP` allows for
 
 
-def replaced_products(size: Floats, omega: Floats, i: NDArray[np.intp], j: NDArray[np.intp]) -> Floats:
+def replaced_products(
+    size: Floats, omega: Floats, i: NDArray[np.intp], j: NDArray[np.intp], unit: NDArray[np.intp] | None = None
+) -> Floats:
     """The radii of an ellipsoid that holds the change of all products z_i z_j, i <= j, when one row z is replaced.
 
     Statement (E8). Let |z_i| <= B_i in both rows, and omega > 0 with sum W. The change d_ij = z_i z_j - z'_i z'_j has
@@ -24,12 +28,18 @@ def replaced_products(size: Floats, omega: Floats, i: NDArray[np.intp], j: NDArr
     sum omega_i (u_i^2 - v_i^2)^2 / 2, s, t and c being the omega-weighted means of u^2, v^2 and u v. By Jensen s^2 <=
     sum omega u^4, so it is at most sum omega (u^4 + v^4 - u^2 v^2), and a^2 + b^2 - a b <= 1 for a, b in [0, 1].
 
+    One-hot groups: let columns of one unit have the same B and omega, and at most one of them be different from 0 in
+    each row. Then it holds with W the sum of omega over the units, r_ii = sqrt(2) W B_i^2 / omega_i for columns of a
+    unit of several, and without the products of two columns of one unit. Why: in the sum above, without its last term
+    for such columns, omega_i u_i^2 is then omega_i times the square of the unit's one entry.
+
     Args:
         size: B, one per column; a constant column is one of size 1.
         omega: Any positive numbers; proportional to c_i B_i they are best for Frobenius error with weights c_i c_j.
             Only their ratios matter, and any ratios are valid: those below 2^-200 of the largest count as that.
         i: The first factor of each product.
         j: The second.
+        unit: The number of the unit that each column belongs to, from 0 on; each is one of its own by default.
 
     Returns:
         One radius per product, on the safe side; 0 only for a column of size 0.
@@ -42,8 +52,10 @@ def replaced_products(size: Floats, omega: Floats, i: NDArray[np.intp], j: NDArr
     """
     with np.errstate(all="ignore"):  # what leaves the floats is refused below, whatever the caller has told NumPy
         shares = np.maximum(omega / omega.max(), _LEAST)
-        whole, one, two = shares.sum(), shares[i], shares[j]
-        shape = np.where(i == j, np.sqrt(2 / (one**2 + whole * one)), 1 / np.sqrt(one * two))
+        counts = np.ones(shares.size) if unit is None else np.bincount(unit)[unit]
+        whole, one, two = (shares / counts).sum(), shares[i], shares[j]
+        square = np.where(counts[i] > 1, math.sqrt(2) / one, np.sqrt(2 / (one**2 + whole * one)))
+        shape = np.where(i == j, square, 1 / np.sqrt(one * two))
         largest = size[i] * size[j]
         radii = np.asarray(largest * (whole * shape * _UP))
         # A product goes from 0 to `largest`, so no true radius is below it: a condition that needs no formula.
