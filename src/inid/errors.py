@@ -20,10 +20,21 @@ __all__ = [
 
 # What stands between a colon and an at sign, after a question mark of an address, and after the names of secrets. The
 # word "password" itself is what messages write as an example.
+_COLON = r":(?!//|\\|password@)"
+_NAMES = r"(?i)\b(passw\w*|pwd|passfile|secret\w*|token|\w*key)"
 _SECRETS = (
-    (re.compile(r":(?!//|\\|password@)\S*@"), ":***@"),
+    (re.compile(_COLON + r"\S*@"), ":***@"),
+    (re.compile(rf"(/[^\s:@/'\"]*){_COLON}(?:(?!:password@)[^'\"])*@"), r"\1:***@"),  # after a scheme, with spaces
     (re.compile(r"(:/[^\s?'\"]*)\?[^\s'\"]+"), r"\1?***"),
-    (re.compile(r"(?i)\b(passw\w*|pwd|passfile|secret\w*|token|\w*key)=(?!\.\.\.)[^\s&'\"]+"), r"\1=***"),
+    (re.compile(_NAMES + r"=(?!\.\.\.)(?:\\.|[^\s&'\"\\])+"), r"\1=***"),
+)
+# A name in quotation marks is one thing: a password in it may hold spaces, or stand in quotation marks of its own, as
+# in the words that PostgreSQL's tools take. All that may belong to it is left out.
+_QUOTED = re.compile(r"(?<!\w)(['\"])((?:\\.|(?!\1).)+)\1", re.DOTALL)
+_IN_QUOTES = (
+    (re.compile(_COLON + r".*@", re.DOTALL), ":***@"),
+    (re.compile(r"(:/[^?]*)\?.+", re.DOTALL), r"\1?***"),
+    (re.compile(_NAMES + r"\s*=\s*(?!\.\.\.).+", re.DOTALL), r"\1=***"),
 )
 
 
@@ -32,8 +43,15 @@ def without_passwords(text: str) -> str:
 
     >>> without_passwords("there is no file 'postgresql://ann:s3cret@db/x?sslkey=a'"), without_passwords("ann:p@ss@db")
     ("there is no file 'postgresql://ann:***@db/x?***'", 'ann:***@db')
+    >>> print(without_passwords("there is no file 'password = open sesame host=db'."))
+    there is no file 'password=***'.
     """
-    for pattern, shown in _SECRETS:
+    text = _QUOTED.sub(lambda found: found[1] + _masked(found[2], _IN_QUOTES) + found[1], text)
+    return _masked(text, _SECRETS)
+
+
+def _masked(text: str, secrets: tuple[tuple[re.Pattern[str], str], ...]) -> str:
+    for pattern, shown in secrets:
         text = pattern.sub(shown, text)
     return text
 

@@ -5,12 +5,13 @@ import os
 import sqlite3
 import subprocess
 import sys
+from datetime import datetime, tzinfo
 from pathlib import Path
 
 import pytest
 
 import inid
-from inid.accounting import Ledger
+from inid.accounting import Ledger, records
 from inid.accounting.addresses import place, read_address
 from inid.accounting.sqlite import SqliteStore
 from inid.jobs.ledgers import open_existing, stored_settings
@@ -287,3 +288,26 @@ def test_an_entry_of_a_newer_kind_is_no_damage(tmp_path: Path, text: str, monkey
             with pytest.raises(inid.RecordError, match="entry 2 was made by a newer version of inid") as caught:
                 look()
             assert "damaged" not in str(caught.value)
+
+
+def test_a_clock_that_goes_back_changes_neither_order_nor_sums(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Charges are counted, not timed: a clock that is set back, or stands still, loses none and repeats none."""
+    hours = iter([12, 3, 3, 1])
+
+    class Clock(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> "Clock":
+            return cls(2026, 1, 1, next(hours), tzinfo=tz)
+
+    monkeypatch.setattr(records, "datetime", Clock)
+    path = tmp_path / "budget.db"
+    quarter = inid.plan(inid.Sensitivity.box([1.0]), inid.PureDP(epsilon=0.25))
+    with Ledger.open(path, total=inid.PureDP(epsilon=1.0)) as ledger, Ledger.open(path) as other:
+        assert [(ledger, other)[at % 2].charge(quarter).id for at in range(4)] == [1, 2, 3, 4]
+        for one in (ledger, other):
+            with pytest.raises(inid.BudgetError, match="no room"):
+                one.charge(quarter)
+    with Ledger.open(path) as ledger:
+        assert [charge.id for charge in ledger.history()] == [1, 2, 3, 4]
+        assert [charge.time[11:13] for charge in ledger.history()] == ["12", "03", "03", "01"]
+        assert not ledger.can_afford(inid.PureDP(epsilon=0.01))

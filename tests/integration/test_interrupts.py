@@ -1,8 +1,10 @@
 """Real interrupts of the process that runs `inid release`: its exit code and what it says are what the books say.
 
-Either the answer came, and the code is 0, or the code is 130, and the message says whether the ledger was charged.
+Either the answer came, and the code is 0, or the code is 130 (143 where SIGTERM told the process to end), and the
+message says whether the ledger was charged.
 """
 
+import os
 import signal
 import subprocess
 import sys
@@ -26,7 +28,7 @@ def interrupt():
     if interrupted:
         return
     interrupted.append(1)
-    os.kill(os.getpid(), signal.SIGINT)
+    os.kill(os.getpid(), int(os.environ["SENT"]))
 
 interrupted = []
 
@@ -68,19 +70,30 @@ def charges():
         return len(ledger.history())
 
 
-def started(moment):
+def started(moment, sent=signal.SIGINT):
     command = [sys.executable, "-c", CHILD.format(moment=moment), *LINE.split()]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    environment = os.environ | {"SENT": str(int(sent))}
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=environment)
+
+
+def check(ended, code, charged):
+    assert ended.returncode == code, ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert charges() == int(charged)
+    assert (STANDS in ended.stderr, NOTHING in ended.stderr) == (charged, not charged), ended.stderr
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_an_interrupt_before_the_end_exits_with_130_and_says_what_was_charged(folder, moment):  # noqa: F811
     patch, charged = MOMENTS[moment]
-    ended = started(patch)
-    assert ended.returncode == 130, ended.stderr
-    assert "Traceback" not in ended.stderr
-    assert charges() == int(charged)
-    assert (STANDS in ended.stderr, NOTHING in ended.stderr) == (charged, not charged), ended.stderr
+    check(started(patch), 130, charged)
+
+
+@pytest.mark.parametrize("moment", ["loading", "reading flags", "before the charge", "after the charge", "printing"])
+def test_a_process_that_is_told_to_end_says_the_same(folder, moment):  # noqa: F811
+    """SIGTERM: it used to kill the process without a word."""
+    patch, charged = MOMENTS[moment]
+    check(started(patch, signal.SIGTERM), 143, charged)
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
@@ -89,16 +102,12 @@ def test_a_second_interrupt_changes_nothing(folder, moment):  # noqa: F811
     patch, charged = MOMENTS[moment]
     again = "from inid.cli.interrupts import Process; said = Process.said"
     again += "\nProcess.said = lambda self: (os.kill(os.getpid(), signal.SIGINT), said(self))[1]"
-    ended = started(f"{patch}\n{again}")
-    assert ended.returncode == 130, ended.stderr
-    assert "Traceback" not in ended.stderr
-    assert charges() == int(charged)
-    assert (STANDS in ended.stderr, NOTHING in ended.stderr) == (charged, not charged), ended.stderr
+    check(started(f"{patch}\n{again}"), 130, charged)
 
 
-@pytest.mark.parametrize("end", ENDS)
-def test_an_interrupt_after_the_answer_changes_nothing(folder, end):  # noqa: F811
-    ended = started(ENDS[end])
+@pytest.mark.parametrize(("end", "sent"), [*((end, signal.SIGINT) for end in ENDS), ("at exit", signal.SIGTERM)])
+def test_an_interrupt_after_the_answer_changes_nothing(folder, end, sent):  # noqa: F811
+    ended = started(ENDS[end], sent)
     assert (ended.returncode, charges()) == (0, 1), ended.stderr
     assert LAST in ended.stdout
     assert "Traceback" not in ended.stderr

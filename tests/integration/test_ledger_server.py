@@ -30,9 +30,11 @@ def administer(server: Any, *statements: str) -> None:
 def before(ledger: Ledger, word: str, act: Callable[[sa.Connection], None]) -> None:
     """Do something to the connection just before the first statement that begins with a word."""
 
+    done: list[str] = []  # a listener that removes itself while it runs stops the statement by an error of its own
+
     def run(connection: sa.Connection, _cursor: object, statement: str, *_rest: object) -> None:
-        if statement.lstrip().startswith(word) and "inid_" in statement:
-            sa.event.remove(ledger._store.engine, "before_cursor_execute", run)
+        if not done and statement.lstrip().startswith(word) and "inid_" in statement:
+            done.append(statement)
             act(connection)
 
     sa.event.listen(ledger._store.engine, "before_cursor_execute", run)

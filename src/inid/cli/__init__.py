@@ -12,7 +12,7 @@ from inid.cli.interrupts import process
 
 __all__ = ["main"]
 
-_INTERRUPTED = 130
+_INTERRUPTED = 130  # what the parser of flags makes of every interrupt
 _NEEDED = ("typer", "rich", "duckdb", "narwhals", "pyarrow")
 
 
@@ -44,4 +44,4 @@ def _stop() -> NoReturn:
     """Say that nothing was begun, and end."""
     process.said()
     sys.stderr.write("inid: stopped before anything was done: no ledger was charged.\n")
-    sys.exit(_INTERRUPTED)
+    sys.exit(process.code)

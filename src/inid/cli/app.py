@@ -41,8 +41,9 @@ Examples:
 
 \b
 Exit codes: 0 fine (a release: charged and answered), 6 charged but unanswered,
-130 interrupted (the message says whether it was charged). Nothing was charged:
-1 unexpected, 2 usage, 3 the ledger refused, 4 a proof failed, 5 files.""",
+130 interrupted and 143 told to end (the message says whether it was charged).
+Nothing was charged: 1 unexpected, 2 usage, 3 the ledger refused, 4 a proof
+failed, 5 files.""",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -125,7 +126,7 @@ def _add(place: typer.Typer, command: Command) -> None:
         except KeyboardInterrupt as stop:
             process.said()
             _say(str(stop) or "stopped: no ledger was charged.")
-            raise typer.Exit(ExitCode.INTERRUPTED) from None
+            raise typer.Exit(ExitCode(process.code)) from None
         finally:
             _settle_output()
 

@@ -14,7 +14,7 @@ __all__ = ["CommandError", "ExitCode", "outcome"]
 class ExitCode(IntEnum):
     """What the command's exit status says; documented in docs/reference/exit-codes.md.
 
-    A release was charged where it is 0 or 6; where it is 130 the message says so; else nothing was charged.
+    A release was charged where it is 0 or 6; where it is 130 or 143 the message says so; else nothing was charged.
     """
 
     FINE = 0
@@ -25,6 +25,7 @@ class ExitCode(IntEnum):
     FILES = 5
     UNANSWERED = 6
     INTERRUPTED = 130
+    TERMINATED = 143
 
 
 class CommandError(InidError):

@@ -307,7 +307,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise ArgumentError(f"there is no file {path}.") from None
+        raise ArgumentError(f"there is no file {str(path)!r}.") from None
     except UnicodeDecodeError:
         raise ArgumentError(f"{path} is not text in UTF-8.") from None
     try:

@@ -31,17 +31,17 @@ def check_writable(option: str, path: Path) -> None:
     """
     if path.exists() and not path.is_file():
         kind = "a folder" if path.is_dir() else "not a plain file"
-        raise ArgumentError(f"{option} must name a file, and {path} is {kind}.")
+        raise ArgumentError(f"{option} must name a file, and {str(path)!r} is {kind}.")
     folder = followed(path).parent
     if not folder.is_dir():
-        raise UnwritableError(f"{option}: the folder {folder} does not exist: make it first.")
+        raise UnwritableError(f"{option}: the folder {str(folder)!r} does not exist: make it first.")
     try:
         with tempfile.NamedTemporaryFile(dir=folder, prefix=f".{path.name}."):
             pass
         if path.exists() and not os.access(path, os.W_OK):
             raise PermissionError(13, "Permission denied", str(path))
     except OSError as error:
-        raise UnwritableError(f"{option}: {path} cannot be written: {error.strerror}.") from None
+        raise UnwritableError(f"{option}: {str(path)!r} cannot be written: {error.strerror}.") from None
 
 
 def check_apart(named: dict[str, Path | None]) -> None:
@@ -56,7 +56,7 @@ def check_apart(named: dict[str, Path | None]) -> None:
             continue
         other = seen.setdefault(followed(path), option)
         if other != option:
-            raise ArgumentError(f"{other} and {option} name the same file {path}: name two.")
+            raise ArgumentError(f"{other} and {option} name the same file {str(path)!r}: name two.")
 
 
 def as_csv(estimates: Sequence[Estimate], *, flagged: bool = False) -> str:

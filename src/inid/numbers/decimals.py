@@ -3,7 +3,7 @@
 import math
 from fractions import Fraction
 
-from inid.errors import RangeError
+from inid.errors import ArgumentError, RangeError
 from inid.numbers.sums import float_down
 
 __all__ = ["decimal_down", "decimal_fraction", "decimal_root_down", "decimal_up", "sqrt_down"]
@@ -58,9 +58,13 @@ def decimal_up(value: Fraction, name: str) -> float:
 def decimal_down(value: Fraction) -> float:
     """The largest float whose printed decimal is at most the value.
 
+    Raises:
+        ArgumentError: The value is negative: there is no such part of a promise.
+
     >>> decimal_down(Fraction(1, 10)), decimal_down(Fraction(1, 3))
     (0.1, 0.3333333333333333)
     """
+    _check_not_negative(value)
     guess = math.nextafter(float_down(value), math.inf)
     while decimal_fraction(guess) > value:
         guess = math.nextafter(guess, 0.0)
@@ -70,10 +74,19 @@ def decimal_down(value: Fraction) -> float:
 def decimal_root_down(value: Fraction) -> float:
     """The largest float whose printed decimal, squared, is at most the value.
 
+    Raises:
+        ArgumentError: The value is negative: there is no such part of a promise.
+
     >>> decimal_root_down(Fraction(1, 100))
     0.1
     """
+    _check_not_negative(value)
     guess = math.nextafter(sqrt_down(value), math.inf)
     while decimal_fraction(guess) ** 2 > value:
         guess = math.nextafter(guess, 0.0)
     return guess
+
+
+def _check_not_negative(value: Fraction) -> None:
+    if not value >= 0:  # the searches go down to 0 and would stay there
+        raise ArgumentError("a part of a promise must be at least 0, and this one is negative: state a smaller part.")

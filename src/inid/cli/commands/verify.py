@@ -56,7 +56,7 @@ def verify(values: Values) -> None:
         return _ledger(console, address, name)
     path = Path(address)
     if not path.exists():
-        raise ArgumentError(f"there is no file {path}.")
+        raise ArgumentError(f"there is no file {str(path)!r}.")
     content = path.read_bytes()
     if content.startswith(_SQLITE):
         return _ledger(console, address, name)

@@ -163,3 +163,11 @@ def test_a_threshold_one_lower_is_caught():
     assert worst > higher
     smaller_reach = max(divergence((7, 0, 0), (5, 0, 0), 2), divergence((5, 0, 0), (7, 0, 0), 2))
     assert smaller_reach > worst_exposure(2, 2, people=False)
+
+
+@pytest.mark.parametrize(("keys", "rows", "people"), [(3, 3, False), (2, 3, False), (3, 3, True)])
+def test_a_person_whose_keys_or_rows_are_not_limited_breaks_the_promise(keys, rows, people):
+    """The twin without the guard: limits of two keys and two rows are charged, and more are let in."""
+    growth = int(1 / RATIO ** int(Contribution(2, 2, people).reach("laplace", "add_remove")))
+    found = max(divergence(one, (0, 0, 0), growth) for one in additions(keys, rows, people))
+    assert found > worst_exposure(2, 2, people)
