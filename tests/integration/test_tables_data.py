@@ -16,7 +16,7 @@ import pytest
 import inid
 import inid.testing
 from inid import tables
-from inid.tables.questions.statistics.layout import slopes
+from inid.tables.questions.statistics.column_statistics import slopes
 from needs import needs
 
 SIGMAS = 8.0

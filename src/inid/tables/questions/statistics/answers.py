@@ -18,7 +18,6 @@ a noisy count is lost in its noise the interval is that range, and nothing is ev
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,10 +28,12 @@ from inid.arguments import Floats
 from inid.noise.grid_noise import GRID_BITS, grid
 from inid.releasing import Release
 from inid.tables.laplace_sums import quantile_of_two, tail_of_two
+from inid.tables.presentation import COUNTED
+from inid.tables.questions.statistics.column_statistics import statistic_named
 from inid.tables.questions.statistics.layout import Layout, Statistic
 from inid.tables.ratio_intervals import gaussian_ends, held_ends, searched_ends
 
-__all__ = ["Estimate", "estimate"]
+__all__ = ["Estimate", "NoisySums", "estimate"]
 
 Pair = tuple[Floats, Floats]
 
@@ -51,21 +52,16 @@ class Estimate:
 
 def estimate(layout: Layout, release: Release, cells: int, level: float, max_rows: int) -> list[Estimate]:
     """Each statistic of the layout, cell by cell (for histograms bin by bin within each cell)."""
-    noisy = _Noisy(layout, release, cells, level, max_rows)
-    made: dict[str, Callable[[Statistic], Estimate]] = {
-        "count": lambda s: noisy.plain(_placed(s.count)),
-        "count_distinct": lambda s: noisy.plain(_placed(s.count)),
-        "histogram": lambda s: noisy.plain(_placed(s.histogram)),
-        "sum": noisy.total,
-        "mean": noisy.mean,
-        "variance": noisy.moment,
-        "covariance": noisy.moment,
-        "std": noisy.deviation,
-    }
-    return [made[statistic.kind](statistic) for statistic in layout.statistics]
+    noisy = NoisySums(layout, release, cells, level, max_rows)
+    return [
+        noisy.plain(_placed(one.count if one.histogram is None else one.histogram))
+        if one.kind in COUNTED
+        else statistic_named(one.kind).estimate(noisy, one)
+        for one in layout.statistics
+    ]
 
 
-class _Noisy:
+class NoisySums:
     """The released sums, item by item, and what is made of them."""
 
     def __init__(self, layout: Layout, release: Release, cells: int, level: float, max_rows: int) -> None:
@@ -78,9 +74,11 @@ class _Noisy:
         self._ratios: dict[tuple[int, int, float], Pair] = {}
 
     def value(self, at: int) -> Floats:
+        """The released numbers of one item."""
         return self.release.values[self.slices[at]]
 
     def scale(self, at: int) -> Floats:
+        """The scales of their noise."""
         return self.scales[self.slices[at]]
 
     def half_step(self, at: int) -> Floats:
@@ -88,6 +86,7 @@ class _Noisy:
         return self.half_steps[self.slices[at]]
 
     def is_noisy(self, at: int) -> bool:
+        """Whether they have any noise: a public count has none."""
         return bool(self.scale(at)[0] > 0)
 
     def reach(self, at: int, failure: float, other: int | None = None, factor: float = 0.0) -> Floats:
@@ -101,13 +100,20 @@ class _Noisy:
         return quantile_of_two(failure, first, second) + rounding
 
     def plain(self, at: int) -> Estimate:
+        """A number as it was released."""
         low, high = (end[self.slices[at]] for end in self.release.interval(self.level))
         return Estimate(self.value(at), low, high, self.scale(at))
 
-    def total(self, statistic: Statistic) -> Estimate:
-        """A sum. Around a middle of 0 it needs no count, but a count that covers its rows bounds their rounding."""
+    def total(self, statistic: Statistic, failure: float | None = None) -> Estimate:
+        """A sum. Around a middle of 0 it needs no count, but a count that covers its rows bounds their rounding.
+
+        Args:
+            statistic: The sum.
+            failure: How often its interval may miss it; as often as the level says, unless it is a part of an answer.
+        """
         column = self.layout.values[statistic.columns[0]]
-        at, count, failure = statistic.sums[0], statistic.count, 1 - self.level
+        at, count = statistic.sums[0], statistic.count
+        failure = 1 - self.level if failure is None else failure
         covering = self._covering(at) if count is None else count
         rows = np.full(self.value(at).shape, float(self.max_rows))
         if covering is not None:
@@ -130,6 +136,7 @@ class _Noisy:
         return next(covering, None)
 
     def mean(self, statistic: Statistic) -> Estimate:
+        """A sum over its count, held to the bounds."""
         column = self.layout.values[statistic.columns[0]]
         at, count = statistic.sums[0], _placed(statistic.count)
         offset, (low, high) = self._offset(at, count, 1 - self.level)
@@ -172,6 +179,7 @@ class _Noisy:
         return Estimate(value, np.minimum(lower, value), np.maximum(upper, value), scale)
 
     def deviation(self, statistic: Statistic) -> Estimate:
+        """The root of a variance."""
         square = self.moment(statistic)
         value = np.sqrt(square.value)
         # To first order sd(root) = sd(V) / (2 root V); where V is lost in its noise, the root of the noise.

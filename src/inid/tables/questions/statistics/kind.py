@@ -20,9 +20,10 @@ from inid.tables.facts import Bins, Categories, Key, read_cells, read_columns, r
 from inid.tables.presentation import Labels
 from inid.tables.published import Row
 from inid.tables.question import Question
-from inid.tables.questions.statistics.layout import Layout, named_tolerances, read_tolerances
+from inid.tables.questions.statistics.column_statistics import column_statistics, named_tolerances, read_tolerances
+from inid.tables.questions.statistics.layout import Layout
 from inid.tables.questions.statistics.plan import Planning, TableAccuracy, TablePlan, errors_alone, with_advice
-from inid.tables.questions.statistics.question import COLUMN_STATISTICS, StatisticsQuestion
+from inid.tables.questions.statistics.question import StatisticsQuestion
 from inid.tables.questions.statistics.sensitivity import largest_sum
 from inid.tables.questions.statistics.sums import Integers, Sums
 from inid.tables.releasable import Query
@@ -34,7 +35,6 @@ __all__ = ["Statistics", "StatisticsQuery"]
 
 _MOST_ADVISED = 200  # sums: a second plan of more of them would take its time
 _USUAL_LIMIT = 2**32  # the default limit on rows, which the report need not mention
-_STATED = ("count", "count_distinct", *COLUMN_STATISTICS, "histogram", "by")
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,9 +109,10 @@ class Statistics(StatisticsQuestion, Question):
     @classmethod
     def read(cls, table: Table, asked: Mapping[str, Any]) -> Self:
         """See `Question.read`."""
-        unknown = [name for name in asked if name not in _STATED]
+        known = ("count", "count_distinct", *column_statistics(), "histogram", "by")
+        unknown = [name for name in asked if name not in known]
         if unknown:
-            raise ArgumentError(f"{unknown[0]} is nothing that Table.query takes: use {', '.join(_STATED)}.")
+            raise ArgumentError(f"{unknown[0]} is nothing that Table.query takes: use {', '.join(known)}.")
         made = cls(**_read(table, asked))
         made.layout  # noqa: B018 - laid out now: it may refuse bounds that have no common grid
         return made
@@ -220,7 +221,7 @@ class Statistics(StatisticsQuestion, Question):
     def column_facts(self) -> list[ColumnFacts]:
         """For each column that is asked about: its statistics, its bounds, and what a missing value becomes."""
         found = []
-        asked = {kind: self.columns.get(kind, ()) for kind in COLUMN_STATISTICS}
+        asked = {kind: self.columns.get(kind, ()) for kind in column_statistics()}
         for name in dict.fromkeys([*(name for names in asked.values() for name in names), *self.histogram]):
             kinds = [kind for kind, names in asked.items() if name in names]
             if name in self.histogram:
@@ -252,7 +253,7 @@ def _rows(asked: StatisticsQuestion) -> float:
 def _read(table: Table, stated: Mapping[str, Any]) -> dict[str, Any]:
     """What is asked, checked against the table's names, types and public facts, as arguments of a question."""
     count, count_distinct = stated.get("count", False), stated.get("count_distinct", False)
-    asked = {name: stated.get(name, ()) for name in COLUMN_STATISTICS}
+    asked = {name: stated.get(name, ()) for name in column_statistics()}
     histogram, by = stated.get("histogram", {}), stated.get("by", {})
     if not isinstance(count, bool):
         raise ArgumentError(f"count must be True or False, got {shown(count)}.")

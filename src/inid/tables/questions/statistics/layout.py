@@ -1,41 +1,30 @@
-"""What users ask for, in terms of the sums that are released, and how an error in a sum moves each answer.
+"""The sums that are released, and which of them each statistic is made of.
 
 Each sum adds up an integer per row, of a public range, over the rows that count. Everything a query reports is made of
 five kinds of them: how many rows, how many people, centred values, centred products of two values, and the cells of a
 histogram. A row that misses a value it is needed for adds nothing to that sum.
 """
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product as all_pairs
 from typing import Literal
 
-from inid.arguments import listed, real, shown
 from inid.errors import ArgumentError
-from inid.fixed_point import Grid, largest_unit
+from inid.fixed_point import Grid
 from inid.tables.facts import Bins, Categories
 
 __all__ = [
     "Item",
     "Layout",
+    "NeededSums",
     "Statistic",
     "count_item",
     "histogram_item",
-    "lay_out",
-    "named_tolerances",
     "people_item",
     "product_item",
-    "read_tolerances",
-    "rounding",
-    "slopes",
     "sum_item",
 ]
-
-Kind = Literal["count", "count_distinct", "sum", "mean", "variance", "std", "covariance", "histogram"]
-
-_COUNTED = ("count", "count_distinct", "histogram")
-_SHARE = 0.01  # a statistic without a stated tolerance is wanted to one per cent of its public range
 
 
 @dataclass(frozen=True)
@@ -141,7 +130,7 @@ class Statistic:
     answer does not need them.
     """
 
-    kind: Kind
+    kind: str
     columns: tuple[str, ...]
     count: int | None = None
     sums: tuple[int, ...] = ()
@@ -186,173 +175,31 @@ class Layout:
         return Layout((own,), tuple(self.items[at] for at in kept), self.values, self.factors)
 
 
-class _Items:
-    """Collects items, each once, and says where each stands."""
+class NeededSums:
+    """The sums that statistics need, each once: a statistic asks for one and is told where it stands.
 
-    def __init__(self) -> None:
+    Attributes:
+        found: The sums so far, with their positions.
+        values: The grid of each column's values.
+        factors: The coarser grid of each column as a factor of products.
+    """
+
+    def __init__(self, values: Mapping[str, Grid], factors: Mapping[str, Grid]) -> None:
         self.found: dict[Item, int] = {}
+        self.values, self.factors = values, factors
 
     def place(self, item: Item) -> int:
+        """The position of a sum."""
         return self.found.setdefault(item, len(self.found))
 
+    def count(self, present: tuple[str, ...]) -> int:
+        """The position of the number of rows that have a value in all of these columns."""
+        return self.place(count_item(present))
 
-def lay_out(
-    asked: Mapping[str, Sequence[str]],
-    histogram: Mapping[str, Bins | Categories],
-    bounds: Mapping[str, tuple[float, float]],
-    filled: frozenset[str],
-    max_rows: int,
-    *,
-    count: bool,
-    people: bool = False,
-) -> Layout:
-    """The items that a list of statistics needs.
+    def sum(self, column: str, present: tuple[str, ...]) -> int:
+        """The position of the sum of a column's distances from its middle, over those rows."""
+        return self.place(sum_item(column, self.values[column], present))
 
-    Args:
-        asked: The columns of each of sum, mean, variance, std, covariance.
-        histogram: The public cells of each column that is to be counted.
-        bounds: Public bounds per column.
-        filled: The columns whose missing values are filled, so that they need no count of their own.
-        max_rows: The number of rows up to which sums are exact.
-        count: Whether the number of rows itself is asked for.
-        people: Whether the number of people is asked for.
-    """
-    columns = dict.fromkeys(column for names in asked.values() for column in names)
-    largest = largest_unit(max_rows)
-    values = {column: Grid.of(column, bounds[column], largest) for column in columns}
-    factors = {column: Grid.of(column, bounds[column], 2 * math.isqrt(largest)) for column in columns}
-    items = _Items()
-
-    def present(*names: str) -> tuple[str, ...]:
-        return tuple(name for name in names if name not in filled)
-
-    def made(kind: Kind, *names: str, scope: tuple[str, ...]) -> Statistic:
-        needs_count = kind != "sum" or values[names[0]].middle != 0
-        number = items.place(count_item(scope)) if needs_count else None
-        sums = tuple(items.place(sum_item(name, values[name], scope)) for name in names)
-        if kind in ("sum", "mean"):
-            return Statistic(kind, names, number, sums)
-        first, second = names[0], names[-1]
-        pair = product_item(first, second, (factors[first], factors[second]), scope)
-        return Statistic(kind, names, number, sums, items.place(pair))
-
-    statistics = [Statistic("count", (), items.place(count_item(())))] if count else []
-    statistics += [Statistic("count_distinct", (), items.place(people_item()))] if people else []
-    kinds: tuple[Kind, ...] = ("sum", "mean", "variance", "std")
-    statistics += [made(kind, name, scope=present(name)) for kind in kinds for name in asked.get(kind, ())]
-    matrix = tuple(asked.get("covariance", ()))
-    for at, first in enumerate(matrix):
-        statistics += [made("covariance", first, second, scope=present(*matrix)) for second in matrix[at:]]
-    for name, cells in histogram.items():
-        place = items.place(histogram_item(name, cells, present(name) if isinstance(cells, Bins) else ()))
-        statistics.append(Statistic("histogram", (name,), histogram=place))
-    return Layout(tuple(statistics), tuple(items.found), values, factors)
-
-
-def slopes(statistic: Statistic, layout: Layout, rows: float) -> dict[int, float]:
-    """How far the answer moves per unit of error in each item, with `rows` rows in a cell: first order.
-
-    Exact for counts, histograms and sums. For ratios the unknown values of the data are replaced by public ones: a mean
-    half-way between the middle and a bound, and a standard deviation of a quarter of the range.
-
-    Returns:
-        One slope per item that the statistic uses.
-    """
-    kind = statistic.kind
-    if kind == "histogram" and statistic.histogram is not None:
-        return {statistic.histogram: 1.0}
-    if kind in _COUNTED and statistic.count is not None:
-        return {statistic.count: 1.0}
-    grids = [layout.values[name] for name in statistic.columns]
-    first, second = grids[0].half, grids[-1].half
-    found: dict[int, float] = {}
-    if kind == "sum":
-        found[statistic.sums[0]] = 1.0
-        if statistic.count is not None:
-            found[statistic.count] = abs(grids[0].middle)
-        return found
-    if kind == "mean":
-        found[statistic.sums[0]] = 1 / rows
-        share = first / 2
-    else:
-        factor = 1 / first if kind == "std" else 1.0
-        same = statistic.columns[0] == statistic.columns[-1]
-        for item, other in zip(statistic.sums, (second, first), strict=False):
-            found[item] = factor * other / 2 / rows * (2 if same else 1)
-        if statistic.product is not None:
-            found[statistic.product] = factor / rows
-        share = factor * first * second / (2 if same else 4)
-    if statistic.count is not None:
-        found[statistic.count] = share / rows
-    return found
-
-
-def rounding(statistic: Statistic, layout: Layout, rows: float) -> float:
-    """How far the grid's rounding of each value may move the answer, with `rows` rows in a cell."""
-    kind = statistic.kind
-    if kind in _COUNTED:
-        return 0.0
-    if kind in ("sum", "mean"):
-        return layout.values[statistic.columns[0]].step / 2 * (rows if kind == "sum" else 1.0)
-    one, two = (layout.factors[name] for name in (statistic.columns[0], statistic.columns[-1]))
-    moved = one.half * two.step + two.half * one.step
-    return moved / one.half if kind == "std" else moved
-
-
-def read_tolerances(
-    layout: Layout, tolerance: object, weights: object, columns: Sequence[str], rows: float
-) -> list[float]:
-    """The error that each statistic may have, from what the user stated per statistic or column.
-
-    The most specific statement wins: "mean(age)", then "mean", then "age". A column's tolerance is in the column's own
-    unit: it holds for its mean and standard deviation, times the rows for its sum, times half the range for variances.
-
-    Raises:
-        ArgumentError: Both are given, a key is neither a statistic nor a column, or a value is not positive.
-    """
-    if tolerance is not None and weights is not None:
-        raise ArgumentError("weights and tolerance must not both be given: a tolerance t is a weight of 1/t.")
-    name, stated = ("weights", weights) if tolerance is None else ("tolerance", tolerance)
-    if stated is not None and not isinstance(stated, Mapping):
-        raise ArgumentError(f"{name} must be a dictionary, got {shown(stated)}: for example {name}={{'age': 1}}.")
-    labels = [statistic.label for statistic in layout.statistics]
-    known = {*labels, *(statistic.kind for statistic in layout.statistics), *columns}
-    read: dict[str, float] = {}
-    for key, value in (stated or {}).items():
-        if key not in known:
-            cure = f"use a column of the query, a statistic or one of {listed(labels, most=8)}"
-            raise ArgumentError(f"{name} names {shown(key)}, which the query does not ask for: {cure}.")
-        number = real(f"{name}[{key!r}]", value, above=0, cure="pass a positive number")
-        read[key] = number if tolerance is not None else 1 / number
-    return [_tolerance(statistic, layout, read, rows) for statistic in layout.statistics]
-
-
-def named_tolerances(layout: Layout, tolerance: object, columns: Sequence[str], rows: float) -> list[float | None]:
-    """The same, and None for each statistic of which neither it, nor its kind, nor a column of it is named.
-
-    Raises:
-        ArgumentError: See `read_tolerances`.
-    """
-    read = read_tolerances(layout, tolerance, None, columns, rows)
-    names = set(tolerance) if isinstance(tolerance, Mapping) else set()
-    return [
-        value if names & {one.label, one.kind, *(() if one.kind in _COUNTED else one.columns)} else None
-        for one, value in zip(layout.statistics, read, strict=True)
-    ]
-
-
-def _tolerance(statistic: Statistic, layout: Layout, read: Mapping[str, float], rows: float) -> float:
-    for key in (statistic.label, statistic.kind):
-        if key in read:
-            return read[key]
-    if statistic.kind in _COUNTED:
-        return _SHARE * rows
-    grids = [layout.values[name] for name in statistic.columns]
-    own = [
-        read.get(name, _SHARE * (grid.upper - grid.lower)) for name, grid in zip(statistic.columns, grids, strict=True)
-    ]
-    if statistic.kind == "sum":
-        return own[0] * rows
-    if statistic.kind in ("mean", "std"):
-        return own[0]
-    return math.sqrt(own[0] * grids[0].half) * math.sqrt(own[-1] * grids[-1].half)
+    def product(self, first: str, second: str, present: tuple[str, ...]) -> int:
+        """The position of the sum of products of two such distances."""
+        return self.place(product_item(first, second, (self.factors[first], self.factors[second]), present))

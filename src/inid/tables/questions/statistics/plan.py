@@ -18,7 +18,8 @@ from inid.report.plan_summary import nothing_to_gain
 from inid.sets import Allocation, Sensitivity
 from inid.tables.plan_of_query import Plan, PlannedNumber, fill_advice, rows_assumed, rows_in_words
 from inid.tables.presentation import COUNTED
-from inid.tables.questions.statistics.layout import Layout, rounding, slopes
+from inid.tables.questions.statistics.column_statistics import range_of, rounding, slopes
+from inid.tables.questions.statistics.layout import Layout
 from inid.tables.questions.statistics.sensitivity import narrowest
 from inid.tables.wanted import UNITS
 
@@ -35,7 +36,6 @@ __all__ = [
 ]
 
 _ROWS = 40
-_HELD = ("mean", "std", "variance", "covariance")  # held to what the bounds allow
 
 
 @dataclass(frozen=True)
@@ -120,9 +120,7 @@ class TablePlan(Plan):
         found = []
         for entry, statistic in zip(self.statistics, layout.statistics, strict=True):
             names = 1 if statistic.histogram is None else len(layout.items[statistic.histogram].names)
-            halves = [layout.values[name].half for name in statistic.columns] if statistic.kind in _HELD else []
-            reach = 2 * halves[0] if statistic.kind in ("mean", "std") else math.prod(halves) if halves else math.inf
-            found.append(PlannedNumber(entry.label, cells * names, entry.error, reach))
+            found.append(PlannedNumber(entry.label, cells * names, entry.error, range_of(statistic, layout)))
         return found
 
     def noisy_numbers(self) -> list[tuple[str, float, float]]:

@@ -32,12 +32,13 @@ from inid.tables.facts import (
 from inid.tables.public_facts import PublicFacts, parsing
 from inid.tables.published import Row
 from inid.tables.questions.statistics.answers import estimate
-from inid.tables.questions.statistics.layout import Layout, lay_out
+from inid.tables.questions.statistics.column_statistics import column_statistics, lay_out
+from inid.tables.questions.statistics.layout import Layout
 from inid.tables.questions.statistics.sensitivity import candidate_sets, joint_sets
 
-__all__ = ["COLUMN_STATISTICS", "StatisticsQuestion"]
+__all__ = ["StatisticsQuestion"]
 
-COLUMN_STATISTICS = ("sum", "mean", "variance", "std", "covariance")
+_RECORDED = ("sum", "mean", "variance", "std", "covariance")  # also where they are not asked, as ever
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -46,7 +47,7 @@ class StatisticsQuestion(PublicFacts):
 
     Attributes:
         count: Whether the number of rows is asked for.
-        columns: The columns of each of sum, mean, variance, std and covariance.
+        columns: The columns of each statistic of columns: sum, mean, variance, std, covariance, ...
         histogram: The public cells of each column that is counted.
         by: The public keys of each column that groups.
         bounds: Public bounds per column.
@@ -170,7 +171,7 @@ class StatisticsQuestion(PublicFacts):
         return {
             "count": self.count,
             "count_distinct": self.count_distinct,
-            **{kind: list(self.columns.get(kind, ())) for kind in COLUMN_STATISTICS},
+            **{kind: list(self.columns.get(kind, ())) for kind in column_statistics() if self._is_recorded(kind)},
             "histogram": {
                 column: {"edges": list(cells.edges)} if isinstance(cells, Bins) else {"categories": list(cells.values)}
                 for column, cells in self.histogram.items()
@@ -180,6 +181,9 @@ class StatisticsQuestion(PublicFacts):
             "missing": dict(self.missing),
             **self.facts_to_dict(),
         }
+
+    def _is_recorded(self, kind: str) -> bool:
+        return kind in _RECORDED or bool(self.columns.get(kind))
 
     @classmethod
     def from_dict(cls, record: Any) -> Self:
@@ -195,9 +199,11 @@ class StatisticsQuestion(PublicFacts):
                 else Categories(read_keys(f"histogram of {column}", cells["categories"]))
                 for column, cells in record["histogram"].items()
             }
+            named = [*_RECORDED, *(kind for kind in column_statistics() if kind in record and kind not in _RECORDED)]
+            columns = {kind: read_columns(kind, record[kind], "a list of columns") for kind in named}
             made = cls(
                 count=bool(record["count"]),
-                columns={kind: read_columns(kind, record[kind], "a list of columns") for kind in COLUMN_STATISTICS},
+                columns=columns,
                 histogram=histogram,
                 by={column: read_keys(f"by of {column}", keys) for column, keys in record["by"].items()},
                 bounds=read_bounds(record["bounds"]),
