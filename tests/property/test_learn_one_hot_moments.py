@@ -12,10 +12,11 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 from sklearn import linear_model
+from sklearn.naive_bayes import GaussianNB
 
 import inid
 from inid import learn
-from inid.learn import moment_sources, narrower_bounds, second_moments
+from inid.learn import k_means, moment_sources, naive_bayes, narrower_bounds, second_moments
 from inid.learn.encoded_bounds import EncodedBounds, held_to_groups
 from inid.learn.one_hot_moments import MomentLayout, block_sets
 from inid.learn.public_units import Units
@@ -29,7 +30,13 @@ GROUPS = ((1, 4), (4, 6))
 BOUNDS = EncodedBounds(("a", "b", "c", "d", "e", "f"), (2, 0, 0, 0, 0, 0), (5, 1, 1, 1, 1, 1), GROUPS)
 HOT = [[1, 0, 0], [0, 1, 0], [0, 0, 0]], [[1, 0], [0, 1]]
 ROWS = [[x, *one, *two, y] for x, one, two, y in product((2, 5), *HOT, (-1, 3))]
-ROWS += [[9, 1, 1, 1, 1, 1, 9], [np.nan] * 7, [-9, 0.5, 0.4, 0, 1e9, -1e9, -9], [np.inf, np.inf, 0, 0, -np.inf, 1, 3]]
+ROWS += [
+    [9, 1, 1, 1, 1, 1, 3],
+    [9, 1, 1, 1, 1, 1, 9],
+    [np.nan] * 7,
+    [-9, 0.5, 0.4, 0, 1e9, -1e9, -9],
+    [np.inf, np.inf, 0, 0, -np.inf, 1, 3],
+]
 MODELS = {
     "ridge": (learn.PrivateRidge, {}),
     "public bounds": (learn.PrivateRidge, {"narrow": False}),
@@ -37,6 +44,9 @@ MODELS = {
     "weights": (learn.PrivateRidge, {"max_weight": 2.0}),
     "moments": (learn.PrivateMoments, {}),
     "squares": (learn.PrivateMoments, {"mean": False}),
+    "naive Bayes": (learn.PrivateGaussianNB, {"classes": (-1, 3)}),
+    "naive Bayes, weights": (learn.PrivateGaussianNB, {"classes": (-1, 3), "max_weight": 2.0}),
+    "k-means": (learn.PrivateKMeans, {"n_clusters": 2, "rounds": 3}),
 }
 
 
@@ -55,9 +65,16 @@ def added(model, row, weight=None):
 
     release, data = second_moments.release, np.array([row[:-1]], dtype=float)
     given = {} if weight is None else {"sample_weight": [weight]}
-    with patch.object(narrower_bounds, "add_noise", kept), patch.object(second_moments, "release", looked):
+    with (
+        patch.object(narrower_bounds, "add_noise", kept),
+        patch.object(k_means, "add_noise", kept),
+        patch.object(second_moments, "release", looked),
+        patch.object(naive_bayes, "release", looked),
+    ):
         model.fit(data, [float(row[-1])], **given)
-    found = np.concatenate([*seen[-1:], *seen[1:-1], *seen[: len(seen) > 1]])  # moments, number of rows, first look
+    if not isinstance(model, learn.PrivateKMeans):  # the plan has moments, the number of rows, the first look
+        seen = [*seen[-1:], *seen[1:-1], *seen[: len(seen) > 1]]
+    found = np.concatenate(seen)
     assert found.size == model.plan_.dimension
     return found
 
@@ -77,8 +94,8 @@ def made(name, budget, relation):
 
 
 def every_row(model, name):
-    weights = (0.0, 0.7, 2.0, np.inf) if name == "weights" else (None,)
-    rows = ROWS if len(weights) == 1 else [*ROWS[:4], *ROWS[9:14], *ROWS[-4:]]
+    weights = (0.0, 0.7, 2.0, np.inf) if "weights" in name else (None,)
+    rows = ROWS if len(weights) == 1 else [*ROWS[:4], *ROWS[9:14], *ROWS[-5:]]
     return [added(model, row, weight) for row in rows for weight in weights]
 
 
@@ -109,6 +126,29 @@ def test_twins_that_assume_too_small_a_set_or_do_not_hold_rows_to_groups_exceed_
         alone = every_row(model, name)
     assert worst_loss(model.plan_, alone, "zero_out", BUDGETS[0]) > 1.05
     with patch.object(moment_sources, "held_to_groups", lambda values, _: values):
+        alone = every_row(model, name)
+    assert worst_loss(model.plan_, alone, "zero_out", BUDGETS[0]) > 1.05
+
+
+@pytest.mark.filterwarnings("ignore::inid.learn.NoisyFitWarning")
+@pytest.mark.parametrize("module", [naive_bayes, k_means], ids=["naive Bayes", "k-means"])
+def test_twins_of_classes_and_clusters_exceed_it_as_well(module):
+    """One does not hold rows to groups, the other plans with a set that is too small."""
+    name = "naive Bayes" if module is naive_bayes else "k-means"
+    model = made(name, BUDGETS[0], "zero_out")
+    with patch.object(module, "held_to_groups", lambda values, _: values):
+        alone = every_row(model, name)
+    assert worst_loss(model.plan_, alone, "zero_out", BUDGETS[0]) > 1.05
+    function = "class_sensitivity" if module is naive_bayes else "cluster_sensitivity"
+    whole = getattr(module, function)
+
+    def small(*args, **more):
+        one = whole(*args, **more)
+        if one.kind == "ellipsoid":
+            return Sensitivity.ellipsoid(one.limits * 0.9, neighbours=one.neighbours)
+        return Sensitivity.groups(sizes=one.counts, l2=np.append(one.limits[:-1], 0.5), neighbours=one.neighbours)
+
+    with patch.object(module, function, small):
         alone = every_row(model, name)
     assert worst_loss(model.plan_, alone, "zero_out", BUDGETS[0]) > 1.05
 
@@ -171,6 +211,13 @@ def test_as_the_budget_grows_models_are_scikit_learns(intercept, weighted):
             model.fit(X, y, sample_weight=weights)
         expected = plain(fit_intercept=intercept, **more).fit(X, y, sample_weight=weights)
         np.testing.assert_allclose(model.predict(X), expected.predict(X), atol=5e-3)
+    labels = y > 0.5
+    bayes = learn.PrivateGaussianNB(inid.GaussianDP(1e9), bounds=BOUNDS, classes=(False, True), max_weight=2.0)
+    with unsafe_no_noise():
+        bayes.fit(X, labels, sample_weight=weights)
+    expected = GaussianNB().fit(X, labels, sample_weight=weights)
+    np.testing.assert_allclose(bayes.theta_, expected.theta_, atol=2e-3)
+    np.testing.assert_allclose(bayes.var_, expected.var_, atol=2e-3)
     with unsafe_no_noise():
         moments = learn.PrivateMoments(inid.GaussianDP(1e9), bounds=BOUNDS).fit(X)
     np.testing.assert_allclose(moments.covariance_, np.cov(X.T, bias=True), atol=1e-3)
@@ -182,6 +229,8 @@ PLAIN = [[3, one, 0, 0, 1, 0] for one in (0, 0, 1, 1, 0)]
 ESTIMATORS = {
     "ridge": learn.PrivateRidge(budget=inid.ApproxDP(5.0, 1e-6), bounds=BOUNDS, bounds_y=(-1, 3)),
     "lasso": learn.PrivateLasso(budget=inid.ApproxDP(5.0, 1e-6), bounds=BOUNDS, bounds_y=(-1, 3)),
+    "naive Bayes": learn.PrivateGaussianNB(inid.ApproxDP(5.0, 1e-6), bounds=BOUNDS, classes=(0, 1)),
+    "k-means": learn.PrivateKMeans(3, budget=inid.ApproxDP(5.0, 1e-6), bounds=BOUNDS),
     "logistic": learn.PrivateLogisticRegression(budget=inid.ApproxDP(5.0, 1e-6), bounds=BOUNDS, classes=(0, 1)),
     "poisson": learn.PrivatePoissonRegressor(budget=inid.ApproxDP(5.0, 1e-6), bounds=BOUNDS, bounds_y=(0, 3)),
 }

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from inid.arguments import Floats
 
-__all__ = ["EncodedBounds", "Groups", "codes", "held_to_groups", "no_group", "one_hot_groups"]
+__all__ = ["EncodedBounds", "Groups", "categories_beside", "codes", "held_to_groups", "no_group", "one_hot_groups"]
 
 Groups = tuple[tuple[int, int], ...]  # (first, after the last) column of each
 
@@ -59,6 +59,18 @@ def no_group(width: int, groups: Groups) -> NDArray[np.bool_]:
     found = np.ones(width, bool)
     for first, last in groups:
         found[first:last] = False
+    return found
+
+
+def categories_beside(width: int, groups: Groups) -> Floats:
+    """How many categories the group of each column has; 1 for a column of no group.
+
+    >>> categories_beside(4, ((1, 3),)).tolist()
+    [1.0, 2.0, 2.0, 1.0]
+    """
+    found = np.ones(width)
+    for first, last in groups:
+        found[first:last] = last - first
     return found
 
 

@@ -6,7 +6,9 @@ means and numbers of rows of the cells ordinary k-means, of several starts, then
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import KW_ONLY
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -19,6 +21,7 @@ from inid.accounting import Ledger
 from inid.arguments import Floats, integer
 from inid.learn.base import NoisyEstimator, read_mechanism, read_relation
 from inid.learn.bounds import Bounds, hold, read_bounds, read_budget
+from inid.learn.encoded_bounds import Groups, categories_beside, held_to_groups, no_group, one_hot_groups
 from inid.learn.inputs import read_matrix
 from inid.learn.lost_in_noise import doubt_of_centres, warn_of_noise
 from inid.learn.noise_range import cover_answers
@@ -41,7 +44,9 @@ _STARTS = 20
 _NEAR = 0.1  # of the bounds: how far from the largest cluster an empty one starts again
 
 
-def cluster_sensitivity(blocks: int, width: int, rounds: int, neighbours: Neighbours, *, pure: bool) -> Sensitivity:
+def cluster_sensitivity(
+    blocks: int, width: int, rounds: int, neighbours: Neighbours, *, pure: bool, groups: Groups = ()
+) -> Sensitivity:
     """How far one person moves the sums and the numbers of rows of all clusters: `blocks` of them, in all rounds.
 
     Statement. In each round a row adds (z, 1) to the block of its cluster, |z_i| <= 1; which one is a function of the
@@ -53,15 +58,31 @@ def cluster_sensitivity(blocks: int, width: int, rounds: int, neighbours: Neighb
 
     w balances the error that both bring into a mean z: M sigma_sum^2 and |mean|^2 sigma_number^2 with mean squares of
     1/3, which gives w / (1 - w) = sqrt(3 M).
+
+    One-hot groups. A row has one 1 among the m columns of a group at most, and 0 in the others. With S the number of
+    other columns plus the sum of sqrt(m) over the groups, radii r^2 = S / w for other columns and S / (w sqrt(m)) for
+    those of a group make the sum of z^2 / r^2 at most w as well, with the least sum of r^2. Two rows of one cluster are
+    apart by 2 in other columns, and by at most sqrt(2) in a group: 4 w becomes w (4 S less twice the sum of sqrt(m)) /
+    S. In l1 norm a group counts as one column. Mean squares of a group are thought of as 1/m in all.
     """
-    replaced = neighbours == "replace"
+    replaced, beside = neighbours == "replace", categories_beside(width, groups)
     if pure:
-        entries = float(rounds * (width + 1) * (2 if replaced else 1))
+        entries = float(rounds * (_columns(width, groups) + 1) * (2 if replaced else 1))
         return Sensitivity.ball(dimension=blocks * (width + 1), l1=entries, neighbours=neighbours)
-    share = 1 - 1 / (1 + math.sqrt(3 * width))
-    block = np.append(np.full(width, math.sqrt(width / share)), 1 / math.sqrt(1 - share))
-    size = math.sqrt(rounds * (max(2.0, 4 * share) if replaced else 1.0)) * _UP
+    plain = no_group(width, groups)
+    hot = sum(math.sqrt(last - first) for first, last in groups)
+    whole = int(plain.sum()) + hot
+    squares = int(plain.sum()) / 3 + sum(1 / (last - first) for first, last in groups)
+    share = 1 - 1 / (1 + whole / math.sqrt(squares))
+    block = np.append(np.sqrt(whole / share / np.sqrt(beside)), 1 / math.sqrt(1 - share))
+    apart = share * (4 * whole - 2 * hot) / whole
+    size = math.sqrt(rounds * (max(2.0, apart) if replaced else 1.0)) * _UP
     return Sensitivity.ellipsoid(np.tile(block * size, blocks), neighbours=neighbours)
+
+
+def _columns(width: int, groups: Groups) -> int:
+    """The number of columns, each group counted as one."""
+    return int(no_group(width, groups).sum()) + len(groups)
 
 
 @estimator
@@ -117,21 +138,14 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEsti
         mechanism = read_mechanism(self.mechanism, budget)
         clusters = integer("n_clusters", self.n_clusters, least=1, cure="pass how many clusters to find")
         rounds = integer("rounds", self.rounds, least=1, cure="pass how often the centres move")
-        if isinstance(X, Table):
-            stored = TableRows.of(X, [*X.bounds], self.neighbours, ledger)
-            self._held = read_bounds("bounds", check_table(X, self.bounds, stored.names), len(stored.names))
-            self.n_features_in_, self.feature_names_in_ = len(stored.names), np.asarray(stored.names, dtype=object)
-            relation, rows = stored.relation, stored.rows
-        else:
-            relation = read_relation(self.neighbours, ledger)
-            data = read_matrix(self, X, reset=True, empty=relation == "add_remove")
-            names = getattr(self, "feature_names_in_", None)
-            self._held = read_bounds("bounds", self.bounds, data.shape[1], names)
-            rows = None if relation == "add_remove" else data.shape[0]
-        width, units = self.n_features_in_, Units.of(*self._held, rows, centre=True, scale=True)
+        relation, rows, groups, read = self._read(X, ledger)
+        width = self.n_features_in_
+        plain = no_group(width, groups)
+        units = Units.of(*self._held, rows, centre=plain, scale=True)
 
         def planned(blocks: int) -> NoisePlan:
-            sensitivity = cluster_sensitivity(blocks, width, rounds, relation, pure=mechanism == "laplace")
+            laplace = mechanism == "laplace"
+            sensitivity = cluster_sensitivity(blocks, width, rounds, relation, pure=laplace, groups=groups)
             return plan(sensitivity, budget, mechanism=mechanism, allocation=self.allocation)
 
         some = _SECRET if rows is None else rows
@@ -139,33 +153,49 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEsti
         noise = planned(first + (rounds - 1) * clusters)
         noise = cover_answers(noise, float(MOST_ROWS if rows is None else rows))
         source = charge(noise, ledger, type(self).__name__).source
-        values = None if isinstance(X, Table) else data.floats()
-        spread, centres = _spread_out(clusters, width), _spread_out(first, width)
+        summed, lowest = read(), np.where(plain, -1.0, 0.0)
+        spread, centres = _spread_out(clusters, lowest), _spread_out(first, lowest)
         scales = noise.scales.reshape(-1, width + 1)
         for at in range(rounds):
             here = slice(0, first) if at == 0 else slice(first + (at - 1) * clusters, first + at * clusters)
             drawn = scales[here].ravel()
-            whole = stored.by_cluster(centres, units) if values is None else _whole_clusters(values, units, centres)
-            noisy = add_noise(_in_units(whole, units), drawn, noise.mechanism, source)
+            noisy = add_noise(_in_units(summed(centres, units), units), drawn, noise.mechanism, source)
             sums = noisy.reshape(-1, width + 1)
             counts, least = sums[:, -1:], max(float(drawn.max()), 1.0)
-            found = np.clip(sums[:, :-1] / np.maximum(counts, 1.0), -1.0, 1.0)
+            found = np.clip(sums[:, :-1] / np.maximum(counts, 1.0), lowest, 1.0)
             if at == 0 and rounds > 1:
                 centres = _start(found, counts[:, 0], least, units.unit, spread)
                 continue
             # A cluster with fewer rows than noise alone explains goes to the largest one, to take a part of it.
-            largest = found[counts.argmax()]
-            near = np.clip(largest + _NEAR * spread, -1.0, 1.0)
+            near = np.clip(found[counts.argmax()] + _NEAR * spread, lowest, 1.0)
             centres = np.where(counts > least, found, near)
         self._end_fit(ledger)
         self.plan_, self.private_ = noise, source.private
         self.cluster_centers_ = units.centre + units.unit * centres
         self.cluster_count_ = counts[:, 0]
         sizes, noisy = np.maximum(counts[:, 0], least), scales[-1] * (math.sqrt(2) if mechanism == "laplace" else 1.0)
-        self._doubt = doubt_of_centres(centres, sizes, units.unit, float(noisy[0]), float(noisy[-1]))
+        self._doubt = doubt_of_centres(centres, sizes, units.unit, noisy[:-1], float(noisy[-1]))
         self._n_features_out = clusters
         warn_of_noise(self)
         return self
+
+    def _read(
+        self, X: Any, ledger: Ledger | None
+    ) -> tuple[Neighbours, int | None, Groups, Callable[[], Callable[[Floats, Units], NDArray[np.int64]]]]:
+        """The relation, the number of rows unless it is secret, the one-hot groups, and what sums rows by centres.
+
+        The last is for after the charge: it reads the rows.
+        """
+        if isinstance(X, Table):
+            stored = TableRows.of(X, [*X.bounds], self.neighbours, ledger)
+            self._held = read_bounds("bounds", check_table(X, self.bounds, stored.names), len(stored.names))
+            self.n_features_in_, self.feature_names_in_ = len(stored.names), np.asarray(stored.names, dtype=object)
+            return stored.relation, stored.rows, (), lambda: stored.by_cluster
+        relation, groups = read_relation(self.neighbours, ledger), one_hot_groups(self.bounds)
+        data = read_matrix(self, X, reset=True, empty=relation == "add_remove")
+        self._held = read_bounds("bounds", self.bounds, data.shape[1], getattr(self, "feature_names_in_", None))
+        rows = None if relation == "add_remove" else data.shape[0]
+        return relation, rows, groups, lambda: partial(_whole_clusters, held_to_groups(data.floats(), groups))
 
     def predict(self, X: Any) -> NDArray[np.intp]:
         """The nearest centre of each row."""
@@ -182,7 +212,7 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEsti
     def transform(self, X: Any) -> Floats:
         """The distance of each row to each centre."""
         check_is_fitted(self)
-        data = hold(read_matrix(self, X, reset=False).floats(), *self._held)
+        data = hold(read_matrix(self, X, reset=False).floats(), *self._held, one_hot_groups(self.bounds))
         return np.sqrt(_distances(data, self.cluster_centers_, np.ones(data.shape[1])))
 
 
@@ -204,7 +234,7 @@ def _start(means: Floats, counts: Floats, least: float, unit: Floats, spread: Fl
     return np.asarray(np.clip(plain.cluster_centers_ / unit, -1.0, 1.0))
 
 
-def _whole_clusters(values: Floats, units: Units, centres: Floats) -> NDArray[np.int64]:
+def _whole_clusters(values: Floats, centres: Floats, units: Units) -> NDArray[np.int64]:
     """The sums of the rows nearest to each centre, in steps, and their number, cluster by cluster."""
     step, (clusters, width) = units.grid.step, centres.shape
     sums = np.zeros((clusters, width + 1), np.int64)
@@ -227,10 +257,10 @@ def _distances(rows: Floats, centres: Floats, unit: Floats) -> Floats:
     return np.column_stack([(((rows - centre) * unit) ** 2).sum(axis=1) for centre in centres])
 
 
-def _spread_out(clusters: int, width: int) -> Floats:
-    """Points spread evenly over [-1, 1]^M by multiples of irrational numbers (a Kronecker sequence)."""
-    golden = 2.0
+def _spread_out(clusters: int, lowest: Floats) -> Floats:
+    """Points spread evenly between `lowest` and 1 by multiples of irrational numbers (a Kronecker sequence)."""
+    golden, width = 2.0, lowest.size
     for _ in range(30):  # the root of x^(M + 1) = x + 1, which suits M dimensions best
         golden = (1 + golden) ** (1 / (width + 1))
     steps = golden ** -np.arange(1.0, width + 1)
-    return np.asarray(2 * ((0.5 + np.outer(np.arange(1, clusters + 1), steps)) % 1) - 1)
+    return np.asarray((1 - lowest) * ((0.5 + np.outer(np.arange(1, clusters + 1), steps)) % 1) + lowest)

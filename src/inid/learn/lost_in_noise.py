@@ -36,7 +36,7 @@ class NoisyFitWarning(UserWarning):
     """
 
 
-def chance_of_classes(sums: Floats, counts: Floats, spread: float) -> float:
+def chance_of_classes(sums: Floats, counts: Floats, spread: Floats | float) -> float:
     """The chance that noise alone makes the classes as different as released.
 
     If all classes had the same mean m of a column, the sum S_k of class k, of n_k rows, would be n_k m and noise. With
@@ -47,7 +47,7 @@ def chance_of_classes(sums: Floats, counts: Floats, spread: float) -> float:
     Args:
         sums: The noisy sums of the columns, a row for each class.
         counts: The number of rows of each class.
-        spread: The noise's standard deviation in each sum.
+        spread: The noise's standard deviation in each sum, or in those of each column.
 
     >>> counts = np.array([50.0, 50.0])
     >>> chance_of_classes(np.array([[3.0], [-3.0]]), counts, 10.0) > 0.5
@@ -90,7 +90,7 @@ def chance_of_steps(found: Floats, steps: Floats, kept: Floats, passes: int, ave
     return float(chdtrc(int(used.sum()), ((found / deviation)[used] ** 2).sum()))
 
 
-def doubt_of_centres(centres: Floats, counts: Floats, unit: Floats, sums: float, numbers: float) -> str | None:
+def doubt_of_centres(centres: Floats, counts: Floats, unit: Floats, sums: Floats | float, numbers: float) -> str | None:
     """Why the centres of k-means may be worse than one centre for all rows, None if they are not.
 
     Moving from the mean of all rows to the exact means m_k of clusters takes B = sum of n_k |m_k - m|^2 off the squared
@@ -102,7 +102,7 @@ def doubt_of_centres(centres: Floats, counts: Floats, unit: Floats, sums: float,
         centres: As released, in units in which the bounds are -1 and 1.
         counts: The noisy numbers of rows, positive.
         unit: The unit of each column.
-        sums: The noise's standard deviation in each sum.
+        sums: The noise's standard deviation in each sum, or in those of each column.
         numbers: The same in each number.
 
     >>> counts, unit = np.array([50.0, 50.0]), np.ones(1)

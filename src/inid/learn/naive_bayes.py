@@ -21,6 +21,7 @@ from inid.learn.bounds import read_bounds, read_budget
 from inid.learn.classifier import PrivateClassifier
 from inid.learn.column_moments import exact_columns
 from inid.learn.constant_part import SECRET_ROWS, constant_part
+from inid.learn.encoded_bounds import Groups, categories_beside, held_to_groups, no_group, one_hot_groups
 from inid.learn.inputs import Labels, Matrix, read_classes
 from inid.learn.lost_in_noise import chance_of_classes
 from inid.learn.noise_range import cover_answers
@@ -43,7 +44,9 @@ _SQUARES, _MOST_SQUARES = 0.1, 0.5  # of the rest, for the squares
 _PER_SQUARE = 200.0  # rows of a class over the noise of a sum, for all of the rest
 
 
-def class_sensitivity(classes: int, width: int, neighbours: Neighbours, *, pure: bool) -> Sensitivity:
+def class_sensitivity(
+    classes: int, width: int, neighbours: Neighbours, *, pure: bool, groups: Groups = ()
+) -> Sensitivity:
     """How far one person moves the number of rows of each class, then their sums, then their squares, in [-1, 1].
 
     Statement. Let a row of class k, of weight u in [0, 1], add u to number k, u z to sum k and u z^2 to square k,
@@ -55,14 +58,18 @@ def class_sensitivity(classes: int, width: int, neighbours: Neighbours, *, pure:
     class changes two of each so, by 4 M in the sum of squares. One of the same class moves (u z, u z^2), column by
     column, within the triangle of (0, 0), (1, 1) and (-1, 1), of which no two points are further apart than 2 (than 2
     in l1 norm): by 4 M as well. Its number moves by at most 1.
+
+    One-hot groups. M counts the other columns. A row adds u to one sum of a group at most, of one class. Squares of a
+    group are its sums, so they are not released: after the other squares each group has norm 1, like the numbers, and 2
+    and sqrt(2) when a row is replaced.
     """
-    replaced = neighbours == "replace"
-    most = np.array([1.0, width, width]) * (2 if replaced else 1)
-    sizes = np.array([1, width, width]) * classes
+    factor, plain = 2.0 if neighbours == "replace" else 1.0, int(no_group(width, groups).sum())
+    parts = [(1, 1.0), *[(plain, float(plain))] * (2 * (plain > 0)), *((last - first, 1.0) for first, last in groups)]
+    if factor == 2 and plain and not pure:
+        parts[1:3] = [(2 * plain, 2.0 * plain)]
+    sizes, most = np.array([size * classes for size, _ in parts]), factor * np.array([norm for _, norm in parts])
     if pure:
         return Sensitivity.groups(sizes=sizes, l1=most, neighbours=neighbours)
-    if replaced:
-        sizes, most = np.array([sizes[0], sizes[1:].sum()]), np.array([most[0], most[1:].sum()])
     return Sensitivity.groups(sizes=sizes, l2=np.sqrt(most) * _UP, neighbours=neighbours)
 
 
@@ -92,38 +99,58 @@ def squares_part(budget: Budget, rows: int | None, classes: int, width: int, *, 
     return min(max(_SQUARES, signal / _PER_SQUARE), _MOST_SQUARES)
 
 
-def _by_group(blocks: Floats, classes: int) -> Floats:
+def _by_group(blocks: Floats, classes: int, groups: Groups = ()) -> Floats:
     """Sums, squares and number of each class, as `class_sensitivity` has them: all numbers, all sums, all squares."""
     each = blocks.reshape(classes, -1)
     sums, squares = np.split(each[:, :-1], 2, axis=1)
-    return np.concatenate([each[:, -1], sums.ravel(), squares.ravel()])
+    plain, hot = no_group(sums.shape[1], groups), [sums[:, slice(*group)] for group in groups]
+    return np.concatenate([one.ravel() for one in (each[:, -1], sums[:, plain], squares[:, plain], *hot)])
 
 
-def shrunk_moments(sums: Floats, squares: Floats, counts: Floats, spread: tuple[float, float]) -> tuple[Floats, Floats]:
+def _by_column(released: Floats, classes: int, width: int, groups: Groups) -> tuple[Floats, Floats]:
+    """Sums and squares, a row for each class, of what follows the numbers of the classes."""
+    plain = no_group(width, groups)
+    sums, squares = np.zeros((2, classes, width))
+    sizes = [int(plain.sum()), int(plain.sum()), *(last - first for first, last in groups)]
+    parts = np.split(released, classes * np.cumsum(sizes)[:-1])
+    sums[:, plain], squares[:, plain] = (one.reshape(classes, -1) for one in parts[:2])
+    for (first, last), one in zip(groups, parts[2:], strict=True):
+        sums[:, first:last] = squares[:, first:last] = one.reshape(classes, -1)
+    return sums, squares
+
+
+def shrunk_moments(
+    sums: Floats, squares: Floats, counts: Floats, spread: tuple[Floats | float, Floats | float], groups: Groups = ()
+) -> tuple[Floats, Floats]:
     """Means and variances of the columns in each class, drawn towards those of all rows as far as noise suggests.
 
     If the mean of a class is thought of as normal about that of all rows, with variance t^2, then what is best believed
     of a noisy one, of variance s^2, is its distance from the latter times t^2 / (t^2 + s^2); and so for the variances.
     t is public: 1/2 for means and 1/10 for variances, of columns in [-1, 1]. Where noise dominates, columns say little,
-    and the numbers of the classes decide. As the noise goes to 0, all is believed.
+    and the numbers of the classes decide. As the noise goes to 0, all is believed. The rates p of the m categories of a
+    one-hot group are 1/m on average: t is half of that, and their variances are p (1 - p).
 
     Args:
         sums: The noisy sums of the columns, a row for each class.
         squares: Those of their squares.
         counts: The number of rows of each class.
-        spread: The noise's standard deviation in each sum, and in each sum of squares.
+        spread: The noise's standard deviation in each sum, and in each sum of squares, or in those of each column.
+        groups: The one-hot groups, whose squares are their sums.
     """
-    whole, sizes = float(counts.sum()), counts[:, None]
+    whole, sizes, beside = float(counts.sum()), counts[:, None], categories_beside(sums.shape[1], groups)
+    plain = no_group(sums.shape[1], groups)
+    apart, lowest = _MEANS_APART / beside, np.where(plain, -1.0, 0.0)
     noise, noise_of_squares = spread[0] / sizes, spread[1] / sizes
 
     def drawn(found: Floats, middle: Floats, error: Floats) -> Floats:
         return np.asarray(middle + (found - middle) / (1 + error**2))
 
-    pooled = np.clip(sums.sum(axis=0) / whole, -1.0, 1.0)
-    means = drawn(np.clip(sums / sizes, -1.0, 1.0), pooled, noise / _MEANS_APART)
+    pooled = np.clip(sums.sum(axis=0) / whole, lowest, 1.0)
+    means = drawn(np.clip(sums / sizes, lowest, 1.0), pooled, noise / apart)
     within = np.clip(squares.sum(axis=0) / whole, 0.0, 1.0) - (sizes / whole * means**2).sum(axis=0)
-    error = noise_of_squares / _VARIANCES_APART
+    error = noise_of_squares / np.where(plain, _VARIANCES_APART, apart)
     variances = drawn(np.clip(squares / sizes, 0.0, 1.0) - means**2, within, error)
+    variances = np.where(plain, variances, means * (1 - means))
     least = np.hypot(noise_of_squares / (1 + error**2), spread[1] * math.sqrt(len(counts)) / whole)
     return means, np.maximum(variances, np.minimum(least, 1.0))
 
@@ -189,9 +216,10 @@ class PrivateGaussianNB(PrivateClassifier):
     ) -> None:
         classes = read_classes(self.classes, labels)
         largest, given = read_sample_weight(self, data, sample_weight, self.max_weight)
+        groups = one_hot_groups(self.bounds)
 
         def exact(units: Units) -> Floats:
-            values, free = data.floats(), np.ones(data.shape[0], bool)
+            values, free = held_to_groups(data.floats(), groups), np.ones(data.shape[0], bool)
             weights = None if given is None else given()
             blocks = []
             for one in classes:
@@ -200,7 +228,8 @@ class PrivateGaussianNB(PrivateClassifier):
                 blocks.append(exact_columns(values[here], units, count=True, weights=_some(weights, here)))
             return np.concatenate(blocks)
 
-        self._release(exact, classes, relation, None if relation == "add_remove" else data.shape[0], ledger, largest)
+        rows = None if relation == "add_remove" else data.shape[0]
+        self._release(exact, classes, relation, rows, ledger, largest, groups)
 
     def _learn_table(self, table: Table, label: Any, ledger: Ledger | None) -> None:
         if self.classes is None:
@@ -227,18 +256,23 @@ class PrivateGaussianNB(PrivateClassifier):
         rows: int | None,
         ledger: Ledger | None,
         largest: float = 1.0,
+        groups: Groups = (),
     ) -> None:
         """Plan, charge, release, and make means and variances of the sums."""
         budget, width, count = read_budget(self.budget), len(self._held[0]), len(classes)
         mechanism = read_mechanism(self.mechanism, budget)
         laplace = mechanism == "laplace"
-        units = Units.of(*self._held, rows, centre=True, scale=True)
-        part = constant_part(budget, rows, 1, laplace=laplace, least=1 / (2 * width + 1), most=_MOST_NUMBERS)
-        sensitivity = class_sensitivity(count, width, relation, pure=laplace)
-        inner = squares_part(budget, rows, count, width, laplace=laplace)
-        parts = [part, (1 - part) * (1 - inner), (1 - part) * inner]
-        if len(sensitivity.limits) == 2:  # sums and squares together
-            parts = [part, 1 - part]
+        plain = no_group(width, groups)
+        units = Units.of(*self._held, rows, centre=plain, scale=True)
+        columns = int(plain.sum()) + len(groups)  # a group counts as one
+        part = constant_part(budget, rows, 1, laplace=laplace, least=1 / (2 * columns + 1), most=_MOST_NUMBERS)
+        sensitivity = class_sensitivity(count, width, relation, pure=laplace, groups=groups)
+        inner = squares_part(budget, rows, count, columns, laplace=laplace)
+        # Alike weights of all sums give a group as much as the (cube) root of its size, a column by itself 1.
+        shares = [plain.sum(), *(float(last - first) ** (1 / 3 if laplace else 1 / 2) for first, last in groups)]
+        first, *others = ((1 - part) * share / sum(shares) for share in shares)
+        both = [first * (1 - inner), first * inner] if laplace or relation != "replace" else [first]
+        parts = [part, *(one for one in both if first > 0), *others]
         noise = plan(
             sensitivity,
             budget,
@@ -247,7 +281,7 @@ class PrivateGaussianNB(PrivateClassifier):
             weights=part_weights(sensitivity, parts, laplace=laplace),
         )
         noise = cover_answers(noise, float(MOST_ROWS if rows is None else rows))
-        made = release(lambda: _by_group(exact(units), count), noise, ledger, label=type(self).__name__)
+        made = release(lambda: _by_group(exact(units), count, groups), noise, ledger, label=type(self).__name__)
         self.plan_, self.release_, self.private_ = noise, made, made.private
         self.classes_ = classes
         spread = noise.scales * (math.sqrt(2) if laplace else 1.0)
@@ -255,9 +289,10 @@ class PrivateGaussianNB(PrivateClassifier):
         numbers = np.maximum(made.values[:count], max(float(spread[0]), 1.0))
         self.class_count_ = largest * numbers
         with np.errstate(all="ignore"):  # whatever the caller has set, what was paid for must not be lost
-            sums, squares = (one.reshape(count, width) for one in np.split(made.values[count:], 2))
-            self.noise_chance_ = chance_of_classes(sums, numbers, float(spread[count]))
-            mean, variance = shrunk_moments(sums, squares, numbers, (float(spread[count]), float(spread[-1])))
+            sums, squares = _by_column(made.values[count:], count, width, groups)
+            noises = tuple(one[0] for one in _by_column(spread[count:], count, width, groups))  # alike in every class
+            self.noise_chance_ = chance_of_classes(sums, numbers, noises[0])
+            mean, variance = shrunk_moments(sums, squares, numbers, noises, groups)
             self.theta_ = units.centre + units.unit * mean
             self.var_ = units.unit**2 * np.clip(variance, 1e-9, 1.0)
             self.class_prior_ = numbers / numbers.sum()
