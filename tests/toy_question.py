@@ -18,10 +18,10 @@ from inid.report import Dimension, EstimateBlock, PlanLine, PlanSummary
 from inid.selecting import Largest, plan_selection
 from inid.sets import Sensitivity
 from inid.tables.facts import read_keys
-from inid.tables.plan_of_query import PlanOfSteps
+from inid.tables.plan import PlanOfSteps
 from inid.tables.public_facts import parsing
-from inid.tables.published import Row
 from inid.tables.question import Question
+from inid.tables.result import Row
 
 
 class LeaderPlan(PlanOfSteps):

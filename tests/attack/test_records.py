@@ -11,7 +11,7 @@ import inid
 from command_line import QUESTION, folder, run
 from inid import tables
 from inid.jobs import Job
-from inid.tables.published import record_digest
+from inid.tables.record import record_digest
 
 __all__ = ["folder"]
 

@@ -14,8 +14,7 @@ import recorded_tables as asked
 import recording_tables as recording
 from command_line import run
 from inid import tables
-from inid.tables.comparing import SLACK
-from inid.tables.published import record_digest
+from inid.tables.record import SLACK, record_digest
 
 STEP = 1e-6
 OLD = recording.RECORDS / "results_0_2"

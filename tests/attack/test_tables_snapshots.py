@@ -160,7 +160,7 @@ def test_tables_of_counts_agree(source, other, sums):
 
 @pytest.mark.parametrize("unit", ["row", tables.Person("u", 3)], ids=["row", "person"])
 def test_ordered_columns_are_counted_in_one_reading(source, unit):
-    from inid.tables.questions.ordered.level_counts import run_level_counts
+    from inid.tables.questions.ordered.levels import run_level_counts
 
     data, read = source
     query = tables.Table(data, unit=unit, **FACTS).query(
@@ -228,7 +228,7 @@ def test_people_of_large_numbers_stay_apart_when_rows_are_kept():
     query = tables.Table(relation, unit=tables.Person("u", 1), bounds={"x": (0, 10)}).query(
         cdf={"x": [(), ("k",)]}, by={"k": ["a"]}
     )
-    from inid.tables.questions.ordered.level_counts import run_level_counts
+    from inid.tables.questions.ordered.levels import run_level_counts
 
     assert [one.sum() for one in run_level_counts(query.table.source, query.question._level_counts)] == [3, 3]
 

@@ -10,7 +10,7 @@ import pytest
 from command_line import run
 from inid.jobs import Job
 from inid.report import PlanSummary
-from inid.tables.published import record_digest
+from inid.tables.record import record_digest
 
 PROMISE = ("--epsilon", "1", "--delta", "1e-6")
 

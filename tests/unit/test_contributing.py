@@ -27,7 +27,7 @@ PASSED_BY = {
     "tables/engines/guarded",
     "opens the door": "__init__ cli/__init__ tables/engines/__init__ sets/caps/__init__ jobs/groupings",
     "asked, with nothing to do": "jobs/key_questions jobs/combinations tables/domains tables/view "
-    "tables/plan_of_query "
+    "tables/plan "
     "tables/public_facts learn/constant_part learn/column_moments dpsgd/distributed dpsgd/sharding "
     "dpsgd/sharded_parameters dpsgd/fixed_randomness dpsgd/fused_rounding dpsgd/gpu_clipping dpsgd/row_kernels",
     "another kind of question, asked whether it is meant": "tables/questions/choice tables/questions/discovery/kind "
@@ -39,7 +39,7 @@ PASSED_BY = {
     "a part of the caps": "sets/caps/suprema sets/caps/envelope",
     "bounds from which the tables of a law are made": "noise/density numbers/pi",
     "remembers the charge, or how the process ends": "jobs/charging cli/interrupts",
-    "words a result": "tables/published tables/report_inputs report/plan_summary report/number_text "
+    "words a result": "tables/result tables/report_inputs report/plan_summary report/number_text "
     "planning/comparison planning/text",
 }
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from inid.arguments import shown
 from inid.errors import ArgumentError
-from inid.tables.releasable import Query
+from inid.tables.query import Query
 
 __all__ = ["StatedCombination", "check_combinations", "read_combination"]
 

@@ -13,7 +13,7 @@ from inid.jobs.ledgers import is_file
 from inid.jobs.questions import COLUMN_STATISTICS, ORDERED_STATISTICS, StatedQuestion, TableQuestion
 from inid.promises import Budget
 from inid.tables.domains import tolerances_by_name
-from inid.tables.plan_of_query import whole_promise
+from inid.tables.plan import whole_promise
 
 __all__ = ["job_as_command", "job_as_python", "job_as_toml"]
 

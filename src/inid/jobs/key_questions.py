@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from inid.errors import ArgumentError
 from inid.tables import Table, discover
-from inid.tables.releasable import Query
+from inid.tables.query import Query
 
 if TYPE_CHECKING:
     from inid.jobs.questions import Naming, TableQuestion

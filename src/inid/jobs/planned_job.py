@@ -16,8 +16,8 @@ from inid.planning import AccuracyPlan, NoisePlan, plan, plan_for_accuracy
 from inid.promises import Budget
 from inid.report import PlanSummary, summarize_plan
 from inid.tables.engines import Engine
-from inid.tables.plan_of_query import Plan
-from inid.tables.releasable import Query
+from inid.tables.plan import Plan
+from inid.tables.query import Query
 
 __all__ = ["PlannedJob", "accuracy_of_job", "missing_promise", "plan_job", "promise_of", "tolerances_by_name"]
 

@@ -12,7 +12,7 @@ from inid.jobs.key_questions import asks_keys, check_keys, open_keys
 from inid.sets import Sensitivity
 from inid.tables import Ordered, Person, Table
 from inid.tables.engines import Engine
-from inid.tables.releasable import Query
+from inid.tables.query import Query
 
 __all__ = [
     "COLUMN_STATISTICS",

@@ -19,8 +19,9 @@ from inid.jobs.result_files import as_csv
 from inid.mechanisms import Mechanism
 from inid.report import Estimate, EstimateBlock, LedgerState, ReportInputs
 from inid.tables.presentation import noisy_rows
-from inid.tables.published import RULES, PageFacts, Result, Row, record_digest
+from inid.tables.record import RULES, record_digest
 from inid.tables.report_inputs import as_estimates, published_estimates
+from inid.tables.result import PageFacts, Result, Row
 
 __all__ = ["ReleasedJob", "release_job"]
 

@@ -1,6 +1,6 @@
 """Private tables: counts, sums, means, variances, covariances and histograms of any engine's frame, many at once.
 
-Start reading in `table` (the public facts) and `releasable` (the one way to plan and release whatever is asked). What
+Start reading in `table` (the public facts) and `query` (the one way to plan and release whatever is asked). What
 can be asked stands in `questions`, one file or folder for each kind; what an engine does in its own way stands in its
 file of `engines`.
 
@@ -11,7 +11,7 @@ file of `engines`.
 >>> q = t.query(count=True, mean=["age"], by={"sex": ["F", "M"]})
 >>> plan = q.plan(inid.ApproxDP(epsilon=1.0, delta=1e-6))
 >>> q.release(plan).frame.columns.tolist()
-['statistic', 'column', 'sex', 'estimate', 'lower', 'upper', 'scale']
+['statistic', 'column', 'sex', 'estimate', 'lower', 'upper', 'std', 'scale']
 """
 
 import warnings
@@ -24,12 +24,12 @@ from inid.tables.engines import EngineError
 from inid.tables.expression_text import expression
 from inid.tables.expressions import Condition, Expression, col, maximum, minimum, when
 from inid.tables.facts import Categories, Person
-from inid.tables.plan_of_query import Plan
+from inid.tables.plan import Plan
 from inid.tables.publication import Publication, PublicationPlan, PublicationResult
-from inid.tables.published import Result, Row
+from inid.tables.query import Query
 from inid.tables.questions.choice import choose
-from inid.tables.questions.discovery.request import discover
-from inid.tables.releasable import Query
+from inid.tables.questions.discovery.question import discover
+from inid.tables.result import Result, Row
 from inid.tables.streams.plan import StreamPlan, plan_stream
 from inid.tables.streams.stream import Stream
 from inid.tables.table import Table
@@ -68,11 +68,11 @@ __all__ = [
 _EARLIER = {
     "Choice": "questions.choice",
     "ChoicePlan": "questions.choice",
-    "ChoiceQuery": "releasable.Query",
+    "ChoiceQuery": "query.Query",
     "ChoiceQuestion": "questions.choice",
     "ChoiceResult": "questions.choice",
     "Combination": "questions.marginals.combinations",
-    "Discovered": "questions.discovery.request",
+    "Discovered": "questions.discovery.question",
     "DiscoveryPlan": "questions.discovery.plan",
     "DiscoveryQuery": "questions.discovery.kind",
     "DiscoveryQuestion": "questions.discovery.kind.Discovery",
@@ -81,13 +81,13 @@ _EARLIER = {
     "MarginalPlan": "questions.marginals.plan",
     "MarginalsAccuracy": "questions.marginals.accuracy_first",
     "MarginalsPlan": "questions.marginals.plan",
-    "MarginalsQuery": "releasable.Query",
+    "MarginalsQuery": "query.Query",
     "MarginalsQuestion": "questions.marginals.kind.Marginals",
     "MarginalsResult": "questions.marginals.result",
     "OrderedPlan": "questions.ordered.plan",
-    "OrderedQuery": "releasable.Query",
+    "OrderedQuery": "query.Query",
     "OrderedQuestion": "questions.ordered.kind.OrderedColumns",
-    "OrderedResult": "published.Result",
+    "OrderedResult": "result.Result",
     "OrderedTable": "questions.ordered.question",
     "OrderedTablePlan": "questions.ordered.plan",
     "Question": "questions.statistics.kind.Statistics",

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from inid.errors import ArgumentError
 from inid.promises import Budget
 from inid.tables.facts import Bounds
-from inid.tables.published import Result
+from inid.tables.result import Result
 from inid.tables.table import Table
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from inid.sets import Neighbours
 from inid.tables.facts import Person
 from inid.tables.view import View
 
-__all__ = ["MOST_ROWS", "NOMINAL_ROWS", "PublicFacts", "parsing"]
+__all__ = ["MOST_ROWS", "NOMINAL_ROWS", "CountingQuestion", "PublicFacts", "parsing"]
 
 MOST_ROWS = 2**40  # leaves 22 bits for each value
 NOMINAL_ROWS = 1000  # assumed when the user states no guess
@@ -88,3 +88,29 @@ def parsing(record: Any) -> Iterator[None]:
         yield
     except (InidError, KeyError, TypeError, ValueError, AttributeError, OverflowError):
         raise RecordError(f"the question in the record does not parse, got {shown(record)}.") from None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CountingQuestion(PublicFacts):
+    """A count of rows or of people.
+
+    Attributes:
+        people: Whether people are counted, and not rows.
+    """
+
+    people: bool
+
+    @property
+    def counting(self) -> str:
+        """What is counted: "rows" or "people"."""
+        return "people" if self.people else "rows"
+
+    def facts_to_dict(self) -> dict[str, Any]:
+        """See `PublicFacts.facts_to_dict`."""
+        return {"counting": self.counting, **super().facts_to_dict()}
+
+    @staticmethod
+    def facts_from_dict(record: Any) -> dict[str, Any]:
+        """See `PublicFacts.facts_from_dict`."""
+        people = choice("counting", record["counting"], ("rows", "people")) == "people"
+        return {"people": people, **PublicFacts.facts_from_dict(record)}

@@ -19,16 +19,16 @@ from inid.planning import NoisePlan
 from inid.promises import Budget
 from inid.releasing import AddNoise, Draw, Release
 from inid.report import ColumnFacts, Estimate, EstimateBlock
-from inid.tables.comparing import compare_rows
-from inid.tables.plan_of_query import Plan
+from inid.tables.plan import Plan
 from inid.tables.presentation import Labels
 from inid.tables.public_facts import PublicFacts
-from inid.tables.published import COMBINED, SURE, Result, Row
+from inid.tables.record import compare_rows
+from inid.tables.result import COMBINED, SURE, Result, Row
 from inid.tables.table import Table
 from inid.tables.wanted import UNITS, equal_errors
 
 if TYPE_CHECKING:
-    from inid.tables.releasable import Query
+    from inid.tables.query import Query
 
 __all__ = ["Question", "kind_of", "kind_of_record", "register"]
 

@@ -9,7 +9,7 @@ from inid.report import ColumnFacts, Dimension, Estimate, ReportInputs
 from inid.report.number_text import plain_number
 from inid.tables.facts import Person
 from inid.tables.presentation import COUNTED, NUMBERS, Labels, labelled, noisy_rows
-from inid.tables.published import PageFacts, Result, Row
+from inid.tables.result import PageFacts, Result, Row
 from inid.tables.view import View
 
 __all__ = [

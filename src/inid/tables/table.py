@@ -19,7 +19,7 @@ from inid.tables.view import View, read_condition, read_formula
 if TYPE_CHECKING:
     from inid.accounting import Ledger
     from inid.tables.publication import Publication
-    from inid.tables.releasable import Query
+    from inid.tables.query import Query
 
 __all__ = ["Table"]
 
@@ -332,7 +332,7 @@ class Table:
         >>> t.query(histogram={"age": [0, 50, 100]}, by={"sex": ["F", "M"]}).labels[:2]
         ('histogram(age)[sex=F, age=[0, 50)]', 'histogram(age)[sex=F, age=[50, 100]]')
         """
-        from inid.tables.releasable import ask
+        from inid.tables.query import ask
 
         asked: dict[str, object] = {"count": count, "count_distinct": count_distinct, "sum": sum, "mean": mean}
         asked |= {"variance": variance, "std": std, "covariance": covariance, "marginals": marginals}
@@ -349,6 +349,6 @@ class Table:
         ['people', 'ages']
         """
         from inid.tables.publication import Publication
-        from inid.tables.publication.stated import queries_of
+        from inid.tables.publication.publication import queries_of
 
         return Publication(**queries_of(self, asked))

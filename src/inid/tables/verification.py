@@ -25,8 +25,9 @@ from inid.planning import Certificate, NoisePlan
 from inid.promises import budget_from_dict
 from inid.releasing import Release
 from inid.tables.publication.record import is_publication, verify_publication
-from inid.tables.published import RULES, Row, record_digest
 from inid.tables.question import Question, kind_of_record
+from inid.tables.record import RULES, record_digest
+from inid.tables.result import Row
 
 __all__ = ["Proved", "proved", "verify_result"]
 

@@ -13,7 +13,7 @@ import inid
 from inid.tables import Table
 from inid.tables.engines import EngineError
 from inid.tables.engines.cell_codes import CellTable, blocks_of, coded
-from inid.tables.engines.duckdb_cells import run_cell_sums
+from inid.tables.engines.duckdb_sums import run_cell_sums
 from inid.tables.engines.packed_keys import packing_of
 
 
@@ -103,7 +103,7 @@ def test_many_group_bys_of_duckdb_are_those_of_numpy(seed):
         if rng.random() < 0.7
     ]
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("inid.tables.engines.duckdb_cells._HELD", 5)
+        patched.setattr("inid.tables.engines.duckdb_sums._HELD", 5)
         found = run_cell_sums(pa.table(data), sizes, tables)
     for table, array in zip(tables, found, strict=True):
         for name, part in zip(table.sums, array, strict=True):

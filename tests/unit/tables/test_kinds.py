@@ -15,7 +15,7 @@ import inid
 from inid import tables
 from inid.jobs.result_files import as_csv
 from inid.tables import question, questions
-from inid.tables.published import record_digest
+from inid.tables.record import record_digest
 from inid.tables.report_inputs import as_estimates
 
 SOURCES = Path(inid.__file__).parent
@@ -104,7 +104,7 @@ def test_nothing_outside_the_kinds_tells_them_apart_or_imports_them():
     allowed = {
         "tables/__init__.py": [
             f"{questions.__name__}.choice.choose",
-            f"{questions.__name__}.discovery.request.discover",
+            f"{questions.__name__}.discovery.question.discover",
         ]
     }
     inner = [f"{questions.__name__}.statistics.kind.Statistics"]  # a stream asks statistics, and nothing else

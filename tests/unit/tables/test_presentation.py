@@ -102,7 +102,7 @@ def test_a_key_in_a_record_that_was_changed_is_found():
     query = TABLE.query(count=True, by={"sex": [1, 2]})
     record = query.release(query.plan(inid.PureDP(1.0))).to_dict()
     record["rows"][0]["keys"] = {"sex": 2}
-    record["digest"] = tables.published.record_digest(record)
+    record["digest"] = tables.record.record_digest(record)
     with pytest.raises(RecordError, match="answer 1"):
         tables.verify_result(record)
 

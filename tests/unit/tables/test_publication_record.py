@@ -10,7 +10,7 @@ from command_line import run
 from html_outline import outline
 from inid import tables
 from inid.numbers.decimals import decimal_fraction
-from inid.tables.published import record_digest
+from inid.tables.record import record_digest
 from inid.testing import unsafe_seed
 from published_people import publication, table
 

@@ -9,7 +9,7 @@ import inid
 from inid import tables
 from inid.accounting import verify_record
 from inid.tables import question
-from inid.tables.published import record_digest
+from inid.tables.record import record_digest
 from inid.testing import unsafe_no_noise
 from toy_question import Leader
 

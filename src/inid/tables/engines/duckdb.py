@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inid.errors import ArgumentError
-from inid.tables.engines.base import Build, Engine, schema_of
+from inid.tables.engines.base import Build, Engine, SqlEngine, schema_of
 from inid.tables.engines.cell_codes import CellTable, coded
 from inid.tables.engines.csv_files import (
     CsvFiles,
@@ -24,14 +24,12 @@ from inid.tables.engines.csv_files import (
     read_csv_files,
     require_unchanged,
 )
-from inid.tables.engines.duckdb_cells import run_cell_sums
 from inid.tables.engines.duckdb_columns import parsed, plain
 from inid.tables.engines.duckdb_settings import ONE_AT_A_TIME, connect, without_statistics
-from inid.tables.engines.duckdb_sums import DuckDBSums
+from inid.tables.engines.duckdb_sums import DuckDBSums, run_cell_sums
 from inid.tables.engines.grid_sums import are_plain
 from inid.tables.engines.guarded import guarded, optional
 from inid.tables.engines.roles import Role
-from inid.tables.engines.sql_engine import SqlEngine
 from inid.tables.facts import Key
 
 __all__ = ["DuckDB", "DuckDBCsv", "DuckDBParquet", "DuckDBRelation", "open_arrow", "open_path"]

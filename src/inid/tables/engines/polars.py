@@ -1,5 +1,21 @@
-"""Polars, eager or lazy."""
+"""Polars, eager or lazy.
 
+A lazy frame whose plan draws at random is refused. A function of the user's own, or a source that is read from outside,
+is not looked into: a release reads a frame once, so that what it finds there is one table.
+
+Sums by groups, and how many values there are of each, take one pass over the rows (see `grid_sums`), since a lazy frame
+may answer differently when it is read again. What a missing value adds is null, NaN too, which Polars neither adds up
+nor counts.
+
+On its grid a value is a float from 0 to 2^30 whose fraction is to be cut off (see `inid.fixed_point`). Between 2^52 and
+2^53 the floats are the whole numbers, and the bits of 2^52 + n are those of 2^52, plus n. So what is added up are the
+bits of floor(value) + 2^52, as integers: that takes no conversion, which most processors do one by one and which Polars
+checks. Integers of 64 bits add up modulo 2^64; the bits of 2^52 come off afterwards, modulo 2^64 too.
+"""
+
+import inspect
+import json
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,13 +25,13 @@ from numpy.typing import NDArray
 from inid.errors import ArgumentError
 from inid.tables.engines.base import Build, Engine, schema_of
 from inid.tables.engines.cell_codes import CellTable, blocks_of, coded, placed
+from inid.tables.engines.grid_sums import GridSums, are_plain, number_columns, numbers_on_grids, put_together
 from inid.tables.engines.guarded import guarded, optional
-from inid.tables.engines.polars_plans import draws_at_random
-from inid.tables.engines.polars_sums import PolarsSums
 from inid.tables.engines.roles import FIRST_DAY, LAST_DAY, Role, is_text
+from inid.tables.engines.terms import OnGrid
 from inid.tables.facts import Key
 
-__all__ = ["Polars"]
+__all__ = ["Polars", "PolarsSums", "draws_at_random"]
 
 _BLOCKS = 64  # passes over the rows that run together
 
@@ -124,3 +140,104 @@ class Polars(Engine):
 
     def answer(self, columns: Mapping[str, list[Any]]) -> Any:
         return optional("polars").DataFrame(dict(columns))
+
+
+_SUSPECTS = (".shuffle", ".sample", ".rank")  # as Polars prints them; it does not say how ties are ranked
+
+
+def draws_at_random(frame: Any) -> bool:
+    """Whether a node of the plan is random: shuffle, sample, or a rank by chance.
+
+    The plan as JSON says so exactly, but holds the data of frames in memory: it is made only where the printed plan
+    names a suspect. A plan that has no JSON is judged by what is printed.
+
+    >>> import polars
+    >>> frame = polars.LazyFrame({"shuffle": [1, 2]})
+    >>> draws_at_random(frame), draws_at_random(frame.select(polars.all().shuffle(seed=1)))
+    (False, True)
+    """
+    printed = frame.explain(optimized=False)
+    if not any(word in printed for word in _SUSPECTS):
+        return False
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # its JSON may change from version to version
+            plan = json.loads(frame.serialize(format="json"))
+    except Exception:  # noqa: BLE001 - a plan with somebody's function may hold what cannot be written
+        return any(f"{word}(" in printed or f"{word}_" in printed for word in _SUSPECTS[:2])
+    return _is_random(plan)
+
+
+def _is_random(part: Any) -> bool:
+    if isinstance(part, list):
+        return any(map(_is_random, part))
+    if not isinstance(part, dict):
+        return False
+    function = part.get("function")
+    if isinstance(function, dict):
+        inside = [value for value in function.values() if isinstance(value, dict)]
+        by_chance = any(value.get("options", {}).get("method") == "Random" for value in inside if _has_options(value))
+        if "Random" in function or any("Sample" in value for value in inside) or by_chance:
+            return True
+    return any(map(_is_random, part.values()))
+
+
+def _has_options(function: dict[str, Any]) -> bool:
+    return isinstance(function.get("options"), dict)
+
+
+_START = 2.0**52
+_START_BITS = np.float64(_START).view(np.int64)
+
+
+class PolarsSums(GridSums):
+    """The sums of plain terms on Polars; its frame is lazy."""
+
+    @staticmethod
+    def possible(terms: Mapping[str, Any]) -> bool:
+        """Whether this can add up the terms, and Polars can read the bits of a float."""
+        return are_plain(terms) and "dtype" in inspect.signature(optional("polars").Expr.reinterpret).parameters
+
+    def collect_schema(self) -> Any:
+        """The types of the query, without a look at the rows."""
+        return self._query().collect_schema()
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        """One row per group."""
+        found = self._query().collect(engine="streaming")  # not streamed, Polars would hold whole columns in memory
+        here = {name: _integers(found[_present(name)]) for name in number_columns(self.terms)}
+        sums = {
+            name: _integers(found[name]) - here[term.name] * _START_BITS
+            for name, term in numbers_on_grids(self.terms).items()
+        }
+        totals = put_together(self.terms, _integers(found["rows"]), here, sums)
+        keys = (found[name].to_list() for name in self.groups)
+        return list(zip(*keys, *(total.tolist() for total in totals), strict=True))
+
+    def _query(self) -> Any:
+        """By group the number of rows, the bits of each term, and how many values each column has."""
+        pl, terms = optional("polars"), numbers_on_grids(self.terms)
+        added_up = {term.name: name for name, term in terms.items()}
+        others = [name for name in number_columns(self.terms) if name not in added_up]
+        bits = [_bits(term).alias(name) for name, term in terms.items()]
+        truths = [pl.col(name).is_not_nan().alias(_present(name)) for name in others]
+        made = self.frame.select(*self.groups, *bits, *truths)
+        sums = [pl.len().alias("rows"), *(pl.col(name).sum() for name in terms)]
+        sums += [pl.col(name).count().alias(_present(column)) for column, name in added_up.items()]
+        sums += [pl.col(_present(name)).sum() for name in others]
+        return made.group_by(*self.groups).agg(*sums) if self.groups else made.select(*sums)
+
+
+def _bits(term: OnGrid) -> Any:
+    # Scaling by a power of two commutes with rounding, so it may wait for the floor, which divides in the same step.
+    pl, grid = optional("polars"), term.grid
+    value = pl.col(term.name).clip(grid.lower, grid.upper) - grid.offset * grid.step
+    return (value // grid.step + _START).fill_nan(None).reinterpret(dtype=pl.Int64)
+
+
+def _integers(column: Any) -> NDArray[np.int64]:
+    return np.asarray(column.to_numpy(), dtype=np.int64)
+
+
+def _present(name: str) -> str:
+    return f"{name}_present"

@@ -19,10 +19,10 @@ from inid.numbers.sums import root_up
 from inid.planning import NoisePlan
 from inid.planning.accuracy import CheapestPlan
 from inid.promises import ApproxDP, Budget, GaussianDP, PureDP
-from inid.tables.plan_of_query import Plan
+from inid.tables.plan import Plan
 from inid.tables.publication.plan import PublicationPlan
-from inid.tables.publication.stated import taken_by
-from inid.tables.releasable import Query
+from inid.tables.publication.publication import taken_by
+from inid.tables.query import Query
 
 __all__ = ["cheapest_publication"]
 

@@ -9,7 +9,7 @@ from inid.accounting import JointCharge
 from inid.mechanisms import MechanismName
 from inid.planning import Certificate
 from inid.promises import Budget
-from inid.tables.plan_of_query import Plan
+from inid.tables.plan import Plan
 from inid.tables.wanted import worse_numbers
 
 __all__ = ["PublicationPlan"]

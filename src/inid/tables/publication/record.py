@@ -14,7 +14,7 @@ from inid.accounting import JointCharge, JointProof
 from inid.accounting.amounts import Currency
 from inid.errors import GuaranteeError, RecordError
 from inid.numbers.decimals import decimal_fraction, decimal_up
-from inid.tables.published import RULES, record_digest
+from inid.tables.record import RULES, record_digest
 
 if TYPE_CHECKING:
     from inid.tables.publication.result import PublicationResult

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from inid.tables.presentation import Labels, answer_columns, label_columns, read_labels
 from inid.tables.publication.plan import PublicationPlan
 from inid.tables.publication.record import publication_record
-from inid.tables.published import PageFacts, Result
+from inid.tables.result import PageFacts, Result
 
 if TYPE_CHECKING:
     from inid.accounting import Ledger

@@ -26,15 +26,14 @@ from inid.releasing import Draw, Release, read_values
 from inid.report import Estimate, EstimateBlock, PlanLine, PlanSummary
 from inid.selecting import Largest, Selection, plan_selection
 from inid.tables.facts import Key, read_keys
-from inid.tables.plan_of_query import Plan
+from inid.tables.plan import Plan
 from inid.tables.presentation import Labels
-from inid.tables.public_facts import parsing
-from inid.tables.published import Result, Row
+from inid.tables.public_facts import CountingQuestion, parsing
 from inid.tables.question import Question
-from inid.tables.questions.counting import CountingQuestion
 from inid.tables.questions.statistics.kind import Statistics, sums_of
 from inid.tables.questions.statistics.sums import cell_names
 from inid.tables.report_inputs import view_facts
+from inid.tables.result import Result, Row
 from inid.tables.table import Table
 
 if TYPE_CHECKING:

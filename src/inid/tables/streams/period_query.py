@@ -8,8 +8,8 @@ from inid.tables.engines import Engine, optional
 from inid.tables.engines.roles import is_text
 from inid.tables.expressions import col
 from inid.tables.facts import Bins, Key, is_plain
+from inid.tables.query import Query
 from inid.tables.questions.statistics.kind import Statistics
-from inid.tables.releasable import Query
 from inid.tables.table import Table
 
 __all__ = ["PeopleKind", "of_people", "people_in", "people_kind", "period_query"]

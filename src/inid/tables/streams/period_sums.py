@@ -29,8 +29,8 @@ from inid.planning import NoisePlan
 from inid.releasing import Release
 from inid.tables.laplace_sums import quantile
 from inid.tables.presentation import COUNTED
-from inid.tables.published import Row
 from inid.tables.questions.statistics.kind import Statistics
+from inid.tables.result import Row
 from inid.tables.streams.strategies import Strategy
 from inid.tables.streams.stream_file import StoredRow
 

@@ -12,10 +12,10 @@ from inid.errors import ArgumentError, GuaranteeError
 from inid.planning import Certificate, NoisePlan
 from inid.planning.text import aligned, counted
 from inid.promises import Budget, PureDP
-from inid.tables.plan_of_query import rows_in_words
+from inid.tables.plan import rows_in_words
 from inid.tables.public_facts import parsing
+from inid.tables.query import Query
 from inid.tables.questions.statistics.kind import Statistics
-from inid.tables.releasable import Query
 from inid.tables.streams.choosing import Choice, choose_strategy, independent_periods
 from inid.tables.streams.period_query import PeopleKind, people_kind
 from inid.tables.streams.strategies import Want, strategy_from_dict

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from inid.planning.text import counted
 from inid.tables.engines import Engine, optional
 from inid.tables.presentation import answer_columns, short_table
-from inid.tables.published import NOT_PRIVATE, Row
+from inid.tables.result import NOT_PRIVATE, Row
 
 __all__ = ["PeriodResult", "SumResult", "answers_frame"]
 

@@ -20,7 +20,7 @@ from inid.noise.long_noise import noisy_steps
 from inid.promises import Budget
 from inid.tables.engines import Engine
 from inid.tables.facts import Key
-from inid.tables.releasable import Query
+from inid.tables.query import Query
 from inid.tables.streams.period_query import of_people, people_in, period_query
 from inid.tables.streams.period_sums import PeriodSums, SumOfPeriods, row_values
 from inid.tables.streams.plan import Contributes, StreamPlan, plan_stream, read_periods, read_stream_query

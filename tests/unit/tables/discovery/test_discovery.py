@@ -206,7 +206,7 @@ def test_records_prove_themselves_and_changes_are_found():
     record = json.loads(json.dumps(query.release(query.plan(BUDGET)).to_dict()))
     assert tables.verify_result(record).promise == "PureDP(epsilon=1.0)"  # Laplace noise leaves the delta
     assert record["question"]["where"] == str(tables.expression("key != 'c'"))
-    from inid.tables.published import record_digest
+    from inid.tables.record import record_digest
 
     def forged(**change):
         content = {**record, **change}

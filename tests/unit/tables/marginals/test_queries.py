@@ -160,7 +160,7 @@ def test_a_record_proves_itself_and_changes_are_found(frame, budget):
     record = result.to_dict()
     assert verify_result(record).promise == str(result.plan.budget)
     assert result.plan.noise.stated == budget
-    from inid.tables.published import record_digest
+    from inid.tables.record import record_digest
 
     def changed(change):
         other = copy.deepcopy(record)

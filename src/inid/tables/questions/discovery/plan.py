@@ -8,7 +8,7 @@ from inid.planning import NoisePlan, plan
 from inid.promises import ApproxDP, Budget, PureDP
 from inid.report import PlanLine, PlanSummary
 from inid.report.number_text import plain_number
-from inid.tables.plan_of_query import Plan, whole_promise
+from inid.tables.plan import Plan, whole_promise
 from inid.tables.questions.discovery.question import DiscoveryQuestion
 
 __all__ = ["DiscoveryPlan", "plan_discovery"]

@@ -6,9 +6,9 @@ from typing import Any
 from inid.errors import ArgumentError
 from inid.tables.facts import Key
 from inid.tables.presentation import answer_columns, short_table
-from inid.tables.published import NOT_PRIVATE, Result
 from inid.tables.questions.discovery.plan import DiscoveryPlan
 from inid.tables.questions.discovery.question import NEAR, DiscoveryQuestion
+from inid.tables.result import NOT_PRIVATE, Result
 from inid.tables.table import Table
 
 __all__ = ["DiscoveryResult"]

@@ -11,5 +11,5 @@ overlapping tables share blocks, so their answers agree with each other by const
     table_statistics  counts, means and sums by tables, and the grids of their columns (M8)
     exact_tables      the exact tables, made inside the engine
     question, plan, result, kind     what is asked, what it costs, what comes back, and what the registry knows
-    answers     from noisy residuals to tables (M3); least_squares and laplace_law for Laplace noise (M10); tidy
+    answers     from noisy residuals to tables (M3); least_squares for Laplace noise (M10); tidy
 """

@@ -11,7 +11,7 @@ from inid.errors import ArgumentError, RangeError
 from inid.mechanisms.gaussian import epsilon_of
 from inid.planning.accuracy import CheapestPlan
 from inid.promises import ApproxDP, Budget, GaussianDP, PureDP
-from inid.tables.plan_of_query import rows_assumed
+from inid.tables.plan import rows_assumed
 from inid.tables.questions.marginals.intervals import half_width, one_cell
 from inid.tables.questions.marginals.plan import MarginalsPlan, planned
 from inid.tables.questions.marginals.question import MarginalsQuestion

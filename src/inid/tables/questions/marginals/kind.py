@@ -12,10 +12,8 @@ from inid.mechanisms import MechanismChoice, MechanismName
 from inid.promises import Budget
 from inid.releasing import Release
 from inid.report import ColumnFacts, Estimate, EstimateBlock
-from inid.tables.comparing import SLACK, is_near
 from inid.tables.domains import Marginal, read_tables, tolerances_by_name
 from inid.tables.presentation import Labels
-from inid.tables.published import Row
 from inid.tables.question import Question
 from inid.tables.questions.marginals.accuracy_first import MarginalsAccuracy, plan_marginals_for_accuracy
 from inid.tables.questions.marginals.combinations import (
@@ -34,7 +32,9 @@ from inid.tables.questions.marginals.result import MarginalsResult
 from inid.tables.questions.marginals.table_answers import TableAnswers
 from inid.tables.questions.marginals.table_statistics import read_numbers
 from inid.tables.questions.marginals.tolerances import named_tolerances
+from inid.tables.record import SLACK, is_near
 from inid.tables.report_inputs import column_facts, listed_keys, named_levels, protection, view_facts
+from inid.tables.result import Row
 from inid.tables.table import Table
 
 __all__ = ["Marginals"]

@@ -16,7 +16,7 @@ from inid.planning.text import aligned, counted
 from inid.promises import Budget, PureDP
 from inid.report import PlanLine, PlanSummary
 from inid.tables.domains import Marginal
-from inid.tables.plan_of_query import Plan, PlannedNumber, fill_advice, rows_in_words
+from inid.tables.plan import Plan, PlannedNumber, fill_advice, rows_in_words
 from inid.tables.questions.marginals.allocation import Allocation, least_maximum, least_sum
 from inid.tables.questions.marginals.basis import Floats
 from inid.tables.questions.marginals.least_squares import precisions

@@ -12,7 +12,6 @@ import numpy as np
 from inid.arguments import Floats
 from inid.errors import ArgumentError
 from inid.planning.text import aligned
-from inid.tables.published import NOT_PRIVATE, SURE, Result, Row
 from inid.tables.questions.marginals.combinations import Cells, Combination, asked_statistic, combined
 from inid.tables.questions.marginals.plan import MarginalsPlan
 from inid.tables.questions.marginals.question import MarginalsQuestion
@@ -20,6 +19,7 @@ from inid.tables.questions.marginals.table_answers import TableAnswers
 from inid.tables.questions.marginals.tidy import tidied
 from inid.tables.questions.marginals.whole_tables import whole_tables
 from inid.tables.questions.marginals.workload import workload_of
+from inid.tables.result import NOT_PRIVATE, SURE, Result, Row
 
 __all__ = ["Combination", "MarginalsResult"]
 

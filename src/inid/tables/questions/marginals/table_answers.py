@@ -11,12 +11,12 @@ from inid.arguments import Floats
 from inid.mechanisms import Mechanism
 from inid.releasing import Release
 from inid.tables.domains import Marginal
-from inid.tables.published import Row
 from inid.tables.questions.marginals.answers import Answers
 from inid.tables.questions.marginals.intervals import Channels, Noisy, fieller, half_width, one_cell
 from inid.tables.questions.marginals.question import MarginalsQuestion
 from inid.tables.questions.marginals.released_numbers import answers_of
 from inid.tables.questions.marginals.table_statistics import SummedColumn, TableStatistic
+from inid.tables.result import Row
 
 __all__ = ["PublishedTable", "TableAnswers"]
 

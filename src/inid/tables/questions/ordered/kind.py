@@ -11,13 +11,12 @@ from inid.releasing import Release
 from inid.report import Dimension, Estimate, EstimateBlock
 from inid.tables.facts import Key, as_numbers, read_keys
 from inid.tables.presentation import Labels
-from inid.tables.published import SURE, Row
 from inid.tables.question import Question
-from inid.tables.questions.ordered.level_counts import LevelCounts, run_level_counts
-from inid.tables.questions.ordered.levels import Levels
+from inid.tables.questions.ordered.levels import LevelCounts, Levels, run_level_counts
 from inid.tables.questions.ordered.plan import OrderedPlan, errors_alone, named_tolerances, plan_ordered, planned
 from inid.tables.questions.ordered.question import OrderedQuestion, OrderedTable
 from inid.tables.report_inputs import named_levels, view_facts
+from inid.tables.result import SURE, Row
 from inid.tables.table import Table
 
 __all__ = ["OrderedColumns"]

@@ -15,7 +15,7 @@ from inid.planning import NoisePlan, plan
 from inid.planning.text import aligned, counted
 from inid.promises import Budget, PureDP
 from inid.report import PlanLine, PlanSummary
-from inid.tables.plan_of_query import Plan, PlannedNumber
+from inid.tables.plan import Plan, PlannedNumber
 from inid.tables.questions.ordered.question import OrderedQuestion
 from inid.tables.wanted import UNITS, equal_errors, wanted_of
 

@@ -17,10 +17,10 @@ from inid.sets import Sensitivity
 from inid.tables.domains import Marginal
 from inid.tables.facts import Key, read_keys
 from inid.tables.public_facts import PublicFacts, parsing
-from inid.tables.published import Row
 from inid.tables.questions.ordered.levels import Levels
 from inid.tables.questions.ordered.prefixes import Prefixes
 from inid.tables.questions.ordered.strategy import Strategy, best_strategy
+from inid.tables.result import Row
 
 __all__ = ["OrderedQuestion", "OrderedTable"]
 

@@ -18,7 +18,7 @@ from inid.report.number_text import plain_number
 from inid.sets import Allocation, Sensitivity, read_order
 from inid.tables.facts import Bins, Categories, Key, read_cells, read_columns, read_keys
 from inid.tables.presentation import Labels
-from inid.tables.published import Row
+from inid.tables.query import Query
 from inid.tables.question import Question
 from inid.tables.questions.statistics.column_statistics import column_statistics, named_tolerances, read_tolerances
 from inid.tables.questions.statistics.layout import Layout
@@ -26,8 +26,8 @@ from inid.tables.questions.statistics.plan import Planning, TableAccuracy, Table
 from inid.tables.questions.statistics.question import StatisticsQuestion
 from inid.tables.questions.statistics.sensitivity import largest_sum
 from inid.tables.questions.statistics.sums import Integers, Sums
-from inid.tables.releasable import Query
 from inid.tables.report_inputs import column_facts, key_word, listed_keys, named_levels, protection, view_facts
+from inid.tables.result import Row
 from inid.tables.table import Table
 from inid.tables.wanted import wanted_of
 

@@ -16,7 +16,7 @@ from inid.promises import Budget
 from inid.report import PlanLine, PlanSummary
 from inid.report.plan_summary import nothing_to_gain
 from inid.sets import Allocation, Sensitivity
-from inid.tables.plan_of_query import Plan, PlannedNumber, fill_advice, rows_assumed, rows_in_words
+from inid.tables.plan import Plan, PlannedNumber, fill_advice, rows_assumed, rows_in_words
 from inid.tables.presentation import COUNTED
 from inid.tables.questions.statistics.column_statistics import range_of, rounding, slopes
 from inid.tables.questions.statistics.layout import Layout

@@ -30,11 +30,11 @@ from inid.tables.facts import (
     read_missing,
 )
 from inid.tables.public_facts import PublicFacts, parsing
-from inid.tables.published import Row
 from inid.tables.questions.statistics.answers import estimate
 from inid.tables.questions.statistics.column_statistics import column_statistics, lay_out
 from inid.tables.questions.statistics.layout import Layout
 from inid.tables.questions.statistics.sensitivity import candidate_sets, joint_sets
+from inid.tables.result import Row
 
 __all__ = ["StatisticsQuestion"]
 

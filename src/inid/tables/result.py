@@ -1,11 +1,9 @@
 """What every result of a table shares: its proof, whether it is private, its record and its report."""
 
-import json
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,6 +23,7 @@ from inid.tables.presentation import (
     short_table,
     whole_rows,
 )
+from inid.tables.record import RULES, record_digest
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,9 +31,8 @@ if TYPE_CHECKING:
     from inid.accounting import Ledger
     from inid.report import LedgerState, PlanSummary, ReportInputs
 
-__all__ = ["COMBINED", "NOT_PRIVATE", "RULES", "SURE", "PageFacts", "Result", "Row", "record_digest"]
+__all__ = ["COMBINED", "NOT_PRIVATE", "SURE", "PageFacts", "Result", "Row"]
 
-RULES = 1  # by which records are verified; those of 0.2 name none
 SURE = 1 - 1e-9  # that a count is not at its limit
 COMBINED = "cells are combined of tables that were asked together: query(marginals=[...])."
 NOT_PRIVATE = " - NOT PRIVATE: made by a test source"
@@ -250,7 +248,7 @@ class Result:
         >>> [ax.get_title(loc="left") for ax in q.release(q.plan(inid.PureDP(epsilon=1.0))).plot().axes]
         ['count', 'mean of age']
         """
-        from inid.tables.plots import plot_rows
+        from inid.tables.presentation import plot_rows
 
         return plot_rows(self.rows)
 
@@ -302,13 +300,3 @@ class Result:
         from inid.tables.report_inputs import report_inputs
 
         return report_inputs(self, page)
-
-
-def record_digest(record: Mapping[str, Any]) -> str:
-    """The SHA-256 digest of a record, whatever the order of its keys; its own key "digest" does not count.
-
-    >>> record_digest({"a": 1, "b": 2}) == record_digest({"b": 2, "a": 1, "digest": "..."})
-    True
-    """
-    content = {key: value for key, value in record.items() if key != "digest"}
-    return sha256(json.dumps(content, sort_keys=True, allow_nan=False).encode()).hexdigest()

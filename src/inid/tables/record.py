@@ -1,18 +1,26 @@
-"""Whether stored answers are those that noisy numbers give: within rounding, which differs between processors."""
+"""Records of results: their digest, and whether stored answers are those that noisy numbers give.
 
+Answers are compared within rounding, which differs between processors.
+"""
+
+import json
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
 
 from inid.errors import RecordError
-from inid.tables.published import Row
 
-__all__ = ["SLACK", "compare_rows", "is_near"]
+if TYPE_CHECKING:
+    from inid.tables.result import Row
 
+__all__ = ["RULES", "SLACK", "compare_rows", "is_near", "record_digest"]
+
+RULES = 1  # by which records are verified; those of 0.2 name none
 SLACK = 1e-9  # of the wider of an answer and its interval: processors and versions of SciPy round differently
 
 
-def compare_rows(record: Mapping[str, Any], made: Sequence[Row]) -> None:
+def compare_rows(record: Mapping[str, Any], made: Sequence["Row"]) -> None:
     """Refuse a record whose lines are not these.
 
     Raises:
@@ -32,7 +40,7 @@ def compare_rows(record: Mapping[str, Any], made: Sequence[Row]) -> None:
             )
 
 
-def _is_same(row: Mapping[str, Any], answer: Row, numbers: tuple[str, ...]) -> bool:
+def _is_same(row: Mapping[str, Any], answer: "Row", numbers: tuple[str, ...]) -> bool:
     if any(row.get(name) != getattr(answer, name) for name in ("statistic", "column", "groups")):
         return False
     if row.get("keys", answer.keys) != dict(answer.keys):  # records of earlier versions have none
@@ -48,3 +56,13 @@ def is_near(kept: object, wanted: float, slack: float) -> bool:
     if isinstance(kept, bool) or not isinstance(kept, (int, float)):
         return False
     return math.isclose(kept, wanted, rel_tol=SLACK, abs_tol=slack)
+
+
+def record_digest(record: Mapping[str, Any]) -> str:
+    """The SHA-256 digest of a record, whatever the order of its keys; its own key "digest" does not count.
+
+    >>> record_digest({"a": 1, "b": 2}) == record_digest({"b": 2, "a": 1, "digest": "..."})
+    True
+    """
+    content = {key: value for key, value in record.items() if key != "digest"}
+    return sha256(json.dumps(content, sort_keys=True, allow_nan=False).encode()).hexdigest()

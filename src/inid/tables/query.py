@@ -11,9 +11,9 @@ from inid.mechanisms import MechanismChoice
 from inid.promises import Budget
 from inid.releasing import Release, charge_together
 from inid.sets import Allocation, Neighbours
-from inid.tables.plan_of_query import Plan
-from inid.tables.published import Result
+from inid.tables.plan import Plan
 from inid.tables.question import Question, kind_of
+from inid.tables.result import Result
 from inid.tables.table import Table
 
 if TYPE_CHECKING:

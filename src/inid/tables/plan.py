@@ -155,7 +155,7 @@ class Plan(ABC):
         >>> [text.get_text() for text in t.query(mean=["age"]).plan(inid.PureDP(1.0)).plot().get_yticklabels()]
         ['mean(age)']
         """
-        from inid.tables.plots import plot_summary
+        from inid.tables.presentation import plot_summary
 
         return plot_summary(self.summary(), ax)
 
