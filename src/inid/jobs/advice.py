@@ -7,7 +7,7 @@ from inid.jobs.ledgers import LedgerPreview
 from inid.jobs.planned_job import PlannedJob
 from inid.jobs.questions import TableQuestion
 from inid.report.number_text import plain_number
-from inid.report.promise_text import detection_rate
+from inid.report.promise_text import belief_after, detection_rate
 
 __all__ = ["advice", "plan_advice"]
 
@@ -90,13 +90,12 @@ def _question(planned: PlannedJob) -> list[str]:
 
 
 def _promise(planned: PlannedJob) -> list[str]:
-    rate = detection_rate(planned.budget)
-    if rate < _WEAK:
+    if detection_rate(planned.budget) < _WEAK:
         return []
     return [
         (
-            f"This promise is weak: a test with 5 % false alarms may find up to {100 * rate:.0f} % of those who are in "
-            "the table."
+            "This promise is weak: somebody who thought it an even chance can become "
+            f"{belief_after(planned.budget).percent} sure that somebody is in the table."
         )
     ]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-__all__ = ["Axis", "axis_over", "bar", "bar_with_interval", "dots", "ticks", "whisker"]
+__all__ = ["Axis", "axis_over", "bar", "bar_with_interval", "budget_bar", "dots", "ticks", "whisker"]
 
 _HEIGHT = 18
 _MARGIN = 2.5  # percent on either side, so that marks at the ends are whole
@@ -102,6 +102,20 @@ def bar_with_interval(axis: Axis, low: float, value: float, high: float, descrip
     left, right = sorted((axis.at(0.0), axis.at(value)))
     shape = f'<rect class="bar count" x="{left}%" width="{round(right - left, 3)}%" y="3" height="12" rx="1"/>'
     return _drawn(shape + _interval(axis, low, high), description)
+
+
+def budget_bar(spent: int, after: int | None) -> str:
+    """A ledger: what is spent, what one release takes of it, what is left.
+
+    >>> "40 % are spent, this release takes 20 %" in budget_bar(40, 60)
+    True
+    """
+    taken = max((after or spent) - spent, 0)
+    text = f"{spent} % are spent" if after is None else f"{spent} % are spent, this release takes {taken} %"
+    shapes = ['<rect class="rest" x="0" width="100%" y="0" height="14" rx="3"/>']
+    shapes += [f'<rect class="spent" x="0" width="{spent}%" y="0" height="14" rx="3"/>']
+    shapes += [f'<rect class="taken" x="{spent}%" width="{taken}%" y="0" height="14"/>'] if taken else []
+    return f'<svg width="100%" height="14" role="img" aria-label="{text}"><title>{text}</title>{"".join(shapes)}</svg>'
 
 
 def _interval(axis: Axis, low: float, high: float) -> str:

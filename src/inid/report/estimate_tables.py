@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from html import escape
 from itertools import groupby, product
 
-from inid.report.charts import Axis, axis_over, bar_with_interval, whisker
+from inid.report.charts import Axis, axis_over, bar_with_interval, ticks, whisker
 from inid.report.inputs import Estimate, EstimateBlock
 from inid.report.number_text import rounded_interval
 
@@ -12,6 +12,7 @@ __all__ = ["estimates_section"]
 
 _MOST_ROWS = 300  # rows shown of one table; the rest is in the files
 _MOST_ACROSS = 8  # columns of a cross table
+_MANY_CELLS = 12  # of a cross table, from which on its cells are shaded
 _COUNTED = ("count", "count_distinct", "histogram")
 _BARS = (*_COUNTED, "cdf", "cumulative")
 _WIDE = ("mean", "variance", "std", "covariance", "cdf", "quantile")  # of several noisy numbers: the range errs wide
@@ -57,11 +58,23 @@ def estimates_section(blocks: Sequence[EstimateBlock], level: float, too_noisy: 
             f'\n<p class="note">{some} marked <b class="noisy">too noisy</b> to publish: the range is wider than '
             f"{100 * too_noisy:.4g} % of the estimate.</p>"
         )
+    if _near_zero(blocks):
+        note += (
+            '\n<p class="warning">All counts of these groups are near 0. Do the public keys match the data, in '
+            "spelling and in type?</p>"
+        )
     parts = []
     for plain, members in groupby(blocks, key=lambda block: not block.dimensions):
         listed = list(members)
         parts += [_plain_table(listed)] if plain else [_grouped(block) for block in listed]
     return f"<h2>Estimates</h2>\n{note}\n" + "\n".join(parts)
+
+
+def _near_zero(blocks: Sequence[EstimateBlock]) -> bool:
+    """Whether the released ranges of all groups of several hold 0: an afterthought, from published numbers alone."""
+    rows = [row for block in blocks if block.statistic in _COUNTED and block.dimensions for row in block.estimates]
+    known = [row for row in rows if row.lower is not None and row.upper is not None]
+    return len(known) > 1 and all((row.lower or 0) <= 0 <= (row.upper or 0) for row in known)
 
 
 def block_title(block: EstimateBlock) -> str:
@@ -83,7 +96,7 @@ def block_title(block: EstimateBlock) -> str:
 def _plain_table(blocks: Sequence[EstimateBlock]) -> str:
     """Statistics without groups, one row each."""
     body = "".join(_row([block_title(block)], block.estimates[0], _axis(block)) for block in blocks[:_MOST_ROWS])
-    return _table(["statistic"], body, len(blocks))
+    return _table(["statistic"], body, len(blocks))  # each row has an axis of its own
 
 
 def _grouped(block: EstimateBlock) -> str:
@@ -95,15 +108,20 @@ def _grouped(block: EstimateBlock) -> str:
     axis, counted = _axis(block), block.statistic in _BARS
     rows = list(zip(cells, block.estimates, strict=True))[:_MOST_ROWS]
     body = "".join(_row(cell, estimate, axis, counted=counted) for cell, estimate in rows)
-    return heading + _table([dimension.name for dimension in block.dimensions], body, len(block.estimates))
+    return heading + _table([dimension.name for dimension in block.dimensions], body, len(block.estimates), axis)
 
 
-def _table(words: Sequence[str], body: str, rows: int) -> str:
-    heading = "".join(f"<th>{escape(word)}</th>" for word in words)
+def _table(words: Sequence[str], body: str, rows: int, axis: Axis | None = None) -> str:
+    heading = "".join(f'<th scope="col">{escape(word)}</th>' for word in words)
+    foot = ""
+    if axis is not None:
+        foot = (
+            f'<tfoot><tr><td colspan="{len(words) + 2}"></td><td class="picture spare">{ticks(axis)}</td></tr></tfoot>'
+        )
     more = f'\n<p class="note">And {rows - _MOST_ROWS} more in the result file.</p>' if rows > _MOST_ROWS else ""
     return (
         f'<div class="wide"><table><thead><tr>{heading}<th class="n">estimate</th><th class="n">range</th>'
-        f'<th class="picture spare"></th></tr></thead><tbody>{body}</tbody></table></div>{more}'
+        f'<th class="picture spare"></th></tr></thead><tbody>{body}</tbody>{foot}</table></div>{more}'
     )
 
 
@@ -113,12 +131,17 @@ def _row(words: Sequence[str], row: Estimate, axis: Axis, *, counted: bool = Fal
     middle, _, _ = rounded_interval(value, low, high)
     number = f'<td class="n">{escape(middle)}{_mark(row)}</td>'
     if low is None or value is None or high is None:
-        return f'<tr>{named}{number}<td class="n">{escape(_ends(row) or "-")}</td><td class="picture spare"></td></tr>'
+        ends = f'<td class="n">{escape(_ends(row) or "-")}</td>'
+        return f'<tr{_dimmed(row)}>{named}{number}{ends}<td class="picture spare"></td></tr>'
     draw = bar_with_interval if counted else whisker
     return (
-        f'<tr>{named}{number}<td class="n">{escape(_ends(row))}</td>'
+        f'<tr{_dimmed(row)}>{named}{number}<td class="n">{escape(_ends(row))}</td>'
         f'<td class="picture spare">{draw(axis, low, value, high, _description(row))}</td></tr>'
     )
+
+
+def _dimmed(row: Estimate) -> str:
+    return ' class="dim"' if row.too_noisy else ""
 
 
 def _mark(row: Estimate) -> str:
@@ -132,10 +155,10 @@ def _cross_table(block: EstimateBlock) -> str:
     turned = len(first.levels) < width
     down, across = (second, first) if turned else (first, second)
     heading = "".join(f'<th class="n" scope="col">{escape(level)}</th>' for level in across.levels)
-    body = ""
+    heat, body = _heat(block), ""
     for at, level in enumerate(down.levels[:_MOST_ROWS]):
         places = [k * width + at if turned else at * width + k for k in range(len(across.levels))]
-        cells = "".join(_cross_cell(block.estimates[place]) for place in places)
+        cells = "".join(_cross_cell(block.estimates[place], _shade(block.estimates[place], heat)) for place in places)
         body += f'<tr><th scope="row">{escape(level)}</th>{cells}</tr>'
     rows = len(down.levels)
     more = f'\n<p class="note">And {rows - _MOST_ROWS} more rows in the result file.</p>' if rows > _MOST_ROWS else ""
@@ -146,12 +169,26 @@ def _cross_table(block: EstimateBlock) -> str:
     )
 
 
-def _cross_cell(row: Estimate) -> str:
+def _heat(block: EstimateBlock) -> Axis | None:
+    """The range of a table of many counts, over which its cells are shaded."""
+    found = [row.estimate for row in block.estimates if row.estimate is not None]
+    if len(found) < _MANY_CELLS or block.statistic not in _COUNTED or max(found) <= 0:
+        return None
+    return Axis(0.0, max(found))
+
+
+def _cross_cell(row: Estimate, heat: str) -> str:
     if row.estimate is None:
         return '<td class="n">-</td>'
     middle, _, _ = rounded_interval(row.estimate, row.lower, row.upper)
     ends = f'<span class="range">{escape(_ends(row))}</span>' if _ends(row) else ""
-    return f'<td class="n" title="{escape(_description(row))}">{escape(middle)}{_mark(row)}{ends}</td>'
+    shade = "dim" if row.too_noisy else heat
+    return f'<td class="n {shade}" title="{escape(_description(row))}">{escape(middle)}{_mark(row)}{ends}</td>'
+
+
+def _shade(row: Estimate, heat: Axis | None) -> str:
+    """One of six shades, by the place of a count between 0 and the largest one."""
+    return "" if heat is None or row.estimate is None else f"heat{min(int(6 * max(row.estimate, 0) / heat.high), 5)}"
 
 
 def _axis(block: EstimateBlock) -> Axis:

@@ -1,5 +1,6 @@
 """Report inputs: plain values that hold everything the page shows. Public facts and released numbers only."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -8,7 +9,8 @@ from inid.promises import Budget
 from inid.report.plan_summary import PlanSummary
 
 if TYPE_CHECKING:
-    from inid.accounting import Ledger
+    from inid.accounting import Ledger, Record
+    from inid.accounting.amounts import Spending
 
 __all__ = ["ColumnFacts", "Dimension", "Estimate", "EstimateBlock", "LedgerState", "ReportInputs"]
 
@@ -99,6 +101,7 @@ class LedgerState:
         spent: What is spent, exactly, by currency.
         left: What is left, exactly, by currency.
         lines: (currency, spent, left) as decimals in print; a dash where a currency cannot count.
+        shares: How much of it each charge took, in whole percent rounded up, counted as `percent` is.
     """
 
     total: Budget
@@ -111,6 +114,7 @@ class LedgerState:
     spent: Mapping[str, Any]
     left: Mapping[str, Any]
     lines: tuple[tuple[str, str, str], ...]
+    shares: Mapping[int, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, ledger: "Ledger") -> "LedgerState":
@@ -122,17 +126,19 @@ class LedgerState:
         """
         spent, left = ledger.spent(), ledger.remaining()
         lines = tuple((name, used, rest) for (name, used), (_, rest) in zip(spent.lines(), left.lines(), strict=True))
+        records = ledger.history()
         return cls(
             ledger.total,
             ledger.rule,
             ledger.neighbours,
             ledger.unit,
-            len(ledger.history()),
+            len(records),
             ledger.percent_spent(),
             ledger.percent_currency(),
             spent.to_dict(),
             left.to_dict(),
             lines,
+            _shares(records, spent, left, ledger.percent_currency()),
         )
 
     @property
@@ -154,6 +160,17 @@ class LedgerState:
             "left": dict(self.left),
             "lines": [{"currency": name, "spent": used, "left": rest} for name, used, rest in self.lines],
         }
+
+
+def _shares(records: "Sequence[Record]", spent: "Spending", left: "Spending", counted: str) -> dict[int, int]:
+    """What each charge took, in whole percent of the ledger in one of its currencies."""
+    names = [name for name, _ in spent.lines()]
+    if counted not in names:
+        return {}
+    at = names.index(counted)
+    limit = (spent.amounts[at][1] or 0) + (left.amounts[at][1] or 0)
+    costs = ((record.id, record.cost.amounts[at][1]) for record in records)
+    return {charge: min(math.ceil(100 * cost / limit), 100) for charge, cost in costs if cost is not None and limit}
 
 
 @dataclass(frozen=True)

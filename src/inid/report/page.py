@@ -1,4 +1,4 @@
-"""The page itself: estimates first, the promise in plain words, what was asked and what it cost; then the proof."""
+"""The page itself: the promise in plain words and what it took, estimates, what was asked; then the proof."""
 
 from collections.abc import Sequence
 from html import escape
@@ -7,15 +7,18 @@ from pathlib import Path
 from inid._version import __version__
 from inid.planning import NoisePlan
 from inid.promises import Budget
+from inid.report.charts import budget_bar
 from inid.report.estimate_tables import estimates_section
-from inid.report.inputs import ReportInputs
+from inid.report.inputs import EstimateBlock, ReportInputs
 from inid.report.number_text import plain_ratio
 from inid.report.plan_summary import PlanSummary, summarize_plan
-from inid.report.promise_text import promise_in_words, promise_name, promise_symbols
+from inid.report.promise_text import belief_in_words, promise_in_words
 from inid.report.style import STYLE
 from inid.report.technical_part import definition_list, technical_part
 
-__all__ = ["document", "heading", "page", "promise_section", "report_plan"]
+__all__ = ["document", "heading", "page", "promise_section", "released_cards", "report_plan"]
+
+_TOTALS = {"count": "rows", "count_distinct": "people"}
 
 
 def page(inputs: ReportInputs) -> str:
@@ -27,9 +30,9 @@ def page(inputs: ReportInputs) -> str:
     >>> page(ReportInputs("Two numbers", summarize_plan(p)))[:15]
     '<!doctype html>'
     """
-    parts = [_head(inputs)]
+    parts = [_head(inputs), promise_section(inputs, inputs.plan.budget)]
     parts += [estimates_section(inputs.blocks, inputs.level, inputs.too_noisy)] if inputs.blocks else []
-    parts += [promise_section(inputs, inputs.plan.budget), _question(inputs), technical_part(inputs)]
+    parts += [_question(inputs), technical_part(inputs)]
     return document(inputs.title, "\n".join(part for part in parts if part))
 
 
@@ -60,14 +63,19 @@ def report_plan(plan: NoisePlan, path: str | Path, *, title: str = "A plan for p
 
 
 def _head(inputs: ReportInputs) -> str:
-    budget = inputs.plan.budget
-    count = sum(len(block.estimates) for block in inputs.blocks)
-    cards = [(promise_symbols(budget), promise_name(budget))]
-    if inputs.blocks:
-        cards.append((f"{count:,}", f"{'number' if count == 1 else 'numbers'} released"))
+    cards = released_cards(inputs.blocks)
     if inputs.plan.opponent is not None:
         cards.append((f"{plain_ratio(inputs.plan.gains['spr'])}×", _gain_over(inputs.plan, inputs.plan.opponent)))
     return heading(inputs.title, inputs.time, cards, private=inputs.private)
+
+
+def released_cards(blocks: Sequence[EstimateBlock]) -> list[tuple[str, str]]:
+    """How many numbers were released, and about how many rows or people, where that is one of the numbers."""
+    count = sum(len(block.estimates) for block in blocks)
+    cards = [(f"{count:,}", f"{'number' if count == 1 else 'numbers'} released")] if blocks else []
+    whole = [block for block in blocks if block.statistic in _TOTALS and not block.dimensions]
+    totals = [(block.estimates[0].estimate, _TOTALS[block.statistic]) for block in whole]
+    return cards + [(f"{max(round(total), 0):,}", f"{word}, about") for total, word in totals if total is not None]
 
 
 def heading(title: str, time: str | None, cards: Sequence[tuple[str, str]], *, private: bool) -> str:
@@ -93,7 +101,7 @@ def _gain_over(plan: PlanSummary, opponent: str) -> str:
 
 
 def promise_section(inputs: ReportInputs, budget: Budget) -> str:
-    """What the release promises, in words and in symbols, and what it cost.
+    """What the release promises in words, and what it took of the budget, as a picture.
 
     Args:
         inputs: The release, or a part of it.
@@ -101,9 +109,8 @@ def promise_section(inputs: ReportInputs, budget: Budget) -> str:
     """
     words = promise_in_words(budget, inputs.unit, inputs.plan.noise.sensitivity.neighbours)
     return (
-        f'<h2>What is promised</h2>\n<p class="promise">{escape(words)}</p>\n'
-        f"<p>In symbols: all numbers of this release together keep {escape(promise_name(budget))} with "
-        f"{escape(promise_symbols(budget))}. The proof is in the technical part.</p>\n{_cost(inputs)}"
+        f'<h2>What is promised</h2>\n<p class="promise">{escape(words)}</p>\n{_cost(inputs)}\n'
+        '<p class="note">The promise in symbols, and its proof, are in the technical part.</p>'
     )
 
 
@@ -111,16 +118,21 @@ def _cost(inputs: ReportInputs) -> str:
     if not inputs.time:
         return ""
     if inputs.charge is None:
-        return '<h2>What it cost</h2>\n<p class="warning">No ledger was named, so nobody keeps count.</p>'
+        return '<p class="warning">No ledger was named, so nobody keeps count of what was released.</p>'
     state = inputs.ledger
     if state is None:
-        return f"<h2>What it cost</h2>\n<p>This was charge {inputs.charge} of its ledger.</p>"
-    rest = f"{state.percent} % of it {'are' if state.percent != 1 else 'is'} spent, counted in {escape(state.counted)}."
+        return f"<p>This was charge {inputs.charge} of its ledger.</p>"
+    begun = f"<h3>What it took of the budget</h3>\n<p>This was charge {inputs.charge} of a ledger"
     if state.closed:
-        rest = "It took the whole promise: nothing is left."
+        return f"{begun}. It took the whole promise: nothing is left.</p>"
+    took = state.shares.get(inputs.charge, 0)
+    others, left = max(state.percent - took, 0), 100 - state.percent
     return (
-        f"<h2>What it cost</h2>\n<p>This was charge {inputs.charge} of a ledger that allows "
-        f"{escape(promise_symbols(state.total))} in all, counted by {escape(state.unit)}. {rest}</p>"
+        f"{begun}, counted by {escape(state.unit)}. With everything that may ever be released under it, somebody who "
+        f"thought it an even chance can be {belief_in_words(state.total)}.</p>\n"
+        f"{budget_bar(others, others + took)}\n"
+        f'<p class="note">Of this budget, counted in {escape(state.counted)}, this release took {took} %, others took '
+        f"{others} %, and {left} % {'is' if left == 1 else 'are'} left.</p>"
     )
 
 

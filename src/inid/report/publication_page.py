@@ -1,4 +1,4 @@
-"""The page of a publication: contents, the numbers of each query, the promise of all of them, then the proofs."""
+"""The page of a publication: the promise of all of it, contents, the numbers of each query, then the proofs."""
 
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -6,9 +6,9 @@ from html import escape
 from inid.promises import Budget
 from inid.report.estimate_tables import estimates_section
 from inid.report.inputs import ReportInputs
-from inid.report.page import document, heading, promise_section
-from inid.report.promise_text import promise_name, promise_symbols
-from inid.report.technical_part import certificate_terms, definition_list, noise_of_each_number
+from inid.report.page import document, heading, promise_section, released_cards
+from inid.report.promise_text import promise_symbols
+from inid.report.technical_part import certificate_terms, definition_list, noise_of_each_number, promise_terms
 
 __all__ = ["publication_page"]
 
@@ -26,25 +26,21 @@ def publication_page(
         digest: The digest of the record of the publication.
     """
     first = next(iter(parts.values()))
-    count = sum(len(block.estimates) for inputs in parts.values() for block in inputs.blocks)
-    cards = [
-        (promise_symbols(budget), promise_name(budget)),
-        (f"{count:,}", "numbers released"),
-        (f"{len(parts)}", "queries under one promise"),
-    ]
+    cards = released_cards([block for inputs in parts.values() for block in inputs.blocks])
+    cards.append((f"{len(parts)}", "queries under one promise"))
     body = [
         heading(title, first.time, cards, private=all(inputs.private for inputs in parts.values())),
+        f'<section id="promise">\n{promise_section(first, budget)}\n</section>',
         _contents(parts),
         *(_part(at, name, inputs) for at, (name, inputs) in enumerate(parts.items(), start=1)),
-        f'<section id="promise">\n{promise_section(first, budget)}\n</section>',
-        f'<section id="technical">\n{_technical(parts, worse, digest)}\n</section>',
+        f'<section id="technical">\n{_technical(parts, budget, worse, digest)}\n</section>',
     ]
     return document(title, "\n".join(body))
 
 
 def _contents(parts: Mapping[str, ReportInputs]) -> str:
     names = [(f"part-{at}", name) for at, name in enumerate(parts, start=1)]
-    names += [("promise", "What is promised"), ("technical", "Technical part")]
+    names.append(("technical", "Technical part"))
     links = "".join(f'<li><a href="#{place}">{escape(name)}</a></li>' for place, name in names)
     return f'<nav aria-label="Contents"><ul>{links}</ul></nav>'
 
@@ -56,7 +52,7 @@ def _part(at: int, name: str, inputs: ReportInputs) -> str:
     return f'<section id="part-{at}">\n<h2 class="part">{escape(name)}</h2>\n{shown}\n{asked}\n</section>'
 
 
-def _technical(parts: Mapping[str, ReportInputs], worse: Sequence[str], digest: str) -> str:
+def _technical(parts: Mapping[str, ReportInputs], budget: Budget, worse: Sequence[str], digest: str) -> str:
     rows = "".join(
         f"<tr><td>{escape(name)}</td><td>{escape(promise_symbols(inputs.plan.budget))}</td>"
         f"<td>{escape(inputs.plan.noise.mechanism)}</td></tr>"
@@ -69,7 +65,8 @@ def _technical(parts: Mapping[str, ReportInputs], worse: Sequence[str], digest: 
         for name, inputs in parts.items()
     )
     return (
-        '<h2 class="part">Technical part</h2>\n<h2>How the promise is divided</h2>\n'
+        f'<h2 class="part">Technical part</h2>\n{definition_list(promise_terms(budget))}\n'
+        "<h2>How the promise is divided</h2>\n"
         '<div class="wide"><table><thead><tr><th>query</th><th>its part</th><th>noise</th></tr></thead>'
         f"<tbody>{rows}</tbody></table></div>\n{said}"
         "<h2>Noise and certificates</h2>\n<p>Each part is proved from its own numbers, and the exact sum of the parts "

@@ -47,9 +47,16 @@ i.plan { background: var(--plan); } i.iid { background: var(--iid); } i.spr { ba
 .bar.other { fill: var(--line); } .bar.count { fill: var(--plan); opacity: .35; }
 .cross th[scope=row] { vertical-align: top; color: var(--ink); font-weight: 400; font-size: .875rem; }
 .range { display: block; color: var(--soft); font-size: .75rem; }
+.dim, .dim td { color: var(--soft); opacity: .75; }
+.heat1 { background: color-mix(in srgb, var(--plan) 6%, transparent); }
+.heat2 { background: color-mix(in srgb, var(--plan) 12%, transparent); }
+.heat3 { background: color-mix(in srgb, var(--plan) 18%, transparent); }
+.heat4 { background: color-mix(in srgb, var(--plan) 24%, transparent); }
+.heat5 { background: color-mix(in srgb, var(--plan) 30%, transparent); }
 .noisy { color: var(--spr); font-size: .75rem; font-weight: 600; white-space: nowrap; }
 .promise { border-left: 4px solid var(--good); padding: .5rem .9rem; background: var(--panel); }
 h2.part { margin-top: 4rem; font-size: 1.3rem; }
+.rest { fill: var(--line); } .spent { fill: var(--iid); } .taken { fill: var(--plan); }
 .rail, .grid { stroke: var(--line); stroke-width: 1; }
 .guide { stroke: var(--ink); stroke-width: 1; stroke-dasharray: 3 2; opacity: .55; }
 .whisker { stroke: var(--plan); stroke-width: 1.5; }

@@ -8,9 +8,16 @@ from inid.report.charts import axis_over, bar, dots, ticks
 from inid.report.inputs import ColumnFacts, LedgerState, ReportInputs
 from inid.report.number_text import plain_number, plain_ratio
 from inid.report.plan_summary import PlanLine, PlanSummary
-from inid.report.promise_text import promise_name, promise_symbols
+from inid.report.promise_text import detection_in_words, promise_name, promise_symbols
 
-__all__ = ["certificate_terms", "definition_list", "noise_of_each_number", "technical_part", "ways_to_keep_the_promise"]
+__all__ = [
+    "certificate_terms",
+    "definition_list",
+    "noise_of_each_number",
+    "promise_terms",
+    "technical_part",
+    "ways_to_keep_the_promise",
+]
 
 _MOST = 300  # lines drawn of a plan; the rest is in the record
 _ALLOCATIONS = {"optimal": "optimal", "iid": "i.i.d.", "spr": "equal split"}
@@ -139,10 +146,15 @@ def _columns(columns: Sequence[ColumnFacts]) -> str:
     return f'<h2>Public facts</h2>\n<div class="wide">{table}</div>'
 
 
+def promise_terms(budget: Budget) -> list[tuple[str, str]]:
+    """The promise of a whole release, in symbols and as a test of whether somebody is in the table."""
+    return [("keeps", _kept(budget)), ("as a test", detection_in_words(budget))]
+
+
 def certificate_terms(inputs: ReportInputs) -> list[tuple[str, str]]:
     """The proof, term by term."""
     plan = inputs.plan
-    terms = [("keeps", _kept(plan.budget))]
+    terms = promise_terms(plan.budget)
     for at, noise in enumerate(plan.steps or (plan.noise,), start=1):
         proof = noise.certificate
         if plan.steps:

@@ -1,4 +1,4 @@
-"""Drawings that the report has no need of: the error over the size of the promise, and the ledger as a bar.
+"""Drawings that the report has no need of: the error over the size of the promise, and the profile of a plan.
 
 Positions are percentages, as in `inid.report.charts`, whose axes these use; colours come from the style sheet.
 """
@@ -11,7 +11,7 @@ from inid.report.charts import Axis, axis_over, bar
 from inid.report.number_text import plain_number
 from inid.report.plan_summary import PlanSummary
 
-__all__ = ["budget_bar", "error_curve", "profile"]
+__all__ = ["error_curve", "profile"]
 
 _TOP, _BOTTOM = 6.0, 88.0  # percent of the height between which curves are drawn
 
@@ -49,20 +49,6 @@ def error_curve(points: Sequence[tuple[float, float, float]], chosen: tuple[floa
     text = escape(f"Expected error over {name}: at {name} {chosen[0]:g} it is {plain_number(chosen[1], 3)} {unit}")
     content = f"<title>{text}</title>{''.join(parts)}"
     return f'<svg class="chart" width="100%" height="190" role="img" aria-label="{text}">{content}</svg>'
-
-
-def budget_bar(spent: int, after: int | None) -> str:
-    """A ledger: what is spent, what this release would take, what is left.
-
-    >>> "40 % are spent, this release takes 20 %" in budget_bar(40, 60)
-    True
-    """
-    taken = max((after or spent) - spent, 0)
-    text = f"{spent} % are spent, this release takes {taken} %" if after is not None else f"{spent} % are spent"
-    shapes = ['<rect class="rest" x="0" width="100%" y="0" height="14" rx="3"/>']
-    shapes += [f'<rect class="spent" x="0" width="{spent}%" y="0" height="14" rx="3"/>']
-    shapes += [f'<rect class="taken" x="{spent}%" width="{taken}%" y="0" height="14"/>'] if taken else []
-    return f'<svg width="100%" height="14" role="img" aria-label="{text}"><title>{text}</title>{"".join(shapes)}</svg>'
 
 
 def profile(plan: PlanSummary) -> str:

@@ -11,11 +11,12 @@ from inid.jobs.advice import advice
 from inid.jobs.demonstration import demonstration_truth
 from inid.jobs.stored_record import PublishedBefore
 from inid.report import Estimate, EstimateBlock
+from inid.report.charts import budget_bar
 from inid.report.estimate_tables import estimates_section
 from inid.report.number_text import plain_number, plain_ratio, rounded_interval
 from inid.report.promise_text import promise_in_words, promise_name, promise_symbols
 from inid.report.technical_part import noise_of_each_number, ways_to_keep_the_promise
-from inid.studio.charts import budget_bar, error_curve, profile
+from inid.studio.charts import error_curve, profile
 from inid.studio.live import Column, Curve, LivePlan, typical_error
 from inid.studio.releases import Outcome
 from inid.tables.report_inputs import protected_unit

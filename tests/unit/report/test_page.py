@@ -1,7 +1,8 @@
-"""The report: estimates first, numbers where they belong, nothing unescaped, nothing from elsewhere."""
+"""The report: the promise in words first, numbers where they belong, nothing unescaped, nothing from elsewhere."""
 
 import itertools
 import re
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -69,20 +70,59 @@ def test_ranges_of_several_noisy_numbers_hold_at_least_as_often_as_stated():
 def test_the_page_is_well_formed_and_holds_everything():
     given_inputs = inputs()
     found = outline(page(given_inputs))
-    words = ("Estimates", "What is promised", "What it cost", "What was asked", "Technical part", "Certificate")
+    words = ("Estimates", "What is promised", "What it took", "What was asked", "Technical part", "Certificate")
     for word in (*words, "41.25", "40.50 to 42.00", "95 %"):
         assert word in found.text
     assert given_inputs.plan.noise.sensitivity.fingerprint in found.text
     assert found.tags >= {"svg", "circle", "table"}
 
 
-def test_estimates_come_first_and_the_technical_part_last():
+def test_the_promise_comes_first_and_the_technical_part_last():
     text = outline(page(inputs())).text
     places = [
         text.index(word)
-        for word in ("Estimates", "What is promised", "What was asked", "Technical part", "Certificate")
+        for word in ("What is promised", "Estimates", "What was asked", "Technical part", "Certificate")
     ]
     assert places == sorted(places)
+    for symbol in ("μ", "differential privacy", "false alarm"):
+        assert symbol not in text[: places[3]]
+        assert symbol in text[places[3] :]
+
+
+def test_the_picture_of_the_budget_shows_this_release_beside_others_and_what_is_left():
+    book = inid.Ledger(total=inid.PureDP(3))
+    s = inid.Sensitivity.box([1.0])
+    charges = [book.charge(inid.plan(s, inid.PureDP(epsilon))).id for epsilon in (0.6, 0.9, 0.3)]
+    state = LedgerState.of(book)
+    assert [state.shares[charge] for charge in charges] == [20, 30, 10]
+    text = page(replace(inputs(), ledger=state, charge=charges[1]))
+    assert "this release took 30 %, others took 30 %, and 40 % are left" in outline(text).text
+    assert 'class="taken" x="30%" width="30%"' in text
+    assert "about 95 % sure at most" in text  # all that may be released under the ledger: epsilon 3
+
+
+def test_groups_that_are_all_near_0_make_somebody_look_at_the_keys():
+    def counts(*ends):
+        rows = tuple(Estimate("count", "", "", (a + b) / 2, a, b, 1.0) for a, b in ends)
+        return EstimateBlock("count", "", (Dimension("sex", tuple("FM"[: len(ends)])),), rows)
+
+    asked = "Do the public keys match the data"
+    assert asked in page(inputs(blocks=[counts((-2.0, 2.0), (-1.0, 3.0))]))
+    assert asked not in page(inputs(blocks=[counts((-2.0, 2.0), (1.0, 3.0))]))
+    assert asked not in page(inputs(blocks=[block("count", "")]))
+
+
+def test_many_counts_are_shaded_and_what_is_too_noisy_is_dimmed():
+    many = page(inputs(blocks=[block("histogram", "k", 4, 4)]))
+    assert {f"heat{k}" for k in re.findall(r'"n heat(\d)"', many)} == {"heat4", "heat5"}  # 41.25 to 56.25
+    assert '"n heat' not in page(inputs(blocks=[block("mean", "k", 4, 4)]))
+    wide = EstimateBlock("mean", "age", (), (Estimate("mean", "age", "", 1.0, -9.0, 9.0, 4.0, too_noisy=True),))
+    assert '<tr class="dim">' in page(replace(inputs(blocks=[wide]), too_noisy=0.5))
+    assert '<tr class="dim">' not in page(inputs())
+
+
+def test_an_axis_stands_under_the_intervals_of_groups():
+    assert '<tfoot><tr><td colspan="3">' in page(inputs(blocks=[block("mean", "k", 3)]))
 
 
 def test_two_keys_make_a_cross_table_with_the_shorter_one_across():

@@ -278,7 +278,7 @@ def test_percentages_say_what_they_count(home):
     assert "% of epsilon spent now" in asked["html"]
     assert "counted in epsilon" in page.ask("release", token=asked["token"])["html"]
     place = folders(home)[0]
-    assert "% of it are spent, counted in epsilon" in (place / "report.html").read_text(encoding="utf-8")
+    assert "counted in epsilon, this release took" in (place / "report.html").read_text(encoding="utf-8")
     with inid.Ledger.open("budget.db") as ledger:
         assert ledger.percent_currency() == "epsilon"
         assert ", % of epsilon" in str(ledger)

@@ -8,8 +8,9 @@ from pyarrow import parquet
 from html_outline import outline
 from inid.jobs.advice import advice
 from inid.jobs.demonstration import COLUMNS, demonstration_csv
+from inid.report.charts import budget_bar
 from inid.report.number_text import plain_number
-from inid.studio.charts import budget_bar, error_curve
+from inid.studio.charts import error_curve
 from studio_client import FORM, open_page, write_people
 
 EVIL = "<script>alert(1)</script>"
