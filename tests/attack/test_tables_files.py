@@ -3,6 +3,7 @@
 import csv
 import gzip
 import os
+import time
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ import pytest
 import inid
 from inid import tables
 from inid.tables.engines import csv_records
+from needs import needs
 
 BOUNDS = {"x": (0, 10)}
 
@@ -183,6 +185,34 @@ def test_the_file_that_was_checked_is_read(tmp_path, monkeypatch, ending):
             moved.chdir(elsewhere)
             made = query.release(query.plan(inid.PureDP(20.0)))
         assert abs(made.rows[0].estimate - 3) < 5
+
+
+def in_place(path, content):
+    path.write_bytes(content)
+
+
+def by_another(path, content):
+    path.with_name("other").write_bytes(content)
+    path.with_name("other").replace(path)
+
+
+@pytest.mark.parametrize("write", [in_place, by_another])
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_file_of_the_same_size_and_time_is_seen_to_be_another(tmp_path, ending, write):
+    needs("linux")
+    path, other = tmp_path / f"people.{ending}", tmp_path / f"later.{ending}"
+    for file, values in ((path, [1.0, 2.0]), (other, [8.0, 9.0])):
+        frame = pd.DataFrame({"x": values})
+        frame.to_csv(file, index=False) if ending == "csv" else frame.to_parquet(file)
+    query = tables.Table(path, bounds={"x": (0, 10)}).query(sum=["x"])
+    plan, ledger, before = query.plan(inid.PureDP(1.0)), inid.Ledger(total=inid.PureDP(1.0)), path.stat()
+    time.sleep(0.02)  # the system's clock of files moves in steps of a few milliseconds
+    write(path, other.read_bytes())
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert (path.stat().st_size, path.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+    with pytest.raises(tables.EngineError, match="changed"):
+        query.release(plan, ledger)
+    assert ledger.history() == ()
 
 
 def anew(table, path):

@@ -26,7 +26,7 @@ from inid.tables.engines.guarded import EngineError, guarded, optional
 
 __all__ = ["CsvFiles", "State", "escaped", "file_state", "found_files", "read_csv_files", "require_unchanged"]
 
-State = tuple[int, int] | None
+State = tuple[int, int, int, int] | None
 
 _MARKS = "*?["
 _BUFFER = 1 << 25
@@ -42,7 +42,7 @@ class _File:
     Attributes:
         path: Where it is.
         records: Its records.
-        state: Its size and time when it was checked; none of a remote one.
+        state: What tells it from one that is written later; none of a remote one.
         shortened: A copy without records that are too long, or the file itself.
     """
 
@@ -206,11 +206,15 @@ def read_csv_files(connection: Any, paths: Sequence[str], delimiter: str) -> Csv
 
 
 def file_state(path: str) -> State:
-    """The size and time of a file; none of a remote one."""
+    """What a file's content cannot change without, as far as the system tells; none of a remote one.
+
+    A program can write as many bytes and set the time of the content back; the time of the last change (ctime) and the
+    number of the file (where another is put in its place) are the system's own. Windows keeps no such time.
+    """
     if "://" in path:
         return None
     found = guarded(Path(path).stat, "open the file")
-    return found.st_size, found.st_mtime_ns
+    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def _streams(connection: Any, path: str) -> Iterator[tuple[str, IO[bytes]]]:
