@@ -170,6 +170,10 @@ class Question(PublicFacts, ABC):
         """Tolerances as `plan` takes them, from names in a file or on a command line."""
         return stated
 
+    def tolerance_notes(self, tolerance: Any) -> list[str]:  # noqa: ARG002 - most have one unit
+        """What stated tolerances count as, in sentences, where their unit is not that of the plan's lines."""
+        return []
+
     def check_combination(self, cells: Any, column: str | None) -> None:  # noqa: ARG002
         """Refuse a combination of cells that is not of the asked tables, or of any where none are asked.
 

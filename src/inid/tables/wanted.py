@@ -10,8 +10,12 @@ families of noise. What nobody names is wanted as t_0, and a named tolerance tha
 attainable variances, h(w) = min over v of w.v, is concave in the weights w = 1 / wanted^2, and v is its slope: v_j does
 not rise with w_j, and not naming j is the smallest w_j. That holds over the union of what both families attain. For the
 least maximum M of v / wanted^2: if v_j rose to v'_j when wanted_j falls, the old v would be better than the new optimum
-wherever j decided it. It holds as far as a planner finds the least: Laplace noise on many tables is planned before
-least squares makes them agree, and the statement is about that noise.
+wherever j decided it.
+
+It holds as far as a planner finds the least. Laplace noise on many tables is planned before least squares makes them
+agree, and the statement is about that noise. What least squares leaves has no such guarantee: with x = 1 / scale, which
+the promise bounds in sum, a variance is a sum of 1 / (sum of c x^2), which is not convex in x. Of 365 random questions
+with Laplace noise, 29 had a table that ended worse for being named, by 17 % at most.
 """
 
 import math

@@ -123,6 +123,21 @@ def test_what_ends_worse_than_under_an_equal_split_is_listed():
     assert all(label in str(plan) for label in worse)
 
 
+def test_the_plan_says_what_named_tolerances_count_as():
+    """A looser one as an equal split gives it; one of quantiles in the unit of the column in rows."""
+    plan = publication().plan(
+        inid.GaussianDP(0.4), tolerance={"pay": {"mean(pay)": 1e9, "count": 1e-3}, "ages": {"quantile(age)": 0.5}}
+    )
+    named, in_unit = plan.notes
+    labels = [number.label for number in plan.plans["pay"].planned_numbers()]
+    counted = plan.equal["pay"][labels.index("mean(pay)")]
+    assert named.startswith("pay: mean(pay): the tolerance 1e+09 is looser")
+    assert f"{counted:.4g}" in named
+    assert in_unit.startswith("ages: 0.5 in the unit of age is ")
+    assert all(note in str(plan) for note in plan.notes)
+    assert publication().plan(inid.GaussianDP(0.4)).notes == ()
+
+
 def test_loose_cells_do_not_lower_the_part_of_a_query():
     """Named loosely, ten numbers count as an equal split gives them: the part is that of nothing named."""
     pub = publication()

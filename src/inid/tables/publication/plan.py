@@ -27,6 +27,7 @@ class PublicationPlan:
         plans: The plan of each query, with its part as its promise.
         equal: The error of each number under an equal split over queries, with the better of the two families.
         delta_taken: The probability that found keys take beside their noise, as part of the promise.
+        notes: What named tolerances count as, in sentences, where that is not what was stated.
     """
 
     budget: Budget
@@ -34,6 +35,7 @@ class PublicationPlan:
     plans: Mapping[str, Plan]
     equal: Mapping[str, list[float]]
     delta_taken: float = 0.0
+    notes: tuple[str, ...] = ()
 
     @cached_property
     def charge(self) -> JointCharge:
@@ -72,6 +74,7 @@ class PublicationPlan:
                 f"{name}: its part is {plan.budget}",
                 *(f"  {line}".rstrip() for line in str(plan).split("\n")),
             ]
+        lines += ["", *self.notes] if self.notes else []
         if self.worse:
             lines += ["", "worse than under an equal split over queries and inside them:"]
             lines += [f"  {label}: {std:.4g} instead of {own:.4g}" for label, std, own in self.worse]

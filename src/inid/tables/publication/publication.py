@@ -130,7 +130,18 @@ class Publication:
             if part is None:
                 raise ArgumentError(f"{name} reveals nothing about anybody: release it as it is, without a part.")
             plans[name] = query.question.plan_within(part, family, wanted[name])
-        return PublicationPlan(budget, family, plans, equal, taken)
+        notes = []
+        for name, query in queries.items():
+            labels = [number.label for number in plans[name].planned_numbers()]
+            found = wanted_of(named[name], equal[name])
+            notes += [
+                f"{name}: {labels[at]}: the tolerance {found.stated[at]:.4g} is looser than what an equal split gives, "
+                f"and counts as that, {found.limits[at]:.4g}."
+                for at in found.loose
+            ]
+            stated = of_query(tolerance, name, self.queries, "tolerance")
+            notes += [f"{name}: {note}" for note in query.question.tolerance_notes(stated)]
+        return PublicationPlan(budget, family, plans, equal, taken, tuple(notes))
 
     def plan_for_accuracy(
         self,

@@ -13,7 +13,14 @@ from inid.tables.facts import Key, as_numbers, read_keys
 from inid.tables.presentation import Labels
 from inid.tables.question import Question
 from inid.tables.questions.ordered.levels import LevelCounts, Levels, run_level_counts
-from inid.tables.questions.ordered.plan import OrderedPlan, errors_alone, named_tolerances, plan_ordered, planned
+from inid.tables.questions.ordered.plan import (
+    OrderedPlan,
+    errors_alone,
+    named_tolerances,
+    plan_ordered,
+    planned,
+    tolerance_units,
+)
 from inid.tables.questions.ordered.question import OrderedQuestion, OrderedTable
 from inid.tables.report_inputs import named_levels, view_facts
 from inid.tables.result import SURE, Row
@@ -78,6 +85,10 @@ class OrderedColumns(OrderedQuestion, Question):
     def wanted(self, tolerance: Mapping[str, float] | None) -> list[float | None]:
         """See `Question.wanted`."""
         return named_tolerances(self, tolerance)
+
+    def tolerance_notes(self, tolerance: Mapping[Any, float] | None) -> list[str]:
+        """See `Question.tolerance_notes`: those of quantiles may be in the unit of the column."""
+        return tolerance_units(self, tolerance)
 
     def plan_within(self, budget: Budget, mechanism: MechanismName, wanted: Sequence[float]) -> OrderedPlan:
         """See `Question.plan_within`."""

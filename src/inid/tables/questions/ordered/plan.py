@@ -19,7 +19,15 @@ from inid.tables.plan import Plan, PlannedNumber
 from inid.tables.questions.ordered.question import OrderedQuestion
 from inid.tables.wanted import UNITS, equal_errors, wanted_of
 
-__all__ = ["OrderedPlan", "OrderedTablePlan", "errors_alone", "named_tolerances", "plan_ordered", "planned"]
+__all__ = [
+    "OrderedPlan",
+    "OrderedTablePlan",
+    "errors_alone",
+    "named_tolerances",
+    "plan_ordered",
+    "planned",
+    "tolerance_units",
+]
 
 
 @dataclass(frozen=True)
@@ -210,6 +218,17 @@ def named_tolerances(question: OrderedQuestion, tolerance: object) -> list[float
     return [
         limit / len(question.cells(table)) if limit is not None and table.column in in_unit else limit
         for table, limit in found
+    ]
+
+
+def tolerance_units(question: OrderedQuestion, tolerance: Mapping[Any, float] | None) -> list[str]:
+    """What tolerances in the unit of a column count as in rows, in sentences."""
+    limits = named_tolerances(question, tolerance)
+    spread = f"if {question.assumed_rows:,} rows were spread evenly over its public range"
+    return [
+        f"{stated:g} in the unit of {table.column} is {limit:.4g} rows of a running count of {table.label}, {spread}."
+        for table, limit in zip(question.tables, limits, strict=True)
+        if limit is not None and (stated := (tolerance or {}).get(f"quantile({table.column})")) is not None
     ]
 
 
