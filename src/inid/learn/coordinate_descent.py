@@ -34,7 +34,7 @@ from inid.learn.column_moments import exact_columns, exact_entries
 from inid.learn.compiled_gradients import worth_compiling
 from inid.learn.constant_part import constant_part
 from inid.learn.descent_plan import Steps, passes_for, plan_steps, signal_of
-from inid.learn.encoded_bounds import Groups, codes, held_to_groups, one_hot_groups
+from inid.learn.encoded_bounds import Groups, held_and_codes, no_group, one_hot_groups
 from inid.learn.inputs import Matrix
 from inid.learn.lost_in_noise import chance_of_steps
 from inid.learn.noise_range import cover_answers
@@ -167,7 +167,7 @@ class Descent:
         scales = check_scales(noise.row_scales)[row]
         # Whatever the caller has set in NumPy or SciPy, no error and no warning may depend on a record.
         with np.errstate(all="ignore"), special.errstate(all="ignore"):
-            values = held_to_groups(data.floats(), self.groups)
+            values, read = held_and_codes(data.floats(), self.groups)
             weights = None if objective.weights is None else objective.weights()
             looked = self._look(objective, len(values), weights, scales, noise.mechanism, source)
             curvature, kept = objective.curvature(looked), np.zeros(len(bounds))
@@ -179,9 +179,8 @@ class Descent:
                 known, units, kept = look.smoothness, look.units, look.kept
                 steps, bounds = steps * look.smaller, bounds * look.smaller
                 scales[: len(bounds)] *= look.smaller
-            hot = {first: (codes(values, (first, last)), last - first) for first, last in self.groups}
-            inside = {at for first, last in self.groups for at in range(first, last)}
-            plain = [at for at in range(values.shape[1]) if at not in inside]
+            hot = {first: (code, last - first) for (first, last), code in zip(self.groups, read, strict=True)}
+            plain = np.flatnonzero(no_group(values.shape[1], self.groups)).tolist()
             features = bounded_features(values, units, constant=self.intercept, columns=plain)
             compiled = worth_compiling(features.size * passes * outputs)
             drawn = PreparedNoise(scales[: len(bounds)], passes * outputs, law(noise.mechanism), source)
@@ -375,9 +374,7 @@ class Descent:
         coarse = Units.of(self.lower, self.upper, None, centre=self.intercept, scale=True)
         found = exact_columns(values, coarse, count=False, weights=weights)
         looks, deviation = scales[first : first + 2 * width], 1.0 if mechanism == "gaussian" else math.sqrt(2)
-        hot = np.zeros(width, bool)
-        for one in self.groups:
-            hot[slice(*one)] = True
+        hot = ~no_group(width, self.groups)
         released = np.append(np.ones(width, bool), ~hot)  # squares of 0 and 1 are their sums
         found[released] = add_noise(found[released], looks[released], mechanism, source)
         found[width:] = np.where(hot, found[:width], found[width:])

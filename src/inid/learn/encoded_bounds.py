@@ -13,7 +13,16 @@ from numpy.typing import NDArray
 
 from inid.arguments import Floats
 
-__all__ = ["EncodedBounds", "Groups", "categories_beside", "codes", "held_to_groups", "no_group", "one_hot_groups"]
+__all__ = [
+    "EncodedBounds",
+    "Groups",
+    "categories_beside",
+    "codes",
+    "held_and_codes",
+    "held_to_groups",
+    "no_group",
+    "one_hot_groups",
+]
 
 Groups = tuple[tuple[int, int], ...]  # (first, after the last) column of each
 
@@ -47,7 +56,7 @@ class EncodedBounds:
 
 def one_hot_groups(bounds: object) -> Groups:
     """The one-hot groups that bounds state; none for any other bounds."""
-    return bounds.groups if isinstance(bounds, EncodedBounds) else ()
+    return tuple((first, last) for first, last in bounds.groups) if isinstance(bounds, EncodedBounds) else ()
 
 
 def no_group(width: int, groups: Groups) -> NDArray[np.bool_]:
@@ -82,15 +91,23 @@ def codes(values: Floats, group: tuple[int, int]) -> NDArray[np.intp]:
     >>> codes(np.array([[0.0, 1.0], [1.0, 0.0], [0.0, np.nan], [1.0, 1.0]]), (0, 2)).tolist()
     [1, 0, 2, 2]
     """
-    marks = values[:, slice(*group)] >= 0.5  # NaN is not
-    return np.asarray(np.where(marks.sum(axis=1) == 1, marks.argmax(axis=1), marks.shape[1]), dtype=np.intp)
+    marks = (values[:, slice(*group)] >= 0.5).astype(np.float64)  # NaN is not
+    size = marks.shape[1]
+    # Whole numbers: exact in whatever order BLAS adds. Of a single mark the sum of places is its place.
+    count, place = (marks @ np.column_stack([np.ones(size), np.arange(size)])).T
+    return np.asarray(np.where(count == 1, place, size), dtype=np.intp)
 
 
 def held_to_groups(values: Floats, groups: Groups) -> Floats:
     """The rows with the columns of each group replaced by what `codes` reads."""
+    return held_and_codes(values, groups)[0]
+
+
+def held_and_codes(values: Floats, groups: Groups) -> tuple[Floats, list[NDArray[np.intp]]]:
+    """The rows held to the groups, and the codes of each group."""
     if not groups:
-        return values
-    held = np.array(values)
-    for first, last in groups:
-        held[:, first:last] = codes(values, (first, last))[:, None] == np.arange(last - first)
-    return held
+        return values, []
+    held, found = np.array(values), [codes(values, group) for group in groups]
+    for (first, last), code in zip(groups, found, strict=True):
+        held[:, first:last] = code[:, None] == np.arange(last - first)
+    return held, found

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from inid.arguments import Floats
 from inid.learn.column_moments import exact_columns
 from inid.learn.encoded_bounds import Groups, held_to_groups
 from inid.learn.inputs import Matrix
-from inid.learn.one_hot_moments import MomentLayout
+from inid.learn.one_hot_moments import moment_layout
 from inid.learn.public_units import Units
 from inid.learn.second_moments import MomentPlan, Moments, exact_moments, release_moments
 from inid.learn.table_moments import table_columns, table_moments
@@ -52,6 +52,7 @@ class MomentSource:
     ) -> "MomentSource":
         """Some matrices, side by side, how to read each row's weight in [0, 1], and the one-hot groups of the first."""
 
+        @lru_cache(maxsize=1)  # two looks are at the same values
         def read() -> Floats:
             each = [part.floats() for part in parts]
             each[0] = held_to_groups(each[0], groups)
@@ -62,7 +63,7 @@ class MomentSource:
 
         def answer(units: Units, *, mean: bool, count: bool) -> Floats:
             found = exact_moments(read(), units, mean=mean, count=count, **given())
-            return found[MomentLayout(units.size.size, groups, mean=mean, count=count).picked] if groups else found
+            return found[moment_layout(units.size.size, groups, mean=mean, count=count).picked] if groups else found
 
         def columns(units: Units) -> Floats:
             return exact_columns(read(), units, count=True, **given())

@@ -13,7 +13,7 @@ A column that is in no group is a block of its own with every other, so without 
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from inid.arguments import Floats
 from inid.learn.encoded_bounds import Groups, no_group
 from inid.sets import Neighbours, Sensitivity
 
-__all__ = ["MomentLayout", "block_sets"]
+__all__ = ["MomentLayout", "block_sets", "moment_layout"]
 
 _UP = 1 + 2.0**-48  # more than the rounding of the few operations that make a radius
 
@@ -114,6 +114,12 @@ class MomentLayout:
         if self.mean:
             found[(i == j) & self.one_hot[i]] = found[(j == self.width) & self.one_hot[i]]
         return found
+
+
+@lru_cache(maxsize=8)
+def moment_layout(width: int, groups: Groups, *, mean: bool, count: bool) -> MomentLayout:
+    """The layout of these moments, which a fit asks for several times."""
+    return MomentLayout(width, groups, mean, count)
 
 
 def block_sets(

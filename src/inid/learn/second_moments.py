@@ -20,7 +20,7 @@ from inid.learn.column_moments import column_reach, exact_columns, scaled_rows
 from inid.learn.constant_part import constant_part
 from inid.learn.encoded_bounds import Groups
 from inid.learn.noise_range import cover_answers
-from inid.learn.one_hot_moments import MomentLayout, block_sets
+from inid.learn.one_hot_moments import MomentLayout, block_sets, moment_layout
 from inid.learn.public_units import MOST_ROWS, Units, exact_floats
 from inid.mechanisms import MechanismChoice
 from inid.planning import NoisePlan, plan
@@ -113,7 +113,7 @@ def moment_sets(
     if weighted:
         low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
     size = np.maximum(np.abs(low), np.abs(high))
-    layout = MomentLayout(columns.step.size, groups, mean=mean, count=weighted or neighbours == "add_remove")
+    layout = moment_layout(columns.step.size, groups, mean=mean, count=weighted or neighbours == "add_remove")
     i, j = layout.i, layout.j
     if neighbours != "replace":
         return _boxes(layout, low, high, size[i] * size[j], neighbours)
@@ -166,7 +166,7 @@ class MomentPlan:
     @property
     def layout(self) -> MomentLayout:
         """Which moments are released."""
-        return MomentLayout(self.units.size.size, self.groups, mean=self.mean, count=self.count)
+        return moment_layout(self.units.size.size, self.groups, mean=self.mean, count=self.count)
 
 
 @dataclass(frozen=True)
@@ -246,7 +246,7 @@ def plan_moments(
     costs = np.append(costs, constant)
     width = units.size.size
     count = weighted or rows is None
-    layout = MomentLayout(width, groups, mean=mean, count=count)
+    layout = moment_layout(width, groups, mean=mean, count=count)
     i, j = layout.i, layout.j
     with np.errstate(all="ignore"):  # absurd weights are held within the floats: any positive ones are valid
         weights = np.clip(costs[i] * costs[j] * np.where(i == j, 1.0, math.sqrt(2)), _LEAST, 1 / _LEAST)
