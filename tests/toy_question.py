@@ -78,7 +78,7 @@ class Leader(Question):
     def is_covered_by(self, noise):
         return noise.sensitivity == self._count
 
-    def is_covered_by_all(self, noises):
+    def is_covered_by_all(self, noises, released=()):
         if len(noises) != self.steps or any(noise.mechanism != "laplace" for noise in noises):
             return False
         chosen = self._choice(noises[0].budget).sensitivity

@@ -15,15 +15,16 @@ from scipy.special import ndtri
 
 from inid.accounting.short_texts import read_word
 from inid.arguments import Floats, real, shown
-from inid.errors import ArgumentError
+from inid.errors import ArgumentError, GuaranteeError
 from inid.noise import RandomSource, add_noise, current_source, effective_scales, grid
 from inid.noise.grid_noise import check_scales
 from inid.planning import AccuracyPlan, Certificate, NoisePlan
+from inid.promises import GaussianDP
 
 if TYPE_CHECKING:
     from inid.accounting import Ledger
 
-__all__ = ["Paid", "Release", "charge", "check_plan", "read_values", "release"]
+__all__ = ["Paid", "PaidPart", "Release", "charge", "check_plan", "read_values", "release"]
 
 _VERSION = 2  # 1 was that of 0.2
 _WHOLE = 2**53  # the integers up to here are float64 numbers
@@ -165,6 +166,33 @@ class Paid:
         return Release(values, self.plan, self.certificate, self.source.private, self.label, now, self.charge)
 
 
+@dataclass(frozen=True, eq=False)
+class PaidPart:
+    """A part that was charged before its noise is known: it follows from what earlier parts released.
+
+    Attributes:
+        promise: What was charged.
+        label: What the caller named it.
+        source: Where the noise of this charge must be drawn from.
+        charge: The number of the charge in the ledger's history; None without a ledger.
+    """
+
+    promise: GaussianDP
+    label: str
+    source: RandomSource
+    charge: int | None
+
+    def planned(self, noise: NoisePlan) -> Paid:
+        """The part with its noise.
+
+        Raises:
+            GuaranteeError: The noise keeps another promise than the one that was paid.
+        """
+        if noise.budget != self.promise:
+            raise GuaranteeError(f"noise under {noise.budget} is not what was paid for, {self.promise}.")
+        return Paid(noise, self.label, noise.certificate, self.source, self.charge)
+
+
 def charge(plan: NoisePlan, ledger: "Ledger | None", label: str, *, delta: float = 0.0) -> Paid:
     """Check a plan's own proof and charge the ledger, before anybody looks at the data: the one place that does.
 
@@ -179,23 +207,26 @@ def charge(plan: NoisePlan, ledger: "Ledger | None", label: str, *, delta: float
     Returns:
         The proof, the source from which the noise of this charge must be drawn, and the number of the charge.
     """
+    check_plan(plan)
     (paid,) = charge_together([plan], plan, ledger, label, delta=delta)
+    assert isinstance(paid, Paid)  # noqa: S101 - its noise is known
     return paid
 
 
 def charge_together(
-    plans: Sequence[NoisePlan], whole: Any, ledger: "Ledger | None", label: str, *, delta: float = 0.0
-) -> list[Paid]:
+    plans: Sequence[NoisePlan | GaussianDP], whole: Any, ledger: "Ledger | None", label: str, *, delta: float = 0.0
+) -> list[Paid | PaidPart]:
     """The same for several plans that are paid by one charge, and whose noise comes from one source.
 
     Args:
-        plans: The plans that will be released.
+        plans: The plans that will be released; the promise of a part whose noise follows from earlier parts.
         whole: What the ledger is charged with: the plan, or the charge of all of them.
         ledger: Where the cost is charged.
         label: A name for the ledger's history.
         delta: A probability that is taken from the ledger's reserve beside the noise.
     """
-    for plan in plans:
+    known = [plan for plan in plans if not isinstance(plan, GaussianDP)]
+    for plan in known:
         check_plan(plan)
     read_word("label", label, empty=True)
     if ledger is not None and (isinstance(ledger, type) or not callable(getattr(ledger, "charge", None))):
@@ -204,13 +235,18 @@ def charge_together(
             f"ledger must be an inid.Ledger, got a {type(ledger).__name__}: open it with "
             "inid.Ledger.open(path, total=...) and pass what that returns."
         )
-    certificates = [plan.certificate for plan in plans]
-    for plan in plans:
+    for plan in known:
+        _ = plan.certificate  # raises where a plan breaks its promise
         check_scales(plan.row_scales)
     source = current_source()
     receipt = None if ledger is None else ledger.charge(whole, label=label, private=source.private, delta=delta)
     number = getattr(receipt, "id", None)
-    return [Paid(plan, label, proof, source, number) for plan, proof in zip(plans, certificates, strict=True)]
+    return [
+        PaidPart(plan, label, source, number)
+        if isinstance(plan, GaussianDP)
+        else Paid(plan, label, plan.certificate, source, number)
+        for plan in plans
+    ]
 
 
 def release(

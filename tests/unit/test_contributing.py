@@ -31,7 +31,7 @@ PASSED_BY = {
     "tables/public_facts learn/constant_part learn/column_moments dpsgd/distributed dpsgd/sharding "
     "dpsgd/sharded_parameters dpsgd/fixed_randomness dpsgd/fused_rounding dpsgd/gpu_clipping dpsgd/row_kernels",
     "another kind of question, asked whether it is meant": "tables/questions/choice tables/questions/discovery/kind "
-    "tables/questions/marginals/kind tables/questions/ordered/kind",
+    "tables/questions/marginals/kind tables/questions/ordered/kind tables/questions/synthetic/kind",
     "a part of the engine": "tables/engines/csv_files tables/engines/csv_records tables/engines/duckdb_settings "
     "tables/engines/duckdb_columns "
     "tables/engines/duckdb_sums tables/engines/grid_sums tables/engines/pandas_columns tables/engines/pandas_sums",

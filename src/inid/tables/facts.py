@@ -19,6 +19,7 @@ __all__ = [
     "as_listed",
     "as_numbers",
     "is_plain",
+    "read_bins",
     "read_bounds",
     "read_cells",
     "read_columns",
@@ -28,6 +29,8 @@ __all__ = [
 
 Key = str | int | bool
 Bounds = tuple[float, float]
+
+MOST_BINS = 1024
 
 
 @dataclass(frozen=True)
@@ -223,6 +226,41 @@ def read_cells(column: str, cells: object) -> Bins | Categories:
         if not low < high:
             raise ArgumentError(f"{name} must be at least two increasing edges: edge {at} is not above edge {at - 1}.")
     return Bins(edges)
+
+
+def read_bins(bins: object, bounds: Mapping[str, Bounds]) -> dict[str, Bins]:
+    """Public bins of numbers by column: how many of one width between the column's bounds, or their edges.
+
+    >>> read_bins({"age": 4}, {"age": (0.0, 100.0)})["age"].edges
+    (0.0, 25.0, 50.0, 75.0, 100.0)
+    """
+    if not isinstance(bins, Mapping):
+        raise ArgumentError(
+            f"bins must be a dictionary of public bins per column, got {shown(bins)}: "
+            "for example bins={'age': 16, 'income': [0, 10_000, 50_000]}."
+        )
+    read: dict[str, Bins] = {}
+    for column, given in bins.items():
+        if not (isinstance(column, str) and column):
+            raise ArgumentError(f"bins must be keyed by column names, got {shown(column)}: name the column.")
+        name = f"bins[{column!r}]"
+        if isinstance(given, (int, np.integer)) and not isinstance(given, bool):
+            number = integer(name, given, least=2, cure="pass how many bins there are")
+            if column not in bounds:
+                raise ArgumentError(f"{name} needs public bounds of {column!r}: state them, or the edges of the bins.")
+            edges = tuple(float(edge) for edge in np.linspace(*bounds[column], min(number, MOST_BINS + 1) + 1))
+        else:
+            edges = _edges(name, as_listed(given))
+        if not 3 <= len(edges) <= MOST_BINS + 1 or not all(low < high for low, high in pairwise(edges)):
+            raise ArgumentError(f"{name} must be 2 to {MOST_BINS} bins, between increasing edges: state other bins.")
+        read[column] = Bins(edges)
+    return read
+
+
+def _edges(name: str, edges: object) -> tuple[float, ...]:
+    if isinstance(edges, (str, bytes, Mapping)) or not isinstance(edges, Sequence):
+        raise ArgumentError(f"{name} must be a number of bins or a list of edges, got {shown(edges)}.")
+    return tuple(_edge(f"{name}[{at}]", edge) for at, edge in enumerate(edges))
 
 
 def _edge(name: str, edge: object) -> float:

@@ -4,14 +4,14 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from inid.arguments import listed
 from inid.errors import GuaranteeError
 from inid.numbers.decimals import decimal_fraction, decimal_up
 from inid.planning import Certificate, NoisePlan
-from inid.promises import ApproxDP, Budget, PureDP
+from inid.promises import ApproxDP, Budget, GaussianDP, PureDP
 from inid.sets import Neighbours
 from inid.tables.public_facts import PublicFacts
 from inid.tables.wanted import worse_numbers, worse_sentence
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from inid.accounting import JointCharge
+    from inid.releasing import Release
     from inid.report import PlanSummary
 
 __all__ = ["Plan", "PlanOfSteps", "PlannedNumber", "fill_advice", "rows_assumed", "rows_in_words", "whole_promise"]
@@ -102,14 +103,14 @@ class Plan(ABC):
     equal: tuple[float, ...] = ()
 
     @property
-    def noises(self) -> tuple[NoisePlan, ...]:
-        """The noise of each step of the release: one, for most questions."""
+    def noises(self) -> "tuple[NoisePlan | GaussianDP, ...]":
+        """The noise of each step of the release: one, for most questions. A promise, where it follows from answers."""
         return (self.noise,)
 
     @property
     def neighbours(self) -> Neighbours:
         """The relation for which the promise holds."""
-        return self.noises[0].sensitivity.neighbours
+        return self.noise.sensitivity.neighbours
 
     @property
     def budget(self) -> Budget:
@@ -218,18 +219,34 @@ class PlanOfSteps(Plan):
 
     Attributes:
         promise: What all steps keep together.
-        steps: The certified noise of each step.
+        steps: The certified noise of each step; of one whose noise follows from earlier answers, what it will promise.
         question: What is asked.
+        released: What the steps released, of a plan that was: then the noise of all of them is known.
     """
 
     promise: Budget
-    steps: tuple[NoisePlan, ...]
+    steps: tuple[NoisePlan | GaussianDP, ...]
     question: Any
+    released: "tuple[Release, ...]" = ()
 
     @property
-    def noises(self) -> tuple[NoisePlan, ...]:
-        """The noise of each step."""
+    def noises(self) -> tuple[NoisePlan | GaussianDP, ...]:
+        """The noise of each step, or its promise."""
         return self.steps
+
+    @property
+    def known(self) -> tuple[NoisePlan, ...]:
+        """The noise of the steps for which it is known."""
+        return tuple(step for step in self.steps if not isinstance(step, GaussianDP))
+
+    @property
+    def neighbours(self) -> Neighbours:
+        """The relation for which the promise holds."""
+        return self.known[0].sensitivity.neighbours
+
+    def settled(self, released: "Sequence[Release]") -> Self:
+        """The same plan once it was released, with the noise of every step."""
+        return replace(self, steps=tuple(step.plan for step in released), released=tuple(released))
 
     @property
     def budget(self) -> Budget:
@@ -251,19 +268,19 @@ class PlanOfSteps(Plan):
     @property
     def mechanism(self) -> str:
         """The kinds of noise of the steps."""
-        return ", ".join(dict.fromkeys(noise.mechanism for noise in self.steps))
+        return ", ".join(dict.fromkeys(noise.mechanism for noise in self.known))
 
     @property
     def certificate(self) -> Certificate:
-        """The proof of the last step's noise; `verify` proves all of them."""
-        return self.steps[-1].certificate
+        """The proof of the last step's noise that is known; `verify` proves all of them."""
+        return self.known[-1].certificate
 
     def verify(self) -> Certificate:
         """Prove anew that every step keeps its part for the question, and that the parts keep the promise."""
-        if not self.question.is_covered_by_all(self.steps):
+        if not self.question.is_covered_by_all(self.steps, self.released):
             raise GuaranteeError("the sets of the steps do not hold what one person can change in these answers.")
         self.charge  # noqa: B018 - made anew: it refuses parts that do not keep the promise
-        return [noise.verify() for noise in self.steps][-1]
+        return [noise.verify() for noise in self.known][-1]
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe dictionary: the charge, with the plan of each step."""

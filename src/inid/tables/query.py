@@ -9,7 +9,7 @@ from inid.arguments import real, shown
 from inid.errors import ArgumentError
 from inid.mechanisms import MechanismChoice
 from inid.promises import Budget
-from inid.releasing import Release, charge_together
+from inid.releasing import PaidPart, Release, charge_together
 from inid.sets import Allocation, Neighbours
 from inid.tables.plan import Plan
 from inid.tables.question import Question, kind_of
@@ -259,9 +259,12 @@ def release_together(
         question, released, keys = query.question.chosen_by(plan), list[Release](), ()
         for draw in own:
             step = next(paid)
+            if isinstance(step, PaidPart):
+                step = step.planned(question.later_noise(plan, tuple(released)))
             drawn = draw.draw(question.step_numbers(numbers, tuple(released)), step.plan, step.source)
             released.append(step.release(drawn.values))
             keys = drawn.keys
         *earlier, last = released
-        found.append(question.results(last, level, question, query.table.source, plan, keys, tuple(earlier)))
+        made = plan.settled(released) if earlier else plan
+        found.append(question.results(last, level, question, query.table.source, made, keys, tuple(earlier)))
     return found

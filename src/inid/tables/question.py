@@ -16,7 +16,7 @@ from inid.errors import ArgumentError, RecordError
 from inid.mechanisms import MechanismName
 from inid.noise import grid
 from inid.planning import NoisePlan
-from inid.promises import Budget
+from inid.promises import Budget, GaussianDP
 from inid.releasing import AddNoise, Draw, Release
 from inid.report import ColumnFacts, Estimate, EstimateBlock
 from inid.tables.plan import Plan
@@ -102,9 +102,23 @@ class Question(PublicFacts, ABC):
     def is_covered_by(self, noise: NoisePlan) -> bool:
         """Whether the set of a plan holds whatever one person can change in the numbers that are released."""
 
-    def is_covered_by_all(self, noises: Sequence[NoisePlan]) -> bool:
-        """The same of all steps; whoever takes several says which set is that of which step."""
-        return len(noises) == self.steps == 1 and self.is_covered_by(noises[0])
+    def is_covered_by_all(
+        self,
+        noises: Sequence[NoisePlan | GaussianDP],
+        released: Sequence[Release] = (),  # noqa: ARG002 - most release once
+    ) -> bool:
+        """The same of all steps; whoever takes several says which set is that of which step.
+
+        Args:
+            noises: The noise of each step, or its promise where the noise follows from earlier answers.
+            released: What the steps released, where that decides the set of a later one.
+        """
+        one = noises[0]
+        return len(noises) == self.steps == 1 and isinstance(one, NoisePlan) and self.is_covered_by(one)
+
+    def later_noise(self, plan: Any, released: tuple[Release, ...]) -> NoisePlan:
+        """The noise of a step that keeps a promise of the plan, from what earlier steps released alone."""
+        raise NotImplementedError
 
     @property
     def delta(self) -> float:

@@ -71,7 +71,7 @@ def report_inputs(result: Result, page: PageFacts) -> ReportInputs:
     """Everything that the report of a result shows."""
     question = result.question
     estimates = published_estimates(result, tidy=page.tidy, integers=page.integers, too_noisy=page.too_noisy)
-    facts = [("table", page.source), *question.facts(result.plan, result.rows, result.level)]
+    facts = [("table", page.source), *question.facts(result.plan, result.lines, result.level)]
     return ReportInputs(
         title=page.title,
         plan=page.summary or result.plan.summary(),

@@ -129,9 +129,14 @@ class Result:
     earlier: tuple[Release, ...] = ()
 
     @cached_property
-    def rows(self) -> tuple[Row, ...]:
+    def lines(self) -> tuple[Row, ...]:
         """One line per answer."""
         return tuple(self.question.answers(self.release, self.level, self.found, self.earlier))
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """The same; of synthetic rows `rows` makes rows, and `lines` are the numbers that were measured."""
+        return self.lines
 
     @property
     def certificate(self) -> Certificate:
@@ -183,11 +188,11 @@ class Result:
         """
         columns = answer_columns(self.shown(tidy=tidy, integers=integers), labels)
         if too_noisy is not None:
-            columns |= {"too_noisy": noisy_rows(self.rows, too_noisy)}
+            columns |= {"too_noisy": noisy_rows(self.lines, too_noisy)}
         return self.source.answer(columns)
 
     def __str__(self) -> str:
-        rows = self.rows
+        rows = self.lines
         head = f"{counted(len(rows), 'answer')} under {self.plan.budget}"
         return short_table(rows, head + ("" if self.private else NOT_PRIVATE), self.level)
 
@@ -231,7 +236,7 @@ class Result:
         from inid.report import LedgerState, page
 
         state = None if ledger is None else LedgerState.of(ledger)
-        words = read_labels(labels, label_columns(self.rows) if labels else ())
+        words = read_labels(labels, label_columns(self.lines) if labels else ())
         facts = PageFacts(title or self.question.heading, ledger=state, labels=words)
         facts = replace(facts, tidy=tidy, integers=integers, too_noisy=too_noisy)
         Path(path).write_text(page(self.report_inputs(facts)), encoding="utf-8")
@@ -250,7 +255,7 @@ class Result:
         """
         from inid.tables.presentation import plot_rows
 
-        return plot_rows(self.rows)
+        return plot_rows(self.lines)
 
     def combine(self, cells: Any, *, sum: str | None = None) -> Any:  # noqa: A002, ARG002 - the word that queries use
         """A linear combination of cells, of many tables.
@@ -263,7 +268,7 @@ class Result:
     @property
     def facts(self) -> list[tuple[str, str]]:
         """Answers that are no numbers, as term and text."""
-        found: list[tuple[str, str]] = self.question.answered_facts(self.rows, self.level)
+        found: list[tuple[str, str]] = self.question.answered_facts(self.lines, self.level)
         return found
 
     def shown(self, *, tidy: bool = False, integers: bool = False) -> tuple[Row, ...]:
@@ -278,7 +283,7 @@ class Result:
         """
         if tidy:
             raise ArgumentError("tidy is for tables of counts that were asked together: query(marginals=[...]).")
-        return whole_rows(self.rows) if integers else self.rows
+        return whole_rows(self.lines) if integers else self.lines
 
     @property
     def may_be_full(self) -> bool:
@@ -289,11 +294,11 @@ class Result:
         """The answers as the command's record and `--json` have them."""
         from inid.tables.report_inputs import as_estimates
 
-        return {"results": [row.to_dict() for row in as_estimates(self.rows)]}
+        return {"results": [row.to_dict() for row in as_estimates(self.lines)]}
 
     def _answers_record(self) -> dict[str, Any]:
         """The answers as JSON-safe values."""
-        return {"rows": [row.to_dict() for row in self.rows]}
+        return {"rows": [row.to_dict() for row in self.lines]}
 
     def report_inputs(self, page: PageFacts) -> "ReportInputs":
         """What the report shows of the answers."""

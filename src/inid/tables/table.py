@@ -12,7 +12,7 @@ from inid.sets import Neighbours
 from inid.tables.domains import Domains, Marginal, Ordered, read_domains
 from inid.tables.engines import Engine, open_table
 from inid.tables.expressions import Condition, Expression
-from inid.tables.facts import Bounds, Categories, Key, Person, read_bounds, read_missing
+from inid.tables.facts import Bins, Bounds, Categories, Key, Person, read_bins, read_bounds, read_missing
 from inid.tables.public_facts import MOST_ROWS
 from inid.tables.view import View, read_condition, read_formula
 
@@ -28,6 +28,7 @@ ByTables = Mapping[str, int | Sequence[Marginal]]  # for each column the tables 
 _RELATIONS: tuple[Neighbours, ...] = ("add_remove", "replace", "zero_out")
 _NO_BOUNDS: Mapping[str, tuple[float, float]] = MappingProxyType({})
 _NO_DOMAINS: Mapping[str, Sequence[Key] | Ordered] = MappingProxyType({})
+_NO_BINS: Mapping[str, int | Sequence[float]] = MappingProxyType({})
 _NO_FILL: Mapping[str, float | str | bool] = MappingProxyType({})
 _PUBLIC_NUMBER = ("replace", "zero_out")  # the number of rows is released as it is: none may be left out
 
@@ -54,6 +55,8 @@ class Table:
         other: What becomes of a row whose key is in no domain, or missing: "cell" (it counts in a cell of its own, one
             more value of the column) or "drop" (a row unknown in any domain column that the query uses leaves the whole
             query, before a person's rows are limited).
+        bins: Per column of numbers its public bins, for synthetic rows: how many of one width between its bounds, or
+            their edges, {"age": 16, "income": [0, 10_000, 100_000]}. Numbers outside are moved to the nearer end.
 
     Raises:
         ArgumentError: A column is unknown or not numeric, bounds are not finite or reversed, or another argument is
@@ -75,6 +78,7 @@ class Table:
     rows: int | None
     max_rows: int
     domains: Domains
+    bins: Mapping[str, Bins]
     origin: object = field(repr=False)
 
     def __init__(
@@ -89,6 +93,7 @@ class Table:
         max_rows: int = 2**32,
         domains: Mapping[str, Sequence[Key] | Ordered] = _NO_DOMAINS,
         other: Literal["cell", "drop"] = "cell",
+        bins: Mapping[str, int | Sequence[float]] = _NO_BINS,
     ) -> None:
         read = read_bounds(bounds)
         relation = None if neighbours is None else cast("Neighbours", choice("neighbours", neighbours, _RELATIONS))
@@ -109,13 +114,16 @@ class Table:
             source = source.counting_every_row()
         source.require_numbers("bounds", list(read))
         source.require("missing", list(fill))
+        cut = read_bins(bins, read)
+        source.require_numbers("bins", list(cut))
         public = read_domains(domains, other)
         for column, keys in public.keys.items():
             source.require_keys("domains", column, keys)
         if person is not None:
             source.require_single("unit", [person.column, *person.order])
         facts = {"source": source, "bounds": read, "person": person, "neighbours": relation}
-        facts |= {"missing": fill, "rows": guess, "max_rows": limit, "domains": public, "origin": object()}
+        facts |= {"missing": fill, "rows": guess, "max_rows": limit, "domains": public, "bins": cut}
+        facts["origin"] = object()
         for name, value in facts.items():
             object.__setattr__(self, name, value)
 
@@ -202,6 +210,7 @@ class Table:
         bounds: Mapping[str, tuple[float, float]] = _NO_BOUNDS,
         missing: Mapping[str, float | str | bool] = _NO_FILL,
         domains: Mapping[str, Sequence[Key] | Ordered] = _NO_DOMAINS,
+        bins: Mapping[str, int | Sequence[float]] = _NO_BINS,
         **columns: Expression | str,
     ) -> "Table":
         """The same table with columns that are computed from others, row by row, inside the engine.
@@ -213,6 +222,7 @@ class Table:
             bounds: Public (lower, upper) of each new column that statistics are asked of.
             missing: Public fill values of new columns.
             domains: Public values of new columns, for tables of counts.
+            bins: Public bins of new columns, for synthetic rows.
             columns: A formula by name: `bmi=tables.col("weight") / tables.col("height") ** 2`, or its text.
 
         Raises:
@@ -234,20 +244,20 @@ class Table:
             view = view.with_columns({name: made})
             source = source.seen(view)
         limits, fill = read_bounds(bounds), read_missing(missing)
-        for what, facts in (("bounds", limits), ("missing", fill), ("domains", domains)):
+        cut = read_bins(bins, limits)
+        for what, facts in (("bounds", limits), ("missing", fill), ("domains", domains), ("bins", cut)):
             for column in facts:
                 if column not in columns:
                     raise ArgumentError(f"{what} names {shown(column)}, which is no new column: use Table({what}=...).")
-        source.require_numbers("bounds", list(limits))
+        source.require_numbers("bounds", [*limits, *cut])
         public = read_domains(domains, self.domains.other)
         for column, keys in public.keys.items():
             source.require_keys("domains", column, keys)
         public = replace(
             self.domains, keys={**self.domains.keys, **public.keys}, ordered=self.domains.ordered | public.ordered
         )
-        return self._with(
-            source=source, bounds={**self.bounds, **limits}, missing={**self.missing, **fill}, domains=public
-        )
+        limits, fill, cut = {**self.bounds, **limits}, {**self.missing, **fill}, {**self.bins, **cut}
+        return self._with(source=source, bounds=limits, missing=fill, domains=public, bins=cut)
 
     def with_bounds(self, bounds: Mapping[str, tuple[float, float]]) -> "Table":
         """The same table with other public bounds for some columns: from public knowledge, or from a release.
@@ -291,6 +301,9 @@ class Table:
         quantile: Mapping[str, Sequence[float]] | None = None,
         cumulative: Mapping[str, Sequence[Marginal]] | None = None,
         choose: Mapping[str, Sequence[Key]] | None = None,
+        synthetic: bool | Sequence[str] = False,
+        target: str | None = None,
+        weights: Mapping[tuple[str, str], float] | None = None,
         **others: Any,
     ) -> "Query":
         """Ask for statistics, any number together; they share sums and one promise. Nothing is computed yet.
@@ -319,6 +332,10 @@ class Table:
                 own: one set of noisy prefixes serves them.
             choose: Per column its public keys: which group has the most rows, or with `count_distinct` the most people.
                 The group alone is released; see `tables.choose`.
+            synthetic: True for rows like those of the table, of all columns with public keys or bins; or a list of
+                them. A query of its own.
+            target: The column that models of synthetic rows will predict: tables with it are wanted four times as well.
+            weights: The same for single pairs of columns, {("age", "income"): 4}.
             others: What a kind of question is asked by that was registered elsewhere.
 
         Returns:
@@ -338,6 +355,7 @@ class Table:
         asked |= {"variance": variance, "std": std, "covariance": covariance, "marginals": marginals}
         grouped = {"histogram": histogram, "by": by, "cdf": cdf, "quantile": quantile, "cumulative": cumulative}
         asked |= {name: value or None for name, value in (grouped | {"choose": choose}).items()}
+        asked |= {"synthetic": synthetic, "target": target, "weights": weights or None}
         return ask(self, asked | others)
 
     def publication(self, **asked: "Mapping[str, object] | Query") -> "Publication":

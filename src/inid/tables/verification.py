@@ -117,7 +117,7 @@ def _proved(record: Mapping[str, Any]) -> Proved:
     if not (0 < level < 1 and all(np.isfinite(release.values).all() for release in releases)):
         raise RecordError("the record does not hold one finite noisy sum for each coordinate of its plan.")
     plans = tuple(release.plan for release in releases)
-    if not question.is_covered_by_all(plans):
+    if not question.is_covered_by_all(plans, releases):
         raise GuaranteeError("the plan in the record was made for another question: it does not cover these sums.")
     for release in releases:
         question.check_noisy(release, record)

@@ -41,7 +41,8 @@ class PublicationPlan:
     def charge(self) -> JointCharge:
         """What a ledger is charged with; making it proves that the parts keep the promise together."""
         noises = tuple(noise for plan in self.plans.values() for noise in plan.noises)
-        return JointCharge(self.budget, noises, noises[0].sensitivity.neighbours, self.delta_taken)
+        relation = next(iter(self.plans.values())).neighbours
+        return JointCharge(self.budget, noises, relation, self.delta_taken)
 
     def verify(self) -> dict[str, Certificate]:
         """Prove anew that each part keeps its promise for its question, and that the parts keep the whole.

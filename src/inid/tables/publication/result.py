@@ -46,8 +46,8 @@ class PublicationResult(Mapping[str, Result]):
     @cached_property
     def frame(self) -> Any:
         """All answers in one frame of the table's own kind; the column "query" names the query."""
-        rows = [row for made in self.values() for row in made.rows]
-        names = [name for name, made in self.items() for _ in made.rows]
+        rows = [row for made in self.values() for row in made.lines]
+        names = [name for name, made in self.items() for _ in made.lines]
         first = next(iter(self.values()))
         return first.source.answer({"query": names} | answer_columns(rows))
 
@@ -79,7 +79,7 @@ class PublicationResult(Mapping[str, Result]):
         """
         from inid.report import LedgerState, publication_page
 
-        columns = {name: label_columns(made.rows) for name, made in self.items()} if labels else {}
+        columns = {name: label_columns(made.lines) for name, made in self.items()} if labels else {}
         words = read_labels(labels, tuple(dict.fromkeys(column for own in columns.values() for column in own)))
         state = None if ledger is None else LedgerState.of(ledger)
         facts = PageFacts(title, ledger=state, too_noisy=too_noisy)

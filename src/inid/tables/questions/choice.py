@@ -102,10 +102,10 @@ class ChoiceResult(Result):
 
     def _answers_record(self) -> dict[str, Any]:
         nothing = dict.fromkeys(("estimate", "lower", "upper"))  # no count was released
-        return {"rows": [row.to_dict() | nothing for row in self.rows]}
+        return {"rows": [row.to_dict() | nothing for row in self.lines]}
 
     def __str__(self) -> str:
-        return "\n".join(f"{row.groups}, short of the largest by at most {row.keys[WITHIN]}" for row in self.rows)
+        return "\n".join(f"{row.groups}, short of the largest by at most {row.keys[WITHIN]}" for row in self.lines)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -46,7 +46,7 @@ class DiscoveryResult(Result):
 
     def to_frame(self, **form: Any) -> Any:
         """See `Result.to_frame`; with a column `near_threshold`."""
-        if self.rows:
+        if self.lines:
             return super().to_frame(**form)
         # The same columns, so that code which reads them does not stop.
         return self.source.answer(answer_columns((), keys=(self.question.column, NEAR)))
@@ -60,8 +60,8 @@ class DiscoveryResult(Result):
         note = (
             f"Near the threshold, {self.plan.threshold:.6g}, an interval may not hold: small counts appear by chance."
         )
-        near = any(row.keys[NEAR] for row in self.rows)
-        return short_table(self.rows, head, self.level) + (f"\n{note}" if near else "")
+        near = any(row.keys[NEAR] for row in self.lines)
+        return short_table(self.lines, head, self.level) + (f"\n{note}" if near else "")
 
     def results_record(self) -> dict[str, Any]:
         """See `Result.results_record`: with the keys that were found, and the threshold."""

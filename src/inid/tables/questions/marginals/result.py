@@ -114,7 +114,7 @@ class MarginalsResult(Result):
         return combined(self._tables, cells, sum)
 
     @cached_property
-    def rows(self) -> tuple[Row, ...]:
+    def lines(self) -> tuple[Row, ...]:
         """Every cell of the asked tables as a line of its own, like those of other statistics."""
         return self._tables.rows()
 
@@ -132,7 +132,7 @@ class MarginalsResult(Result):
         if integers and not tidy:
             raise ArgumentError(_ROUNDED)
         if not tidy:
-            return self.rows
+            return self.lines
         counts = [
             self._tidy_table(self.question.numbers(table), integers=integers).reshape(-1)
             for table in self.question.tables
@@ -142,9 +142,9 @@ class MarginalsResult(Result):
         return (
             *(
                 row._replace(estimate=value, lower=nothing, upper=nothing, std=nothing)
-                for row, value in zip(self.rows, tidied, strict=False)
+                for row, value in zip(self.lines, tidied, strict=False)
             ),
-            *self.rows[len(tidied) :],
+            *self.lines[len(tidied) :],
         )
 
     def results_record(self) -> dict[str, Any]:

@@ -1,0 +1,166 @@
+"""The columns of synthetic rows: public levels, how an engine finds the level of a value, and values of a level.
+
+A column has public keys, or public bins of a number. Where the table has a cell for what is unknown, one more level
+stands for that and for what is missing; in rows it is a missing value, and never the value that somebody had.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inid.errors import ArgumentError
+from inid.tables.domains import OTHER, Domains
+from inid.tables.engines import Engine
+from inid.tables.expressions import Numeric, col, when
+from inid.tables.facts import Bins, Key, read_keys
+from inid.tables.table import Table
+from inid.tables.view import View
+
+__all__ = ["LevelColumn", "coded_source", "read_level_columns"]
+
+Codes = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class LevelColumn:
+    """One column.
+
+    Attributes:
+        name: The column.
+        keys: Its public keys; empty for numbers in bins.
+        bins: Its public bins; None for keys.
+        fill: The public value of missing numbers; None where they are unknown, like other keys.
+        whole: Whether it holds whole numbers, which then are drawn in bins.
+        other: Whether one more level stands for unknown keys and for what is missing.
+    """
+
+    name: str
+    keys: tuple[Key, ...] = ()
+    bins: Bins | None = None
+    fill: float | None = None
+    whole: bool = False
+    other: bool = True
+
+    @property
+    def stated(self) -> int:
+        """How many levels are stated."""
+        return len(self.keys) if self.bins is None else len(self.bins.edges) - 1
+
+    @property
+    def size(self) -> int:
+        """How many levels there are."""
+        return self.stated + self.other
+
+    @property
+    def levels(self) -> list[Key]:
+        """What the levels are called, as in tables of counts."""
+        words: list[Key] = list(self.keys) if self.bins is None else list(self.bins.names)
+        return [*map(str, words), OTHER] if self.other else words
+
+    def formula(self) -> Numeric:
+        """The place of the bin of a number; missing where the number is, unless it has a fill value."""
+        assert self.bins is not None  # noqa: S101 - keys need none
+        inner, value = self.bins.edges[1:-1], col(self.name)
+
+        def place(low: int, high: int) -> Numeric | float:
+            """Halves of halves: an engine nests few conditions for many bins."""
+            if low == high:
+                return float(low)
+            middle = (low + high) // 2
+            return when(value < inner[middle], place(low, middle), place(middle + 1, high))
+
+        found = place(0, len(inner)) + 0 * value  # a product with something missing is missing
+        if self.fill is None:
+            return found
+        return when(value.is_missing(), float(np.searchsorted(inner, self.fill, side="right")), found)
+
+    def values(self, codes: Codes, rng: np.random.Generator) -> list[Any]:
+        """A value of each level: its key, or a number of its bin at random; None for what is unknown."""
+        if self.bins is None:
+            words = np.array([*self.keys, *([None] if self.other else [])], dtype=object)
+            return list(words[codes])
+        edges = np.array(self.bins.edges)
+        at = np.minimum(codes, self.stated - 1)
+        low, high = edges[at], edges[at + 1]
+        drawn = low + (high - low) * rng.random(codes.size)
+        if self.whole:  # those in the bin, which has its lower edge but not its upper one
+            least = np.ceil(low)
+            most = np.where(at == self.stated - 1, np.floor(high), np.ceil(high) - 1)
+            drawn = np.floor(least + (np.maximum(most, least) - least + 1) * rng.random(codes.size))
+        known = (codes < self.stated).tolist()
+        found: list[Any] = drawn.astype(np.int64).tolist() if self.whole else drawn.tolist()
+        return [value if is_known else None for value, is_known in zip(found, known, strict=True)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-safe dictionary."""
+        edges = None if self.bins is None else list(self.bins.edges)
+        facts = {"keys": list(self.keys), "edges": edges, "fill": self.fill, "whole": self.whole}
+        return {"name": self.name, **facts, "other": self.other}
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> "LevelColumn":
+        """The column that `to_dict` described."""
+        name, other, whole = record["name"], record["other"], record["whole"]
+        if not (isinstance(name, str) and name and isinstance(other, bool) and isinstance(whole, bool)):
+            raise ArgumentError("the column of a record must have a name, and be whole or not.")
+        if record["edges"] is None:
+            return cls(name, read_keys(name, record["keys"]), other=other)
+        edges = tuple(float(edge) for edge in record["edges"])
+        if len(edges) < 3 or not all(low < high for low, high in pairwise(edges)):
+            raise ArgumentError("the bins of a record must lie between increasing edges.")
+        fill = None if record["fill"] is None else float(record["fill"])
+        return cls(name, bins=Bins(edges), fill=fill, whole=whole, other=other)
+
+
+def read_level_columns(table: Table, asked: object) -> tuple[LevelColumn, ...]:
+    """The columns that are asked for, or all that have public keys or bins.
+
+    Raises:
+        ArgumentError: One has neither, or both, or there are fewer than two.
+    """
+    known = dict.fromkeys([*table.domains.keys, *table.bins])
+    names = list(known) if asked is True else asked
+    if isinstance(names, (str, bytes)) or not isinstance(names, Sequence):
+        raise ArgumentError("synthetic must be True or a list of columns: synthetic=['age', 'sex'].")
+    for at, name in enumerate(names):
+        if name not in known or name in names[:at]:
+            raise ArgumentError(
+                f"synthetic[{at}] must be a column with public keys or bins, named once: state Table(domains=..., "
+                "bins=...)."
+            )
+        if name in table.domains.keys and name in table.bins:
+            raise ArgumentError(f"{name!r} has public keys and bins: state one of them.")
+    if len(names) < 2:
+        raise ArgumentError("synthetic rows need two columns or more with public keys or bins: Table(domains=...).")
+    return tuple(_column(table, name) for name in names)
+
+
+def _column(table: Table, name: str) -> LevelColumn:
+    other, fill = table.domains.other == "cell", table.missing.get(name)
+    if name in table.domains.keys:
+        return LevelColumn(name, table.domains.keys[name], other=other)
+    if isinstance(fill, (str, bool)):
+        raise ArgumentError(f"missing[{name!r}] must be a number, since the column has bins of numbers.")
+    whole = bool(table.source.schema[name].is_integer())
+    number = None if fill is None else float(fill)  # type: ignore[arg-type]
+    return LevelColumn(name, bins=table.bins[name], fill=number, whole=whole, other=other)
+
+
+def coded_source(source: Engine, columns: Sequence[LevelColumn]) -> tuple[Engine, Domains]:
+    """The table with a computed column for the place of each bin, and the domains of all columns in their order."""
+    view, keys = source.view, dict[str, tuple[Key, ...]]()
+    for column in columns:
+        if column.bins is None:
+            keys[column.name] = column.keys
+            continue
+        name = f"{column.name} by bins"
+        while name in source.schema:
+            name += "'"
+        view = View(view.where, {**view.derived, name: column.formula()})
+        keys[name] = tuple(range(column.stated))
+    seen = source.seen(view) if view.derived != source.view.derived else source
+    return seen, Domains(keys, "cell" if columns[0].other else "drop")

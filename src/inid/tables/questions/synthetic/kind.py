@@ -1,0 +1,316 @@
+"""Synthetic rows as a kind of question: three steps of fixed cost, and rows that follow from what they release."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from inid.arguments import Floats, real, shown
+from inid.errors import ArgumentError, RecordError
+from inid.planning import NoisePlan, plan
+from inid.promises import Budget, GaussianDP
+from inid.releasing import Release
+from inid.report import Estimate, EstimateBlock
+from inid.tables.presentation import Labels
+from inid.tables.public_facts import parsing
+from inid.tables.question import Question
+from inid.tables.questions.marginals.basis import Whole, contrasts
+from inid.tables.questions.marginals.exact_tables import ExactTables
+from inid.tables.questions.synthetic.blocks import Block
+from inid.tables.questions.synthetic.columns import LevelColumn, coded_source, read_level_columns
+from inid.tables.questions.synthetic.measured import FirstStep, Measured
+from inid.tables.questions.synthetic.plan import SyntheticPlan
+from inid.tables.questions.synthetic.result import SyntheticResult
+from inid.tables.questions.synthetic.three_steps import Steps, parts_of
+from inid.tables.report_inputs import listed_keys, named_levels, protection, view_facts
+from inid.tables.result import Row
+from inid.tables.table import Table
+
+__all__ = ["SyntheticRows"]
+
+_STATED = ("synthetic", "target", "weights")
+_TARGET_WEIGHT = 4.0
+_MOST_CELLS = 2**26  # of all pairs together
+_MOST_WEIGHT = 1e3
+_EXACT = 2**53
+
+
+@dataclass(frozen=True)
+class _Exact:
+    """The exact tables of the total, of columns and of pairs, and the promise of the last step. NOT PRIVATE."""
+
+    tables: Mapping[Block, Whole]
+    promise: GaussianDP
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SyntheticRows(Question):
+    """Rows like those of the table. Asked by `Table.query(synthetic=True)`.
+
+    Attributes:
+        columns: The columns, with their public levels.
+        weights: The public weight of each pair of columns that has one, by their places.
+
+    >>> import inid, pandas
+    >>> frame = pandas.DataFrame({"sex": ["F", "M"] * 50, "age": range(100)})
+    >>> t = Table(frame, domains={"sex": ["F", "M"]}, bounds={"age": (0, 100)}, bins={"age": 4}, other="drop")
+    >>> print(t.query(synthetic=True).plan(inid.ApproxDP(1.0, 1e-6)))
+    Synthetic rows of 2 columns, in three steps of Gaussian noise
+    promise: ApproxDP(epsilon=1.0, delta=1e-06), neighbours: add_remove
+    <BLANKLINE>
+                     cells  std of noise
+    rows                 1         34.49
+    rows by sex          2         18.48
+    rows by age          4         11.36
+    scores of pairs      1         13.36
+    <BLANKLINE>
+    if 1 of 1 pairs are kept, the std of a cell's own noise is 2.045 to 2.045
+    The rows themselves have no stated error: tables that were measured have intervals.
+    """
+
+    kind: ClassVar[str] = "synthetic"
+    options: ClassVar[tuple[str, ...]] = ()
+    steps: ClassVar[int] = 3
+    heading: ClassVar[str] = "Synthetic rows"
+    plans = SyntheticPlan
+    results = SyntheticResult
+    asked_as = "synthetic"
+
+    columns: tuple[LevelColumn, ...]
+    weights: Mapping[Block, float] = field(default_factory=dict)
+
+    @classmethod
+    def claims(cls, asked: Mapping[str, Any]) -> bool:
+        """Whether rows are asked for."""
+        return "synthetic" in asked
+
+    @classmethod
+    def read(cls, table: Table, asked: Mapping[str, Any]) -> Self:
+        """See `Question.read`."""
+        if any(name not in _STATED for name in asked):
+            raise ArgumentError("synthetic rows are a query of their own: ask for statistics in another one.")
+        columns = read_level_columns(table, asked["synthetic"])
+        weights = _read_weights([column.name for column in columns], asked.get("target"), asked.get("weights", {}))
+        made = cls(columns=columns, weights=weights, **cls.facts_of(table))
+        made.check_limits()
+        return made
+
+    @property
+    def vanishing(self) -> bool:
+        """Whether replacing one unit's data can take a row out, so that no total is public."""
+        return self.person is not None or self.view.drops_rows or not self.columns[0].other
+
+    @cached_property
+    def three_steps(self) -> Steps:
+        """What the steps release, and how far one person moves it."""
+        rows = 1 if self.person is None else self.person.max_rows
+        sizes = tuple(column.size for column in self.columns)
+        return Steps(sizes, self.neighbours, self.vanishing, rows, self.weights)
+
+    def check_limits(self) -> None:
+        """Refuse, from public facts, numbers that floats do not hold, or too many cells: for all pairs, kept or not.
+
+        Raises:
+            ArgumentError: They are.
+        """
+        sizes = self.three_steps.sizes
+        cells = sum(prod(sizes[at] for at in pair) for pair in self.three_steps.pairs)
+        if cells > _MOST_CELLS:
+            raise ArgumentError(f"the pairs of these columns have {cells:,} cells, at most 2^26 are served: use fewer.")
+        one, two = sorted((contrasts(size).largest for size in sizes), reverse=True)[:2]
+        if not one * two * self.max_rows < _EXACT:
+            most = (_EXACT - 1) // (one * two)
+            raise ArgumentError(f"max_rows must be at most {most:,} for columns of so many levels: lower it.")
+
+    def check(self, table: Table) -> None:
+        """See `Question.check`."""
+        self.check_limits()
+        source, tables = self._tables(table)
+        tables.check(source)
+
+    def _tables(self, table: Table) -> tuple[Any, ExactTables]:
+        source, domains = coded_source(table.source, self.columns)
+        return source, ExactTables(domains, self.person, (), {})
+
+    def exact(self, table: Table, plan: SyntheticPlan) -> _Exact:
+        """The table of every pair, in one pass, and the tables inside them. NOT PRIVATE."""
+        source, tables = self._tables(table)
+        names, pairs = list(tables.domains.keys), self.three_steps.pairs
+        made = tables.run(source, {(names[one], names[two]): () for one, two in pairs})
+        found: dict[Block, Whole] = {pair: own[0] for pair, own in zip(pairs, made, strict=True)}
+        for at in range(len(names)):
+            pair = (0, 1) if at < 2 else (0, at)
+            found[at,] = found[pair].sum(axis=1 - pair.index(at))
+        found[()] = np.asarray(np.minimum(found[0,].sum(), self.max_rows))
+        return _Exact(found, self.third_promise(plan.promise))
+
+    def step_numbers(self, exact: _Exact, released: tuple[Release, ...]) -> Floats:
+        """The residuals of columns; the scores of pairs; the residuals of the pairs that the noisy scores choose."""
+        steps = self.three_steps
+        if not released:
+            return steps.columns.residuals(exact.tables, self.max_rows)
+        if len(released) == 1:
+            total, shares = FirstStep.of(steps, released[0], self.max_rows)
+            return np.array(
+                [
+                    steps.score(exact.tables[pair], steps.reference(pair, total, shares), self.max_rows)
+                    for pair in steps.pairs
+                ]
+            )
+        chosen = steps.chosen(released[1].values, exact.promise.mu)
+        return steps.blocks(list(chosen)).residuals(exact.tables, self.max_rows)
+
+    def plan(self, budget: Budget) -> SyntheticPlan:
+        """See `Query.plan`."""
+        first, second, third = parts_of(budget)
+        noises = [
+            plan(made, part, mechanism="gaussian")
+            for made, part in ((self.three_steps.first_set(), first), (self.three_steps.second_set(), second))
+        ]
+        return SyntheticPlan(budget, (*noises, third), self)
+
+    @staticmethod
+    def third_promise(budget: Budget) -> GaussianDP:
+        """What the last step promises under the promise of all of them."""
+        return parts_of(budget)[2]
+
+    def later_noise(self, plan: SyntheticPlan, released: tuple[Release, ...]) -> NoisePlan:
+        """The noise of the pairs that the noisy scores choose."""
+        return self.three_steps.third_noise(released[1].values, self.third_promise(plan.promise))[1]
+
+    def is_covered_by(self, noise: NoisePlan) -> bool:
+        """Whether it is noise of the first step."""
+        return noise.mechanism == "gaussian" and self.three_steps.columns.is_covered_by(noise.sensitivity)
+
+    def is_covered_by_all(self, noises: Sequence[NoisePlan | GaussianDP], released: Sequence[Release] = ()) -> bool:
+        """Whether each step's set holds what one person can change; which pairs the last has, the scores say."""
+        if len(noises) != self.steps or any(isinstance(noise, GaussianDP) for noise in noises[:2]):
+            return False
+        first, second, third = noises
+        if any(isinstance(noise, NoisePlan) and noise.mechanism != "gaussian" for noise in noises):
+            return False
+        if not (isinstance(first, NoisePlan) and isinstance(second, NoisePlan) and self.is_covered_by(first)):
+            return False
+        if second.sensitivity != self.three_steps.second_set():
+            return False
+        if isinstance(third, GaussianDP):
+            return True
+        if not released:  # nobody knows which pairs it is noise of
+            return False
+        kept = self._kept(released[1], third.budget)
+        return self.three_steps.blocks(kept).is_covered_by(third.sensitivity)
+
+    def _kept(self, scores: Release, promise: Budget) -> list[Block]:
+        """The pairs that noisy scores choose."""
+        if not isinstance(promise, GaussianDP) or scores.values.shape != (len(self.three_steps.pairs),):
+            return []
+        return list(self.three_steps.chosen(scores.values, promise.mu))
+
+    def kept_names(self, released: Sequence[Release]) -> list[tuple[str, str]]:
+        """The pairs that were kept, by name."""
+        kept = self._kept(released[1], released[2].plan.budget)
+        return [(self.columns[one].name, self.columns[two].name) for one, two in kept]
+
+    def measured(self, release: Release, earlier: Sequence[Release]) -> Measured:
+        """What was released, as noisy tables."""
+        first, scores = earlier
+        kept = tuple(self._kept(scores, release.plan.budget))
+        return Measured(self.three_steps, first, scores, release, kept, self.max_rows)
+
+    def answers(
+        self,
+        release: Release,
+        level: float,
+        keys: Sequence[Any] = (),  # noqa: ARG002 - they are public
+        earlier: Sequence[Release] = (),
+    ) -> tuple[Row, ...]:
+        """The number of rows and the table of each column, as they were measured."""
+        measured, found = self.measured(release, earlier), []
+        for block in self.three_steps.columns.members:
+            made = measured.table(block, level)
+            levels: list[dict[str, Any]] = [{}]
+            if block:
+                column = self.columns[block[0]]
+                levels = [{column.name: key} for key in column.levels]
+            for own, value in zip(levels, made.estimate.reshape(-1).tolist(), strict=True):
+                words = ", ".join(f"{name}={key}" for name, key in own.items())
+                found.append(Row("count", "", words, value, value - made.reach, value + made.reach, made.std, own))
+        return tuple(found)
+
+    def blocks(self, estimates: Sequence[Estimate], labels: Labels) -> list[EstimateBlock]:
+        """The total, and the table of each column."""
+        found, start = [EstimateBlock("count", "", (), tuple(estimates[:1]))], 1
+        for column in self.columns:
+            stop = start + column.size
+            dimensions = (named_levels(column.name, column.levels, labels),)
+            found.append(EstimateBlock("count", "", dimensions, tuple(estimates[start:stop])))
+            start = stop
+        return found
+
+    def may_be_full(self, release: Release) -> bool:  # noqa: ARG002 - its numbers are pairs
+        """Whether the number of rows may be at its limit: `SyntheticResult` knows."""
+        return False
+
+    def facts(self, plan: SyntheticPlan, rows: Sequence[Row], level: float) -> list[tuple[str, str]]:  # noqa: ARG002
+        """The public facts, which pairs were kept, and which count as independent."""
+        kept = self.kept_names(plan.released) if plan.released else []
+        names = [(self.columns[one].name, self.columns[two].name) for one, two in self.three_steps.pairs]
+        pinned = [pair for pair in names if pair not in kept]
+        other = "are a level of their own" if self.columns[0].other else "are left out"
+        return [
+            ("synthetic rows of", ", ".join(column.name for column in self.columns)),
+            ("levels", "; ".join(f"{column.name}: {listed_keys(column.levels)}" for column in self.columns)),
+            ("other values", f"unknown and missing values {other}"),
+            ("pairs that were measured", ", ".join("*".join(pair) for pair in kept)),
+            ("pairs taken as independent", ", ".join("*".join(pair) for pair in pinned)),
+            ("protected", protection(self.person, self.neighbours)),
+            *view_facts(self.view),
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """See `Question.to_dict`."""
+        weights = [[*pair, weight] for pair, weight in sorted(self.weights.items())]
+        columns = [column.to_dict() for column in self.columns]
+        return {"synthetic": columns, "weights": weights, **self.facts_to_dict()}
+
+    @classmethod
+    def from_dict(cls, record: Any) -> Self:
+        """See `Question.from_dict`."""
+        with parsing(record):
+            columns = tuple(LevelColumn.from_dict(column) for column in record["synthetic"])
+            names = [column.name for column in columns]
+            if len(names) < 2 or len(set(names)) != len(names) or len({column.other for column in columns}) != 1:
+                raise RecordError("the record does not hold the columns of synthetic rows.")
+            stated = {(names[one], names[two]): weight for one, two, weight in record["weights"]}
+            weights = _read_weights(names, None, stated)
+            made = cls(columns=columns, weights=weights, **cls.facts_from_dict(record))
+            made.check_limits()
+            return made
+
+
+def _read_weights(names: Sequence[str], target: object, stated: object) -> dict[Block, float]:
+    """The weight of pairs of columns: those with the target count four times, if not stated otherwise.
+
+    Raises:
+        ArgumentError: A name is no column, or a weight is no positive number.
+    """
+    if target is not None and target not in names:
+        raise ArgumentError(f"target must be a column of the synthetic rows, got {shown(target)}: name one.")
+    if not isinstance(stated, Mapping):
+        raise ArgumentError(f"weights must be a dictionary by pairs of columns, got {shown(stated)}.")
+    found: dict[Block, float] = {}
+    if isinstance(target, str):
+        own = names.index(target)
+        found = {(min(at, own), max(at, own)): _TARGET_WEIGHT for at in range(len(names)) if at != own}
+    for pair, weight in stated.items():
+        if not (isinstance(pair, tuple) and len(pair) == 2 and pair[0] != pair[1] and set(pair) <= set(names)):
+            raise ArgumentError(f"weights must be by pairs of columns of the synthetic rows, got {shown(pair)}.")
+        one, two = sorted(names.index(name) for name in pair)
+        cure = "pass a number from 0.001 to 1000; 1 is usual"
+        found[one, two] = real(f"weights[{pair!r}]", weight, least=1e-3, cure=cure)
+        if not found[one, two] <= _MOST_WEIGHT:
+            raise ArgumentError(f"weights[{pair!r}] must be at most 1000, got {shown(weight)}: {cure}.")
+    return found

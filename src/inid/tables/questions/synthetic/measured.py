@@ -1,0 +1,116 @@
+"""What the three steps released, as noisy tables of counts with the variance of their noise (M3).
+
+The table of a column is the total, spread evenly, and the column's residuals; that of a pair which was kept is the
+total, both columns and the pair. Blocks are independent, so that the variance of a cell is
+
+    sum over B in A of sigma_B^2 rho_B prod over A minus B of 1/n_i^2
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtri
+
+from inid.arguments import Floats
+from inid.releasing import Release
+from inid.tables.questions.synthetic.blocks import Block, Blocks
+from inid.tables.questions.synthetic.three_steps import Steps, shares_of
+
+__all__ = ["FirstStep", "Measured", "MeasuredTable"]
+
+_GRID = 1 + 2.0**-12  # values lie on a grid of at most 2^-12 scales: its error adds less than this to a deviation
+
+
+class FirstStep(NamedTuple):
+    """What the first step says of the rows: all that the second step may know.
+
+    Attributes:
+        total: The noisy number of rows, held to [1, max_rows].
+        shares: The share of each level, column by column; none is 0.
+    """
+
+    total: float
+    shares: list[Floats]
+
+    @classmethod
+    def of(cls, steps: Steps, release: Release, max_rows: int) -> "FirstStep":
+        """The same of a release."""
+        (total, *columns) = steps.columns.tables(release.values)
+        held = float(np.clip(float(total), 1, max_rows))
+        return cls(held, [shares_of(table, held) for table in columns])
+
+
+class MeasuredTable(NamedTuple):
+    """A noisy table: its cells, the deviation of their noise, and how far a cell is likely to be off.
+
+    Where the table was not measured there is an estimate alone: that of independence.
+    """
+
+    estimate: Floats
+    std: float
+    reach: float
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """Everything that was released.
+
+    Attributes:
+        steps: What was asked.
+        first: The residuals of the total and of the columns.
+        scores: The noisy score of each pair.
+        third: The residuals of the pairs that were kept.
+        kept: These pairs.
+        max_rows: The public limit on rows.
+    """
+
+    steps: Steps
+    first: Release
+    scores: Release
+    third: Release
+    kept: tuple[Block, ...]
+    max_rows: int
+
+    @cached_property
+    def summary(self) -> FirstStep:
+        """The total and the shares of levels."""
+        return FirstStep.of(self.steps, self.first, self.max_rows)
+
+    @cached_property
+    def tables(self) -> dict[Block, Floats]:
+        """What each block adds to its own table."""
+        found = dict(zip(self.steps.columns.members, self.steps.columns.tables(self.first.values), strict=True))
+        return found | dict(zip(self.kept, self._pairs.tables(self.third.values), strict=True))
+
+    @cached_property
+    def variances(self) -> dict[Block, float]:
+        """sigma_B^2 of each block; 0 for a public total."""
+        columns = self.steps.columns
+        found = dict(zip(columns.members, columns.variances(self.first.plan.scales), strict=True))
+        return found | dict(zip(self.kept, self._pairs.variances(self.third.plan.scales), strict=True))
+
+    @property
+    def _pairs(self) -> Blocks:
+        return self.steps.blocks(self.kept)
+
+    def table(self, columns: Block, level: float) -> MeasuredTable:
+        """The table of the total, of a column or of a pair (ascending), with the reach of its noise."""
+        sizes = self.steps.sizes
+        shape = tuple(sizes[at] for at in columns)
+        if columns not in self.tables:
+            total, shares = self.summary
+            return MeasuredTable(total * np.outer(*(shares[at] for at in columns)), np.nan, np.nan)
+        estimate, variance = np.zeros(shape), 0.0
+        for width in range(len(columns) + 1):
+            for block in combinations(columns, width):
+                others = prod(sizes[at] for at in columns if at not in block)
+                axes = [sizes[at] if at in block else 1 for at in columns]
+                estimate = estimate + self.tables[block].reshape(axes) / others
+                rho = prod(1 - 1 / sizes[at] for at in block)
+                variance += self.variances[block] * rho / others**2
+        std = float(np.sqrt(variance))
+        return MeasuredTable(estimate, std, -float(ndtri((1 - level) / 2)) * std * _GRID)

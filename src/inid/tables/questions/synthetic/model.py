@@ -1,0 +1,95 @@
+"""From released numbers to rows: shrinkage, a mixture of products, sequential Monte Carlo, raking. No look at data.
+
+Pairs that were kept are wanted as they were measured, with their noise shrunk; the others are wanted independent, and
+count for as much as their scores say that they may be off.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from inid.arguments import Floats
+from inid.tables.questions.synthetic.blocks import Block
+from inid.tables.questions.synthetic.level_space import Codes, LevelSpace
+from inid.tables.questions.synthetic.measured import Measured
+from inid.tables.questions.synthetic.mixture import Wanted, fitted_tables
+from inid.tables.questions.synthetic.particles import entropic_rows
+from inid.tables.questions.synthetic.raking import effective, raked, systematic
+from inid.tables.questions.synthetic.shrinkage import shrunk
+
+__all__ = ["Pool", "fitted_pool"]
+
+_LEAST, _MOST = 20_000, 50_000  # rows of a pool
+_PARTS = (0.5, 0.4, 0.1)  # of the time: mixture, rows, raking
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """Weighted rows, of which samples are drawn.
+
+    Attributes:
+        codes: The level of each column, row by row.
+        weights: The weight of each row; they add up to 1.
+    """
+
+    codes: Codes
+    weights: Floats
+
+    @property
+    def effective(self) -> float:
+        """How many rows of equal weight these are worth, as a part of their number."""
+        return effective(self.weights) / len(self.weights)
+
+    def sample(self, number: int, rng: np.random.Generator) -> Codes:
+        """So many rows."""
+        order = rng.permutation(len(self.weights))
+        drawn = systematic(self.weights[order], number, rng)
+        return np.asarray(self.codes[order[rng.permutation(drawn)]])
+
+
+def fitted_pool(measured: Measured, rng: np.random.Generator, told: Callable[[float], None]) -> Pool:
+    """The rows that follow from what was released.
+
+    Args:
+        measured: What was released.
+        rng: For the rows.
+        told: Called with the part that is done, from 0 to 1.
+    """
+    space = LevelSpace(measured.steps.sizes)
+    total, shares = measured.summary
+
+    def part(at: int) -> Callable[[float], None]:
+        return lambda done: told(sum(_PARTS[:at]) + _PARTS[at] * done)
+
+    tables = fitted_tables(space, _wanted(measured), shares, rng, part(0))
+    number = int(np.clip(round(total), _LEAST, _MOST))
+    codes = entropic_rows(space, tables, number, rng, part(1))
+    return Pool(codes, raked(space, tables, codes, rng, part(2)))
+
+
+def _wanted(measured: Measured) -> Wanted:
+    """What the mixture is fitted to, in shares of the rows."""
+    total, shares = measured.summary
+    columns = measured.steps.columns.members[1:]
+    tables: dict[Block, Floats] = {}
+    weights: dict[Block, float] = {}
+    noise = float(measured.scores.plan.scales[0])
+    for at, (one, two) in enumerate(measured.steps.pairs):
+        own = np.outer(shares[one], shares[two])
+        own = own - own.mean(axis=0) - own.mean(axis=1, keepdims=True) + own.mean()  # what independence gives
+        variance = measured.variances.get((one, two))
+        if variance is None:
+            tables[one, two] = own
+            score = max(float(measured.scores.values[at]), noise)
+            weights[one, two] = own.size * (total / score) ** 2
+        else:
+            beside = measured.tables[one, two] / total - own
+            tables[one, two] = own + shrunk(beside, np.sqrt(variance) / total)
+            weights[one, two] = total**2 / variance
+    return Wanted(
+        [measured.tables[block] / total for block in columns],
+        [total**2 / measured.variances[block] for block in columns],
+        tables,
+        weights,
+    )

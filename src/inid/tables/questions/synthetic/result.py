@@ -1,0 +1,165 @@
+"""What a release of synthetic rows returns: measured tables, and rows that are made of them, again and again."""
+
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from inid.arguments import integer, shown
+from inid.errors import ArgumentError
+from inid.noise.source import current_source
+from inid.tables.questions.synthetic.measured import Measured
+from inid.tables.questions.synthetic.model import Pool, fitted_pool
+from inid.tables.questions.synthetic.plan import SyntheticPlan
+from inid.tables.result import SURE, Result
+
+if TYPE_CHECKING:
+    from inid.tables.questions.synthetic.kind import SyntheticRows
+
+__all__ = ["SyntheticResult", "UnevenRowsWarning"]
+
+_FEW = 0.2  # of the rows: fewer effective ones are warned of
+_MOST_ROWS = 10**8
+
+
+class UnevenRowsWarning(UserWarning):
+    """Few of the synthetic rows carry most of the weight, so that they are worth fewer rows than there are."""
+
+
+@dataclass(frozen=True, eq=False)
+class SyntheticResult(Result):
+    """Released numbers of synthetic rows. Rows are made of them, and of nothing else.
+
+    Attributes:
+        plan: The plan by which the noise was drawn, with the noise of all three steps.
+        question: What was asked, with the public facts.
+    """
+
+    question: "SyntheticRows"
+    plan: SyntheticPlan
+
+    @cached_property
+    def measured(self) -> Measured:
+        """What was released, as noisy tables."""
+        return self.question.measured(self.release, self.earlier)
+
+    @property
+    def kept(self) -> list[tuple[str, str]]:
+        """The pairs of columns that were measured; the others are taken as independent."""
+        return self.question.kept_names(self.plan.released)
+
+    def rows(self, n: int | None = None, *, progress: Callable[[float], None] | bool | None = None) -> Any:  # type: ignore[override]
+        """Rows like those of the table, as a frame of its kind.
+
+        The first call fits a model to the released numbers, which takes seconds; an interrupt loses nothing. Rows cost
+        no budget, however many are made.
+
+        Args:
+            n: How many rows; the noisy number of rows of the table by default.
+            progress: Called with the part that is done; True for a line on stderr, which a terminal gets by default.
+
+        Raises:
+            ArgumentError: n is no number of rows.
+
+        >>> import inid, pandas
+        >>> frame = pandas.DataFrame({"sex": ["F", "M"] * 50, "smokes": [True, False, False, True] * 25})
+        >>> t = inid.tables.Table(frame, domains={"sex": ["F", "M"], "smokes": [False, True]}, other="drop")
+        >>> q = t.query(synthetic=True)
+        >>> q.release(q.plan(inid.ApproxDP(1.0, 1e-6))).rows(3).shape
+        (3, 2)
+        """
+        most = f"pass a number of rows up to {_MOST_ROWS:,}, or none"
+        number = round(self.measured.summary.total) if n is None else integer("n", n, least=1, cure=most)
+        if number > _MOST_ROWS:
+            raise ArgumentError(f"n must be at most {_MOST_ROWS:,}, got {shown(n)}: {most}.")
+        told = progress if callable(progress) else _Line(sys.stderr.isatty() if progress is None else progress)
+        rng, pool = _generator(), self._pool(told)
+        codes = pool.sample(number, rng)
+        columns = self.question.columns
+        return self.source.answer({own.name: own.values(codes[:, at], rng) for at, own in enumerate(columns)})
+
+    def _pool(self, told: Callable[[float], None]) -> Pool:
+        made: Pool | None = self.__dict__.get("_made")
+        if made is None:
+            made = self.__dict__["_made"] = fitted_pool(self.measured, _generator(), told)
+            if made.effective < _FEW:
+                warnings.warn(
+                    f"the rows are worth {made.effective:.0%} of their number: their tables differ much from "
+                    "independent columns. Use fewer levels, fewer columns or a larger promise.",
+                    UnevenRowsWarning,
+                    stacklevel=3,
+                )
+        return made
+
+    @property
+    def effective_rows(self) -> float:
+        """How much the rows are worth, as a part of their number: 1 where all count alike. Fits the model."""
+        return self._pool(lambda _: None).effective
+
+    def marginal(self, *columns: str) -> Any:
+        """The table of no column, one or two, from the measurements: keys, estimate, lower, upper, std.
+
+        A pair that was not kept has an estimate alone, that of independent columns: its interval is not known, and is
+        NaN. `kept` says which were.
+
+        Args:
+            columns: The columns, in any order.
+
+        Raises:
+            ArgumentError: They are not one or two columns of the question.
+
+        >>> import inid, pandas
+        >>> t = inid.tables.Table(pandas.DataFrame({"a": [1, 2], "b": [1, 1]}), domains={"a": [1, 2], "b": [1, 2]})
+        >>> q = t.query(synthetic=True)
+        >>> list(q.release(q.plan(inid.ApproxDP(1.0, 1e-6))).marginal("a", "b").columns)
+        ['a', 'b', 'estimate', 'lower', 'upper', 'std']
+        """
+        names = [column.name for column in self.question.columns]
+        if len(columns) > 2 or len(set(columns)) != len(columns) or not set(columns) <= set(names):
+            raise ArgumentError(
+                f"marginal takes at most two of the columns {', '.join(names)}: wider tables were not measured."
+            )
+        asked = [names.index(column) for column in columns]
+        made = self.measured.table(tuple(sorted(asked)), self.level)
+        estimate = made.estimate.T if asked != sorted(asked) else made.estimate
+        levels = list(product(*(self.question.columns[at].levels for at in asked)))
+        values = estimate.reshape(-1)
+        found: dict[str, list[Any]] = {name: [level[at] for level in levels] for at, name in enumerate(columns)}
+        numbers = {"estimate": values, "lower": values - made.reach, "upper": values + made.reach}
+        found |= {name: number.tolist() for name, number in numbers.items()}
+        return self.source.answer(found | {"std": [made.std] * len(levels)})
+
+    @property
+    def may_be_full(self) -> bool:
+        """See `Question.may_be_full`."""
+        made = self.measured.table((), SURE)
+        return bool(float(made.estimate) + made.reach >= self.question.max_rows)
+
+    def __str__(self) -> str:
+        pairs = len(self.question.three_steps.pairs)
+        kept = ", ".join(f"{one}*{two}" for one, two in self.kept)
+        return f"{super().__str__()}\n{len(self.kept)} of {pairs} pairs were measured: {kept}"
+
+
+class _Line:
+    """How far it is, on one line of a terminal."""
+
+    def __init__(self, shown: bool) -> None:
+        self._shown, self._last = shown, -1
+
+    def __call__(self, done: float) -> None:
+        percent = int(100 * done)
+        if self._shown and percent != self._last:
+            self._last = percent
+            sys.stderr.write(f"\rmaking rows: {percent:3} %" + ("\n" if percent >= 100 else ""))
+            sys.stderr.flush()
+
+
+def _generator() -> np.random.Generator:
+    """Random numbers that follow from the library's source; rows are made of public numbers, and need no exact law."""
+    return np.random.Generator(np.random.Philox(key=current_source().bits(128)))
