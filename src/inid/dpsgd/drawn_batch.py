@@ -88,7 +88,8 @@ class Drawn:
         self, reader: object, tensors: Sequence[Tensor], placed: Tensor, *, first: bool, last: bool, private: bool
     ) -> None:
         """Note a physical batch that an iterator hands out."""
-        if self.reader is reader:
+        same = self.reader is reader
+        if same:
             self.ahead = self.ahead or not self.seen
         else:  # a look at another batch, in a loop that has not used its own, would leave open which one comes next
             unused = self.fresh and self.stepped < self.batch and not self.refused
@@ -107,7 +108,8 @@ class Drawn:
         self.handed += 1
         # Not all that writes shows in the version: NumPy, `.data` and collectives do not.
         self.copies = [tensor.clone() for tensor in tensors] if self.handed.bit_count() == 1 else ()
-        if not self._begun:
+        # Looking for all tensors takes long, so a loop that only looks at batches does it ever more rarely.
+        if not self._begun and not (same and self.handed.bit_count() > 1):
             self.earlier = EarlierTensors()
         self.private = self.private and private
 
