@@ -1,5 +1,7 @@
 """The charge of one release: whether it was made, and its number, whatever happened afterwards."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from inid.accounting import Ledger
@@ -68,6 +70,30 @@ class OneCharge:
         if self._ledger is not None:
             self._receipt = self._ledger.charge(plan, label=label, private=private, delta=delta)
         return self._receipt
+
+    @contextmanager
+    def said(self, stopped: str | None = None, but: tuple[type[Exception], ...] = ()) -> Iterator[None]:
+        """Whatever ends what is done inside says whether the ledger was charged.
+
+        Args:
+            stopped: What an interruption says where nothing was charged.
+            but: Failures that are passed on as they are.
+
+        Raises:
+            UnansweredError: It failed after the charge.
+            InterruptedReleaseError: It was interrupted.
+        """
+        try:
+            yield
+        except but:
+            raise
+        except KeyboardInterrupt:
+            raise self.interrupted(stopped) from None
+        except Exception as error:
+            told = self.failed(error)
+            if told is error:
+                raise
+            raise told from error
 
     def failed(self, error: Exception) -> Exception:
         """What a failure of the release is: itself where nothing was charged, else `UnansweredError`."""

@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from inid.jobs.combinations import read_combination
@@ -15,7 +15,7 @@ from inid.promises import Budget
 from inid.tables.domains import tolerances_by_name
 from inid.tables.plan import whole_promise
 
-__all__ = ["job_as_command", "job_as_python", "job_as_toml"]
+__all__ = ["command_line", "job_as_command", "job_as_python", "job_as_toml"]
 
 
 def job_as_toml(job: Job) -> str:
@@ -44,13 +44,23 @@ def job_as_command(job: Job) -> str:
     Raises:
         ArgumentError: A name cannot be written in a flag.
     """
-    content = job.to_dict()
     command = "plan" if isinstance(job.question, StatedQuestion) else "release"
-    words = ["inid", command]
-    if "table" in content:
-        table = content.pop("table")
+    return command_line([command], job.to_dict())
+
+
+def command_line(words: Sequence[str], content: Mapping[str, Any]) -> str:
+    """A line for a shell: `inid`, these words, the table and all other keys as flags.
+
+    Raises:
+        ArgumentError: A name cannot be written in a flag.
+    """
+    words = ["inid", *words]
+    table = content.get("table")
+    if table is not None:
         words.append(f"./{table}" if table.startswith("-") else table)  # a dash would make it an option
     for key, value in content.items():
+        if key == "table":
+            continue
         flag = f"--{key.replace('_', '-')}"
         if value is True:
             words.append(flag)

@@ -170,17 +170,9 @@ def release_job(
     heading = title or f"Private statistics of {job.question.source}"
     record = planned.summary.to_dict()
     charge = charge or OneCharge()
-    with _charged_ledger(planned, query.table.relation, unit, note, named) as (ledger, created):
-        try:
-            result = _published(planned, charge.of(ledger))
-            state = None if ledger is None else _state(ledger)
-        except KeyboardInterrupt:
-            raise charge.interrupted() from None
-        except Exception as error:
-            told = charge.failed(error)  # whatever it was: whether it was charged is said
-            if told is error:
-                raise
-            raise told from error
+    with _charged_ledger(planned, query.table.relation, unit, note, named) as (ledger, created), charge.said():
+        result = _published(planned, charge.of(ledger))
+        state = None if ledger is None else _state(ledger)
     return ReleasedJob(planned, result, state, created, heading, record)
 
 

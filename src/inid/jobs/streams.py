@@ -2,19 +2,52 @@
 
 import datetime as dt
 import re
-from collections.abc import Callable, Mapping
-from typing import Any, cast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, cast
 
 from inid.accounting import Ledger
 from inid.arguments import shown
 from inid.errors import ArgumentError
 from inid.jobs import values as check
-from inid.jobs.job import KEYS, Job
+from inid.jobs.charging import OneCharge
+from inid.jobs.export import command_line
+from inid.jobs.job import KEYS, PROMISE_KEYS, Job
+from inid.jobs.ledgers import open_existing
 from inid.jobs.planned_job import promise_of, tolerances_by_name
 from inid.jobs.questions import Naming, TableQuestion
+from inid.jobs.result_files import as_csv
+from inid.report import Estimate
+from inid.tables.report_inputs import as_estimates
 
-__all__ = ["read_periods", "stream_arguments"]
+if TYPE_CHECKING:
+    from inid.tables.streams.results import SumResult
 
+__all__ = [
+    "OPEN_KEYS",
+    "STREAM_KEYS",
+    "paying",
+    "read_periods",
+    "stream_arguments",
+    "stream_as_command",
+    "stream_csv",
+    "stream_estimates",
+    "stream_ledger",
+]
+
+STREAM_KEYS = ("periods", "contributes", "want", "window")  # besides those of a job
+_OTHER_QUESTIONS = {"quantile", "cdf", "cumulative", "discover", "max_keys", "discover_delta", "discover_kind"}
+_OTHER_QUESTIONS |= {"choose", "domains", "ordered", "other", "marginals"}
+OPEN_KEYS = (  # what a stream is opened with
+    *(one.name for one in fields(TableQuestion) if one.name not in _OTHER_QUESTIONS),
+    *PROMISE_KEYS,
+    "part",
+    "tolerance",
+    "ledger",
+    "name",
+    *STREAM_KEYS,
+)
 _MOST = 100_000
 
 
@@ -76,6 +109,61 @@ def stream_arguments(values: Mapping[str, Any], ledger: Ledger | None, named: Na
         else query.question.tolerances(tolerances_by_name(named("tolerance"), tolerance)),
         "ledger": ledger,
     }
+
+
+@contextmanager
+def stream_ledger(values: Mapping[str, Any], named: Naming) -> Iterator[Ledger | None]:
+    """The ledger that is stated, which must be there; None where none is.
+
+    Raises:
+        ArgumentError: There is no such ledger.
+    """
+    address = check.word(named("ledger"), values.get("ledger"))
+    if address is None:
+        yield None
+        return
+    with open_existing(address, check.word(named("name"), values.get("name")) or "default") as ledger:
+        yield ledger
+
+
+@contextmanager
+def paying(ledger: Ledger | None, stopped: str | None = None, but: tuple[type[Exception], ...] = ()) -> Iterator[None]:
+    """Whatever ends the use of a stream says whether the ledger was charged for it: by whoever opens it first.
+
+    Raises:
+        UnansweredError: It failed after the charge.
+        InterruptedReleaseError: It was interrupted.
+    """
+    charge = OneCharge().of(ledger)
+    if ledger is not None:
+        charge.begin()
+    with charge.said(stopped, but):
+        yield
+
+
+def stream_estimates(made: "SumResult") -> tuple[Estimate, ...]:
+    """The answers over one period or several, each with what it is of among its keys."""
+    span = {"what": made.what, "first": made.first, "last": made.last}
+    return tuple(as_estimates([row._replace(keys={**span, **row.keys}) for row in made.rows]))
+
+
+def stream_csv(results: "Sequence[SumResult]") -> str:
+    """All these answers as a CSV file."""
+    return as_csv([line for made in results for line in stream_estimates(made)])
+
+
+def stream_as_command(stream: str, values: Mapping[str, Any], named: Naming = str) -> str:
+    """What opens a stream, as one line for a shell.
+
+    Raises:
+        ArgumentError: A name cannot be written in a flag.
+
+    >>> stream_as_command("s.db", {"table": "a.csv", "count": True, "mu": 0.3, "periods": "2027-01:2027-12"})
+    'inid stream open s.db a.csv --count --mu 0.3 --periods 2027-01:2027-12'
+    """
+    job = Job.from_dict({key: value for key, value in values.items() if key in KEYS}, named)
+    content = job.to_dict() | {key: values[key] for key in STREAM_KEYS if key in values}
+    return command_line(["stream", "open", f"./{stream}" if stream.startswith("-") else stream], content)
 
 
 def _month(text: str) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 from inid.accounting.addresses import place, read_address
 from inid.errors import ArgumentError
 from inid.jobs.result_files import followed
+from inid.tables.streams.stream_file import is_stream
 
 __all__ = ["RELEASES", "STATED_LEDGER", "Folder", "is_text"]
 
@@ -48,8 +49,12 @@ class Folder:
 
     def ledgers(self) -> list[str]:
         """The names of all files that may be ledgers, the one of the command line first."""
-        found = [name for name in islice(self._files(), _MOST_SEEN) if Path(name).suffix.lower() in _LEDGERS]
+        found = [name for name, stream in self._databases() if not stream]
         return list(dict.fromkeys([*filter(None, [self.stated_ledger]), *found]))[:_MOST]
+
+    def streams(self) -> list[str]:
+        """The names of all streams."""
+        return [name for name, stream in self._databases() if stream]
 
     def table(self, name: object) -> str:
         """The path of a table.
@@ -76,10 +81,15 @@ class Folder:
         if self._ledger is not None and name == self.stated_ledger:
             path = read_address(self._ledger).path
             return self._ledger if path is None else str(followed(Path(self.root, path)))
-        found = self._inside(name)
-        if found.suffix.lower() not in _LEDGERS:
-            raise ArgumentError(f"the ledger must be a file named {', '.join(_LEDGERS)}, got {name!r}.")
-        return str(found)
+        return self._database(name, "ledger")
+
+    def stream(self, name: object) -> str:
+        """The path of a stream, which need not exist.
+
+        Raises:
+            ArgumentError: It is not under the folder, or not named as a database.
+        """
+        return self._database(name, "stream")
 
     def shown_ledger(self, name: object) -> str:
         """A ledger's address for files and scripts; a password in it is replaced by ***."""
@@ -110,6 +120,17 @@ class Folder:
                 "on the command line."
             )
         return path
+
+    def _database(self, name: object, what: str) -> str:
+        found = self._inside(name)
+        if found.suffix.lower() not in _LEDGERS:
+            raise ArgumentError(f"the {what} must be a file named {', '.join(_LEDGERS)}, got {name!r}.")
+        return str(found)
+
+    def _databases(self) -> list[tuple[str, bool]]:
+        """The names of databases, and whether each is a stream."""
+        found = [name for name in islice(self._files(), _MOST_SEEN) if Path(name).suffix.lower() in _LEDGERS]
+        return [(name, is_stream(self.root / name)) for name in found[:_MOST]]
 
     def _files(self) -> Iterator[str]:
         """The names of all plain files, in order.

@@ -5,7 +5,7 @@ write with commas are taken apart here. A key of a job that is not named below p
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
@@ -70,6 +70,10 @@ LABELS: Mapping[str, str] = {
     "delta": "Delta",
     "mu": "Mu",
     "rho": "Rho",
+    "periods": "Periods",
+    "contributes": "Periods per person",
+    "want": "What is to be accurate",
+    "window": "Periods in a window",
 }
 
 
@@ -149,8 +153,12 @@ def asked_in_words(values: Mapping[str, Any]) -> str:
     return f"{', '.join(words)}: {values.get('table', '')}"
 
 
-def job_values(form: object) -> dict[str, Any]:
+def job_values(form: object, more: Collection[str] = ()) -> dict[str, Any]:
     """The keys of a job, as a TOML file holds them. What is empty is not stated.
+
+    Args:
+        form: What the page sends.
+        more: Keys that it may hold beside those of a job.
 
     Raises:
         ArgumentError: It is not a form, or holds something that no job knows.
@@ -160,7 +168,7 @@ def job_values(form: object) -> dict[str, Any]:
     """
     if not isinstance(form, Mapping):
         raise ArgumentError(f"a form is a set of named values, got {shown(form)}.")
-    unknown = [key for key in form if key not in KEYS]
+    unknown = [key for key in form if key not in KEYS and key not in more]
     if unknown:
         raise ArgumentError(f"a form has no field {shown(unknown[0])}.")
     if not all(map(is_text, _texts(form))):
@@ -173,7 +181,7 @@ def job_values(form: object) -> dict[str, Any]:
     return {key: value for key, value in read.items() if value not in (None, "", {}, [], False)}
 
 
-_COUNTS = ("rows", "max_rows", "table_max_rows", "max_keys")
+_COUNTS = ("rows", "max_rows", "table_max_rows", "max_keys", "contributes", "window")
 _NUMBERS = ("epsilon", "delta", "mu", "rho", *_COUNTS, "bounds", "tolerance", "sensitivity")
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d*)?")
 

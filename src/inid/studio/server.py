@@ -29,17 +29,20 @@ from inid.jobs.failures import sentence_of
 from inid.jobs.ledgers import make_ledger
 from inid.jobs.values import probability
 from inid.report.style import STYLE
-from inid.studio import views
+from inid.studio import stream_views, views
 from inid.studio.folder import Folder
 from inid.studio.form import field_name, form_of, page_words
 from inid.studio.live import Column, Planner
+from inid.studio.live_streams import STREAM_FILES, LiveStreams, ShownStream
 from inid.studio.releases import FILES, Outcome, Releases
 from inid.studio.security import Guard, Secrets
 
 __all__ = ["Studio", "make_app", "serve"]
 
+_PAGES = {"/": "table", "/stream": "stream", "/explore": "explore"}
 _STATIC = {
     "form.js": "text/javascript",
+    "stream.js": "text/javascript",
     "studio.js": "text/javascript",
     "open.js": "text/javascript",
     "studio.css": "text/css",
@@ -70,6 +73,7 @@ class Studio:
     def __post_init__(self) -> None:
         self.planner = Planner(self.folder)
         self.releases = Releases(self.folder)
+        self.streams = LiveStreams(self.folder)
         self._turns: dict[str, int] = {}
 
     def begin(self, _: Any) -> dict[str, Any]:
@@ -80,6 +84,7 @@ class Studio:
         return {
             "form": form_of(form),
             "tables": self.folder.tables(),
+            "streams": self.folder.streams(),
             "ledgers": [{"name": name, "shown": self.folder.place_of(name)} for name in self.folder.ledgers()],
             "folder": str(self.folder.root),
             "demo": self.truth is not None,
@@ -161,6 +166,34 @@ class Studio:
         """Earlier releases of the folder."""
         return {"html": views.releases_part(self.releases.all())}
 
+    def plan_stream(self, body: Any) -> dict[str, Any]:
+        """The plan of a stream that is asked for; nothing is made."""
+        live = self.streams.plan(body.get("form"))
+        return {"html": stream_views.stream_plan_parts(live), "affordable": not live.refusal, "refusal": live.refusal}
+
+    def stream_details(self, body: Any) -> dict[str, Any]:
+        """The same as a command."""
+        return {"html": stream_views.stream_details(self.streams.plan(body.get("form")))}
+
+    def prepare_stream(self, body: Any) -> dict[str, Any]:
+        """What opening a stream would spend."""
+        live = self.streams.plan(body.get("form"))
+        if live.refusal:
+            raise ArgumentError(live.refusal)
+        return {"token": live.name, "html": stream_views.opening_part(live)}
+
+    def open_stream(self, body: Any) -> dict[str, Any]:
+        """Make a stream and charge its ledger, once."""
+        return {"state": "done", "token": self.streams.open(body.get("form"))}
+
+    def show_stream(self, body: Any) -> dict[str, Any]:
+        """A stream that is there."""
+        return _stream_shown(self.streams.show(body))
+
+    def release_period(self, body: Any) -> dict[str, Any]:
+        """Release a period of a stream, once."""
+        return _stream_shown(self.streams.release(body))
+
 
 def make_app(studio: Studio, port: int) -> Guard:
     """The page as an ASGI application, for a server on this port of the loopback address."""
@@ -174,6 +207,12 @@ def make_app(studio: Studio, port: int) -> Guard:
         "release": studio.release,
         "released": studio.released,
         "releases": studio.all_releases,
+        "stream-plan": studio.plan_stream,
+        "stream-details": studio.stream_details,
+        "stream-prepare": studio.prepare_stream,
+        "stream-release": studio.open_stream,
+        "stream-show": studio.show_stream,
+        "stream-period": studio.release_period,
     }
     cookie = f"inid-studio-{port}"
 
@@ -183,7 +222,7 @@ def make_app(studio: Studio, port: int) -> Guard:
         return answer
 
     async def shown(request: Request) -> Response:
-        return HTMLResponse(views.studio_page("explore" if request.url.path == "/explore" else "table"))
+        return HTMLResponse(views.studio_page(_PAGES[request.url.path]))
 
     async def static(request: Request) -> Response:
         name = request.path_params["name"]
@@ -202,8 +241,19 @@ def make_app(studio: Studio, port: int) -> Guard:
         headers = {"content-disposition": f'attachment; filename="{name}"'}
         return Response(content, media_type=FILES[name], headers=headers)
 
-    routes = [Route("/open", opened), Route("/", shown), Route("/explore", shown), Route("/static/{name}", static)]
-    routes += [Route("/download/{token}/{name}", download)]
+    def download_stream(request: Request) -> Response:
+        name = request.path_params["name"]
+        try:
+            if name not in STREAM_FILES:
+                raise ArgumentError("there is no such file of a stream.")
+            content = studio.streams.file(name, request.query_params)
+        except (InidError, OSError) as error:
+            return Response(sentence_of(error) + "\n", 404)
+        headers = {"content-disposition": f'attachment; filename="{name}"'}
+        return Response(content, media_type=STREAM_FILES[name], headers=headers)
+
+    routes = [Route("/open", opened), *(Route(path, shown) for path in _PAGES), Route("/static/{name}", static)]
+    routes += [Route("/download/{token}/{name}", download), Route("/stream-file/{name}", download_stream)]
     routes += [Route(f"/api/{name}", _answering(work), methods=["POST"]) for name, work in works.items()]
     return Guard(Starlette(routes=routes), own=studio.own, port=port)
 
@@ -232,6 +282,11 @@ def _answering(work: Callable[[Any], dict[str, Any]]) -> Callable[[Request], Any
             return JSONResponse({"error": sentence_of(error)}, 500)
 
     return answered
+
+
+def _stream_shown(shown: ShownStream) -> dict[str, Any]:
+    state = {"periods": shown.periods, "released": shown.released, "next": shown.next}
+    return state | {"html": stream_views.stream_parts(shown)}
 
 
 def _tab(body: Any) -> str:

@@ -22,6 +22,7 @@ from inid.studio.releases import Outcome
 from inid.tables.report_inputs import protected_unit
 
 __all__ = [
+    "FILE_WORDS",
     "RELEASED",
     "columns_parts",
     "details_part",
@@ -29,6 +30,7 @@ __all__ = [
     "plan_parts",
     "release_part",
     "releases_part",
+    "rendered",
     "spending_part",
     "studio_page",
 ]
@@ -40,7 +42,7 @@ _TEMPLATES = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_FILE_WORDS = {
+FILE_WORDS = {
     "result.csv": "Estimates (CSV)",
     "record.json": "Record (JSON)",
     "report.html": "Report (HTML)",
@@ -53,19 +55,19 @@ RELEASED = "This is released and paid for; the ledger has no room for a second r
 
 def studio_page(page: str) -> str:
     """The whole page, without anything about the user's files: its script asks for that."""
-    return _rendered("page.html", page=page, version=__version__)
+    return rendered("page.html", page=page, version=__version__)
 
 
 def open_page(key: str) -> str:
     """What the link opens: it hands the key to the browser's storage and goes on to the page."""
-    return _rendered("open.html", key=key)
+    return rendered("open.html", key=key)
 
 
 def columns_parts(columns: Sequence[Column]) -> dict[str, str]:
     """One row of fields per column: for statistics, and for questions about the order of values."""
     return {
-        "html": _rendered("columns.html", columns=columns),
-        "order": _rendered("order_columns.html", columns=columns),
+        "html": rendered("columns.html", columns=columns),
+        "order": rendered("order_columns.html", columns=columns),
     }
 
 
@@ -89,7 +91,7 @@ def plan_parts(live: LivePlan, again: str = "") -> dict[str, str]:
         facts.append((f"{near} of {len(lines)}", "numbers expected within their tolerance"))
     facts.append((str(summary.noise.mechanism).capitalize(), f"noise, on {summary.noise.dimension:,} numbers"))
     return {
-        "facts": _rendered("facts.html", facts=facts, remark=summary.remark, **_gain(live)),
+        "facts": rendered("facts.html", facts=facts, remark=summary.remark, **_gain(live)),
         "chart": noise_of_each_number(summary, "its tolerance" if wanted else "the usual tolerance, as none is stated"),
         "profile": profile(summary) if stated else "",
         "ledger": _ledger(live, again),
@@ -118,7 +120,7 @@ def details_part(live: LivePlan, curve: Curve | None) -> dict[str, str]:
         stated = all(line.tolerance for line in summary.lines)
         unit = "times the tolerance" if stated else "in the numbers' own units"
         drawn = error_curve(curve.points, (size, typical_error(summary)), curve.key, unit)
-        drawn = _rendered(
+        drawn = rendered(
             "curve.html",
             drawn=Markup(drawn),  # noqa: S704 - made of numbers
             key=curve.key,
@@ -129,14 +131,14 @@ def details_part(live: LivePlan, curve: Curve | None) -> dict[str, str]:
     return {
         "curve": drawn,
         "ways": ways_to_keep_the_promise(summary),
-        "advice": _rendered("advice.html", advice=advice(live.planned, live.ledger)),
-        "exports": _rendered("exports.html", texts=texts),
+        "advice": rendered("advice.html", advice=advice(live.planned, live.ledger)),
+        "exports": rendered("exports.html", texts=texts),
     }
 
 
 def spending_part(live: LivePlan, earlier: int) -> str:
     """What a release would spend, for whoever is asked to confirm it."""
-    return _rendered("spending.html", **_spent(live), promise=promise_symbols(live.planned.budget), earlier=earlier)
+    return rendered("spending.html", **_spent(live), promise=promise_symbols(live.planned.budget), earlier=earlier)
 
 
 def release_part(outcome: Outcome, before: PublishedBefore | None = None, truth: Any = None) -> str:
@@ -157,7 +159,7 @@ def release_part(outcome: Outcome, before: PublishedBefore | None = None, truth:
         if made.may_be_full:
             note = "A released count may be at the limit on the table's rows, at which sums and counts stop."
     rows = [] if truth is None else _compared(blocks, truth)
-    return _rendered(
+    return rendered(
         "release.html",
         outcome=outcome,
         estimates=Markup(estimates_section(blocks, level) if blocks else ""),  # noqa: S704 - it escapes what it shows
@@ -165,7 +167,7 @@ def release_part(outcome: Outcome, before: PublishedBefore | None = None, truth:
         compared=rows,
         held=sum(row[-1] for row in rows),
         note=note,
-        files=[(name, _FILE_WORDS[name]) for name in outcome.files],
+        files=[(name, FILE_WORDS[name]) for name in outcome.files],
         charge=None if made is None else made.charge,
         ledger=None if made is None else made.ledger,
     )
@@ -173,7 +175,7 @@ def release_part(outcome: Outcome, before: PublishedBefore | None = None, truth:
 
 def releases_part(outcomes: Sequence[Outcome]) -> str:
     """Earlier releases of the folder, newest first."""
-    return _rendered("releases.html", outcomes=outcomes, words=_FILE_WORDS)
+    return rendered("releases.html", outcomes=outcomes, words=FILE_WORDS)
 
 
 def _promise(live: LivePlan) -> str:
@@ -182,11 +184,11 @@ def _promise(live: LivePlan) -> str:
     unit = "one person's contribution" if person is None else protected_unit(person.person)
     budget = live.planned.summary.budget
     words = promise_in_words(budget, unit, noise.sensitivity.neighbours)
-    return _rendered("promise.html", words=words, name=promise_name(budget), numbers=promise_symbols(budget))
+    return rendered("promise.html", words=words, name=promise_name(budget), numbers=promise_symbols(budget))
 
 
 def _ledger(live: LivePlan, again: str) -> str:
-    return "" if live.ledger is None else _rendered("ledger.html", **_spent(live), again=again)
+    return "" if live.ledger is None else rendered("ledger.html", **_spent(live), again=again)
 
 
 def _spent(live: LivePlan) -> dict[str, Any]:
@@ -223,5 +225,6 @@ def _compared(blocks: Sequence[EstimateBlock], truth: Any) -> list[tuple[str, st
     return rows
 
 
-def _rendered(template: str, /, **context: Any) -> str:
+def rendered(template: str, /, **context: Any) -> str:
+    """A template, with every text in it escaped."""
     return _TEMPLATES.get_template(template).render(context)

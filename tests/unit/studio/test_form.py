@@ -7,6 +7,7 @@ import pytest
 from command_line import run
 from inid.errors import ArgumentError
 from inid.jobs import KEYS, Job, read_toml
+from inid.jobs.streams import STREAM_KEYS
 from inid.studio.form import LABELS, form_of, job_values
 from studio_client import FORM, open_page, write_people
 
@@ -71,7 +72,7 @@ def test_what_is_no_form_is_refused(form):
 
 
 def test_labels_are_of_keys_that_exist():
-    assert set(LABELS) <= set(KEYS)
+    assert set(LABELS) <= {*KEYS, *STREAM_KEYS}
 
 
 @pytest.mark.parametrize(

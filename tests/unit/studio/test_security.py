@@ -74,7 +74,7 @@ def test_a_foreign_host_is_refused_everywhere(page, host, path):
 
 def test_without_the_link_there_is_no_page(page):
     stranger = TestClient(page.client.app, base_url=OWN)
-    for path in ("/", "/explore", "/download/x/result.csv"):
+    for path in ("/", "/explore", "/stream", "/stream-file/result.csv?stream=a.db", "/download/x/result.csv"):
         assert stranger.get(path).status_code == 403
     assert stranger.get("/open").status_code == 403
     assert stranger.get("/open", params={"token": "guess"}).status_code == 403
@@ -91,7 +91,7 @@ def test_the_cookie_is_strict_and_out_of_reach_of_scripts(page):
 
 
 def test_every_answer_forbids_inline_scripts_frames_and_keeping(page):
-    for path in ("/", "/explore", "/static/studio.js", "/static/report.css", "/static/nothing", "/nowhere"):
+    for path in ("/", "/explore", "/stream", "/static/studio.js", "/static/report.css", "/static/nothing", "/nowhere"):
         answer = page.client.get(path)
         for name, value in HEADERS.items():
             assert answer.headers[name] == value
@@ -103,7 +103,12 @@ def test_every_answer_forbids_inline_scripts_frames_and_keeping(page):
 
 
 def test_the_page_holds_no_inline_script_or_style_and_nothing_from_elsewhere(page):
-    for path in ("/", "/explore", "/static/studio.js", "/static/studio.css", "/static/open.js"):
+    for path in (
+        "/",
+        "/explore",
+        "/stream",
+        *(f"/static/{name}" for name in ("studio.js", "stream.js", "studio.css", "open.js")),
+    ):
         text = page.client.get(path).text
         assert "://" not in text
         assert "style=" not in text

@@ -13,10 +13,8 @@ from inid.cli.interrupts import process
 from inid.cli.options import COMMON, LEDGER_NAME, PART, PROMISE, TABLE, Option, argument, flag_name
 from inid.errors import ArgumentError, BudgetError
 from inid.jobs import values as check
-from inid.jobs.charging import OneCharge
-from inid.jobs.ledgers import open_existing
-from inid.jobs.result_files import as_csv, check_writable, write_whole
-from inid.jobs.streams import stream_arguments
+from inid.jobs.result_files import check_writable, write_whole
+from inid.jobs.streams import OPEN_KEYS, paying, stream_arguments, stream_csv, stream_ledger
 from inid.tables.report_inputs import as_estimates
 
 if TYPE_CHECKING:
@@ -25,17 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["OPEN", "RELEASE_PERIOD", "SHOW_STREAM"]
 
-_OTHER_QUESTIONS = {
-    "quantile",
-    "cdf",
-    "cumulative",
-    "discover",
-    "max_keys",
-    "discover_delta",
-    "discover_kind",
-    "choose",
-}
-_OTHER_QUESTIONS |= {"domains", "other", "marginals"}
 _STREAM = argument("stream", "STREAM", "The stream's own file: a secret, since it holds exact sums.")
 _FILES = (
     Option("out", "FILE", "Write all answers so far to this CSV file.", in_file=False),
@@ -45,6 +32,7 @@ _STOPPED = (
     "stopped: no ledger was charged, since a stream is paid for when it is opened. Ask for the period again: its "
     "numbers are shown if it was released, and if its row was lost, that is said."
 )
+_CLOSED = (OutputClosedError,)  # what was asked for is in the stream's file by then
 _LEVEL = Option("level", "P", "The probability of the intervals (default: 0.95).")
 _LEDGER = Option("ledger", "FILE", "The ledger that pays for the stream and leases its rows.")
 
@@ -54,12 +42,12 @@ def open_stream(values: Values) -> None:
     from inid.tables import Stream, plan_stream
 
     console, path = Console(values), _path(values)
-    with _ledger(values) as ledger, _refusals():
+    with stream_ledger(values, flag_name) as ledger, _refusals():
         facts = stream_arguments(values, ledger, flag_name)
         with console.working("Planning"):
             plan = plan_stream(**facts)
         dry = check.switch("--dry-run", values.get("dry_run"))
-        with _charged(None if dry else ledger):
+        with paying(None if dry else ledger, but=_CLOSED):
             if not dry:
                 plan = Stream.open(path, **facts).plan
             console.document({"command": "stream open", "opened": not dry, "gain": plan.gain} | plan.to_dict())
@@ -112,16 +100,15 @@ def _deliver(
     results: "Sequence[SumResult]",
     command: str,
 ) -> None:
-    every = stream.results
     if (out := check.path("--out", values.get("out"))) is not None:
-        lines = [row._replace(keys={**_span(made), **row.keys}) for made in every for row in made.rows]
-        write_whole(out, as_csv(as_estimates(lines)))
+        write_whole(out, stream_csv(stream.results))
     if (report := check.path("--report", values.get("report"))) is not None:
         from inid.tables.streams.page import stream_page
 
         write_whole(report, stream_page(stream, ledger, None))
     found = [
-        {**_span(made), "missing": list(made.missing), "private": made.private, **row.to_dict()}
+        {"what": made.what, "first": made.first, "last": made.last, "missing": list(made.missing)}
+        | {"private": made.private, **row.to_dict()}
         for made in results
         for row in as_estimates(made.rows)
     ]
@@ -129,10 +116,6 @@ def _deliver(
     for made in results:
         console.line()
         console.lines(str(made))
-
-
-def _span(made: "SumResult") -> dict[str, str]:
-    return {"what": made.what, "first": made.first, "last": made.last}
 
 
 def _check_files(values: Values) -> None:
@@ -149,46 +132,12 @@ def _path(values: Values) -> Path:
 
 
 @contextmanager
-def _ledger(values: Values) -> Iterator[Ledger | None]:
-    address = check.word("--ledger", values.get("ledger"))
-    if address is None:
-        yield None
-        return
-    with open_existing(address, check.word("--name", values.get("name")) or "default") as ledger:
-        yield ledger
-
-
-@contextmanager
-def _charged(ledger: Ledger | None, stopped: str | None = None) -> Iterator[None]:
-    """Whatever ends the use of a stream says whether the ledger was charged for it: by whoever opens it first.
-
-    Raises:
-        UnansweredError: It failed after the charge.
-        InterruptedReleaseError: It was interrupted.
-    """
-    charge = OneCharge().of(ledger)
-    if ledger is not None:
-        charge.begin()
-    try:
-        yield
-    except OutputClosedError:  # the stream is in its file
-        raise
-    except KeyboardInterrupt:
-        raise charge.interrupted(stopped) from None
-    except Exception as error:
-        told = charge.failed(error)
-        if told is error:
-            raise
-        raise told from error
-
-
-@contextmanager
 def _opened(values: Values, stopped: str | None = None) -> "Iterator[tuple[Stream, Ledger | None]]":
     from inid.tables import Stream
 
     level = check.probability("--level", values.get("level"), "0.95")
     options: dict[str, Any] = {} if level is None else {"level": float(level)}
-    with _ledger(values) as ledger, _refusals(), _charged(ledger, stopped):
+    with stream_ledger(values, flag_name) as ledger, _refusals(), paying(ledger, stopped, _CLOSED):
         yield Stream.open(_path(values), ledger=ledger, **options), ledger
 
 
@@ -206,7 +155,7 @@ OPEN = Command(
     open_stream,
     (
         _STREAM,
-        *(option for option in TABLE if option.key not in _OTHER_QUESTIONS),
+        *(option for option in TABLE if option.key in OPEN_KEYS),
         Option("periods", "A:B", "The first and last year, month or day (2027-01:2027-12), or names with commas."),
         Option("contributes", "K", "In how many periods one person counts at most (default: 1), or every."),
         Option("want", "WORD", "What is to be accurate: totals (the default), windows or periods."),

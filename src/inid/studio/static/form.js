@@ -4,6 +4,7 @@
 const page = document.body.dataset.page;
 const form = document.getElementById("form");
 const find = (id) => document.getElementById(id);
+const isThere = () => page === "stream" && Boolean(find("stream").value); // a stream that is there is chosen
 let columnNames = [];
 let kept = Object.create(null); // what a file states and no field shows
 
@@ -109,7 +110,7 @@ function formulasOf(text) {
 
 // What is begun and not finished would be left out without a word: a release asks for all of it, a plan for who is protected.
 function unfinished(everything) {
-  if (page !== "table") return "";
+  if (page === "explore") return "";
   if (form.elements.unit.value === "person" && !form.querySelector("[data-key=person]").value) return "The person column is missing: choose the column that says whose row it is.";
   for (const row of everything ? form.querySelectorAll(".pair") : []) {
     const [column, text] = [row.querySelector("select").value, row.querySelector("textarea").value.trim()];
@@ -121,7 +122,7 @@ function unfinished(everything) {
 function isAsked(values) {
   if (page === "explore") return values.sensitivity !== undefined;
   const keys = ["count", "mean", "sum", "std", "variance", "covariance", "histogram", "marginals", "count_distinct", "quantile", "cdf", "cumulative", "discover", "choose"];
-  return Boolean(values.table) && keys.some((key) => values[key] !== undefined);
+  return Boolean(values.table) && keys.some((key) => values[key] !== undefined) && (page !== "stream" || values.periods !== undefined);
 }
 
 function fill(values) {
@@ -209,6 +210,7 @@ function fillNumbers(values) {
 
 function show() {
   const chosen = ["ask", "unit"].map((name) => form.elements[name]?.value);
+  if (page === "stream") chosen.push(isThere() ? "there" : "new", find("want").value);
   for (const part of form.querySelectorAll("[data-shown-for]")) part.hidden = !part.dataset.shownFor.split(" ").some((word) => chosen.includes(word));
   const parts = find("promise").value.split(" ");
   for (const part of form.querySelectorAll("[data-promise]")) part.hidden = !parts.includes(part.dataset.promise);

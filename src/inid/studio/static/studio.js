@@ -6,6 +6,8 @@ const tab = Math.random().toString(36).slice(2);
 const draftKey = `inid-draft-${page}`;
 const releasedKey = "inid-released"; // the form of the last release: that there is no room for a second is no failure
 
+const own = (what) => (page === "stream" ? `stream-${what}` : what); // a stream is planned and opened by addresses of its own
+
 async function ask(what, body = {}) {
   const answer = await fetch(`/api/${what}`, {
     method: "POST",
@@ -43,7 +45,7 @@ async function loadColumns(computed = []) {
     const answer = await ask("columns", { table, computed });
     columnNames = answer.names;
     find("columns").innerHTML = answer.html;
-    find("order-columns").innerHTML = answer.order;
+    if (find("order-columns")) find("order-columns").innerHTML = answer.order;
     for (const select of form.querySelectorAll(".column-choice")) options(select, columnNames, "column");
     find("filter-field").hidden = columnNames.length < 12;
     say("error", "");
@@ -72,7 +74,7 @@ let planFailed = false;
 function changed() {
   changedAt = performance.now();
   show();
-  sessionStorage.setItem(draftKey, JSON.stringify(collect()));
+  if (!isThere()) sessionStorage.setItem(draftKey, JSON.stringify(collect()));
   wanted += 1;
   document.body.dataset.state = "planning";
   if (!planning) plan();
@@ -114,7 +116,7 @@ async function planOnce(values) {
   try {
     if (unfinished(false)) throw new Error(unfinished(false));
     const again = JSON.stringify(values) === sessionStorage.getItem(releasedKey);
-    const answer = await ask("plan", { form: values, tab, again });
+    const answer = await ask(own("plan"), { form: values, tab, again });
     put(answer.html);
     find("results").hidden = false;
     say("error", "");
@@ -133,7 +135,7 @@ async function planOnce(values) {
 
 async function details(values, turn) {
   try {
-    const answer = await ask("details", { form: values, tab, turn });
+    const answer = await ask(own("details"), { form: values, tab, turn });
     if (turn === wanted) {
       put(answer.html);
       document.body.dataset.detailed = String(turn);
@@ -153,7 +155,7 @@ async function prepare() {
   try {
     if (unfinished(true)) throw new Error(unfinished(true));
     prepared = JSON.stringify(collect());
-    const answer = await ask("prepare", { form: JSON.parse(prepared) });
+    const answer = await ask(own("prepare"), { form: JSON.parse(prepared) });
     token = answer.token;
     put({ spending: answer.html });
     say("progress", "");
@@ -167,12 +169,12 @@ async function prepare() {
 
 async function release() {
   find("do-release").disabled = true;
-  say("progress", "Charging the ledger, then reading the table …");
-  history.replaceState(null, "", `#${token}`);
+  say("progress", page === "stream" ? "Making the file, then charging the ledger …" : "Charging the ledger, then reading the table …");
+  if (page === "table") history.replaceState(null, "", `#${token}`);
   try {
-    const answer = await ask("release", { token });
+    const answer = await ask(own("release"), { token, form: JSON.parse(prepared) });
     if (answer.state === "done") sessionStorage.setItem(releasedKey, prepared);
-    await showOutcome(answer);
+    await (page === "stream" ? showOpened(answer.token) : showOutcome(answer));
   } catch (error) {
     const lost = error instanceof TypeError; // the server is gone
     say("release-error", lost ? "The studio did not answer. If it was charged, the charge stands: start it again and look under Earlier releases." : error.message);
@@ -223,9 +225,13 @@ async function chooseFiles() {
   const start = await ask("start");
   find("where").textContent = start.folder;
   find("demo").hidden = !start.demo;
-  if (page === "table") {
+  if (page !== "explore") {
     options(find("table"), start.tables, "Choose a file");
     options(find("ledger"), start.ledgers, "None");
+  }
+  if (page === "stream") {
+    options(find("stream"), start.streams, "A new one");
+    options(find("period-rows"), start.tables, "Choose a file");
   }
   return start;
 }
@@ -238,6 +244,7 @@ form.addEventListener("input", (event) => {
   if (name === "ask") clearPlan("");
   if (id === "size") find(find("promise").value.split(" ")[0]).value = String(Number((10 ** (event.target.value / 100)).toPrecision(3)));
   if (id === "filter") filterColumns();
+  else if (page === "stream" && changedStream(id)) return;
   else if (id === "table") loadColumns().then(changed);
   else if (id === "preset") { find("numbers").replaceChildren(); (presets[event.target.value] || [["", "", ""]]).forEach((row) => addNumber(...row)); changed(); }
   else if (!id.startsWith("ledger-")) changed();
@@ -255,7 +262,7 @@ form.addEventListener("click", async (event) => {
   if (button.classList.contains("add")) addPair(button.parentElement).focus();
   if (button.classList.contains("show")) await showEarlier(button.dataset.token);
   if (button.classList.contains("copy")) { await navigator.clipboard.writeText(button.parentElement.querySelector("code").textContent); button.textContent = "Copied"; }
-  const actions = { "make-ledger": makeLedger, "ask-release": prepare, "do-release": release, "add-number": () => addNumber().focus(), cancel: () => find("confirm").close(), "leave-out": () => { kept = empty(); showKept(); changed(); } };
+  const actions = { "make-ledger": makeLedger, "ask-release": prepare, "do-release": release, "add-number": () => addNumber().focus(), cancel: () => find("confirm").close(), "leave-out": () => { kept = empty(); showKept(); changed(); }, ...(page === "stream" ? periodActions : {}) };
   if (Object.hasOwn(actions, button.id)) actions[button.id]();
 });
 addEventListener("focus", () => { if (document.body.dataset.ready) changed(); }); // another tab may have charged
@@ -264,12 +271,15 @@ async function begin() {
   try {
     const start = await chooseFiles();
     const draft = sessionStorage.getItem(draftKey);
-    const values = draft ? JSON.parse(draft) : page === "table" ? start.form : {};
-    if (page === "table") {
+    const values = draft ? JSON.parse(draft) : page !== "explore" ? start.form : {};
+    if (page !== "explore") {
       find("table").value = values.table || "";
       await loadColumns(Object.keys(values.derive || {}));
       fill(values);
       keep(values);
+    }
+    if (page === "stream") await beginStream();
+    else if (page === "table") {
       await listReleases();
       const asked = location.hash.slice(1);
       if (asked) find("outcome").innerHTML = (await ask("released", { token: asked })).html;

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from inid.accounting import Ledger
     from inid.tables.streams.stream import Stream
 
-__all__ = ["stream_page"]
+__all__ = ["stream_blocks", "stream_page"]
 
-_NAMES = {"period": "period", "total": "total up to"}
+_NAMES = {"period": "period", "total": "total up to", "window": "window"}
 
 
 def stream_page(stream: "Stream", ledger: "Ledger | None", title: str | None) -> str:
@@ -35,7 +35,7 @@ def stream_page(stream: "Stream", ledger: "Ledger | None", title: str | None) ->
         plan=summarize_plan(plan.noise),
         unit=protected_unit(plan.question.person),
         question=[(term, text) for term, text in facts if text],
-        blocks=[block for what in _NAMES for block in _blocks([made for made in results if made.what == what])],
+        blocks=stream_blocks(results),
         level=stream.level,
         time=stream.time,
         private=all(made.private for made in results),
@@ -45,12 +45,18 @@ def stream_page(stream: "Stream", ledger: "Ledger | None", title: str | None) ->
     return page(inputs)
 
 
+def stream_blocks(results: Sequence[SumResult]) -> list[EstimateBlock]:
+    """Each statistic over all periods and groups, then over all totals, then over all windows."""
+    kinds = [[made for made in results if made.what == what] for what in _NAMES]
+    return [block for own in kinds if own for block in _blocks(own)]
+
+
 def _blocks(results: Sequence[SumResult]) -> Iterator[EstimateBlock]:
     """Each statistic over all periods and groups."""
-    over = Dimension(_NAMES[results[0].what], tuple(made.last for made in results))
+    over = Dimension(_NAMES[results[0].what], tuple(map(_span, results)))
     for statistic, column in dict.fromkeys((row.statistic, row.column) for row in results[0].rows):
         lines = [
-            (made.last, row)
+            (_span(made), row)
             for made in results
             for row in made.rows
             if (row.statistic, row.column) == (statistic, column)
@@ -67,3 +73,7 @@ def _blocks(results: Sequence[SumResult]) -> Iterator[EstimateBlock]:
             for last, row in lines
         )  # fmt: skip
         yield EstimateBlock(statistic, column, (over, *groups), estimates)
+
+
+def _span(made: SumResult) -> str:
+    return f"{made.first} to {made.last}" if made.what == "window" else made.last

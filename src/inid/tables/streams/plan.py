@@ -106,14 +106,18 @@ class StreamPlan:
         made = self.choice.independent if independent else self.choice.strategy
         return made.spread(want, self.choice.window)
 
-    def __str__(self) -> str:
-        noise, (label, error) = self.noise, self.statistics[0]
+    def error_table(self) -> list[list[str]]:
+        """The errors of the first statistic: a head, and a line for each of some periods, of all if they are few."""
+        error = self.statistics[0][1]
         columns: list[Want] = ["periods", "totals"]
         columns += ["windows"] if self.choice.want == "windows" else []
         names = {"periods": "period", "totals": "total so far", "windows": f"last {self.choice.window}"}
         spreads = [error * self.errors(want, independent=alone) for want in columns for alone in (False, True)]
         head = [word for want in columns for word in (names[want], "independent")]
-        table = [["", *head], *([self.periods[at], *(f"{s[at]:.4g}" for s in spreads)] for at in self._lines())]
+        return [["", *head], *([self.periods[at], *(f"{s[at]:.4g}" for s in spreads)] for at in self._lines())]
+
+    def __str__(self) -> str:
+        noise, (label, error) = self.noise, self.statistics[0]
         others = [f"{name}: {own / error:.4g} times as large" for name, own in self.statistics[1:]]
         ratios = any(not name.startswith(("count", "histogram", "sum")) for name, _ in self.statistics)
         over = f"{self.periods[0]} to {self.periods[-1]}"
@@ -126,7 +130,7 @@ class StreamPlan:
                 f"errors of {label}; in each period {rows_in_words(self.question)}",
                 *self.question.view.lines(),
                 "",
-                *aligned(table, left=1),
+                *aligned(self.error_table(), left=1),
                 "",
                 *others,
                 *(["Ratios such as means: over n periods, divide by n."] if ratios else []),

@@ -143,6 +143,11 @@ class Stream:
         return self.plan.periods
 
     @property
+    def is_open(self) -> bool:
+        """Whether it was paid for: not, where a crash cut its opening short. Without a ledger it always is."""
+        return not self.plan.leased or self._file.is_paid()
+
+    @property
     def released(self) -> tuple[str, ...]:
         """The periods that were released."""
         return tuple(self.periods[at] for at in self._file.rows())
@@ -155,6 +160,12 @@ class Stream:
         """
         rows = self._file.rows()
         return tuple(self.periods[at] for at in range(self._next(rows)) if at not in rows)
+
+    @property
+    def next(self) -> str | None:
+        """The period that comes next; None after the last one."""
+        turn = self._next(self._file.rows())
+        return self.periods[turn] if turn < len(self.periods) else None
 
     @property
     def time(self) -> str:

@@ -31,11 +31,11 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from inid.accounting.file_locks import LockError, file_lock, identity
+from inid.accounting.file_locks import LockError, file_lock, identity, read_bytes
 from inid.errors import ArgumentError, BudgetError, RecordError
 from inid.tables.facts import Key
 
-__all__ = ["StoredRow", "StreamFile", "Writing"]
+__all__ = ["StoredRow", "StreamFile", "Writing", "is_stream"]
 
 _VERSION = 1
 _TABLES = """
@@ -47,6 +47,14 @@ CREATE TABLE released (
     number INTEGER PRIMARY KEY, time TEXT NOT NULL, private INTEGER NOT NULL, exact TEXT NOT NULL, steps TEXT NOT NULL
 );
 """
+
+
+def is_stream(path: Path) -> bool:
+    """Whether a file looks like a stream's, by its beginning."""
+    try:
+        return b"CREATE TABLE stream (version" in read_bytes(path, 0, 4096)
+    except OSError:
+        return False
 
 
 @dataclass(frozen=True)
@@ -87,6 +95,8 @@ class StreamFile:
         self.path, self._timeout = path.absolute(), timeout
         if not self.path.is_file():
             raise ArgumentError(f"there is no stream in {path}: open it with a table, a query, periods and a promise.")
+        if not is_stream(self.path):
+            raise RecordError(f"{path} is not a stream's file: name the file of a stream.")
         if sys.platform != "win32" and self.path.stat().st_mode & 0o077:
             raise ArgumentError(
                 f"{path} can be read by others than its owner, and holds exact sums: run chmod 600 on it first."

@@ -1,0 +1,239 @@
+"""Streams of the page: planned as they are typed, opened and released by `tables.Stream`, shown from their files.
+
+No token is needed here: a stream is its file, opened once, and a period is released once. Whoever presses twice, or
+comes back to it, sees the same stream and the same numbers.
+"""
+
+import shlex
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from inid.accounting import Ledger
+from inid.errors import ArgumentError, InidError
+from inid.jobs.ledgers import LedgerPreview, preview
+from inid.jobs.streams import (
+    OPEN_KEYS,
+    STREAM_KEYS,
+    paying,
+    stream_arguments,
+    stream_as_command,
+    stream_csv,
+    stream_ledger,
+)
+from inid.jobs.values import probability
+from inid.studio.folder import Folder
+from inid.studio.form import field_name, job_values, page_words
+from inid.tables import Stream, plan_stream
+from inid.tables.streams.page import stream_page
+from inid.tables.streams.plan import StreamPlan
+from inid.tables.streams.plots import TotalBands, total_bands
+from inid.tables.streams.results import SumResult
+
+__all__ = ["STREAM_FILES", "LiveStream", "LiveStreams", "ShownStream"]
+
+STREAM_FILES = {"result.csv": "text/csv; charset=utf-8", "report.html": "text/html; charset=utf-8"}
+_UNPAID = "its opening was cut short before it was paid for. Open it again, with the same facts, as a new stream"
+
+
+@dataclass(frozen=True)
+class LiveStream:
+    """What the page asks of every period, planned.
+
+    Attributes:
+        name: The file of the stream.
+        plan: The plan.
+        ledger: What it would take of its ledger; None where none is named.
+        address: The ledger, as it may be shown.
+        command: What does the same in a shell.
+        refusal: Why it cannot be opened; empty where it can.
+    """
+
+    name: str
+    plan: StreamPlan
+    ledger: LedgerPreview | None
+    address: str | None
+    command: str
+    refusal: str
+
+
+@dataclass(frozen=True)
+class ShownStream:
+    """A stream that is there, as far as it was released.
+
+    Attributes:
+        name: Its file.
+        ledger: Its ledger, as the page names it; empty where none was chosen.
+        periods: All its periods.
+        released: Those that were released.
+        lost: Those whose row was spent without a number.
+        next: The period that comes next; None after the last one.
+        is_leased: Whether its rows are leased by a ledger.
+        plan: The first line of its plan.
+        level: The probability of its intervals.
+        results: What was released.
+        bands: The totals, for a picture; None before the first release.
+        command: What releases the next period in a shell.
+    """
+
+    name: str
+    ledger: str
+    periods: tuple[str, ...]
+    released: tuple[str, ...]
+    lost: tuple[str, ...]
+    next: str | None
+    is_leased: bool
+    plan: str
+    level: float
+    results: list[SumResult] = field(default_factory=list)
+    bands: TotalBands | None = None
+    command: str = ""
+
+
+class LiveStreams:
+    """The streams of one folder."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+
+    def plan(self, form: object) -> LiveStream:
+        """Plan a form; nothing is made and nothing is charged.
+
+        Raises:
+            InidError: As `plan_stream`, or a file is not the page's to use.
+        """
+        values = _values(form)
+        name = self._named(values)
+        with stream_ledger(self._opened(values), field_name) as ledger:
+            plan = plan_stream(**stream_arguments(self._opened(values), ledger, field_name))
+        seen, address = None, values.get("ledger")
+        if address is not None:
+            seen = preview(self._folder.ledger(address), "default", plan.charge)
+            seen = replace(seen, refusal=seen.refusal and page_words(seen.refusal))
+            address = self._folder.shown_ledger(address)
+        shown = values if address is None else {**values, "ledger": address}
+        taken = "" if not name or self._is_free(name) else f"There is a file {name} already: name another one."
+        missing = "" if name else "The file of the stream is missing: name one, such as visits.db."
+        refusal = missing or taken or (seen.refusal if seen is not None and seen.refusal else "")
+        command = _command(lambda: stream_as_command(name or "visits.db", shown, field_name))
+        return LiveStream(name, plan, seen, address, command, refusal)
+
+    def open(self, form: object) -> str:
+        """Open a stream: make its file and charge its ledger, once; the name of its file.
+
+        Raises:
+            InidError: It cannot be opened; where it was charged all the same, the sentence says so.
+        """
+        live = self.plan(form)
+        values = self._opened(_values(form))
+        with stream_ledger(values, field_name) as ledger, paying(ledger):
+            Stream.open(self._folder.stream(live.name), **stream_arguments(values, ledger, field_name))
+        return live.name
+
+    def show(self, body: Mapping[str, Any]) -> ShownStream:
+        """A stream that is there, with its periods and totals, or one window; nothing is charged.
+
+        Raises:
+            InidError: There is no such stream, or the window is not released.
+        """
+        with self._stream(body) as (stream, _):
+            return self._shown(stream, body)
+
+    def release(self, body: Mapping[str, Any]) -> ShownStream:
+        """Release a period, once, and show the stream.
+
+        Raises:
+            InidError: It is not its turn, its row is spent, or the rows have other columns.
+        """
+        table, empty = body.get("rows"), body.get("empty") is True
+        if bool(table) == empty:
+            raise ArgumentError("choose the file with the period's rows, or say that it has none.")
+        with self._stream(body) as (stream, _):
+            stream.release(body.get("period"), None if empty else self._folder.table(table))
+            return self._shown(stream, {**body, "first": None, "last": None})
+
+    def file(self, name: str, body: Mapping[str, Any]) -> str:
+        """The text of a file about all that was released.
+
+        Raises:
+            InidError: There is no such stream, or nothing was released.
+        """
+        with self._stream(body) as (stream, ledger):
+            return stream_csv(stream.results) if name == "result.csv" else stream_page(stream, ledger, None)
+
+    @contextmanager
+    def _stream(self, body: Mapping[str, Any]) -> "Iterator[tuple[Stream, Ledger | None]]":
+        path, address = self._folder.stream(body.get("stream")), body.get("ledger") or None
+        level = probability(field_name("level"), body.get("level") or None, "0.95")
+        chosen = {"ledger": None if address is None else self._folder.ledger(address)}
+        if not Path(path).is_file():
+            raise ArgumentError(f"there is no stream {body.get('stream')!r}: it was moved or removed.")
+        if not Stream.open(path).is_open:  # to open it with its ledger would charge it
+            raise ArgumentError(f"{body.get('stream')} is not open yet: {_UNPAID}.")
+        with stream_ledger(chosen, field_name) as ledger:
+            yield Stream.open(path, ledger=ledger, level=0.95 if level is None else float(level)), ledger
+
+    def _shown(self, stream: Stream, body: Mapping[str, Any]) -> ShownStream:
+        first, last = body.get("first") or None, body.get("last") or None
+        if (first is None) != (last is None):
+            raise ArgumentError("a window has a first and a last period: choose both.")
+        name, ledger = str(body.get("stream")), str(body.get("ledger") or "")
+        words = ["inid", "stream", "release", name, stream.next or "", "ROWS.csv"]
+        words += ["--ledger", self._folder.shown_ledger(ledger)] if ledger else []
+        return ShownStream(
+            name,
+            ledger,
+            stream.periods,
+            stream.released,
+            stream.lost,
+            stream.next,
+            stream.plan.leased,
+            str(stream.plan).split("\n", 1)[0],
+            stream.level,
+            stream.results if first is None else [stream.window(first, last)],
+            total_bands(stream) if stream.released else None,
+            shlex.join(words) if stream.next is not None else "",
+        )
+
+    def _named(self, values: Mapping[str, Any]) -> str:
+        """The name of the file of a new stream, with an ending; empty where none is stated."""
+        name = str(values.get("stream", "")).strip()
+        if not name:
+            return ""
+        name = name if Path(name).suffix else f"{name}.db"
+        self._folder.stream(name)
+        return name
+
+    def _is_free(self, name: str) -> bool:
+        """Whether a stream can be made there, or was cut short there before it was paid for."""
+        path = Path(self._folder.stream(name))
+        try:
+            return not path.exists() or not Stream.open(path).is_open
+        except InidError:
+            return False
+
+    def _opened(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        opened = {key: value for key, value in values.items() if key != "stream"}
+        if "table" in opened:
+            opened["table"] = self._folder.table(opened["table"])
+        if "ledger" in opened:
+            opened["ledger"] = self._folder.ledger(opened["ledger"])
+        return opened
+
+
+def _values(form: object) -> dict[str, Any]:
+    """What a form states, all of which a stream can take."""
+    values = job_values(form, ("stream", *STREAM_KEYS))
+    for key in values:
+        if key not in OPEN_KEYS and key != "stream":
+            raise ArgumentError(f"a stream takes no {field_name(key)}: leave it out.")
+    return values
+
+
+def _command(written: Any) -> str:
+    try:
+        return str(written())
+    except ArgumentError as error:  # a name cannot be written on a command line: the sentence says what to do
+        return f"# {error}"

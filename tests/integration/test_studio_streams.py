@@ -1,0 +1,97 @@
+"""Streams on the page, in a real browser and on a phone: open one, release periods, show a window, come back later."""
+
+from pathlib import Path
+
+import pytest
+
+import inid
+from command_line import run, sqlite_charges
+from needs import needs
+from studio_browser import Server, Tab, wait_until
+from studio_client import write_people
+
+IMAGE = "<img src=x onerror=alert(1)>"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    path = needs("chromium")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as play, play.chromium.launch(executable_path=path, args=["--no-sandbox"]) as made:
+        yield made
+
+
+@pytest.fixture
+def server(tmp_path, monkeypatch):
+    write_people(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    inid.Ledger.open("budget.db", total=inid.GaussianDP(mu=1.0)).close()
+    with Server(tmp_path, "--mu", "0.5") as made:
+        yield made
+
+
+def fits(page):
+    return page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def release(page, count, table=None):
+    page.select_option("#period-rows", table) if table else page.check("#period-empty")
+    page.click("#ask-period")
+    page.click("#do-period")
+    wait_until(lambda: f"{count} of 3" in page.inner_text("#stream-part") and not page.is_visible("#period-confirm"))
+
+
+def test_a_stream_from_its_plan_to_a_window(browser, server):
+    """Periods have names that a page must escape; nothing is spent before the button, and one charge is made."""
+    with Tab(browser, server, "/stream", viewport={"width": 400, "height": 850}) as tab:
+        page = tab.page
+        page.fill("#stream-file", "visits")
+        page.select_option("#ledger", "budget.db")
+        page.select_option("#table", "people.csv")
+        page.check("#count")
+        assert page.is_disabled("#ask-release")
+        page.fill("#periods", f"spring,{IMAGE},autumn")
+        page.wait_for_selector("#ask-release:enabled")
+        assert IMAGE in page.inner_text("#chart-part")
+        wait_until(lambda: "inid stream open visits.db" in (page.text_content("#exports-part") or ""))
+        assert fits(page)
+        page.click("#ask-release")
+        page.wait_for_selector("#confirm[open]")
+        assert "once, for all 3 periods" in page.inner_text("#confirm")
+        assert sqlite_charges("budget.db") == 0
+        page.dblclick("#do-release")
+        page.wait_for_selector("#there", state="visible")
+        wait_until(lambda: "0 of 3" in page.inner_text("#stream-part"))
+        assert sqlite_charges("budget.db") == 1
+        page.click("#ask-period")
+        assert "say that it has none" in page.inner_text("#period-error")
+        release(page, 1, "people.csv")
+        release(page, 2)
+        assert page.locator("#numbers-part circle").count() == 2
+        assert fits(page)
+        shown = page.inner_text("#numbers-part")
+        page.reload()
+        page.wait_for_selector("body[data-ready]")
+        wait_until(lambda: "2 of 3" in page.inner_text("#stream-part"))  # the stream is named behind the address's #
+        page.select_option("#ledger", "budget.db")
+        page.wait_for_selector("#ask-period:enabled")
+        wait_until(lambda: page.inner_text("#numbers-part") == shown)
+        page.select_option("#first", "spring")
+        page.select_option("#last", IMAGE)
+        wait_until(lambda: f"spring to {IMAGE}" in page.inner_text("#numbers-part"))
+        with page.expect_download() as started:
+            page.click("text=Estimates (CSV)")
+        assert run("stream show visits.db --out other.csv").exit_code == 0
+        assert started.value.path().read_text(encoding="utf-8") == Path("other.csv").read_text(encoding="utf-8")
+    assert sqlite_charges("budget.db") == 1
+
+
+def test_every_field_has_a_name_for_screen_readers(browser, server):
+    with Tab(browser, server, "/stream") as tab:
+        nameless = tab.page.evaluate(
+            "() => [...document.querySelectorAll('input:not([type=hidden]), select, textarea, button, a, summary')]"
+            ".filter((e) => !(e.ariaLabel || e.labels?.[0]?.textContent.trim() || e.textContent.trim()))"
+            ".map((e) => e.outerHTML)"
+        )
+        assert nameless == []
