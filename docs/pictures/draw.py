@@ -10,11 +10,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import pandas as pd
 from page_tables import numbers, row_of
 from people import PROMISE, answers, question
 from svg import BLUE, GREEN, GREY, INK, ORANGE, RULE, SOFT, Picture
 
 import inid
+from inid import tables
 
 _HERE = Path(__file__).resolve().parent
 
@@ -316,6 +318,35 @@ def training_epsilon() -> Picture:
     return picture
 
 
+def monthly_totals() -> Picture:
+    """The totals of a year with the bands of a stream, and those of independent months."""
+    picture = Picture(
+        760, 270, "Totals of twelve months with bands of a stream, inside wider ones of independent noise"
+    )
+    picture.text(20, 28, "Visits so far, 95 % intervals: one promise for the year, mu = 0.1", size=15)
+    months, top = [f"2027-{month:02}" for month in range(1, 13)], 12_500.0
+    table = tables.Table(pd.DataFrame({"sex": ["F"]}))
+    plan = tables.plan_stream(table, query={"count": True}, periods=months, promise=inid.GaussianDP(mu=0.1))
+    totals = [1_000.0 * at for at in range(1, 13)]
+
+    def spot(month: int, total: float) -> tuple[float, float]:
+        return 70 + 44 * month, 232 - 190 * total / top
+
+    for total in range(0, 12_001, 3_000):
+        picture.line([spot(0, total), spot(12, total)], RULE)
+        picture.text(60, spot(0, total)[1] + 4, f"{total:,}", at="end", size=12, color=SOFT)
+    for alone, color, words in ((True, GREY, "independent months"), (False, BLUE, "a stream")):
+        halves = _normal_quantile(0.975) * plan.statistics[0][1] * plan.errors("totals", independent=alone)
+        high = [spot(at, t + h) for at, (t, h) in enumerate(zip(totals, halves, strict=True), 1)]
+        low = [spot(at, t - h) for at, (t, h) in enumerate(zip(totals, halves, strict=True), 1)]
+        picture.area([*high, *reversed(low)], color, opacity=0.45)
+        picture.text(614, 60 + 22 * (not alone), f"{words}: +- {halves[-1]:.0f}", size=12, color=color)
+    for at, total in enumerate(totals, 1):
+        picture.dot(*spot(at, total), BLUE, radius=2.5)
+        picture.text(spot(at, 0)[0], 252, f"{at}", at="middle", size=12, color=SOFT)
+    return picture
+
+
 def _normal_quantile(p: float) -> float:
     from statistics import NormalDist
 
@@ -334,6 +365,7 @@ PICTURES = {
     "migration": migration,
     "training-step": training_step,
     "training-epsilon": training_epsilon,
+    "monthly-totals": monthly_totals,
 }
 
 
