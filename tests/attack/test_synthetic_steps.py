@@ -3,6 +3,7 @@
 Each guard has a twin without it, on which the same check fails.
 """
 
+import datetime as dt
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
@@ -13,11 +14,13 @@ import pytest
 
 import inid
 from inid import tables
+from inid.noise import current_source
+from inid.releasing import AddNoise, Release
 from inid.tables.questions.synthetic import kind as kind_module
 from inid.tables.questions.synthetic.blocks import Blocks
 from inid.tables.questions.synthetic.measured import FirstStep
 from inid.tables.questions.synthetic.three_steps import Steps
-from inid.testing import unsafe_seed
+from inid.testing import audit_epsilon, unsafe_seed
 
 PROMISE = inid.ApproxDP(1.0, 1e-6)
 RELATIONS = ("add_remove", "replace", "zero_out")
@@ -335,3 +338,27 @@ def test_pure_dp_and_other_noise_than_was_paid_are_refused():
     released = query.release(plan).plan
     with pytest.raises(inid.ArgumentError):  # whose pairs were chosen by another run
         query.release(released)
+
+
+def numbers_of_rows(frame, draws):
+    """How many rows `rows()` makes, of releases of one table."""
+    t = tables.Table(frame, domains={"a": ["x", "y"], "b": ["u", "v"]})
+    question = t.query(synthetic=True).question
+    plan = question.plan(PROMISE)
+    first, exact = plan.steps[0], question.step_numbers(question.exact(t, plan), ())
+    found = []
+    for _ in range(draws):
+        values = AddNoise().draw(exact, first, current_source()).values
+        released = Release(values, first, first.certificate, True, "", dt.datetime.now(dt.UTC))
+        found.append(round(FirstStep.of(question.three_steps, released, question.max_rows).total))
+    return found
+
+
+def test_the_number_of_rows_tells_no_more_than_the_promise():
+    frame = pd.DataFrame({"a": ["x", "y"] * 50, "b": ["u", "u", "v", "v"] * 25})
+    more = pd.concat([frame, frame[:1]])
+    with unsafe_seed(11):
+        found = [numbers_of_rows(own, 1000) for own in (frame, more)]
+    assert audit_epsilon(*found, delta=PROMISE.delta).epsilon <= PROMISE.epsilon
+    true = [[len(own)] * 1000 for own in (frame, more)]  # the twin makes as many rows as there are
+    assert audit_epsilon(*true, delta=PROMISE.delta).epsilon > PROMISE.epsilon

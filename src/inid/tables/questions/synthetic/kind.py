@@ -10,6 +10,7 @@ import numpy as np
 
 from inid.arguments import Floats, real, shown
 from inid.errors import ArgumentError, RecordError
+from inid.mechanisms import MechanismName
 from inid.planning import NoisePlan, plan
 from inid.promises import Budget, GaussianDP
 from inid.releasing import Release
@@ -171,6 +172,17 @@ class SyntheticRows(Question):
             for made, part in ((self.three_steps.first_set(), first), (self.three_steps.second_set(), second))
         ]
         return SyntheticPlan(budget, (*noises, third), self)
+
+    def alone(self, mechanism: MechanismName) -> Sequence[float]:  # noqa: ARG002 - no kind of noise gives one
+        """See `Question.alone`: rows have no stated error, by which a publication could weigh them.
+
+        Raises:
+            ArgumentError: Always.
+        """
+        raise ArgumentError(
+            "synthetic rows do not stand in a publication, which divides its promise by stated errors: release them by "
+            "themselves."
+        )
 
     @staticmethod
     def third_promise(budget: Budget) -> GaussianDP:
