@@ -20,6 +20,7 @@ __all__ = ["estimator", "read_keywords"]
 
 _RENAMED = {"bounds_X": "bounds"}
 _PROMISE = "pass budget=inid.ApproxDP(epsilon=1.0, delta=1e-6), a promise"
+_NO_BUDGET = "leave it out: a search spends the budget of its estimator, and what learns nothing spends none"
 _NOISE = "leave it out: noise must not repeat (inid.testing.unsafe_seed is for tests)"
 _EXACT = "leave it out: the model is solved exactly from what was released, or in a number of passes fixed beforehand"
 _SERIAL = "leave it out: a fit is one pass of exact sums"
@@ -178,6 +179,8 @@ def read_keywords(kind: type, keywords: dict[str, Any]) -> dict[str, Any]:
 
 def _no_such_parameter(kind: str, name: str, known: list[str]) -> str:
     """One sentence, with the cure."""
+    if name in {"budget", "epsilon", "delta"} and "budget" not in known:
+        return f"{kind} has no parameter {name}: {_NO_BUDGET}."
     if name in _ELSEWHERE and not (name == "bounds" and "row_norm" not in known):
         return f"{kind} has no parameter {name}: {_ELSEWHERE[name]}."
     near = difflib.get_close_matches(name, known, 1)

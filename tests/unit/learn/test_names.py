@@ -60,6 +60,15 @@ def test_names_of_other_libraries_get_one_sentence_with_the_cure(kind, word):
         assert len(said) < 250
 
 
+@pytest.mark.parametrize("word", ["budget", "epsilon", "delta"])
+def test_what_has_no_budget_of_its_own_says_whose_it_spends(word):
+    """A search is not told to take a budget, which it would refuse."""
+    without = [kind for kind in ESTIMATORS if "budget" not in inspect.signature(kind).parameters]
+    assert learn.PublicCategories in without
+    for kind in (learn.PrivateSearchCV, *without):
+        assert "a search spends the budget of its estimator" in told(lambda kind=kind: kind(**{word: 1}))
+
+
 def test_a_misspelt_name_is_told_the_nearest_one():
     assert "did you mean bounds?" in told(lambda: learn.PrivateRidge(bound=(0, 1)))
     assert "it takes n_components" in told(lambda: learn.PrivatePCA(qwertz=1))
