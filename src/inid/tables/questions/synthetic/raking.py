@@ -19,6 +19,7 @@ __all__ = ["effective", "raked", "systematic"]
 
 _CYCLES = 8
 _MOST = 4.0
+_LEAST = 1e-12
 
 
 def raked(
@@ -36,6 +37,7 @@ def raked(
             there = np.bincount(cells, weights=weights, minlength=wanted.size) / weights.sum()
             ratio = np.clip((wanted + floor) / (there + floor), 1 / _MOST, _MOST)
             weights *= (ratio**power)[cells]
+            weights = np.maximum(weights / weights.mean(), _LEAST)  # so that hundreds of factors do not end at 0
         told((cycle + 1) / _CYCLES)
     return np.asarray(weights / weights.sum())
 

@@ -87,7 +87,7 @@ class SyntheticResult(Result):
         made: Pool | None = self.__dict__.get("_made")
         if made is None:
             made = self.__dict__["_made"] = fitted_pool(self.measured, _generator(), told)
-            if made.effective < _FEW:
+            if not made.effective >= _FEW:
                 warnings.warn(
                     f"the rows are worth {made.effective:.0%} of their number: their tables differ much from "
                     "independent columns. Use fewer levels, fewer columns or a larger promise.",
