@@ -172,7 +172,7 @@ async function release() {
   say("progress", page === "stream" ? "Making the file, then charging the ledger …" : "Charging the ledger, then reading the table …");
   if (page === "table") history.replaceState(null, "", `#${token}`);
   try {
-    const answer = await ask(own("release"), { token, form: JSON.parse(prepared) });
+    const answer = await ask(own("release"), page === "stream" ? { form: JSON.parse(prepared) } : { token });
     if (answer.state === "done") sessionStorage.setItem(releasedKey, prepared);
     await (page === "stream" ? showOpened(answer.token) : showOutcome(answer));
   } catch (error) {
