@@ -335,8 +335,8 @@ class Stream:
             raise BudgetError(self._spent(at, turn))
         if at > turn:
             raise ArgumentError(
-                f"{self.periods[turn]} comes before {self.periods[at]}: release it first, without rows if it has none, "
-                f"by release({self.periods[turn]!r}, None)."
+                f"{self.periods[turn]} comes before {self.periods[at]}: release it first, without rows if it has none "
+                "(in Python None in their place, on the command line --empty)."
             )
 
     def _spent(self, at: int, turn: int) -> str:
