@@ -58,8 +58,8 @@ class Query:
                 {("race",): 5}, by statistic, {"mean(income)": 500}, or by both, {("mean(income)", ("sex",)): 300}.
                 *Ordered columns*: of a running count, in rows, by column; or of quantiles in the column's unit,
                 {"quantile(age)": 0.5}, where the table states a guess of its rows, which are taken to be spread evenly
-                over the column's range. What is not named is wanted as an equal part
-                of the promise gives it, and a looser tolerance counts as that: naming a number never makes it worse.
+                over the column's range. What is not named is wanted as an equal part of the promise gives it, and a
+                looser tolerance counts as that: naming a number never makes its noise worse.
                 With nothing named, statistics are wanted to 1 % of their public range, tables to what one person at a
                 bound changes (1 in a count), and running counts to 1.
             weights: The inverse of tolerances of statistics, with the same keys, as they stand: what is not named is

@@ -6,7 +6,7 @@ half evenly, half by the roots of the errors. Both families of noise are drafted
 the whole is taken.
 
 *What is wanted* (`inid.tables.wanted`). What nobody names is wanted as an equal split gives it, and a tolerance that is
-looser counts as that, so that naming a number never makes it worse.
+looser counts as that, so that naming a number never makes its noise worse.
 
 *What it costs.* The parts are fixed in advance, and their costs add up: mu^2 with Gaussian noise, epsilon with Laplace
 noise. The charge is one record of the promise and of its parts, whose exact sum is proved to be within it.
