@@ -37,26 +37,26 @@ def square_multipliers(
     budget = (norm / l1) ** 2
 
     def inner(nu_2: float) -> tuple[float, float]:
-        """The least dual value over nu_1 for a given nu_2, and that nu_1 (in units of l1 / unit^2)."""
+        """The best nu_1 for a given nu_2 (in units of l1 / unit^2), and the squares that d then has."""
         slope = length * (w - nu_2)
         order = np.argsort(-slope, kind="stable")
         filled = np.cumsum((length * times)[order])
         at = min(int(np.searchsorted(filled, 1.0)), order.size - 1)
-        nu_1 = max(float(slope[order[at]]), 0.0)
-        surplus = np.maximum(slope - nu_1, 0.0)
-        return nu_1 + nu_2 * budget + float((surplus * length) @ times), nu_1
+        last = int(order[at])
+        nu_1 = max(float(slope[last]), 0.0)
+        whole = np.where(slope > nu_1, length * times, 0.0)
+        # Where the l1 cap binds, a part of the last item fills it.
+        part = max(1.0 - float(whole.sum()), 0.0) if nu_1 > 0 and filled[at] >= 1.0 else 0.0
+        return nu_1, float(whole @ length) + part * float(length[last])
 
     low, high = 0.0, 1.0
-    for _ in range(_STEPS):  # the dual value is convex in nu_2
-        left, right = low + (high - low) / 3, high - (high - low) / 3
-        if inner(left)[0] <= inner(right)[0]:
-            high = right
-        else:
-            low = left
+    for _ in range(_STEPS):  # the dual value is convex in nu_2, and its slope is the budget less the squares
+        nu_2 = (low + high) / 2
+        low, high = (nu_2, high) if inner(nu_2)[1] > budget else (low, nu_2)
     # The optimum sits at one of the w_i, at 0 or between: offer the nearest w_i beside what the search found.
     nearest = float(w[np.argmin(np.abs(w - high))])
     for nu_2 in {0.0, high, nearest}:
-        nu_1 = inner(nu_2)[1]
+        nu_1 = inner(nu_2)[0]
         s = unit / math.sqrt(nu_2) if nu_2 > 0 else math.inf
         found.append((Fraction(nu_1) * Fraction(l1) / Fraction(unit) ** 2, s))
     return found

@@ -154,8 +154,15 @@ def _positive(limits: Floats, scales: Floats, nu_1: Fraction, reference: float, 
     doubtful = ~clear & (spent < 1 + 2.0**-40)
     if doubtful.any():
         pairs, back = np.unique(np.stack([limits[doubtful], scales[doubtful]]), axis=1, return_inverse=True)
+        # sigma^2 (nu_1 + nu_2 lambda) < lambda, over the common denominator: fractions would take much longer.
+        (p, q), (u, v) = nu_1.as_integer_ratio(), nu_2.as_integer_ratio()
         signs = np.array(
-            [Fraction(s) ** 2 * (nu_1 / Fraction(x) + nu_2) < 1 for x, s in zip(*pairs.tolist(), strict=True)],
+            [
+                sigma**2 * (p * v * whole + u * q * part) < part * unit**2 * q * v
+                for (part, whole), (sigma, unit) in (
+                    (x.as_integer_ratio(), s.as_integer_ratio()) for x, s in zip(*pairs.tolist(), strict=True)
+                )
+            ],
             dtype=bool,
         )
         clear[doubtful] = signs[back.reshape(-1)]
