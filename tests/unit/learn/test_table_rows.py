@@ -46,7 +46,7 @@ def check(name, frame):
     units = Units.of(LOWER, UPPER, None, centre=True, scale=True)
     centres = RNG.uniform(-1, 1, size=(3, 2))
     rows = TableRows.of(tables.Table(frame, bounds=BOUNDS), ["a", "b"], None, None)
-    np.testing.assert_array_equal(rows.by_cluster(centres, units), _whole_clusters(X, units, centres), err_msg=name)
+    np.testing.assert_array_equal(rows.by_cluster(centres, units), _whole_clusters(X, centres, units), err_msg=name)
     whole = units.mapping.whole(X)
     for one, found in zip(("no", "yes"), rows.by_class("label", ["no", "yes"], units), strict=True):
         here = whole[(FRAME["label"] == one).to_numpy()]
