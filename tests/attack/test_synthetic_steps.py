@@ -335,9 +335,37 @@ def test_pure_dp_and_other_noise_than_was_paid_are_refused():
         larger.verify()
     with pytest.raises(inid.InidError):
         query.release(larger)
+    for share in (0.01, 0.5, 0.999):  # parts that keep the promise, but are not those of the steps
+        ledger = inid.Ledger(total=PROMISE)
+        other = replace(plan, steps=(*plan.steps[:2], inid.GaussianDP(plan.steps[2].mu * share)))
+        with pytest.raises(inid.ArgumentError):
+            query.release(other, ledger)
+        assert not ledger.history()
     released = query.release(plan).plan
     with pytest.raises(inid.ArgumentError):  # whose pairs were chosen by another run
         query.release(released)
+
+
+def test_noise_of_the_last_step_that_does_not_follow_from_the_scores_is_refused():
+    facts = {"relation": "add_remove", "person": False, "where": False, "other": "cell"}
+    query = query_of(BASE, [1, 1, 2], **facts)
+    released = query.release(query.plan(PROMISE)).plan
+    released.verify()
+    third, steps = released.steps[2], query.question.three_steps
+    for times in (1.001, 2.0):  # more noise than was planned covers everybody, but something else chose it
+        wider = inid.Sensitivity.ellipsoid(third.sensitivity.limits * times, counts=third.sensitivity.counts)
+        kept = steps.chosen(released.released[1].values, third.budget.mu)
+        assert steps.blocks(list(kept)).is_covered_by(wider)
+        noise = inid.plan(wider, third.budget, mechanism="gaussian")
+        with pytest.raises(inid.GuaranteeError):
+            replace(released, steps=(*released.steps[:2], noise)).verify()
+    plain, scores = Steps((3, 4, 2), "add_remove", False, 1, {}), np.array([5000.0, 4000.0, 8000.0])
+    made = plain.third_set(plain.chosen(scores, 0.3))
+    assert plain.is_of_chosen(made, scores, 0.3)
+    assert not plain.is_of_chosen(made, -scores, 0.3)
+    weighted = replace(plain, weights={(0, 1): 1.01})
+    assert weighted.chosen(scores, 0.3).keys() == plain.chosen(scores, 0.3).keys()
+    assert not weighted.is_of_chosen(made, scores, 0.3)
 
 
 def numbers_of_rows(frame, draws):

@@ -154,13 +154,14 @@ def _check_rules(record: Mapping[str, Any], question: Question) -> None:
         raise RecordError(
             "the record names no rules, as only those of 0.2 do, and is of a later version: it was changed."
         )
-    if "release" in record and released.get("inid_release") != 2:
+    steps = [*record.get("earlier", ()), *([record["release"]] if "release" in record else [])]
+    if any(step.get("inid_release") != 2 for step in steps):
         raise RecordError("the release in the record is of no format that this version knows: it was changed.")
     if record["rules"] is True or record["rules"] != RULES:
         raise RecordError("the record names rules that this version does not know: use the version that made it.")
     known = {*(_RESULT if "release" in record else _COMMAND), *question.recorded}
     known |= {"earlier", "promise"} if question.steps > 1 else set()
-    added = sorted(record.keys() - known) + sorted(released.keys() - _PROOF - {"inid_release"})
+    added = sorted(record.keys() - known) + sorted({key for step in steps for key in step} - _PROOF - {"inid_release"})
     if added:
         raise RecordError(
             f'the record holds "{added[0]}", which is no part of one: it was added, or the record is what --json '

@@ -254,6 +254,11 @@ def test_records_are_verified_and_refused_where_a_step_was_changed():
         {"question": record["question"] | {"synthetic": record["question"]["synthetic"][:1]}},
         {"question": record["question"] | {"max_rows": 2**50}},
         {"kind": "marginals"},
+        # What no step holds, and steps of no known format.
+        {"earlier": [first | {"note": "seen"}, scores]},
+        {"earlier": [first, scores | {"note": "seen"}]},
+        {"earlier": [first | {"inid_release": 1}, scores]},
+        {"earlier": [first, {key: value for key, value in scores.items() if key != "inid_release"}]},
     ):
         changed = record | entries
         with pytest.raises((inid.RecordError, inid.GuaranteeError)):

@@ -25,7 +25,7 @@ from inid.tables.questions.synthetic.columns import LevelColumn, coded_source, r
 from inid.tables.questions.synthetic.measured import FirstStep, Measured
 from inid.tables.questions.synthetic.plan import SyntheticPlan
 from inid.tables.questions.synthetic.result import SyntheticResult
-from inid.tables.questions.synthetic.three_steps import Steps, parts_of
+from inid.tables.questions.synthetic.three_steps import Steps, are_parts, parts_of
 from inid.tables.report_inputs import listed_keys, named_levels, protection, view_facts
 from inid.tables.result import Row
 from inid.tables.table import Table
@@ -208,12 +208,14 @@ class SyntheticRows(Question):
             return False
         if second.sensitivity != self.three_steps.second_set():
             return False
+        promises = [noise if isinstance(noise, GaussianDP) else noise.budget for noise in noises]
+        if not are_parts(promises):
+            return False
         if isinstance(third, GaussianDP):
             return True
         if not released:  # nobody knows which pairs it is noise of
             return False
-        kept = self._kept(released[1], third.budget)
-        return self.three_steps.blocks(kept).is_covered_by(third.sensitivity)
+        return self.three_steps.is_of_chosen(third.sensitivity, released[1].values, promises[2].mu)
 
     def _kept(self, scores: Release, promise: Budget) -> list[Block]:
         """The pairs that noisy scores choose."""

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
 from math import prod
+from typing import TypeGuard
 
 import numpy as np
 
@@ -34,12 +35,13 @@ from inid.sets import Neighbours, Sensitivity
 from inid.tables.questions.marginals.basis import Whole
 from inid.tables.questions.synthetic.blocks import Block, Blocks
 
-__all__ = ["SHARES", "Steps", "parts_of"]
+__all__ = ["SHARES", "Steps", "are_parts", "parts_of"]
 
 SHARES = (Fraction(3, 10), Fraction(1, 10), Fraction(6, 10))
 _TOTAL = 0.05  # of the first step
 _SCORE_UNIT = 2**8
 _LEAST_MU = 1e-9
+_NEAR = 1e-9  # processors differ in last digits
 _FLOOR = 1e-5  # of the rows: the least that a level counts for
 
 
@@ -120,6 +122,16 @@ class Steps:
         variances = (costs / error) ** (2 / 3)
         return {pairs[at]: float(variances[at]) for at in sorted(order[:kept].tolist())}
 
+    def is_of_chosen(self, found: Sensitivity, scores: Floats, mu: float) -> bool:
+        """Whether it is the set of the pairs that noisy scores choose: it covers them, and follows from scores."""
+        if scores.shape != (len(self.pairs),):
+            return False
+        chosen = self.chosen(scores, mu)
+        if not self.blocks(list(chosen)).is_covered_by(found):
+            return False
+        made = self.third_set(chosen).limits
+        return made.shape == found.limits.shape and bool(np.allclose(found.limits, made, rtol=_NEAR, atol=0))
+
     def third_noise(self, scores: Floats, promise: GaussianDP) -> tuple[list[Block], NoisePlan]:
         """The pairs that are kept and their noise, from noisy scores and the promise of the step."""
         chosen = self.chosen(scores, promise.mu)
@@ -148,3 +160,16 @@ def parts_of(budget: Budget) -> tuple[GaussianDP, GaussianDP, GaussianDP]:
         raise BudgetError(f"synthetic rows need a promise between mu = 1e-9 and 1e9, got {budget}: promise more.")
     first, second, third = (GaussianDP(decimal_root_down(whole * share)) for share in SHARES)
     return first, second, third
+
+
+def are_parts(promises: Sequence[Budget]) -> TypeGuard[Sequence[GaussianDP]]:
+    """Whether these are the promises of the steps under one promise: their shares were fixed before any answer.
+
+    >>> are_parts(parts_of(GaussianDP(0.3))), are_parts([GaussianDP(0.1)] * 3)
+    (True, False)
+    """
+    mus = [part.mu for part in promises if isinstance(part, GaussianDP)]
+    if len(mus) != len(SHARES):
+        return False
+    wholes = [mu**2 / float(share) for mu, share in zip(mus, SHARES, strict=True)]
+    return max(wholes) <= min(wholes) * (1 + _NEAR)
