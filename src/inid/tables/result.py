@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
 
 from inid.errors import ArgumentError
 from inid.planning import Certificate
@@ -190,6 +190,18 @@ class Result:
         if too_noisy is not None:
             columns |= {"too_noisy": noisy_rows(self.lines, too_noisy)}
         return self.source.answer(columns)
+
+    def __reduce__(self) -> NoReturn:
+        # Its engine holds the table itself, which a file of published answers must not.
+        raise ArgumentError(
+            "a result cannot be pickled, since it holds its table: keep result.frame, or result.to_dict(), which "
+            "tables.verify_result checks."
+        )
+
+    def __deepcopy__(self, _memo: dict[int, Any] | None = None) -> Self:
+        return self  # nothing in it changes
+
+    __copy__ = __deepcopy__
 
     def __str__(self) -> str:
         rows = self.lines

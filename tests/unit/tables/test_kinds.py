@@ -1,8 +1,10 @@
 """Kinds of questions are plug-ins: nothing outside their files tells them apart, and records say which they are."""
 
 import ast
+import copy
 import importlib
 import inspect
+import pickle
 import pkgutil
 from pathlib import Path
 
@@ -54,6 +56,19 @@ def test_every_kind_has_one_layout_in_python_csv_and_json(kind):
         with pytest.warns(DeprecationWarning, match="use std"):
             assert row.scale == line["scale"]
     assert all(line["std"] >= line["scale"] > 0 for line in lines)
+
+
+@pytest.mark.parametrize("kind", ASKED)
+def test_a_result_is_not_pickled_with_its_table(kind):
+    asked = query(kind)
+    result = asked.release(asked.plan(inid.PureDP(2.0)))
+    with pytest.raises(inid.ArgumentError, match="a result cannot be pickled, since it holds its table"):
+        pickle.dumps(result)
+    assert copy.deepcopy(result) is copy.copy(result) is result
+    whole = asked.table.publication(only=asked) if kind in {"statistics", "marginals", "ordered"} else None
+    if whole is not None:
+        with pytest.raises(inid.ArgumentError, match="cannot be pickled"):
+            pickle.dumps(whole.release(whole.plan(inid.PureDP(2.0))))
 
 
 @pytest.mark.parametrize("made", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "arrow"])
