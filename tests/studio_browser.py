@@ -6,8 +6,24 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 
-__all__ = ["Server", "Tab", "fill_question", "planned", "tab_to", "wait_until", "written_job"]
+from needs import needs
+
+__all__ = ["Server", "Tab", "fill_question", "launched", "planned", "tab_to", "wait_until", "written_job"]
+
+
+@contextmanager
+def launched(*words):
+    """Chromium, started with these words beside the usual ones; the test is skipped where there is none."""
+    path = needs("chromium")
+    from playwright.sync_api import sync_playwright
+
+    with (
+        sync_playwright() as play,
+        play.chromium.launch(executable_path=path, args=["--no-sandbox", *words]) as made,
+    ):
+        yield made
 
 
 class Server:

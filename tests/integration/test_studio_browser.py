@@ -11,8 +11,7 @@ import inid
 from command_line import run, script, sqlite_charges
 from inid.jobs import read_toml
 from inid.report.number_text import plain_number
-from needs import needs
-from studio_browser import Server, Tab, fill_question, planned, tab_to, wait_until, written_job
+from studio_browser import Server, Tab, fill_question, launched, planned, tab_to, wait_until, written_job
 from studio_client import write_people
 
 CHILD = Path(__file__).with_name("studio_children.py")
@@ -20,13 +19,8 @@ CHILD = Path(__file__).with_name("studio_children.py")
 
 @pytest.fixture(scope="module")
 def browser():
-    path = needs("chromium")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as play:
-        made = play.chromium.launch(executable_path=path, args=["--no-sandbox"])
+    with launched() as made:
         yield made
-        made.close()
 
 
 @pytest.fixture

@@ -5,17 +5,13 @@ import tomllib
 import pytest
 
 import inid
-from needs import needs
-from studio_browser import Server, Tab, fill_question, planned, tab_to, written_job
+from studio_browser import Server, Tab, fill_question, launched, planned, tab_to, written_job
 from studio_client import write_people
 
 
 @pytest.fixture(scope="module")
 def browser():
-    path = needs("chromium")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as play, play.chromium.launch(executable_path=path, args=["--no-sandbox"]) as made:
+    with launched() as made:
         yield made
 
 

@@ -8,8 +8,7 @@ import pytest
 
 import inid
 from command_line import sqlite_charges
-from needs import needs
-from studio_browser import Server, Tab, fill_question, planned
+from studio_browser import Server, Tab, fill_question, launched, planned
 from studio_client import write_people
 
 EVIL = "<script>alert(1)</script>"
@@ -18,15 +17,9 @@ IMAGE = "<img src=x onerror=alert(1)>'\"&"
 
 @pytest.fixture(scope="module")
 def browser():
-    path = needs("chromium")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as play:
-        # The name that is made to point here, as in DNS rebinding.
-        rules = "--host-resolver-rules=MAP evil.example 127.0.0.1"
-        made = play.chromium.launch(executable_path=path, args=["--no-sandbox", rules])
+    # The name that is made to point here, as in DNS rebinding.
+    with launched("--host-resolver-rules=MAP evil.example 127.0.0.1") as made:
         yield made
-        made.close()
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,7 @@ import pytest
 
 import inid
 from command_line import run, sqlite_charges
-from needs import needs
-from studio_browser import Server, Tab, wait_until
+from studio_browser import Server, Tab, launched, wait_until
 from studio_client import write_people
 
 IMAGE = "<img src=x onerror=alert(1)>"
@@ -15,10 +14,7 @@ IMAGE = "<img src=x onerror=alert(1)>"
 
 @pytest.fixture(scope="module")
 def browser():
-    path = needs("chromium")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as play, play.chromium.launch(executable_path=path, args=["--no-sandbox"]) as made:
+    with launched() as made:
         yield made
 
 
