@@ -247,7 +247,8 @@ def test_copies_and_clones_of_a_fitted_estimator_draw_new_noise():
     model = learn.PrivateLasso(0.0, budget=BUDGET, bounds=(0, 1), bounds_y=(0, 2), solver="coordinate_descent")
     first = model.fit(X, Y).coef_.copy()
     for again in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model), clone(model), model):  # noqa: S301
-        assert (again.fit(X, Y).coef_ != first).all()
+        # One coefficient agrees with probability 1e-4 or less, since noise lies on a grid; both with 1e-8.
+        assert (again.fit(X, Y).coef_ != first).any()
 
 
 def test_what_cannot_be_planned_costs_nothing_even_after_a_paid_estimate():

@@ -112,7 +112,8 @@ def test_killed_at_every_statement(tmp_path):
         with sqlite3.connect(s.path) as connection:
             most = max(connection.execute("SELECT count(*) FROM people GROUP BY person"))
         assert most == (2,)  # "always" was in every period
-        assert len(set(numbers.values())) == len(numbers)  # no noise twice
+        # No noise twice: two rows agree in both of their numbers with probability 3e-9 or less, two pairs with 1e-11.
+        assert len(set(numbers.values())) >= len(numbers) - 1
 
 
 def test_a_second_writer_waits_or_is_refused(tmp_path, monkeypatch):
@@ -163,10 +164,11 @@ def test_a_twin_without_leases_draws_a_row_twice(tmp_path):
     """Without a ledger an old copy that is put back draws the same row anew: two numbers, whose mean has less noise."""
     s = open_events(tmp_path / "s.db", None)
     old = copied(s.path, tmp_path / "old.db")
-    first = counts(s.release("2027-01", visits([1] * 5)).period)["count"]
+    first = counts(s.release("2027-01", visits([1] * 5)).period)
     copied(old, s.path)
-    second = counts(tables.Stream.open(s.path).release("2027-01", visits([1] * 5)).period)["count"]
-    assert first != second  # what the plan of a stream without a ledger warns of
+    second = counts(tables.Stream.open(s.path).release("2027-01", visits([1] * 5)).period)
+    # What the plan of a stream without a ledger warns of; count and sum agree by chance with probability 3e-9.
+    assert first != second
 
 
 def test_an_old_copy_does_not_know_who_counted(tmp_path):

@@ -4,14 +4,15 @@ import itertools
 import math
 
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
+from example_counts import examples
 from inid.dpsgd.parameter_groups import share_thresholds
 from training import assert_close, groups_of, slow_sums, sums
 
-SETTINGS = settings(max_examples=60)
+SETTINGS = examples(20, 60)
 ACTIVATIONS = st.sampled_from([nn.Tanh, nn.Sigmoid, nn.Softplus, nn.GELU])
 
 

@@ -149,7 +149,7 @@ def test_every_length_is_covered(size, compiled):
     out = add_noise(np.full(size, 1e6), np.ones(size), "laplace", compiled=compiled)
     assert out.shape == (size,)
     assert (np.abs(out - 1e6) < 60).all()
-    if size > 1:
+    if size > 2:  # two draws agree on the grid with probability 6e-5, three with 4e-9
         assert np.unique(out).size > 1
 
 

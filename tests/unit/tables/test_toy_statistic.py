@@ -40,7 +40,8 @@ def test_it_is_planned_released_shown_recorded_and_verified(tmp_path):
     found = result.frame[result.frame["statistic"] == "ratio"]
     assert found["column"].tolist() == ["pay,hours"] * 2
     assert found["sex"].tolist() == ["F", "M"]
-    assert found["lower"].le(EXACT).all() and found["upper"].ge(EXACT).all()
+    assert found["lower"].le(EXACT).all()
+    assert found["upper"].ge(EXACT).all()
     record = result.to_dict()
     assert record["question"]["ratio"] == ["pay", "hours"]
     tables.verify_result(record)
