@@ -110,12 +110,11 @@ def searched_ends(
     # Nothing is inside where S / N is beyond the bounds and the nearest of them is rejected.
     outside = np.abs(ratio - own) > _ROUNDINGS * (bounds[1] - bounds[0])
     bounded = bounded & ~(outside & beyond(np.abs(total - own * number), own))
-    ends = []
-    for bound in bounds:
-        far, near = np.full_like(own, bound), own.copy()
-        for _ in range(_HALVINGS):
-            middle = far / 2 + near / 2
-            out = beyond(np.abs(total - middle * number), middle)
-            far, near = np.where(out, middle, far), np.where(out, near, middle)
-        ends.append(np.where(bounded, far, bound))
-    return ends[0], ends[1]
+    outer = np.stack([np.full_like(own, bound) for bound in bounds])
+    far, near = outer, np.stack([own, own])
+    for _ in range(_HALVINGS):  # of both ends at once
+        middle = far / 2 + near / 2
+        out = beyond(np.abs(total - middle * number), middle)
+        far, near = np.where(out, middle, far), np.where(out, near, middle)
+    lower, upper = np.where(bounded, far, outer)
+    return lower, upper
