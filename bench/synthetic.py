@@ -1,138 +1,182 @@
-"""Synthetic rows beside MST and AIM of dpmm: mean total variation over two-way and three-way tables, and CPU seconds.
+"""Synthetic rows beside AIM and MST of dpmm at their defaults, paired by seed, at delta 1e-9.
 
-Adult and electricity, in public bins, at (1, 1e-9); `python bench/synthetic.py electricity aim` runs one table beside
-one peer at its defaults (AIM takes ten minutes or more, MST minutes). Data: INID_DATA, or shared/data beside the
-project. dpmm lives in an environment of its own, whose Python INID_BENCH_PYTHON names; without it ours runs alone. The
-noise and the rows of ours are seeded, and so is the peer.
+For each table (adult, nhanes, electricity, California Housing), method, epsilon and seed one process prints: mean total
+variation from the training rows over two-way and three-way tables, the AUC of boosting that is trained on the rows and
+tested on others, CPU seconds and peak memory. "ours+target" asks with `target=`. Then come the ratios to each peer.
+
+    python bench/synthetic.py                                          # ours at epsilon 1, seed 1, beside MST
+    python bench/synthetic.py california aim 0.3 seed=2                # one case of one peer, and what is stored
+    python bench/synthetic.py all ours ours+target mst 0.3 1 3 seed=1 seed=2 seed=3
+
+AIM takes ten minutes or more per case. `results/synthetic.jsonl` holds one line per run, with its date; a run is
+stored there with the word `store`, and the ratios use stored runs of a peer where it did not run now. Data: INID_DATA,
+or shared/data beside the project. dpmm lives in an environment of its own, whose Python INID_BENCH_PYTHON names.
 """
 
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
 import time
-from itertools import combinations
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-import inid
-from inid import tables
-from inid.testing import unsafe_seed
+from bench._synthetic_cases import CASES
 
-DATA = Path(os.environ.get("INID_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
-BUDGET, SEED = inid.ApproxDP(1.0, 1e-9), 1
-BINS: dict[str, dict[str, Any]] = {
-    "adult": {
-        "age": np.linspace(15, 95, 17).tolist(),
-        "education_num": [at + 0.5 for at in range(17)],
-        "capital_gain": [0, 1, 2000, 4000, 6000, 8000, 12_000, 20_000, 50_000, 99_999, 100_000],
-        "capital_loss": [0, 1, 500, 1000, 1500, 1750, 2000, 2250, 2500, 3000, 5000],
-        "hours_per_week": np.linspace(0, 100, 21).tolist(),
-    },
-    "electricity": {
-        "date": np.linspace(0, 1, 17).tolist(),
-        "period": np.linspace(0, 1.0001, 25).tolist(),
-        "nswprice": np.linspace(0, 0.2, 21).tolist(),
-        "vicprice": np.linspace(0, 0.02, 21).tolist(),
-        **{name: np.linspace(0, 1, 21).tolist() for name in ("nswdemand", "vicdemand", "transfer")},
-    },
-}
+STORED = Path(__file__).parent / "results" / "synthetic.jsonl"
+DELTA = 1e-9
+OURS, PEERS = ("ours", "ours+target"), ("mst", "aim")
+Run = dict[str, Any]
 
 PEER = """
-import sys, json, time
-import numpy as np, pandas as pd
+import json, resource, sys, time
+import pandas as pd
 from numpy.random import RandomState
 from dpmm.models import AIMGM, MSTGM
-path, method, seed = sys.argv[1], sys.argv[2], int(sys.argv[3])
+path, method, epsilon, delta, seed = sys.argv[1:]
 frame = pd.read_csv(path + "/codes.csv")
-facts = dict(epsilon=1.0, delta=1e-9, domain=json.load(open(path + "/sizes.json")), random_state=RandomState(seed))
-model = AIMGM(max_model_size=80, n_jobs=1, compress=False, **facts) if method == "aim" else MSTGM(n_jobs=1, **facts)
+facts = dict(epsilon=float(epsilon), delta=float(delta), domain=json.load(open(path + "/sizes.json")), n_jobs=1)
+facts["random_state"] = RandomState(int(seed))
+model = AIMGM(max_model_size=80, compress=False, **facts) if method == "aim" else MSTGM(**facts)
 start = time.process_time()
 model.fit(frame)
 made = model.generate(len(frame))[list(frame.columns)]
-print(time.process_time() - start)
+spent = time.process_time() - start
 made.to_csv(path + "/made.csv", index=False)
+print(json.dumps({"cpu_s": spent, "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
 """
 
 
-def coded(frame: pd.DataFrame, bins: dict[str, Any], keys: dict[str, list[Any]]) -> pd.DataFrame:
-    """The level of each value, column by column."""
-    found = {}
-    for name in frame.columns:
-        if name in bins:
-            inner = np.array(bins[name])[1:-1]
-            found[name] = np.digitize(frame[name].to_numpy(dtype=float), inner)
-        else:
-            found[name] = frame[name].map({key: at for at, key in enumerate(keys[name])}).to_numpy()
-    return pd.DataFrame(found)
+def ours(data: str, method: str, epsilon: float, seed: int) -> Run:
+    """One run of ours, in this process."""
+    import inid
+    from inid import tables
+    from inid.testing import unsafe_seed
 
-
-def distance(one: pd.DataFrame, two: pd.DataFrame, sizes: dict[str, int], width: int) -> float:
-    """The mean total variation over all tables of so many columns."""
-    found = []
-    for names in combinations(sizes, width):
-        shape = [sizes[name] for name in names]
-        shares = [
-            np.bincount(np.ravel_multi_index([own[name] for name in names], shape), minlength=int(np.prod(shape)))
-            / len(own)
-            for own in (one, two)
-        ]
-        found.append(0.5 * float(np.abs(shares[0] - shares[1]).sum()))
-    return float(np.mean(found))
-
-
-def compared(data: str, peers: list[str]) -> None:
-    """One table: ours, then each peer on the same levels."""
-    frame = pd.read_csv(DATA / f"{data}.csv.gz")
-    if "split" in frame:
-        frame = frame[frame["split"] == "train"].drop(columns="split")
-    frame = frame[[name for name in frame.columns if name != "fnlwgt"]]
-    bins = BINS[data]
-    # Keys of public columns; a curator states them from the documentation of the table.
-    keys = {name: sorted(frame[name].unique().tolist()) for name in frame.columns if name not in bins}
-    sizes = {name: len(bins[name]) - 1 if name in bins else len(keys[name]) for name in frame.columns}
-    truth = coded(frame, bins, keys)
-    query = tables.Table(frame, domains=keys, bins=bins, other="drop").query(synthetic=list(frame.columns))
-    with unsafe_seed(SEED):
-        start = time.process_time()
-        result = query.release(query.plan(BUDGET))
+    case = CASES[data]
+    train, test = case.frames()
+    asked = {"target": case.target} if method == "ours+target" else {}
+    start = time.process_time()
+    table = tables.Table(train, domains=case.keys, bins=case.bins, other="drop")
+    query = table.query(synthetic=list(case.sizes), **asked)
+    with unsafe_seed(seed):
+        result = query.release(query.plan(inid.ApproxDP(epsilon, DELTA)))
         rows = result.rows()
     spent = time.process_time() - start
-    mine = [distance(truth, coded(rows, bins, keys), sizes, width) for width in (2, 3)]
-    print(
-        f"{data}: two-way {mine[0]:.4f}, three-way {mine[1]:.4f}, {spent:.0f} CPU s, {len(result.kept)} pairs kept, "
-        f"rows worth {result.effective_rows:.0%}"
-    )
-    python = os.environ.get("INID_BENCH_PYTHON")
-    for method in peers if python else []:
-        with tempfile.TemporaryDirectory() as folder:
-            truth.to_csv(Path(folder, "codes.csv"), index=False)
-            Path(folder, "sizes.json").write_text(json.dumps(sizes))
-            command = [str(python), "-c", PEER, folder, method, str(SEED)]
-            run = subprocess.run(command, capture_output=True, text=True, check=False)
-            if run.returncode:
-                last = (run.stderr.strip().splitlines() or ["no message"])[-1]
-                print(f"  {method}: skipped, it failed: {last}")
-                continue
-            made, cpu = pd.read_csv(Path(folder, "made.csv")), float(run.stdout.split()[-1])
-        theirs = [distance(truth, made, sizes, width) for width in (2, 3)]
-        ratios = [one / two for one, two in zip(mine, theirs, strict=True)]
-        print(
-            f"  {method} of dpmm: {theirs[0]:.4f}, {theirs[1]:.4f}, {cpu:.0f} CPU s; ours has {ratios[0]:.2f} and "
-            f"{ratios[1]:.2f} of that, in 1/{cpu / spent:.0f} of its CPU"
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    found = case.scores(case.coded(rows), case.coded(train), case.coded(test))
+    return found | {"cpu_s": spent, "peak_mb": peak, "kept": len(result.kept), "effective": result.effective_rows}
+
+
+def peer(data: str, method: str, epsilon: float, seed: int) -> Run:
+    """One run of a peer, in its environment, on the levels of the same rows."""
+    case = CASES[data]
+    train, test = (case.coded(frame) for frame in case.frames())
+    with tempfile.TemporaryDirectory() as folder:
+        train.to_csv(Path(folder, "codes.csv"), index=False)
+        Path(folder, "sizes.json").write_text(json.dumps(case.sizes))
+        command = [os.environ["INID_BENCH_PYTHON"], "-c", PEER, folder, method, str(epsilon), str(DELTA), str(seed)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise RuntimeError((done.stderr.strip().splitlines() or ["no message"])[-1])
+        return case.scores(pd.read_csv(Path(folder, "made.csv")), train, test) | json.loads(
+            done.stdout.splitlines()[-1]
         )
 
 
+def measured(data: str, method: str, epsilon: float, seed: int) -> Run | None:
+    """One run in a process of its own."""
+    command = [sys.executable, "-m", "bench.synthetic", "one", data, method, str(epsilon), str(seed)]
+    one_thread = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    root = Path(__file__).parents[1]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=root, env=os.environ | one_thread)
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        print(f"{data} {method}: skipped, it failed: {last}")
+        return None
+    facts = {"date": datetime.now(UTC).date().isoformat(), "data": data, "method": method}
+    found: Run = {**facts, "epsilon": epsilon, "delta": DELTA, "seed": seed, **json.loads(done.stdout.splitlines()[-1])}
+    print(shown(found), flush=True)
+    return found
+
+
+def shown(run: Run) -> str:
+    kept = f", {run['kept']} pairs kept, rows worth {run['effective']:.0%}" if "kept" in run else ""
+    return (
+        f"{run['data']:<12} {run['method']:<12} epsilon {run['epsilon']:g} seed {run['seed']}: two-way "
+        f"{run['two_way']:.4f}, three-way {run['three_way']:.4f}, AUC {run['auc']:.3f}, {run['cpu_s']:.0f} CPU s, "
+        f"{run['peak_mb']:.0f} MB{kept}"
+    )
+
+
+def stored() -> list[Run]:
+    return [json.loads(line) for line in STORED.read_text().splitlines()] if STORED.exists() else []
+
+
+def ratios(runs: Sequence[Run]) -> None:
+    """Ours to each peer, over the cases, epsilons and seeds that both have; the last run of each counts."""
+    by_case: dict[tuple[Any, ...], dict[str, Run]] = {}
+    for run in runs:
+        by_case.setdefault((run["data"], run["epsilon"], run["seed"]), {})[run["method"]] = run
+    for mine in OURS:
+        for other in PEERS:
+            both = {case: own for case, own in by_case.items() if mine in own and other in own}
+            if not both:
+                continue
+            found = {
+                key: {case: own[mine][key] / own[other][key] for case, own in both.items()}
+                for key in ("two_way", "three_way", "cpu_s")
+            }
+            auc = {case: own[mine]["auc"] - own[other]["auc"] for case, own in both.items()}
+            means = {key: float(np.exp(np.mean(np.log(list(own.values()))))) for key, own in found.items()}
+            worst = max(found["two_way"], key=lambda case: found["two_way"][case])
+            least = min(auc, key=lambda case: auc[case])
+            print(
+                f"{mine} to {other} of dpmm, {len(both)} pairs of runs: two-way {means['two_way']:.2f} (most "
+                f"{found['two_way'][worst]:.2f}, {_case(worst)}), three-way {means['three_way']:.2f} (most "
+                f"{max(found['three_way'].values()):.2f}), AUC {np.mean(list(auc.values())):+.3f} on average (least "
+                f"{auc[least]:+.3f}, {_case(least)}), CPU 1/{1 / means['cpu_s']:.0f}"
+            )
+
+
+def _case(case: tuple[Any, ...]) -> str:
+    return f"{case[0]} at {case[1]:g}, seed {case[2]}"
+
+
 def main() -> None:
-    """All tables beside MST, or those and the peers that are named."""
+    """What is named on the command line."""
     named = sys.argv[1:]
-    peers = [name for name in named if name in ("mst", "aim")] or ["mst"]
-    for data in [name for name in named if name in BINS] or list(BINS):
-        compared(data, peers)
+    if named[:1] == ["one"]:
+        _, data, method, epsilon, seed = named
+        run = ours if method in OURS else peer
+        print(json.dumps(run(data, method, float(epsilon), int(seed))))
+        return
+    tables = [name for name in named if name in CASES] or list(CASES)
+    methods = [name for name in named if name in (*OURS, *PEERS)] or [*OURS, "mst"]
+    epsilons = [float(word) for word in named if word.replace(".", "", 1).isdigit()] or [1.0]
+    seeds = [int(word.removeprefix("seed=")) for word in named if word.startswith("seed=")] or [1]
+    if not os.environ.get("INID_BENCH_PYTHON") and set(methods) & set(PEERS):
+        print("no peers run: INID_BENCH_PYTHON names no Python that has dpmm")
+        methods = [name for name in methods if name in OURS]
+    runs = []
+    for method in methods:
+        for epsilon in epsilons:
+            for data in tables:
+                for seed in seeds:
+                    run = measured(data, method, epsilon, seed)
+                    runs += [run] if run else []
+                    if run and "store" in named:
+                        with STORED.open("a") as file:
+                            file.write(json.dumps(run) + "\n")
+    earlier = [run for run in stored() if run["method"] in PEERS or not runs]
+    ratios([*earlier, *runs])
 
 
 if __name__ == "__main__":

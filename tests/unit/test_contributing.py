@@ -26,8 +26,8 @@ PASSED_BY = {
     "reads a single value": "arguments errors jobs/values numbers/decimals accounting/short_texts "
     "tables/engines/guarded",
     "opens the door": "__init__ cli/__init__ tables/engines/__init__ sets/caps/__init__ jobs/groupings",
-    "asked, with nothing to do": "jobs/key_questions jobs/combinations tables/domains tables/view "
-    "tables/plan "
+    "asked, with nothing to do": "jobs/key_questions jobs/synthetic_questions jobs/combinations tables/domains "
+    "tables/view tables/plan "
     "tables/public_facts learn/constant_part learn/column_moments dpsgd/distributed dpsgd/sharding "
     "dpsgd/sharded_parameters dpsgd/fixed_randomness dpsgd/fused_rounding dpsgd/gpu_clipping dpsgd/row_kernels",
     "another kind of question, asked whether it is meant": "tables/questions/choice tables/questions/discovery/kind "

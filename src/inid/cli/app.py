@@ -17,6 +17,7 @@ from inid.cli.commands.demo import DEMO
 from inid.cli.commands.ledger import ADOPT, BACKUP, CREATE, HISTORY, SHOW
 from inid.cli.commands.plan import COMPARE, PLAN
 from inid.cli.commands.release import RELEASE
+from inid.cli.commands.rows import ROWS
 from inid.cli.commands.stream import OPEN, RELEASE_PERIOD, SHOW_STREAM
 from inid.cli.commands.studio import STUDIO
 from inid.cli.commands.verify import VERIFY
@@ -27,7 +28,7 @@ from inid.cli.options import read_values
 
 __all__ = ["COMMANDS", "LEDGER_COMMANDS", "STREAM_COMMANDS", "app"]
 
-COMMANDS = (PLAN, RELEASE, COMPARE, ACCURACY, VERIFY, DEMO, STUDIO)
+COMMANDS = (PLAN, RELEASE, COMPARE, ACCURACY, VERIFY, ROWS, DEMO, STUDIO)
 LEDGER_COMMANDS = (CREATE, SHOW, HISTORY, BACKUP, ADOPT)
 STREAM_COMMANDS = (OPEN, RELEASE_PERIOD, SHOW_STREAM)
 

@@ -124,6 +124,10 @@ TABLE = (
     Option("discover_delta", "X", "With --discover: how likely a key that only one person has may appear, say 1e-8."),
     Option("discover_kind", "WORD", "With --discover: the keys are str (the default), int or bool."),
     Option("choose", "COL=KEY,...", "The largest of these groups, by rows or, with --count-distinct, people.", "list"),
+    Option("synthetic", "", "Synthetic rows of all columns with --domains or --bins; see --rows-out.", "switch"),
+    _columns("synthetic_columns", "With --synthetic: of these columns only."),
+    Option("synthetic_target", "COL", "With --synthetic: the column that models of the rows will predict."),
+    Option("bins", "COL=N,...", "With --synthetic: how many bins a column of numbers has, or their edges.", "list"),
     Option("missing", "COL=VALUE,...", "Public fill values; without one a missing value is left out.", "list"),
     Option("where", "CONDITION", "Only rows for which it holds: \"age >= 18 and sex in ['F', 'M']\"."),
     Option(
@@ -182,7 +186,7 @@ NOISE = (
 PART = Option("part", "P", "A part of the ledger, such as 1/3, or rest, instead of a promise in numbers.")
 
 _DATABASES = ("ledger", "stream")
-_NAMING_FILES = (*_DATABASES, "config", "table", "out", "report", "record")
+_NAMING_FILES = (*_DATABASES, "config", "table", "out", "rows_out", "report", "record")
 
 LEDGER_NAME = Option("name", "NAME", "A database holds any number of ledgers; this one (default: default).")
 

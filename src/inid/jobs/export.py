@@ -11,6 +11,7 @@ from inid.jobs.groupings import asked_tables
 from inid.jobs.job import Job
 from inid.jobs.ledgers import is_file
 from inid.jobs.questions import COLUMN_STATISTICS, ORDERED_STATISTICS, StatedQuestion, TableQuestion
+from inid.jobs.synthetic_questions import stated_bins
 from inid.promises import Budget
 from inid.tables.domains import tolerances_by_name
 from inid.tables.plan import whole_promise
@@ -106,6 +107,7 @@ def _table_script(job: Job) -> str:
             for name, keys in question.domains.items()
         },
     }
+    by_column["bins"] = stated_bins(question)
     own, computed = (
         {what: {k: v for k, v in facts.items() if (k in question.derive) is new} for what, facts in by_column.items()}
         for new in (False, True)
@@ -120,6 +122,7 @@ def _table_script(job: Job) -> str:
         "max_rows": question.table_max_rows,
         "domains": own["domains"],
         "other": question.other,
+        "bins": own["bins"],
     }
     asked = asked_tables(question) if question.by_tables else _asked(question)
     tolerance: Any = job.noise.tolerance
@@ -159,6 +162,8 @@ def _asked(question: TableQuestion) -> dict[str, Any]:
         found = _call("tables.discover", [question.max_keys or 1], details)
         counted = "count_distinct" if question.count_distinct else "count"
         return {counted: True, "by": {question.discover: _Code(found)}}
+    if question.synthetic:
+        return {"synthetic": list(question.synthetic_columns) or True, "target": question.synthetic_target}
     asked: dict[str, Any] = {"count": question.count or None, "count_distinct": question.count_distinct or None}
     asked |= {kind: list(getattr(question, kind)) for kind in COLUMN_STATISTICS}
     return asked | {
@@ -173,7 +178,7 @@ def _imports(job: Job) -> list[str]:
     if outputs.record or (address is not None and is_file(address) and job.ledger.part is None):
         lines.append("from pathlib import Path")
     lines += [""] if lines else []
-    lines += ["import pyarrow.csv", ""] if outputs.out else []
+    lines += ["import pyarrow.csv", ""] if outputs.out or outputs.rows_out else []
     return [*lines, "import inid", "from inid import tables"]
 
 
@@ -211,6 +216,8 @@ def _written_results(job: Job) -> list[str]:
         lines.append(f"print({name!r}, {combined})")
     if outputs.out:
         lines.append(f"pyarrow.csv.write_csv(frame, {outputs.out.as_posix()!r})")
+    if outputs.rows_out:
+        lines.append(f"pyarrow.csv.write_csv(result.rows(), {outputs.rows_out.as_posix()!r})")
     if outputs.report:
         lines.append(_call("result.report", [repr(outputs.report.as_posix())], form))
     if outputs.record:

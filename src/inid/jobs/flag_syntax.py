@@ -220,6 +220,7 @@ def groupings(flag: str, text: str) -> dict[str, list[list[str]]]:
 
 _SYNTAX: dict[str, Callable[[str, str], Any]] = {
     "bounds": intervals,
+    "bins": cells,
     "histogram": cells,
     "missing": cells,
     "quantile": cells,
@@ -234,7 +235,7 @@ _SYNTAX: dict[str, Callable[[str, str], Any]] = {
     **dict.fromkeys(("sum", "mean"), columns_or_groupings),
     "tolerance": named_numbers,
     "weights": named_numbers,
-    **dict.fromkeys(("variance", "std", "covariance", "order_by", "labels", "sensitivity"), names),
+    **dict.fromkeys(("variance", "std", "covariance", "order_by", "labels", "sensitivity", "synthetic_columns"), names),
 }
 
 

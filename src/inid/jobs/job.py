@@ -113,6 +113,7 @@ class Outputs:
 
     Attributes:
         out: The CSV file of the estimates.
+        rows_out: The CSV file of synthetic rows.
         report: The HTML report.
         record: The JSON record.
         level: The probability of the intervals.
@@ -123,6 +124,7 @@ class Outputs:
     """
 
     out: Path | None = None
+    rows_out: Path | None = None
     report: Path | None = None
     record: Path | None = None
     level: check.Number | None = None
@@ -134,7 +136,7 @@ class Outputs:
     @classmethod
     def read(cls, values: Mapping[str, Any], named: Naming) -> "Outputs":
         """Check every value."""
-        files = {key: check.path(named(key), values.get(key)) for key in ("out", "report", "record")}
+        files = {key: check.path(named(key), values.get(key)) for key in ("out", "rows_out", "report", "record")}
         cure = "give each combination a name, for example gap=count(sex='F') - count(sex='M')"
         made = cls(
             **files,
@@ -159,6 +161,8 @@ class Outputs:
         for key in ("tidy", "combine"):
             if getattr(self, key) and not tables:
                 raise ArgumentError(f"{named(key)} goes with {several}: leave it out here.")
+        if self.rows_out is not None and not (isinstance(question, TableQuestion) and question.synthetic):
+            raise ArgumentError(f"{named('rows_out')} goes with {named('synthetic')}: leave it out here.")
         if self.integers and tables and not self.tidy:
             raise ArgumentError(f"with {several}, {named('integers')} goes with {named('tidy')}: state both.")
 

@@ -32,8 +32,7 @@ def check_keys(question: "TableQuestion", named: "Naming") -> None:
     if not asks_keys(question):
         return
     own = named("discover" if found else "choose")
-    others = bool(question.by or question.ordered or question.histogram or question.column_statistics)
-    if others or question.marginals is not None or (found and question.choose):
+    if question.asks_columns or (found and question.choose):
         raise ArgumentError(f"{own} is a release of its own: ask for other statistics in another.")
     if question.count and question.count_distinct:
         raise ArgumentError(f"{own} counts rows or people: pass {named('count')} or {named('count_distinct')}.")

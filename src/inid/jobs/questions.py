@@ -9,6 +9,7 @@ from inid.errors import ArgumentError
 from inid.jobs import values as check
 from inid.jobs.groupings import asked_tables, check_domains, check_groupings, is_by_tables
 from inid.jobs.key_questions import asks_keys, check_keys, open_keys
+from inid.jobs.synthetic_questions import check_synthetic, open_synthetic, stated_bins
 from inid.sets import Sensitivity
 from inid.tables import Ordered, Person, Table
 from inid.tables.engines import Engine
@@ -65,6 +66,10 @@ class TableQuestion:
         discover_delta: The probability with which a key that only one person has may appear.
         discover_kind: What the keys are: "str", "int" or "bool".
         choose: Public keys by column: which group is the largest.
+        synthetic: Whether synthetic rows are asked for.
+        synthetic_columns: Their columns; empty for all that have `domains` or `bins`.
+        synthetic_target: The column that models of the rows will predict.
+        bins: Public bins of numbers by column, for synthetic rows: how many, or their edges.
     """
 
     table: str
@@ -98,6 +103,10 @@ class TableQuestion:
     discover_delta: check.Number | None = None
     discover_kind: str | None = None
     choose: Mapping[str, tuple[check.Key, ...]] = field(default_factory=dict)
+    synthetic: bool = False
+    synthetic_columns: tuple[str, ...] = ()
+    synthetic_target: str | None = None
+    bins: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
     @classmethod
     def read(cls, values: Mapping[str, Any], named: Naming) -> "TableQuestion":
@@ -132,8 +141,11 @@ class TableQuestion:
             "discover_delta": lambda name, value: check.probability(name, value, "1e-8"),
             "discover_kind": lambda name, value: check.choice_or_none(name, value, ("str", "int", "bool")),
             "choose": check.keys_by_column,
+            "synthetic": check.switch,
+            "synthetic_target": check.word,
+            "bins": check.bins_by_column,
         }
-        readers |= dict.fromkeys((*COLUMN_STATISTICS, "order_by"), check.names)
+        readers |= dict.fromkeys((*COLUMN_STATISTICS, "order_by", "synthetic_columns"), check.names)
         readers |= dict.fromkeys(("sum", "mean"), check.tables_by_column)
         read = {key: reader(named(key), values.get(key)) for key, reader in readers.items()}
         made = cls(**read)
@@ -147,6 +159,7 @@ class TableQuestion:
         check_groupings(made, named)
         check_domains(made, named)
         check_keys(made, named)
+        check_synthetic(made, named)
         if made.ordered and (made.asks_statistics or made.by_tables):
             listed = ", ".join(named(kind) for kind in ORDERED_STATISTICS)
             raise ArgumentError(f"{listed} are a release of their own: ask for other statistics in another.")
@@ -156,6 +169,12 @@ class TableQuestion:
     def asks_statistics(self) -> bool:
         """Whether anything is asked that a query of statistics answers."""
         return bool(self.count or self.count_distinct or self.histogram or self.column_statistics)
+
+    @property
+    def asks_columns(self) -> bool:
+        """Whether anything is asked about columns: statistics, groups, tables or orders."""
+        stated = self.by or self.ordered or self.histogram or self.column_statistics
+        return bool(stated) or self.marginals is not None
 
     @property
     def ordered(self) -> tuple[str, ...]:
@@ -203,7 +222,8 @@ class TableQuestion:
         limit = {} if self.table_max_rows is None else {"max_rows": self.table_max_rows}
         stated: dict[str, Any] = {name: keys for name, keys in self.domains.items() if name not in self.ordered}
         stated |= {name: Ordered(keys) for name, keys in self.domains.items() if name in self.ordered}  # type: ignore[arg-type]
-        bounds, fill, domains = (self._own(facts) for facts in (self.bounds, self.missing, stated))
+        cut = stated_bins(self)
+        bounds, fill, domains, bins = (self._own(facts) for facts in (self.bounds, self.missing, stated, cut))
         table = Table(
             self.table if source is None else source,
             bounds=bounds,
@@ -213,10 +233,11 @@ class TableQuestion:
             rows=self.rows,
             domains=domains,
             other=self.other or "cell",  # type: ignore[arg-type]
+            bins=bins,
             **limit,  # type: ignore[arg-type, unused-ignore]
         )
         if self.derive:
-            facts = {"bounds": self.bounds, "missing": self.missing, "domains": stated}
+            facts = {"bounds": self.bounds, "missing": self.missing, "domains": stated, "bins": cut}
             computed = {name: self._own(fact, computed=True) for name, fact in facts.items()}
             table = table.with_columns(**computed, **self.derive)  # type: ignore[arg-type]
         if self.where is not None:
@@ -225,6 +246,8 @@ class TableQuestion:
             return self._open_ordered(table, named)
         if asks_keys(self):
             return open_keys(self, table)
+        if self.synthetic:
+            return open_synthetic(self, table)
         asked: dict[str, Any] = dict(self.column_statistics)
         for kind, columns in asked.items():
             table.source.require(named(kind), list(columns))

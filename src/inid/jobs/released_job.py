@@ -15,7 +15,7 @@ from inid.jobs.combinations import StatedCombination, read_combination
 from inid.jobs.ledgers import open_or_create
 from inid.jobs.planned_job import PlannedJob
 from inid.jobs.questions import Naming, TableQuestion
-from inid.jobs.result_files import as_csv
+from inid.jobs.result_files import as_csv, frame_as_csv
 from inid.mechanisms import Mechanism
 from inid.report import Estimate, EstimateBlock, LedgerState, ReportInputs
 from inid.tables.presentation import noisy_rows
@@ -97,8 +97,7 @@ class ReleasedJob:
             **({} if self.charge is None else {"charge": self.charge}),
             "ledger": None if self.ledger is None else self.ledger.to_dict(),
             "ledger_created": self.created,
-            "plan": self.plan_record["plan"],
-            "certificate": self.plan_record["certificate"],
+            **self._noise(),
         }
         return content | {"digest": record_digest(content)}
 
@@ -106,6 +105,14 @@ class ReleasedJob:
     def document(self) -> dict[str, Any]:
         """The record, and what the plan was expected to give beside other plans: a forecast, which no record proves."""
         return self.plan_record | self.record
+
+    def _noise(self) -> dict[str, Any]:
+        """The plan and its proof; of several steps, those of the last, and beside them what was promised and before."""
+        release, earlier = self.result.release, self.result.earlier
+        if not earlier:
+            return {name: self.plan_record[name] for name in ("plan", "certificate")}
+        steps = {"promise": self.result.plan.budget.to_dict(), "earlier": [step.to_dict() for step in earlier]}
+        return {"plan": release.plan.to_dict(), "certificate": release.certificate.to_dict(), **steps}
 
     def _answers(self) -> dict[str, Any]:
         combined = [
@@ -117,6 +124,11 @@ class ReleasedJob:
     def csv(self) -> str:
         """The published numbers as a CSV file."""
         return as_csv(self.estimates, flagged=self.planned.job.outputs.too_noisy is not None)
+
+    def rows_csv(self, progress: bool | None = None) -> str:
+        """Synthetic rows as a CSV file. The first call makes them, which takes seconds."""
+        result: Any = self.result  # whose kind makes rows
+        return frame_as_csv(result.rows(progress=progress))
 
     def record_text(self) -> str:
         """The record as JSON text."""

@@ -3,16 +3,18 @@
 What can be written is checked before the charge, so that what was paid for is not lost.
 """
 
+import io
 import os
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from inid.errors import ArgumentError, InidError
 from inid.report import Estimate
 from inid.tables.presentation import FIXED, NUMBERS
 
-__all__ = ["UnwritableError", "as_csv", "check_apart", "check_writable", "followed", "write_whole"]
+__all__ = ["UnwritableError", "as_csv", "check_apart", "check_writable", "followed", "frame_as_csv", "write_whole"]
 
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
 _QUOTED = (",", '"', "\r", "\n")
@@ -82,6 +84,15 @@ def as_csv(estimates: Sequence[Estimate], *, flagged: bool = False) -> str:
         flags = [str(row.too_noisy).lower()] if flagged else []
         rows.append(",".join(map(_cell, [*cells, *flags])))
     return "\n".join(rows) + "\n"
+
+
+def frame_as_csv(frame: Any) -> str:
+    """A PyArrow table as a CSV file, to be read again by programs: values as they are, and missing ones empty."""
+    from pyarrow import csv
+
+    content = io.BytesIO()
+    csv.write_csv(frame, content)
+    return content.getvalue().decode("utf-8")
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -39,6 +39,7 @@ __all__ = [
 STREAM_KEYS = ("periods", "contributes", "want", "window")  # besides those of a job
 _OTHER_QUESTIONS = {"quantile", "cdf", "cumulative", "discover", "max_keys", "discover_delta", "discover_kind"}
 _OTHER_QUESTIONS |= {"choose", "domains", "ordered", "other", "marginals"}
+_OTHER_QUESTIONS |= {"synthetic", "synthetic_columns", "synthetic_target", "bins"}
 OPEN_KEYS = (  # what a stream is opened with
     *(one.name for one in fields(TableQuestion) if one.name not in _OTHER_QUESTIONS),
     *PROMISE_KEYS,

@@ -18,6 +18,7 @@ from inid.errors import ArgumentError
 __all__ = [
     "Key",
     "Number",
+    "bins_by_column",
     "cells_by_column",
     "choice_or_none",
     "fills_by_column",
@@ -180,6 +181,24 @@ def fills_by_column(name: str, value: object) -> dict[str, float | str]:
         if len(entries) != 1:
             raise _wrong(f"{name} of {column}", list(entries), "give one value per column, for example age=40")
         found[column] = entries[0] if isinstance(entries[0], str) else float(entries[0])
+    return found
+
+
+def bins_by_column(name: str, value: object) -> dict[str, tuple[float, ...]]:
+    """How many bins each column has, or their edges; empty when not given.
+
+    >>> bins_by_column("bins", {"age": 16, "income": [0, "1e4", 50_000]})
+    {'age': (16.0,), 'income': (0.0, 10000.0, 50000.0)}
+    """
+    cure = "give each column a number of bins or their edges, for example age=16,income=0,10000,50000"
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise _wrong(name, value, cure)
+    found = {_name(name, column): numbers(f"{name} of {column}", entries) for column, entries in value.items()}
+    for column, entries in found.items():
+        if len(entries) == 2 or not entries or (len(entries) == 1 and not entries[0].is_integer()):
+            raise _wrong(f"{name} of {column}", list(entries), cure)
     return found
 
 

@@ -120,17 +120,24 @@ class PlanSummary:
         return f"{opponent} would have {spr} times the expected {self.error_name}{unit}{beside}."
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-safe dictionary; `inid plan`, `compare` and `release` print these keys under --json."""
-        rows = [
-            {
-                "mechanism": row.mechanism,
-                "allocation": row.allocation,
-                "error": row.error,
-                "decibel": row.decibel,
-                "ratio": row.ratio,
-            }
-            for row in self.comparison
-        ]
+        """A JSON-safe dictionary; `inid plan`, `compare` and `release` print these keys under --json.
+
+        Several steps of fixed cost have nothing to be compared with.
+        """
+        rows = (
+            []
+            if self.promise
+            else [
+                {
+                    "mechanism": row.mechanism,
+                    "allocation": row.allocation,
+                    "error": row.error,
+                    "decibel": row.decibel,
+                    "ratio": row.ratio,
+                }
+                for row in self.comparison
+            ]
+        )
         return self.figures() | {"comparison": rows}
 
     def figures(self) -> dict[str, Any]:
@@ -143,7 +150,14 @@ class PlanSummary:
             "remark": self.remark,
             "rows": self.rows,
             "inside": list(self.inside),
+            **self._of_steps(),
         }
+
+    def _of_steps(self) -> dict[str, Any]:
+        """Of several steps: what they keep together, and the noise of those for which it is known."""
+        if self.promise is None:
+            return {}
+        return {"promise": self.promise.to_dict(), "steps": [noise.to_dict() for noise in self.steps]}
 
 
 def summarize_plan(

@@ -29,6 +29,7 @@ from inid.tables.publication import Publication, PublicationPlan, PublicationRes
 from inid.tables.query import Query
 from inid.tables.questions.choice import choose
 from inid.tables.questions.discovery.question import discover
+from inid.tables.questions.synthetic.stored_rows import synthetic_rows
 from inid.tables.result import Result, Row
 from inid.tables.streams.plan import StreamPlan, plan_stream
 from inid.tables.streams.stream import Stream
@@ -60,6 +61,7 @@ __all__ = [
     "maximum",
     "minimum",
     "plan_stream",
+    "synthetic_rows",
     "verify_result",
     "when",
 ]

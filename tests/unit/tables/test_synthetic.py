@@ -12,11 +12,12 @@ import pytest
 
 import inid
 from inid import tables
-from inid.tables.questions.synthetic import mixture, model, particles
+from inid.tables.questions.synthetic import row_maker
 from inid.tables.questions.synthetic.level_space import LevelSpace
 from inid.tables.questions.synthetic.raking import effective, raked
 from inid.tables.record import record_digest
 from inid.testing import unsafe_no_noise, unsafe_seed
+from rough_rows import rough_fit
 
 PROMISE = inid.ApproxDP(1.0, 1e-6)
 
@@ -49,10 +50,7 @@ def table(frame=None, **facts):
 @pytest.fixture
 def quick(monkeypatch):
     """A fit that is rough and fast."""
-    monkeypatch.setattr(mixture, "_ROUNDS", 150)
-    monkeypatch.setattr(mixture, "_PRODUCTS", 60)
-    monkeypatch.setattr(particles, "_TURNS", 12)
-    monkeypatch.setattr(model, "_LEAST", 2000)
+    rough_fit(monkeypatch)
 
 
 def released(query=None, promise=PROMISE, seed=1, **facts):
@@ -120,12 +118,10 @@ def test_an_interrupt_while_rows_are_made_loses_nothing(quick):
 
 
 def test_uneven_rows_are_warned_of_and_how_even_they_are_is_shown(quick, monkeypatch):
-    from inid.tables.questions.synthetic import result as module
-
     result = released()
     assert 0 < result.effective_rows <= 1
-    monkeypatch.setattr(module, "_FEW", 2.0)
-    with pytest.warns(module.UnevenRowsWarning, match="worth"):
+    monkeypatch.setattr(row_maker, "_FEW", 2.0)
+    with pytest.warns(row_maker.UnevenRowsWarning, match="worth"):
         released().rows(10)
 
 

@@ -5,6 +5,7 @@ import json
 from inid.cli.commands.base import Command, Values
 from inid.cli.console import Console, print_comparison, print_gain, print_plan
 from inid.cli.options import COMMON, LEDGER_NAME, NOISE, PART, PROMISE, STATED, Option, flag_name, job_from
+from inid.errors import ArgumentError
 from inid.jobs import PlannedJob, plan_job
 from inid.jobs import values as check
 from inid.jobs.advice import plan_advice
@@ -26,7 +27,7 @@ def plan(values: Values) -> None:
     planned = _planned(console, values)
     made = planned.summary
     if out is not None:
-        write_whole(out, json.dumps(made.noise.to_dict(), indent=2) + "\n")
+        write_whole(out, json.dumps(planned.charge.to_dict(), indent=2) + "\n")
     if report is not None:
         write_whole(report, page(ReportInputs("A plan for private numbers", made)))
     if console.json:  # many lines, and a comparison that takes as long as six plans
@@ -44,6 +45,8 @@ def compare(values: Values) -> None:
     """Show every way to keep the promise."""
     console = Console(values)
     made = _planned(console, values).summary
+    if made.promise is not None:
+        raise ArgumentError("several steps of fixed cost have no other way to keep a promise: see inid plan.")
     console.document({"command": "compare"} | made.to_dict())
     print_comparison(console, made)
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from inid.cli.commands.base import Command, Values
+from inid.cli.commands.rows import rows_text
 from inid.cli.console import Console, OutputClosedError, print_estimates, print_gain
 from inid.cli.exit_codes import CommandError, ExitCode, outcome
 from inid.cli.interrupts import process
@@ -41,7 +42,8 @@ def run_job(console: Console, job: Job, title: str | None = None) -> ReleasedJob
     if unseen and outputs.out is None and outputs.record is None:
         raise ArgumentError("a quiet release would be paid for and lost: pass --out or --record, or leave out --quiet.")
     _check_files(job)
-    replaced = {path for path in (outputs.out, outputs.record, outputs.report) if path is not None and path.exists()}
+    written = (outputs.out, outputs.rows_out, outputs.record, outputs.report)
+    replaced = {path for path in written if path is not None and path.exists()}
     with console.working("Planning"):
         planned = plan_job(job, flag_name)
     charge = OneCharge()
@@ -73,6 +75,7 @@ def _check_files(job: Job) -> None:
     """
     address, outputs = job.ledger.ledger, job.outputs
     named: dict[str, Path | None] = {"--out": outputs.out, "--report": outputs.report, "--record": outputs.record}
+    named["--rows-out"] = outputs.rows_out
     named["--ledger"] = Path(address) if address is not None and is_file(address) else None
     for name, path in named.items():
         if path is not None:
@@ -91,6 +94,8 @@ def _deliver(console: Console, released: ReleasedJob, replaced: set[Path]) -> No
         ("estimates", outputs.out, released.csv),
         ("record", outputs.record, released.record_text),
         ("report", outputs.report, lambda: page(released.report())),
+        # Last, since it takes seconds: inid rows makes them of the record if this is interrupted.
+        ("synthetic rows", outputs.rows_out, lambda: rows_text(console, released.rows_csv)),
     ]
     failed: list[str] = []
     kept: list[str] = []
@@ -182,6 +187,7 @@ RELEASE = Command(
         ),
         Option("too_noisy", "SHARE", "Mark numbers whose interval is wider than this share of the estimate."),
         Option("out", "FILE", "Write the estimates to this CSV file."),
+        Option("rows_out", "FILE", "With --synthetic: write the rows to this CSV file."),
         Option("report", "FILE", "Write a page about the release to this HTML file."),
         Option("record", "FILE", "Write everything to this JSON file, for inid verify."),
         *COMMON,
@@ -208,6 +214,8 @@ RELEASE = Command(
     --combine "gap=count(sex='F') - count(sex='M')" --too-noisy 0.5 --epsilon 1 --delta 1e-6 --ledger tidy.db
   inid release people.csv --discover sex --discover-delta 1e-8 --epsilon 1 --ledger found.db
   inid release people.csv --choose sex=F,M --epsilon 0.5 --ledger largest.db
+  inid release people.csv --domains sex=F,M --bounds age=0:100,income=0:500000 --bins age=10,income=25 --synthetic \\
+    --synthetic-target income --epsilon 1 --delta 1e-9 --ledger rows.db --rows-out synthetic.csv --record rows.json
   inid release people.csv --where "age >= 18 and sex in ['F', 'M']" --derive "monthly=income / 12" \\
     --bounds monthly=0:40000 --mean monthly --epsilon 1 --ledger monthly.db
   inid release --config release.toml

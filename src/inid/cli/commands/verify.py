@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from inid.accounting import CompositionProof, JointProof, verify_record
+from inid.accounting import CompositionProof, JointCharge, JointProof, verify_record
 from inid.cli.commands.base import Command, Values
 from inid.cli.console import Console
 from inid.cli.options import COMMON, LEDGER_NAME, argument
@@ -16,7 +16,7 @@ from inid.planning import Certificate, NoisePlan
 from inid.tables import verify_result
 from inid.tables.publication.record import is_publication
 
-__all__ = ["VERIFY"]
+__all__ = ["VERIFY", "read_json"]
 
 _CURE = "name what inid plan --out, inid release --record or to_dict() wrote, or a ledger"
 _SQLITE = b"SQLite format 3\x00"
@@ -75,6 +75,21 @@ def verify(values: Values) -> None:
     return None
 
 
+def read_json(path: Path, content: bytes) -> Any:
+    """What a file of JSON holds, in which no name stands twice.
+
+    Raises:
+        ArgumentError: It is no record.
+        RecordError: It was cut or changed.
+    """
+    try:
+        return json.loads(content, object_pairs_hook=partial(_named_once, path))
+    except ValueError:
+        if content.lstrip().startswith(b"{"):
+            raise RecordError(f"{path} is no whole record: it was cut, or changed.") from None
+        raise ArgumentError(f"{path} is neither a record nor a ledger: {_CURE}.") from None
+
+
 def _proved(path: Path, content: bytes) -> _Proved:
     """What a file holds, proved anew.
 
@@ -83,16 +98,14 @@ def _proved(path: Path, content: bytes) -> _Proved:
         RecordError: It was cut or changed.
         GuaranteeError: It breaks its promise.
     """
-    try:
-        record: Any = json.loads(content, object_pairs_hook=partial(_named_once, path))
-    except ValueError:
-        if content.lstrip().startswith(b"{"):
-            raise RecordError(f"{path} is no whole record: it was cut, or changed.") from None
-        raise ArgumentError(f"{path} is neither a record nor a ledger: {_CURE}.") from None
+    record = read_json(path, content)
     if is_publication(record):
         return _Proved("publication", verify_result(record), str(record.get("digest")), record.get("rules"))
-    if not isinstance(record, dict) or not {"plan", "release", "noise", "scales", "inid"} & record.keys():
+    known = {"plan", "release", "noise", "scales", "inid", "inid_parts"}
+    if not isinstance(record, dict) or not known & record.keys():
         raise ArgumentError(f"{path} is neither a record nor a ledger: {_CURE}.")
+    if "inid_parts" in record:
+        return _Proved("plan", JointCharge.from_dict(record).proof(("epsilon", "mu_squared"), None))
     if not {"plan", "release"} & record.keys():
         of_query = "noise" in record and "scales" not in record
         return _Proved("plan", NoisePlan.from_dict(record["noise"] if of_query else record).verify())

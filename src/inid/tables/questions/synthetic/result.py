@@ -1,34 +1,20 @@
 """What a release of synthetic rows returns: measured tables, and rows that are made of them, again and again."""
 
-import sys
-import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from inid.arguments import integer, shown
 from inid.errors import ArgumentError
-from inid.noise.source import current_source
 from inid.tables.questions.synthetic.measured import Measured
-from inid.tables.questions.synthetic.model import Pool, fitted_pool
 from inid.tables.questions.synthetic.plan import SyntheticPlan
+from inid.tables.questions.synthetic.row_maker import Progress, RowMaker
 from inid.tables.result import SURE, Result
 
 if TYPE_CHECKING:
     from inid.tables.questions.synthetic.kind import SyntheticRows
 
-__all__ = ["SyntheticResult", "UnevenRowsWarning"]
-
-_FEW = 0.2  # of the rows: fewer effective ones are warned of
-_MOST_ROWS = 10**8
-
-
-class UnevenRowsWarning(UserWarning):
-    """Few of the synthetic rows carry most of the weight, so that they are worth fewer rows than there are."""
+__all__ = ["SyntheticResult"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +39,7 @@ class SyntheticResult(Result):
         """The pairs of columns that were measured; the others are taken as independent."""
         return self.question.kept_names(self.plan.released)
 
-    def rows(self, n: int | None = None, *, progress: Callable[[float], None] | bool | None = None) -> Any:  # type: ignore[override]
+    def rows(self, n: int | None = None, *, progress: Progress = None) -> Any:  # type: ignore[override]
         """Rows like those of the table, as a frame of its kind.
 
         The first call fits a model to the released numbers, which takes seconds; an interrupt loses nothing. Rows cost
@@ -73,33 +59,16 @@ class SyntheticResult(Result):
         >>> q.release(q.plan(inid.ApproxDP(1.0, 1e-6))).rows(3).shape
         (3, 2)
         """
-        most = f"pass a number of rows up to {_MOST_ROWS:,}, or none"
-        number = round(self.measured.summary.total) if n is None else integer("n", n, least=1, cure=most)
-        if number > _MOST_ROWS:
-            raise ArgumentError(f"n must be at most {_MOST_ROWS:,}, got {shown(n)}: {most}.")
-        told = progress if callable(progress) else _Line(sys.stderr.isatty() if progress is None else progress)
-        rng, pool = _generator(), self._pool(told)
-        codes = pool.sample(number, rng)
-        columns = self.question.columns
-        return self.source.answer({own.name: own.values(codes[:, at], rng) for at, own in enumerate(columns)})
+        return self.source.answer(self._maker.rows(n, progress))
 
-    def _pool(self, told: Callable[[float], None]) -> Pool:
-        made: Pool | None = self.__dict__.get("_made")
-        if made is None:
-            made = self.__dict__["_made"] = fitted_pool(self.measured, _generator(), told)
-            if not made.effective >= _FEW:
-                warnings.warn(
-                    f"the rows are worth {made.effective:.0%} of their number: their tables differ much from "
-                    "independent columns. Use fewer levels, fewer columns or a larger promise.",
-                    UnevenRowsWarning,
-                    stacklevel=3,
-                )
-        return made
+    @cached_property
+    def _maker(self) -> RowMaker:
+        return RowMaker(self.question.columns, self.measured)
 
     @property
     def effective_rows(self) -> float:
         """How much the rows are worth, as a part of their number: 1 where all count alike. Fits the model."""
-        return self._pool(lambda _: None).effective
+        return self._maker.pool(lambda _: None).effective
 
     def marginal(self, *columns: str) -> Any:
         """The table of no column, one or two, from the measurements: keys, estimate, lower, upper, std.
@@ -144,22 +113,3 @@ class SyntheticResult(Result):
         pairs = len(self.question.three_steps.pairs)
         kept = ", ".join(f"{one}*{two}" for one, two in self.kept)
         return f"{super().__str__()}\n{len(self.kept)} of {pairs} pairs were measured: {kept}"
-
-
-class _Line:
-    """How far it is, on one line of a terminal."""
-
-    def __init__(self, shown: bool) -> None:
-        self._shown, self._last = shown, -1
-
-    def __call__(self, done: float) -> None:
-        percent = int(100 * done)
-        if self._shown and percent != self._last:
-            self._last = percent
-            sys.stderr.write(f"\rmaking rows: {percent:3} %" + ("\n" if percent >= 100 else ""))
-            sys.stderr.flush()
-
-
-def _generator() -> np.random.Generator:
-    """Random numbers that follow from the library's source; rows are made of public numbers, and need no exact law."""
-    return np.random.Generator(np.random.Philox(key=current_source().bits(128)))
