@@ -120,6 +120,7 @@ def test_nothing_outside_the_kinds_tells_them_apart_or_imports_them():
         "tables/__init__.py": [
             f"{questions.__name__}.choice.choose",
             f"{questions.__name__}.discovery.question.discover",
+            f"{questions.__name__}.synthetic.stored_rows.synthetic_rows",
         ]
     }
     inner = [f"{questions.__name__}.statistics.kind.Statistics"]  # a stream asks statistics, and nothing else
