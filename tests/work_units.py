@@ -26,7 +26,7 @@ def unit_of(nodeid, root):
     """
     file = nodeid.split("::", 1)[0]
     if file.startswith(_ALONE):
-        return nodeid
+        return "spark" if "[spark" in nodeid else nodeid
     return "spark" if _uses_spark(root / file) else file
 
 

@@ -12,6 +12,8 @@ ROOT = Path(__file__).resolve().parents[2]
     [
         ("tests/attack/test_tables_charges.py::test_spark", "spark"),
         ("tests/integration/test_tables_engines.py::test_sums[a::b]", "spark"),
+        ("tests/property/test_table_types.py::test_stops_none[spark-DATE-year]", "spark"),
+        ("tests/property/test_table_types.py::test_stops_none[csv-DATE]",) * 2,
         ("tests/property/test_range.py::test_caps[gaussian]", "tests/property/test_range.py::test_caps[gaussian]"),
         ("tests/integration/test_command.py::test_help[release]", "tests/integration/test_command.py"),
         ("src/inid/figures.py::inid.figures.number", "src/inid/figures.py"),
