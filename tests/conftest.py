@@ -33,18 +33,25 @@ def pytest_xdist_make_scheduler(config, log):
     return WorkUnits(config, log)
 
 
+_FOUND = gc.get_objects
+
+
 def pytest_collection_finish():
     """What was collected stays until the end: a million objects that nobody need look at again.
 
     Python's collector would, and so would every private training, which looks for the tensors that are there before
-    its first batch: half a second each time.
+    its first batch: half a second each time. So tensors that test files made are kept beside the rest, to be found.
     """
     gc.collect()
+    torch = sys.modules.get("torch")
+    tensors = [] if torch is None else [each for each in _FOUND() if issubclass(type(each), torch.Tensor)]
     gc.freeze()
+    gc.get_objects = lambda *generation: [*_FOUND(*generation), *tensors]
 
 
 def pytest_unconfigure():
     """Extensions that look for leaks when Python ends see a heap as it always is."""
+    gc.get_objects = _FOUND
     gc.unfreeze()
 
 
