@@ -17,6 +17,7 @@ from inid.releasing import AddNoise
 from inid.report import Dimension, EstimateBlock, PlanLine, PlanSummary
 from inid.selecting import Largest, plan_selection
 from inid.sets import Sensitivity
+from inid.tables.aggregation import Aggregation, Grouping, PublicKeys, Rows
 from inid.tables.facts import read_keys
 from inid.tables.plan import PlanOfSteps
 from inid.tables.public_facts import parsing
@@ -84,14 +85,13 @@ class Leader(Question):
         chosen = self._choice(noises[0].budget).sensitivity
         return noises[0].sensitivity == chosen and self.is_covered_by(noises[1])
 
-    def check(self, table):
-        self._sizes(table).check()
+    def aggregations(self, table):
+        keys = {self.column: PublicKeys(self.column, self.keys)}
+        return (Aggregation(keys, (Rows(),), (Grouping((self.column,), (0,)),), view=table.view),)
 
-    def exact(self, table, plan):
-        return np.minimum(self._sizes(table).exact_sums(), self.max_rows).astype(float)
-
-    def _sizes(self, table):
-        return table.query(count=True, by={self.column: self.keys})
+    def exact(self, found, plan):
+        ((sizes,),) = found
+        return np.minimum(sizes.sums[0], self.max_rows).astype(float)
 
     def draws(self, plan):
         return Largest(), AddNoise()

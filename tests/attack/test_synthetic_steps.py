@@ -16,6 +16,7 @@ import inid
 from inid import tables
 from inid.noise import current_source
 from inid.releasing import AddNoise, Release
+from inid.tables.engines import Engine
 from inid.tables.questions.synthetic import kind as kind_module
 from inid.tables.questions.synthetic.blocks import Blocks
 from inid.tables.questions.synthetic.measured import FirstStep
@@ -310,10 +311,8 @@ def test_the_charge_comes_before_the_first_look_and_is_all_of_an_empty_ledger(mo
     facts = {"relation": "add_remove", "person": False, "where": False, "other": "cell"}
     query = query_of(BASE, [1, 1, 2], **facts)
     ledger, seen = inid.Ledger(total=PROMISE), []
-    run = kind_module.ExactTables.run
-    monkeypatch.setattr(
-        kind_module.ExactTables, "run", lambda *args: (seen.append(len(ledger.history())), run(*args))[1]
-    )
+    run = Engine.run
+    monkeypatch.setattr(Engine, "run", lambda *args: (seen.append(len(ledger.history())), run(*args))[1])
     query.release(query.plan(PROMISE), ledger)
     assert seen == [1]
     assert not ledger.can_afford(inid.GaussianDP(1e-3))
@@ -371,9 +370,9 @@ def test_noise_of_the_last_step_that_does_not_follow_from_the_scores_is_refused(
 def numbers_of_rows(frame, draws):
     """How many rows `rows()` makes, of releases of one table."""
     t = tables.Table(frame, domains={"a": ["x", "y"], "b": ["u", "v"]})
-    question = t.query(synthetic=True).question
-    plan = question.plan(PROMISE)
-    first, exact = plan.steps[0], question.step_numbers(question.exact(t, plan), ())
+    query = t.query(synthetic=True)
+    question, plan = query.question, query.plan(PROMISE)
+    first, exact = plan.steps[0], question.step_numbers(query.exact(plan), ())
     found = []
     for _ in range(draws):
         values = AddNoise().draw(exact, first, current_source()).values

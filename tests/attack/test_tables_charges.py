@@ -135,7 +135,7 @@ def test_types_that_no_query_can_use_are_refused_before_the_charge(monkeypatch):
         plan, ledger = query.plan(inid.PureDP(1.0)), inid.Ledger(total=inid.PureDP(1.0))
         with monkeypatch.context() as patch:
             patch.setattr(
-                "inid.tables.questions.statistics.sums.SumTerms._words", lambda *_: {"more": narwhals.col("lost")}
+                "inid.tables.engines.query_terms.QueryTerms._words", lambda *_: {"more": narwhals.col("lost")}
             )
             with pytest.raises(tables.EngineError, match="nothing was charged"):
                 query.release(plan, ledger=ledger)

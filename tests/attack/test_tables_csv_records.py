@@ -30,7 +30,7 @@ def rows_of(path, neighbours="add_remove"):
     """The texts of every row, as the engine reads them."""
     source = tables.Table(path, neighbours=neighbours).source
     wanted = {f"c{at}": (name, "str") for at, name in enumerate(source.schema)}
-    return [tuple(value or "" for value in row) for row in source.run(lambda one: one.columns(wanted))]
+    return [tuple(value or "" for value in row) for row in source.run_query(lambda one: one.columns(wanted))]
 
 
 def written(rows, end="\n", quoting=csv.QUOTE_MINIMAL):

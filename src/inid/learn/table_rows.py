@@ -85,7 +85,7 @@ class TableRows:
         Raises:
             EngineError: The engine failed.
         """
-        (found,) = self.table.source.run(build)
+        (found,) = self.table.source.run_query(build)
         return np.array([0 if total is None else int(total) for total in found], dtype=np.int64)
 
     def by_class(self, label: str, classes: Sequence[Any], units: Units) -> NDArray[np.int64]:
@@ -227,7 +227,7 @@ def _row_count(table: Table) -> int:
         frame = source.columns({"any": (name, "raw")}).with_columns(one=nw.lit(1, dtype=nw.Int64))
         return frame.select(nw.col("one").sum().cast(nw.Int64))
 
-    ((count,),) = table.source.run(query, "count the rows")
+    ((count,),) = table.source.run_query(query, "count the rows")
     if not count:
         raise ArgumentError("the table has no rows: moments need at least one.")
     return int(count)

@@ -193,7 +193,8 @@ class Query:
 
     def exact(self, plan: Any) -> Any:
         """The numbers before noise, held to public limits, as the plan's draw takes them. NOT PRIVATE: for tests."""
-        return self.question.chosen_by(plan).exact(self.table, plan)
+        question = self.question.chosen_by(plan)
+        return question.exact(self.table.source.run(question.aggregations(self.table)), plan)
 
     def exact_values(self, plan: Any) -> Any:
         """The old name of `exact`."""

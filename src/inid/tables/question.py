@@ -19,6 +19,7 @@ from inid.planning import NoisePlan
 from inid.promises import Budget, GaussianDP
 from inid.releasing import AddNoise, Draw, Release
 from inid.report import ColumnFacts, Estimate, EstimateBlock
+from inid.tables.aggregation import Aggregation, Totals
 from inid.tables.plan import Plan
 from inid.tables.presentation import Labels
 from inid.tables.public_facts import PublicFacts
@@ -87,12 +88,21 @@ class Question(PublicFacts, ABC):
     # What leaves the engine, and what one person can change in it.
 
     @abstractmethod
+    def aggregations(self, table: Table) -> tuple[Aggregation, ...]:
+        """What the engine adds up: of rows that are limited alike, one."""
+
     def check(self, table: Table) -> None:
         """Refuse, before the charge, what the types of the table or public facts do not allow."""
+        table.source.check(self.aggregations(table))
 
     @abstractmethod
-    def exact(self, table: Table, plan: Any) -> Any:
-        """The numbers before noise, held to public limits, as the plan's draws take them. NOT PRIVATE."""
+    def exact(self, found: Sequence[Sequence[Totals]], plan: Any) -> Any:
+        """The numbers before noise, held to public limits, as the plan's draws take them. NOT PRIVATE.
+
+        Args:
+            found: What the engine has added up, for each grouping of each aggregation.
+            plan: The plan.
+        """
 
     def step_numbers(self, exact: Any, released: tuple[Release, ...]) -> Any:  # noqa: ARG002 - most release once
         """What one step adds noise to, from the exact numbers and what earlier steps released."""

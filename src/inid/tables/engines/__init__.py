@@ -6,29 +6,21 @@
 from pathlib import Path
 
 from inid.errors import ArgumentError
-from inid.tables.engines.base import Build, Engine
-from inid.tables.engines.cell_codes import CellTable, unknown
+from inid.tables.engines.base import Engine
 from inid.tables.engines.duckdb import DuckDBRelation, open_arrow, open_path
 from inid.tables.engines.guarded import EngineError, guarded, optional
 from inid.tables.engines.pandas import Pandas
 from inid.tables.engines.polars import Polars
 from inid.tables.engines.roles import Role
 from inid.tables.engines.spark import Spark
-from inid.tables.engines.terms import OnGrid, Present, Product
 
 __all__ = [
-    "Build",
-    "CellTable",
     "Engine",
     "EngineError",
-    "OnGrid",
-    "Present",
-    "Product",
     "Role",
     "guarded",
     "open_table",
     "optional",
-    "unknown",
 ]
 
 _OPENERS = {

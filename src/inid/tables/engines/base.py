@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from inid.arguments import listed, shown
 from inid.errors import ArgumentError
+from inid.tables.aggregation import Aggregation, Totals
+from inid.tables.engines.aggregating import aggregated, check_aggregations, is_known
 from inid.tables.engines.cell_codes import CellTable
 from inid.tables.engines.expression_columns import seen_columns
 from inid.tables.engines.guarded import guarded, optional
@@ -99,9 +101,8 @@ class Engine(ABC):
     def with_keys(self, frame: Any, keys: Mapping[str, Sequence[Key]]) -> Any:
         """The rows whose keys, given by the names of their columns, are all among public ones."""
         nw = optional("narwhals")
-        for name, public in keys.items():
-            frame = frame.filter(nw.col(name).is_in(list(public)))
-        return frame
+        known = [is_known(nw.col(name), public) for name, public in keys.items()]
+        return frame.filter(nw.all_horizontal(*known, ignore_nulls=False)) if known else frame
 
     def group_totals(self, frame: Any, groups: Sequence[str], terms: Mapping[str, Any]) -> Any:
         """The sum of each term over the rows of each group, after the keys of the groups."""
@@ -131,7 +132,23 @@ class Engine(ABC):
             return self._expression(term)
         return self._expression(term).cast(nw.Int64) if term.columns else nw.col("one")
 
-    def run(self, build: Build, what: str = "run the query") -> list[tuple[Any, ...]]:
+    def check(self, asked: Sequence[Aggregation]) -> None:
+        """Let types alone refuse aggregations, without a look at the rows: before anything is charged.
+
+        Raises:
+            EngineError: The engine cannot run one of them, whatever the rows are.
+        """
+        check_aggregations(self, asked)
+
+    def run(self, asked: Sequence[Aggregation], what: str = "run the query") -> list[list[Totals]]:
+        """Add up: for each aggregation one array of whole numbers per grouping, all of one reading. Not private.
+
+        Raises:
+            EngineError: The engine failed.
+        """
+        return aggregated(self, asked, what)
+
+    def run_query(self, build: Build, what: str = "run the query") -> list[tuple[Any, ...]]:
         """Make a query and execute it. Making it is guarded too: pandas computes as it goes.
 
         Raises:
@@ -180,7 +197,7 @@ class Engine(ABC):
         """The same frame, computed once for several queries where the engine has a way to."""
         return frame
 
-    def check(self, build: Build) -> None:
+    def check_query(self, build: Build) -> None:
         """Make a query and have its types checked, without a look at the rows: before anything is charged.
 
         Raises:

@@ -73,9 +73,9 @@ class DuckDB(SqlEngine):
             return DuckDBSums(frame.to_native(), groups, terms)
         return super().group_totals(frame, groups, terms)
 
-    def run(self, build: Build, what: str = "run the query") -> list[tuple[Any, ...]]:
+    def run_query(self, build: Build, what: str = "run the query") -> list[tuple[Any, ...]]:
         with self._lock:
-            return super().run(build, what)
+            return super().run_query(build, what)
 
     def run_several(self, build: Build, queries: Sequence[Callable[[Any], Any]]) -> list[list[tuple[Any, ...]]]:
         with self._lock:
@@ -107,9 +107,9 @@ class DuckDB(SqlEngine):
     def _told(self, relation: Any, statement: str) -> Any:
         return relation.query("inid_relation", statement)
 
-    def check(self, build: Build) -> None:
+    def check_query(self, build: Build) -> None:
         with self._lock:
-            super().check(build)
+            super().check_query(build)
 
     def rows(self, query: Any) -> list[tuple[Any, ...]]:
         return query.rows() if isinstance(query, DuckDBSums) else list(query.collect().iter_rows())

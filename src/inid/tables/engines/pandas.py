@@ -72,7 +72,7 @@ class Pandas(Engine):
         plain = np.array([not isinstance(key, str) or is_plain(key) for key in native[name]], dtype=bool)
         return optional("narwhals").from_native(native.loc[plain])
 
-    def check(self, build: Build) -> None:
+    def check_query(self, build: Build) -> None:
         # pandas has no plan of a query: it runs on the same columns without rows.
         empty = copy(self)
         empty._frame = self._frame.iloc[:0]  # noqa: SLF001 - of this very class

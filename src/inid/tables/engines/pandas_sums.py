@@ -55,7 +55,7 @@ def grouped_sums(
         terms: The terms.
     """
     found = [np.zeros(cells, dtype=np.int64) for _ in terms]
-    step = max(min(_GROUPED_ROWS, *(_EXACT // _largest(term) for term in terms.values())), 1)
+    step = max(min([_GROUPED_ROWS, *(_EXACT // _largest(term) for term in terms.values())]), 1)
     names = dict.fromkeys(name for term in terms.values() for name in _columns(term))
     columns = {name: frame[name].to_numpy() for name in names}
     whole = {term.name: term for term in terms.values() if isinstance(term, OnGrid)}

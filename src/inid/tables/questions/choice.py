@@ -25,12 +25,13 @@ from inid.promises import Budget
 from inid.releasing import Draw, Release, read_values
 from inid.report import Estimate, EstimateBlock, PlanLine, PlanSummary
 from inid.selecting import Largest, Selection, plan_selection
+from inid.tables.aggregation import Aggregation, Totals
 from inid.tables.facts import Key, read_keys
 from inid.tables.plan import Plan
 from inid.tables.presentation import Labels
 from inid.tables.public_facts import CountingQuestion, parsing
 from inid.tables.question import Question
-from inid.tables.questions.statistics.kind import Statistics, sums_of
+from inid.tables.questions.statistics.kind import Statistics
 from inid.tables.questions.statistics.sums import cell_names
 from inid.tables.report_inputs import view_facts
 from inid.tables.result import Result, Row
@@ -171,13 +172,13 @@ class ChoiceQuestion(CountingQuestion, Question):
         counted = {"count": not self.people, "count_distinct": self.people}
         return Statistics(by=self.by, **counted, **nothing, **facts, view=self.view)  # type: ignore[arg-type]
 
-    def check(self, table: Table) -> None:
-        """See `Question.check`."""
-        self._sizes.check(table)
+    def aggregations(self, table: Table) -> tuple[Aggregation, ...]:
+        """See `Question.aggregations`."""
+        return self._sizes.aggregations(table)
 
-    def exact(self, table: Table, plan: ChoicePlan) -> Floats:  # noqa: ARG002 - counts are those of any plan
+    def exact(self, found: Sequence[Sequence[Totals]], plan: ChoicePlan) -> Floats:  # noqa: ARG002 - as for any plan
         """The size of each group, before noise. NOT PRIVATE: for curators and tests."""
-        return read_values(sums_of(self._sizes).run(table.source), len(self.groups))
+        return read_values(found[0][0].sums.ravel(), len(self.groups))
 
     def draws(self, plan: ChoicePlan) -> tuple[Draw, ...]:  # noqa: ARG002 - the noise says all
         """The position of the largest count alone is published."""

@@ -4,10 +4,11 @@ from collections.abc import Collection, Mapping
 from typing import Any, Literal
 
 from inid.errors import ArgumentError
-from inid.tables.engines import Engine, optional
+from inid.tables.aggregation import Aggregation, FoundKeys, Grouping
+from inid.tables.engines import Engine
 from inid.tables.engines.roles import is_text
 from inid.tables.expressions import col
-from inid.tables.facts import Bins, Key, is_plain
+from inid.tables.facts import Bins, Key
 from inid.tables.query import Query
 from inid.tables.questions.statistics.kind import Statistics
 from inid.tables.table import Table
@@ -88,15 +89,9 @@ def people_in(query: Query, kind: PeopleKind) -> list[Key]:
             f"the people of this stream are {_WORDS[kind]}, and {column!r} holds something else in these rows: cast it."
         )
 
-    def build(source: Engine) -> Any:
-        nw = optional("narwhals")
-        frame = source.counted_rows({"person": (column, kind)})
-        frame = source.told_apart(frame.filter(~nw.col("person").is_null()), "person")
-        return frame.group_by("person").agg(nw.col("one").sum()).select("person")
-
-    read = {"str": str, "int": int}[kind]
-    found = {read(row[0]) for row in source.run(build, "list the people")}
-    return sorted(key for key in found if not (isinstance(key, str) and not is_plain(key)))
+    people = Aggregation({"person": FoundKeys(column, kind)}, (), (Grouping(("person",), ()),), view=source.view)
+    ((found,),) = source.run([people], "list the people")
+    return list(found.keys)
 
 
 def of_people(query: Query, people: Collection[Key]) -> Query:

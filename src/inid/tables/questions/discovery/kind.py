@@ -16,83 +16,21 @@ from inid.promises import Budget
 from inid.releasing import Draw, Drawn, Release
 from inid.report import Dimension, Estimate, EstimateBlock
 from inid.report.number_text import plain_number
-from inid.tables.engines import Engine, optional
-from inid.tables.facts import Key, Person, is_plain
+from inid.tables.aggregation import Aggregation, FoundKeys, Grouping, People, Rows, Totals
+from inid.tables.facts import Key
 from inid.tables.presentation import Labels, labelled
 from inid.tables.query import Query
 from inid.tables.question import Question
 from inid.tables.questions.discovery.plan import DiscoveryPlan, plan_discovery
 from inid.tables.questions.discovery.question import KINDS, NEAR, Discovered, DiscoveryQuestion
 from inid.tables.questions.discovery.result import DiscoveryResult
-from inid.tables.questions.discovery.thresholds import Contribution
-from inid.tables.questions.statistics.layout import Layout
-from inid.tables.questions.statistics.sums import QueryNames, first_rows
 from inid.tables.report_inputs import view_facts
 from inid.tables.result import Row
 from inid.tables.table import Table
 
-__all__ = ["Discovery", "DiscoveryQuery", "KeyCounts"]
+__all__ = ["Discovery", "DiscoveryQuery"]
 
 _STATED = ("by", "count", "count_distinct")
-
-
-@dataclass(frozen=True)
-class KeyCounts:
-    """How many rows, or people, each key has. Rows without a key are left out.
-
-    What counts of a person depends on that person's rows alone: the first rows, by `order_by` and by their keys, and of
-    these the keys with the most rows, of equal ones the first in order.
-
-    Attributes:
-        column: The column of the keys.
-        kind: What they are: "str", "int" or "bool".
-        person: What one person can add.
-        unit: Whose rows are limited, or None.
-    """
-
-    column: str
-    kind: str
-    person: Contribution
-    unit: Person | None
-
-    def check(self, source: Engine) -> None:
-        """Let the engine refuse what types alone can refuse, without a look at the rows."""
-        source.check(self._build)
-
-    def run(self, source: Engine) -> dict[Key, int]:
-        """The count of each key. A text that engines read differently (with a NUL, say) is no key."""
-        found: dict[Key, int] = {}
-        kinds: dict[str, type] = {"str": str, "int": int, "bool": bool}
-        for value, number in source.run(self._build):
-            key = kinds[self.kind](value)
-            if not (isinstance(key, str) and not is_plain(key)):
-                found[key] = found.get(key, 0) + int(number)
-        return found
-
-    def _build(self, source: Engine) -> Any:
-        nw = optional("narwhals")
-        names = QueryNames(Layout((), (), {}, {}), {self.column: [KINDS[self.kind]]}, self.unit, source)
-        key = names.keys[self.column]
-        frame = source.columns(names.wanted).with_columns(one=nw.lit(1, dtype=nw.Int64))
-        frame = source.told_apart(frame.filter(~nw.col(key).is_null()), key)
-        if self.unit is not None:
-            frame = self._limited(frame, names, key)
-        counted = frame.group_by(key).agg(nw.col("one").sum())
-        return counted.select(key, nw.col("one").cast(nw.Int64))
-
-    def _limited(self, frame: Any, names: QueryNames, key: str) -> Any:
-        """A line per person and key, with what it adds to the key's count."""
-        nw, (person,) = optional("narwhals"), names.person
-        prepared = names.without_nan()
-        frame = frame.with_columns(*(part.alias(name) for name, part in prepared.items())) if prepared else frame
-        frame = first_rows(frame, self.person.rows, names, [*names.order, key])
-        lines = frame.group_by(person, key).agg(nw.col("one").sum())
-        lines = lines.with_columns(nw.col("one").cast(nw.Int64))  # DuckDB sums into 128 bits
-        lines = lines.with_columns(fewer=0 - nw.col("one"), line=nw.lit(1, dtype=nw.Int64))
-        if self.person.keys < self.person.rows:
-            place = nw.col("line").cum_sum().over(person, order_by=["fewer", key])
-            lines = lines.with_columns(place=place).filter(nw.col("place") <= self.person.keys)
-        return lines.select(key, one=nw.col("line" if self.person.people else "one"))
 
 
 @dataclass(frozen=True)
@@ -180,17 +118,22 @@ class Discovery(DiscoveryQuestion, Question):
         """See `Query.plan`: the probability of `discover(delta=...)` comes on top of the promise of the noise."""
         return plan_discovery(self, budget, choice("mechanism", mechanism, get_args(MechanismChoice)))
 
-    def check(self, table: Table) -> None:
-        """See `Question.check`."""
-        self._key_counts.check(table.source)
+    def aggregations(self, table: Table) -> tuple[Aggregation, ...]:
+        """How many rows, or people, each key has. What counts of a person depends on that person's rows alone."""
+        keys = {self.column: FoundKeys(self.column, self.asked.kind)}
+        term, tables = People() if self.people else Rows(), (Grouping((self.column,), (0,)),)
+        fewer = self.contribution.keys < self.contribution.rows
+        most = self.contribution.keys if self.person is not None and fewer else None
+        return (Aggregation(keys, (term,), tables, {}, self.person, most, table.view),)
 
-    def exact(self, table: Table, plan: DiscoveryPlan | None) -> dict[Key, int]:  # noqa: ARG002 - those of any plan
+    def exact(
+        self,
+        found: Sequence[Sequence[Totals]],
+        plan: DiscoveryPlan | None,  # noqa: ARG002 - those of any plan
+    ) -> dict[Key, int]:
         """The count of every key that is there, before noise. NOT PRIVATE: for curators and tests."""
-        return self._key_counts.run(table.source)
-
-    @property
-    def _key_counts(self) -> KeyCounts:
-        return KeyCounts(self.column, self.asked.kind, self.contribution, self.person)
+        ((counted,),) = found
+        return dict(zip(counted.keys, counted.sums[0].tolist(), strict=True))
 
     def draws(self, plan: DiscoveryPlan) -> tuple[Draw, ...]:
         """The keys whose noisy counts are high enough are published with them."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Self, cast, get_args
 
 from inid.arguments import choice, decimal_float, integer
 from inid.errors import ArgumentError
@@ -11,6 +11,7 @@ from inid.noise import grid
 from inid.planning import NoisePlan
 from inid.releasing import Release
 from inid.sets import Sensitivity
+from inid.tables.aggregation import KeyKind
 from inid.tables.facts import Key
 from inid.tables.public_facts import CountingQuestion, parsing
 from inid.tables.questions.discovery.thresholds import Contribution, threshold
@@ -33,7 +34,7 @@ class Discovered:
 
     max_keys_per_person: int
     delta: float
-    kind: str
+    kind: KeyKind
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -139,7 +140,7 @@ class DiscoveryQuestion(CountingQuestion):
 KINDS: dict[str, Key] = {"str": "", "int": 0, "bool": False}  # a key of each kind
 
 
-def discover(max_keys_per_person: int = 1, *, delta: float, kind: Literal["str", "int", "bool"] = "str") -> Discovered:
+def discover(max_keys_per_person: int = 1, *, delta: float, kind: KeyKind = "str") -> Discovered:
     """Find the keys of a column: `t.query(count=True, by={"zip": tables.discover(delta=1e-8)})`.
 
     Every key that is there gets a noisy count, of rows (`count=True`) or of people (`count_distinct=True`), and appears
@@ -168,4 +169,4 @@ def discover(max_keys_per_person: int = 1, *, delta: float, kind: Literal["str",
     taken = decimal_float("delta", delta, above=0, cure=cure)
     if not taken < 1:
         raise ArgumentError(f"delta must be below 1, got {taken!r}: {cure}.")
-    return Discovered(number, taken, choice("kind", kind, tuple(KINDS)))
+    return Discovered(number, taken, cast("KeyKind", choice("kind", kind, get_args(KeyKind))))

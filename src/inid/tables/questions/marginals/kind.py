@@ -12,6 +12,7 @@ from inid.mechanisms import MechanismChoice, MechanismName
 from inid.promises import Budget
 from inid.releasing import Release
 from inid.report import ColumnFacts, Estimate, EstimateBlock
+from inid.tables.aggregation import Aggregation, Totals
 from inid.tables.domains import Marginal, read_tables, tolerances_by_name
 from inid.tables.presentation import Labels
 from inid.tables.question import Question
@@ -24,7 +25,7 @@ from inid.tables.questions.marginals.combinations import (
     combined,
     read_cells,
 )
-from inid.tables.questions.marginals.exact_tables import ExactTables
+from inid.tables.questions.marginals.exact_tables import by_channel, tables_aggregation
 from inid.tables.questions.marginals.plan import MarginalsPlan, Objective, errors_alone, plan_marginals, planned
 from inid.tables.questions.marginals.question import MarginalsQuestion
 from inid.tables.questions.marginals.released_numbers import exact_numbers
@@ -146,15 +147,16 @@ class Marginals(MarginalsQuestion, Question):
         """See `Question.check`."""
         self.check_exact()
         self.check_cells()
-        self._exact_tables.check(table.source)
+        super().check(table)
 
-    def exact(self, table: Table, plan: MarginalsPlan) -> Floats:
+    def aggregations(self, table: Table) -> tuple[Aggregation, ...]:
+        """See `Question.aggregations`."""
+        columns = tuple(self.summed.values())
+        return (tables_aggregation(self.domains, self.maximal, columns, self.missing, self.person, table.view),)
+
+    def exact(self, found: Sequence[Sequence[Totals]], plan: MarginalsPlan) -> Floats:
         """The numbers before noise, in the coordinates of a plan: whole numbers times a public power of two."""
-        return exact_numbers(self, self._exact_tables.run(table.source, self.maximal), plan.noise)
-
-    @property
-    def _exact_tables(self) -> ExactTables:
-        return ExactTables(self.domains, self.person, tuple(self.summed.values()), self.missing)
+        return exact_numbers(self, by_channel(self.maximal, found[0], tuple(self.summed.values())), plan.noise)
 
     def answers(
         self,

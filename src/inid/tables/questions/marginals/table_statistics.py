@@ -18,7 +18,6 @@ from inid.tables.domains import Domains, Marginal, read_tables
 from inid.tables.facts import Bounds
 from inid.tables.questions.marginals.basis import contrasts
 from inid.tables.questions.marginals.workload import Contribution, of_missing, of_number
-from inid.tables.questions.statistics.layout import Layout, count_item, sum_item
 
 __all__ = [
     "OFFSETS",
@@ -29,7 +28,6 @@ __all__ = [
     "largest_contrast",
     "read_numbers",
     "summed_columns",
-    "sums_layout",
 ]
 
 OFFSET_UNIT = 1 / 16  # t is a multiple of it, so that 16 (p - t) is a whole number
@@ -132,19 +130,6 @@ def summed_columns(
 def largest_contrast(table: Sequence[str], domains: Domains) -> int:
     """The largest entry, in size, of the basis of a table: what a whole number is multiplied by at most."""
     return math.prod(contrasts(domains.size(column)).largest for column in table)
-
-
-def sums_layout(columns: Sequence[SummedColumn]) -> tuple[Layout, list[int]]:
-    """The sums that the engine adds up for these columns, and the channel of each."""
-    items, channels = [], []
-    for column in columns:
-        scope = () if column.filled else (column.name,)
-        if column.present is not None:
-            items.append(count_item(scope))
-            channels.append(column.present)
-        items.append(sum_item(column.name, column.grid, scope))
-        channels.append(column.number)
-    return Layout((), tuple(items), {column.name: column.grid for column in columns}, {}), channels
 
 
 def read_numbers(name: str, asked: object, domains: Domains) -> dict[str, tuple[Marginal, ...]]:

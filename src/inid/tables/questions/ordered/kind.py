@@ -3,16 +3,19 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self, get_args
 
+import numpy as np
+
 from inid.arguments import Floats, choice, real, shown
 from inid.errors import ArgumentError
 from inid.mechanisms import MechanismChoice, MechanismName
 from inid.promises import Budget
 from inid.releasing import Release
 from inid.report import Dimension, Estimate, EstimateBlock
+from inid.tables.aggregation import Aggregation, Totals
 from inid.tables.facts import Key, as_numbers, read_keys
 from inid.tables.presentation import Labels
 from inid.tables.question import Question
-from inid.tables.questions.ordered.levels import LevelCounts, Levels, run_level_counts
+from inid.tables.questions.ordered.levels import Levels, level_counts
 from inid.tables.questions.ordered.plan import (
     OrderedPlan,
     errors_alone,
@@ -94,26 +97,23 @@ class OrderedColumns(OrderedQuestion, Question):
         """See `Question.plan_within`."""
         return planned(self, budget, wanted, mechanism)
 
-    def check(self, table: Table) -> None:
-        """See `Question.check`."""
-        for counts in self._level_counts:
-            counts.check(table.source)
-
-    def exact(self, table: Table, plan: OrderedPlan) -> Floats:
-        """The numbers before noise, in the coordinates of a plan. NOT PRIVATE: for curators and tests."""
-        return self.values(run_level_counts(table.source, self._level_counts), plan.noise.mechanism)
-
-    @property
-    def _level_counts(self) -> list[LevelCounts]:
-        return [
-            LevelCounts(
-                self.levels[table.column],
-                {column: self.keys[column] for column in table.groups},
-                self.fill.get(table.column),
+    def aggregations(self, table: Table) -> tuple[Aggregation, ...]:
+        """See `Question.aggregations`: rows are limited for each of the tables apart."""
+        return tuple(
+            level_counts(
+                self.levels[own.column],
+                {column: self.keys[column] for column in own.groups},
+                self.fill.get(own.column),
                 self.person,
+                table.view,
             )
-            for table in self.tables
-        ]
+            for own in self.tables
+        )
+
+    def exact(self, found: Sequence[Sequence[Totals]], plan: OrderedPlan) -> Floats:
+        """The numbers before noise, in the coordinates of a plan. NOT PRIVATE: for curators and tests."""
+        counted = [totals.sums.reshape(-1, totals.sums.shape[-1]).astype(np.float64) for (totals,) in found]
+        return self.values(counted, plan.noise.mechanism)
 
     def may_be_full(self, release: Release) -> bool:
         """See `Question.may_be_full`: the last of its running counts says how many rows a group has."""

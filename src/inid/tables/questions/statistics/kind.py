@@ -16,6 +16,7 @@ from inid.promises import Budget
 from inid.report import ColumnFacts, Dimension, Estimate, EstimateBlock
 from inid.report.number_text import plain_number
 from inid.sets import Allocation, Sensitivity, read_order
+from inid.tables.aggregation import Aggregation, Integers, Totals
 from inid.tables.facts import Bins, Categories, Key, read_cells, read_columns, read_keys
 from inid.tables.presentation import Labels
 from inid.tables.query import Query
@@ -25,7 +26,7 @@ from inid.tables.questions.statistics.layout import Layout
 from inid.tables.questions.statistics.plan import Planning, TableAccuracy, TablePlan, errors_alone, with_advice
 from inid.tables.questions.statistics.question import StatisticsQuestion
 from inid.tables.questions.statistics.sensitivity import largest_sum
-from inid.tables.questions.statistics.sums import Integers, Sums
+from inid.tables.questions.statistics.sums import arranged, sums_aggregation
 from inid.tables.report_inputs import column_facts, key_word, listed_keys, named_levels, protection, view_facts
 from inid.tables.result import Row
 from inid.tables.table import Table
@@ -41,7 +42,7 @@ _USUAL_LIMIT = 2**32  # the default limit on rows, which the report need not men
 class StatisticsQuery(Query):
     """Statistics of a table. Made by `Table.query`."""
 
-    question: StatisticsQuestion
+    question: "Statistics"
 
     @property
     def layout(self) -> Layout:
@@ -88,7 +89,8 @@ class StatisticsQuery(Query):
         >>> q.exact_sums() * q.units        # two rows, 19 + 6 below the middle
         array([  2., -25.])
         """
-        return sums_of(self.question).run(self.table.source)
+        (found,) = self.table.source.run(self.question.aggregations(self.table))
+        return arranged(self.layout, *found)
 
 
 class Statistics(StatisticsQuestion, Question):
@@ -122,15 +124,15 @@ class Statistics(StatisticsQuestion, Question):
         """The argument of `Table.query` by which the first statistic is asked."""
         return self.layout.statistics[0].kind
 
-    def check(self, table: Table) -> None:
-        """See `Question.check`."""
-        sums_of(self).check(table.source)
+    def aggregations(self, table: Table) -> tuple[Aggregation, ...]:
+        """See `Question.aggregations`."""
+        return (sums_aggregation(self.layout, self.by, self.missing, self.person, table.view),)
 
-    def exact(self, table: Table, plan: TablePlan) -> Floats:  # noqa: ARG002 - every plan has the same coordinates
+    def exact(self, found: Sequence[Sequence[Totals]], plan: TablePlan) -> Floats:  # noqa: ARG002 - as for every plan
         """The exact sums as floats. Holding them to a public size is 1-Lipschitz; rounding is in the sensitivity."""
         sizes = [largest_sum(item, self.max_rows) for item in self.layout.items]
         limits, units = self.spread(sizes).astype(np.int64), self.spread([item.step for item in self.layout.items])
-        return np.clip(sums_of(self).run(table.source), -limits, limits).astype(np.float64) * units
+        return np.clip(arranged(self.layout, *found[0]), -limits, limits).astype(np.float64) * units
 
     def plan(
         self,
@@ -228,11 +230,6 @@ class Statistics(StatisticsQuestion, Question):
                 kinds.append(f"histogram over {', '.join(_cell_names(self.histogram[name]))}")
             found.append(column_facts(name, kinds, self.bounds, self.missing))
         return found
-
-
-def sums_of(question: StatisticsQuestion) -> Sums:
-    """The sums as an engine takes them."""
-    return Sums(question.layout, question.by, question.missing, question.person)
 
 
 def _planning(

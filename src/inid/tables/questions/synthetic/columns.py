@@ -20,7 +20,7 @@ from inid.tables.facts import Bins, Key, read_keys
 from inid.tables.table import Table
 from inid.tables.view import View
 
-__all__ = ["LevelColumn", "coded_source", "read_level_columns"]
+__all__ = ["LevelColumn", "coded_view", "read_level_columns"]
 
 Codes = NDArray[np.int32]
 
@@ -150,8 +150,8 @@ def _column(table: Table, name: str) -> LevelColumn:
     return LevelColumn(name, bins=table.bins[name], fill=number, whole=whole, other=other)
 
 
-def coded_source(source: Engine, columns: Sequence[LevelColumn]) -> tuple[Engine, Domains]:
-    """The table with a computed column for the place of each bin, and the domains of all columns in their order."""
+def coded_view(source: Engine, columns: Sequence[LevelColumn]) -> tuple[View, Domains]:
+    """The view with a computed column for the place of each bin, and the domains of all columns in their order."""
     view, keys = source.view, dict[str, tuple[Key, ...]]()
     for column in columns:
         if column.bins is None:
@@ -162,5 +162,4 @@ def coded_source(source: Engine, columns: Sequence[LevelColumn]) -> tuple[Engine
             name += "'"
         view = View(view.where, {**view.derived, name: column.formula()})
         keys[name] = tuple(range(column.stated))
-    seen = source.seen(view) if view.derived != source.view.derived else source
-    return seen, Domains(keys, "cell" if columns[0].other else "drop")
+    return view, Domains(keys, "cell" if columns[0].other else "drop")

@@ -15,13 +15,15 @@ from inid.planning import NoisePlan, plan
 from inid.promises import Budget, GaussianDP
 from inid.releasing import Release
 from inid.report import Estimate, EstimateBlock
+from inid.tables.aggregation import Aggregation, Totals
+from inid.tables.domains import Marginal
 from inid.tables.presentation import Labels
 from inid.tables.public_facts import parsing
 from inid.tables.question import Question
 from inid.tables.questions.marginals.basis import Whole, contrasts
-from inid.tables.questions.marginals.exact_tables import ExactTables
+from inid.tables.questions.marginals.exact_tables import tables_aggregation
 from inid.tables.questions.synthetic.blocks import Block
-from inid.tables.questions.synthetic.columns import LevelColumn, coded_source, read_level_columns
+from inid.tables.questions.synthetic.columns import LevelColumn, coded_view, read_level_columns
 from inid.tables.questions.synthetic.measured import FirstStep, Measured
 from inid.tables.questions.synthetic.plan import SyntheticPlan
 from inid.tables.questions.synthetic.result import SyntheticResult
@@ -129,24 +131,25 @@ class SyntheticRows(Question):
     def check(self, table: Table) -> None:
         """See `Question.check`."""
         self.check_limits()
-        source, tables = self._tables(table)
-        tables.check(source)
+        super().check(table)
 
-    def _tables(self, table: Table) -> tuple[Any, ExactTables]:
-        source, domains = coded_source(table.source, self.columns)
-        return source, ExactTables(domains, self.person, (), {})
+    def aggregations(self, table: Table) -> tuple[Aggregation, ...]:
+        """The table of every pair, in one pass."""
+        view, domains = coded_view(table.source, self.columns)
+        names = list(domains.keys)
+        pairs: dict[Marginal, tuple[str, ...]] = {(names[one], names[two]): () for one, two in self.three_steps.pairs}
+        return (tables_aggregation(domains, pairs, (), {}, self.person, view),)
 
-    def exact(self, table: Table, plan: SyntheticPlan) -> _Exact:
-        """The table of every pair, in one pass, and the tables inside them. NOT PRIVATE."""
-        source, tables = self._tables(table)
-        names, pairs = list(tables.domains.keys), self.three_steps.pairs
-        made = tables.run(source, {(names[one], names[two]): () for one, two in pairs})
-        found: dict[Block, Whole] = {pair: own[0] for pair, own in zip(pairs, made, strict=True)}
-        for at in range(len(names)):
+    def exact(self, found: Sequence[Sequence[Totals]], plan: SyntheticPlan) -> _Exact:
+        """The table of every pair, and the tables inside them. NOT PRIVATE."""
+        made: dict[Block, Whole] = {
+            pair: own.sums[0] for pair, own in zip(self.three_steps.pairs, found[0], strict=True)
+        }
+        for at in range(len(self.columns)):
             pair = (0, 1) if at < 2 else (0, at)
-            found[at,] = found[pair].sum(axis=1 - pair.index(at))
-        found[()] = np.asarray(np.minimum(found[0,].sum(), self.max_rows))
-        return _Exact(found, self.third_promise(plan.promise))
+            made[at,] = made[pair].sum(axis=1 - pair.index(at))
+        made[()] = np.asarray(np.minimum(made[0,].sum(), self.max_rows))
+        return _Exact(made, self.third_promise(plan.promise))
 
     def step_numbers(self, exact: _Exact, released: tuple[Release, ...]) -> Floats:
         """The residuals of columns; the scores of pairs; the residuals of the pairs that the noisy scores choose."""
