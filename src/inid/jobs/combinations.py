@@ -67,7 +67,7 @@ def read_combination(name: str, text: str) -> StatedCombination:
     return StatedCombination(columns[0], cells)
 
 
-def check_combinations(combine: Mapping[str, str], query: Query, named: Callable[[str], str]) -> None:
+def check_combinations(combine: Mapping[str, str], query: Query[Any, Any], named: Callable[[str], str]) -> None:
     """Refuse combinations of cells that a query does not ask for, before anything is spent.
 
     Args:

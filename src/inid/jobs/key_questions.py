@@ -43,7 +43,7 @@ def check_keys(question: "TableQuestion", named: "Naming") -> None:
         )
 
 
-def open_keys(question: "TableQuestion", table: Table) -> Query:
+def open_keys(question: "TableQuestion", table: Table) -> Query[Any, Any]:
     """The query, on the table."""
     people = question.count_distinct
     if question.discover is None:

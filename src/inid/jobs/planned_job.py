@@ -37,7 +37,7 @@ class PlannedJob:
     job: Job
     budget: Budget
     summary: PlanSummary
-    query: Query | None = None
+    query: Query[Any, Any] | None = None
     plan: Plan | None = None
 
     @property
@@ -121,7 +121,7 @@ def plan_job(job: Job, named: Naming = str, source: Engine | None = None) -> Pla
     return PlannedJob(job, budget, made.summary(), query, made)
 
 
-def _options(noise: NoiseChoice, query: Query, named: Naming) -> dict[str, Any]:
+def _options(noise: NoiseChoice, query: Query[Any, Any], named: Naming) -> dict[str, Any]:
     """How a query is planned.
 
     Raises:

@@ -205,7 +205,7 @@ class TableQuestion:
         """The facts about columns of the table itself, or about computed ones."""
         return {name: fact for name, fact in facts.items() if (name in self.derive) is computed}
 
-    def open(self, named: Naming = str, source: Engine | None = None) -> Query:
+    def open(self, named: Naming = str, source: Engine | None = None) -> Query[Any, Any]:
         """The query, on the table. Reads the names and types of its columns, and no value.
 
         Args:
@@ -262,7 +262,7 @@ class TableQuestion:
         asked |= {"count": self.count, "count_distinct": self.count_distinct}
         return table.query(histogram=dict(self.histogram), by=dict(self.by), **asked)  # type: ignore[arg-type]
 
-    def _open_ordered(self, table: Table, named: Naming) -> Query:
+    def _open_ordered(self, table: Table, named: Naming) -> Query[Any, Any]:
         for column in self.ordered:
             if column not in self.bounds and column not in self.domains:
                 raise ArgumentError(

@@ -34,7 +34,7 @@ def stated_bins(question: "TableQuestion") -> dict[str, int | list[float]]:
     return {name: int(given[0]) if len(given) == 1 else list(given) for name, given in question.bins.items()}
 
 
-def open_synthetic(question: "TableQuestion", table: Table) -> Query:
+def open_synthetic(question: "TableQuestion", table: Table) -> Query[Any, Any]:
     """The query, on the table."""
     target: Any = question.synthetic_target
     return table.query(synthetic=list(question.synthetic_columns) or True, target=target)

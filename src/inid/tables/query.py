@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, cast
 
 from inid.arguments import real, shown
 from inid.errors import ArgumentError
@@ -18,14 +18,19 @@ from inid.tables.table import Table
 
 if TYPE_CHECKING:
     from inid.accounting import Ledger
+    from inid.planning.accuracy import CheapestPlan
 
 __all__ = ["Query", "ask", "release_together"]
 
 _HIGHEST_LEVEL = 1 - 1e-12  # what is left, divided among several sums, still tells a level from 1
 
 
+PlanT = TypeVar("PlanT", bound=Plan)
+ResultT = TypeVar("ResultT", bound=Result)
+
+
 @dataclass(frozen=True, eq=False)
-class Query:
+class Query(Generic[PlanT, ResultT]):
     """A question asked of a table. Made by `Table.query`.
 
     Attributes:
@@ -48,7 +53,7 @@ class Query:
         objective: Literal["max", "sum"] | None = None,
         ledger: "Ledger | None" = None,
         **others: Any,
-    ) -> Any:
+    ) -> PlanT:
         """Plan the noise, before anything is spent; print the plan to see the expected error of each answer.
 
         Args:
@@ -103,7 +108,7 @@ class Query:
         for name in options:
             if name not in self.question.options:
                 raise ArgumentError(f"{name} does not go with {self.asked_as}: leave it out.")
-        return self.under(ledger).question.plan(budget, **options)
+        return cast("PlanT", self.under(ledger).question.plan(budget, **options))
 
     def plan_for_accuracy(
         self,
@@ -112,7 +117,7 @@ class Query:
         failure: float = 0.05,
         delta: float | None = None,
         ledger: "Ledger | None" = None,
-    ) -> Any:
+    ) -> "CheapestPlan[PlanT]":
         """The least budget found with which every answer is within its tolerance, each with probability 1 - failure.
 
         A statistic made of m sums is within its tolerance t when each sum i is within t / (m J_i), J_i the statistic's
@@ -135,9 +140,10 @@ class Query:
         >>> print(t.query(count=True).plan_for_accuracy({"count": 10}, failure=0.05).reason)
         Laplace noise reaches it at epsilon = 0.299585; name a delta to consider Gaussian noise.
         """
-        return self.under(ledger).question.for_accuracy(tolerance, failure=failure, delta=delta)
+        found = self.under(ledger).question.for_accuracy(tolerance, failure=failure, delta=delta)
+        return cast("CheapestPlan[PlanT]", found)
 
-    def release(self, plan: Plan, ledger: "Ledger | None" = None, *, label: str = "", level: float = 0.95) -> Any:
+    def release(self, plan: PlanT, ledger: "Ledger | None" = None, *, label: str = "", level: float = 0.95) -> ResultT:
         """Charge the ledger, run the query, add the planned noise and return what may be published.
 
         The charge comes before the engine looks at a value: a crash loses budget, never privacy. It is made once, here,
@@ -158,7 +164,7 @@ class Query:
                 Or the engine failed after the charge.
         """
         (made,) = release_together([(self, plan)], getattr(plan, "charge", None), ledger, label, level)
-        return made
+        return cast("ResultT", made)
 
     def planned_by(self, plan: Any) -> Self:
         """This query under the relation of its plan.
@@ -211,7 +217,7 @@ class Query:
         return self if table is self.table else type(self)(table, replace(self.question, neighbours=relation))
 
 
-def ask(table: Table, asked: Mapping[str, Any]) -> Query:
+def ask(table: Table, asked: Mapping[str, Any]) -> Query[Any, Any]:
     """The query that arguments of `Table.query` ask for.
 
     Raises:
@@ -227,7 +233,7 @@ def _is_unstated(value: object) -> bool:
 
 
 def release_together(
-    asked: Sequence[tuple[Query, Any]], whole: Any, ledger: "Ledger | None", label: str, level: float
+    asked: Sequence[tuple[Query[Any, Any], Any]], whole: Any, ledger: "Ledger | None", label: str, level: float
 ) -> list[Result]:
     """Charge once for several queries with their plans, then look at the tables, then draw the noise of all of them.
 

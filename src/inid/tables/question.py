@@ -62,7 +62,7 @@ class Question(PublicFacts, ABC):
     steps: ClassVar[int] = 1
     plans: ClassVar[type[Plan]]
     results: ClassVar[type[Result]] = Result
-    queries: "ClassVar[type[Query] | None]" = None
+    queries: "ClassVar[type[Query[Any, Any]] | None]" = None
 
     # How it is asked.
 

@@ -4,26 +4,23 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 from inid.arguments import choice, integer, shown
 from inid.errors import ArgumentError
 from inid.sets import Neighbours
-from inid.tables.domains import Domains, Marginal, Ordered, read_domains
+from inid.tables.asking import Asking
+from inid.tables.domains import Domains, Ordered, read_domains
 from inid.tables.engines import Engine, open_table
 from inid.tables.expressions import Condition, Expression
-from inid.tables.facts import Bins, Bounds, Categories, Key, Person, read_bins, read_bounds, read_missing
+from inid.tables.facts import Bins, Bounds, Key, Person, read_bins, read_bounds, read_missing
 from inid.tables.public_facts import MOST_ROWS
 from inid.tables.view import View, read_condition, read_formula
 
 if TYPE_CHECKING:
     from inid.accounting import Ledger
-    from inid.tables.publication import Publication
-    from inid.tables.query import Query
 
 __all__ = ["Table"]
-
-ByTables = Mapping[str, int | Sequence[Marginal]]  # for each column the tables by which it is asked
 
 _RELATIONS: tuple[Neighbours, ...] = ("add_remove", "replace", "zero_out")
 _NO_BOUNDS: Mapping[str, tuple[float, float]] = MappingProxyType({})
@@ -34,7 +31,7 @@ _PUBLIC_NUMBER = ("replace", "zero_out")  # the number of rows is released as it
 
 
 @dataclass(frozen=True, init=False, eq=False)
-class Table:
+class Table(Asking):
     """A table inside its engine, with what is publicly known about it. Nothing is read from the values.
 
     Args:
@@ -283,90 +280,3 @@ class Table:
         for name, value in facts.items():
             object.__setattr__(made, name, value)
         return made
-
-    def query(
-        self,
-        *,
-        count: bool | Sequence[Marginal] = False,
-        count_distinct: bool = False,
-        sum: Sequence[str] | ByTables | None = (),  # noqa: A002 - what users look for
-        mean: Sequence[str] | ByTables | None = (),
-        variance: Sequence[str] = (),
-        std: Sequence[str] = (),
-        covariance: Sequence[str] = (),
-        histogram: Mapping[str, Sequence[float | str] | Categories] | None = None,
-        by: Mapping[str, Any] | None = None,
-        marginals: int | Sequence[Marginal] | None = None,
-        cdf: Mapping[str, Sequence[Marginal]] | None = None,
-        quantile: Mapping[str, Sequence[float]] | None = None,
-        cumulative: Mapping[str, Sequence[Marginal]] | None = None,
-        choose: Mapping[str, Sequence[Key]] | None = None,
-        synthetic: bool | Sequence[str] = False,
-        target: str | None = None,
-        weights: Mapping[tuple[str, str], float] | None = None,
-        **others: Any,
-    ) -> "Query":
-        """Ask for statistics, any number together; they share sums and one promise. Nothing is computed yet.
-
-        Args:
-            count: The number of rows; or several groupings, [("sex",), ("sex", "education")], the same as `marginals`.
-            count_distinct: The number of people, with a `Person`: each counts once, and by groups once in each group
-                where they have a row.
-            sum: Columns to add up; or several groupings by column, {"income": [("sex",), ("region", "sex")]}.
-            mean: Columns to average; or several groupings by column.
-            variance: Columns whose variance (mean square distance from the mean) is asked for.
-            std: Columns whose standard deviation is asked for.
-            covariance: Columns whose covariance matrix is asked for, from rows that have all of them.
-            histogram: Per column the edges of public bins, or a list of public categories (numbers: `Categories`).
-                Values outside all bins are not counted.
-            by: Per column its public keys: every statistic is given for each combination of them, also those without
-                rows. Rows with other keys are left out. `tables.discover(...)` instead of keys finds those of a column.
-            marginals: Tables of counts over columns with a domain, [("sex", "age"), ("race",)], or a number k for all
-                tables over k of them. They share one promise with the least noise, together with means and sums by
-                several groupings, and agree with each other. Not together with other statistics.
-            cdf: Per column with bounds, or with `Ordered` values, the groupings by which its distribution function is
-                asked for: {"age": [(), ("sex",)]}. Columns that group have a domain, or keys in `by`.
-            quantile: Per such column the probabilities of its quantiles, {"age": [0.1, 0.5, 0.9]}, in each grouping of
-                its `cdf`, else in the groups of `by`.
-            cumulative: Like `cdf`, for running totals in rows: {"date": [("shop",)]}. These three are a query of their
-                own: one set of noisy prefixes serves them.
-            choose: Per column its public keys: which group has the most rows, or with `count_distinct` the most people.
-                The group alone is released; see `tables.choose`.
-            synthetic: True for rows like those of the table, of all columns with public keys or bins; or a list of
-                them. A query of its own.
-            target: The column that models of synthetic rows will predict: tables with it are wanted four times as well.
-            weights: The same for single pairs of columns, {("age", "income"): 4}.
-            others: What a kind of question is asked by that was registered elsewhere.
-
-        Returns:
-            The query, to be planned and released.
-
-        Raises:
-            ArgumentError: A column is unknown or has no bounds, keys or edges are malformed, or nothing is asked for.
-
-        >>> import pandas
-        >>> t = Table(pandas.DataFrame({"age": [31, 44], "sex": ["F", "M"]}), bounds={"age": (0, 100)})
-        >>> t.query(histogram={"age": [0, 50, 100]}, by={"sex": ["F", "M"]}).labels[:2]
-        ('histogram(age)[sex=F, age=[0, 50)]', 'histogram(age)[sex=F, age=[50, 100]]')
-        """
-        from inid.tables.query import ask
-
-        asked: dict[str, object] = {"count": count, "count_distinct": count_distinct, "sum": sum, "mean": mean}
-        asked |= {"variance": variance, "std": std, "covariance": covariance, "marginals": marginals}
-        grouped = {"histogram": histogram, "by": by, "cdf": cdf, "quantile": quantile, "cumulative": cumulative}
-        asked |= {name: value or None for name, value in (grouped | {"choose": choose}).items()}
-        asked |= {"synthetic": synthetic, "target": target, "weights": weights or None}
-        return ask(self, asked | others)
-
-    def publication(self, **asked: "Mapping[str, object] | Query") -> "Publication":
-        """Several queries of this table under one promise: each a query, or a dictionary of what `query` takes.
-
-        >>> import pandas
-        >>> t = Table(pandas.DataFrame({"age": [31, 44], "sex": ["F", "M"]}), bounds={"age": (0, 100)})
-        >>> list(t.publication(people={"count": True}, ages=t.where("sex == 'F'").query(mean=["age"])).queries)
-        ['people', 'ages']
-        """
-        from inid.tables.publication import Publication
-        from inid.tables.publication.publication import queries_of
-
-        return Publication(**queries_of(self, asked))

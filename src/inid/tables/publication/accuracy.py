@@ -30,7 +30,7 @@ _ROOMS = (1.0, 1 + 2.0**-50, 1 + 1e-12, 1 + 1e-9, 1 + 1e-6)  # what a promise ma
 
 
 def cheapest_publication(
-    queries: Mapping[str, Query],
+    queries: Mapping[str, Query[Any, Any]],
     tolerance: Mapping[str, Any],
     shares: Sequence[Fraction | None],
     *,
@@ -63,7 +63,7 @@ def cheapest_publication(
 
 
 def _planned(
-    queries: Mapping[str, Query],
+    queries: Mapping[str, Query[Any, Any]],
     tolerance: Mapping[str, Any],
     shares: Mapping[str, Fraction | None],
     family: MechanismName,
@@ -86,7 +86,9 @@ def _planned(
     return _under_a_promise(queries, plans, whole, family, beside, delta)
 
 
-def _for_accuracy(query: Query, tolerance: Any, family: MechanismName, failure: float, delta: float | None) -> Plan:
+def _for_accuracy(
+    query: Query[Any, Any], tolerance: Any, family: MechanismName, failure: float, delta: float | None
+) -> Plan:
     """The query's own plan, its promise stated in the currency in which parts add up."""
     if family == "laplace":
         return query.plan_for_accuracy(tolerance, failure=failure).plan  # type: ignore[no-any-return]
@@ -105,7 +107,7 @@ def _for_accuracy(query: Query, tolerance: Any, family: MechanismName, failure: 
     raise RangeError("no budget was found for this accuracy: accept a larger tolerance.")
 
 
-def _shared(query: Query, amount: Fraction, family: MechanismName, tolerance: Any) -> Plan:
+def _shared(query: Query[Any, Any], amount: Fraction, family: MechanismName, tolerance: Any) -> Plan:
     part: Budget = PureDP(decimal_down(amount)) if family == "laplace" else GaussianDP(decimal_root_down(amount))
     options: dict[str, Any] = {"mechanism": family} if "mechanism" in query.question.options else {}
     options |= {} if tolerance is None else {"tolerance": tolerance}
@@ -113,7 +115,7 @@ def _shared(query: Query, amount: Fraction, family: MechanismName, tolerance: An
 
 
 def _under_a_promise(
-    queries: Mapping[str, Query],
+    queries: Mapping[str, Query[Any, Any]],
     plans: Mapping[str, Plan],
     whole: Fraction,
     family: MechanismName,

@@ -20,7 +20,7 @@ PeopleKind = Literal["str", "int"]
 _WORDS: dict[PeopleKind, str] = {"str": "texts", "int": "whole numbers"}
 
 
-def period_query(question: Statistics, data: object) -> Query:
+def period_query(question: Statistics, data: object) -> Query[Any, Any]:
     """A stream's question, asked of the rows of one period: nothing of them is looked at but names and types.
 
     Raises:
@@ -47,7 +47,7 @@ def period_query(question: Statistics, data: object) -> Query:
     asked["histogram"] = {
         column: list(cells.edges) if isinstance(cells, Bins) else cells for column, cells in question.histogram.items()
     }
-    query = table.query(**asked, by=question.by or None)
+    query: Query[Any, Any] = table.query(**asked, by=question.by or None)
     query.check()
     return query
 
@@ -70,7 +70,7 @@ def people_kind(source: Engine, column: str) -> PeopleKind:
     return "int"
 
 
-def people_in(query: Query, kind: PeopleKind) -> list[Key]:
+def people_in(query: Query[Any, Any], kind: PeopleKind) -> list[Key]:
     """Everybody who has a row in the period that counts. NOT PRIVATE.
 
     An id that engines read differently is nobody's, and so is one of another kind in a column without a type.
@@ -94,7 +94,7 @@ def people_in(query: Query, kind: PeopleKind) -> list[Key]:
     return list(found.keys)
 
 
-def of_people(query: Query, people: Collection[Key]) -> Query:
+def of_people(query: Query[Any, Any], people: Collection[Key]) -> Query[Any, Any]:
     """The same question about these people's rows alone; there must be one at least.
 
     Whoever appears in the engine's answer after `people_in` was asked is not among them, and is not counted.

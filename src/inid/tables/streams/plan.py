@@ -240,7 +240,7 @@ class StreamPlan:
 def plan_stream(
     table: Table,
     *,
-    query: Mapping[str, Any] | Query,
+    query: Mapping[str, Any] | Query[Any, Any],
     periods: Iterable[object],
     promise: Budget,
     contributes: Contributes = 1,
@@ -314,7 +314,7 @@ def plan_stream(
     return plan
 
 
-def read_stream_query(table: object, query: object) -> Query:
+def read_stream_query(table: object, query: object) -> Query[Any, Any]:
     """The query of a stream: statistics of a table, released in one step.
 
     Raises:
@@ -352,7 +352,7 @@ def read_periods(periods: object) -> tuple[str, ...]:
     return names
 
 
-def _read_contributes(contributes: object, query: Query, periods: int) -> Contributes:
+def _read_contributes(contributes: object, query: Query[Any, Any], periods: int) -> Contributes:
     if contributes == "every":
         return "every"
     cure = 'pass in how many periods one person counts at most, or "every"'

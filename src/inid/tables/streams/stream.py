@@ -63,7 +63,7 @@ class Stream:
         path: str | Path,
         table: Table | None = None,
         *,
-        query: Mapping[str, Any] | Query | None = None,
+        query: Mapping[str, Any] | Query[Any, Any] | None = None,
         periods: Iterable[object] | None = None,
         contributes: Contributes | None = None,
         want: Want | None = None,
@@ -294,7 +294,7 @@ class Stream:
 
     # Releasing a row.
 
-    def _release_row(self, file: Writing, rows: dict[int, StoredRow], at: int, query: Query | None) -> None:
+    def _release_row(self, file: Writing, rows: dict[int, StoredRow], at: int, query: Query[Any, Any] | None) -> None:
         self._require_turn(at, self._next(rows))
         source = current_source()
         self._leases.require_source(private=source.private)
@@ -320,7 +320,7 @@ class Stream:
         here = file.marks()
         return sum(here.get(number) != mark for number, mark in self._leases.marks().items() if number < at)
 
-    def _exact(self, query: Query | None, people: list[Key]) -> Floats:
+    def _exact(self, query: Query[Any, Any] | None, people: list[Key]) -> Floats:
         """The exact numbers of a period. NOT PRIVATE."""
         nobody = np.zeros(self.plan.noise.dimension)
         if query is None or (self.plan.listed and not people):
@@ -352,7 +352,7 @@ class Stream:
     def _require(
         self,
         table: Table | None,
-        query: Mapping[str, Any] | Query | None,
+        query: Mapping[str, Any] | Query[Any, Any] | None,
         periods: Iterable[object] | None,
         asked: Mapping[str, Any],
     ) -> None:

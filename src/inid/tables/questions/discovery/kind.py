@@ -56,7 +56,7 @@ class AboveThreshold:
 
 
 @dataclass(frozen=True, eq=False)
-class DiscoveryQuery(Query):
+class DiscoveryQuery(Query[DiscoveryPlan, DiscoveryResult]):
     """Counts by the keys of a column that nobody listed. Made by `Table.query(by={"zip": discover(...)})`."""
 
     def exact_counts(self) -> dict[Key, int]:

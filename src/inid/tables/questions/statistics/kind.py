@@ -28,7 +28,7 @@ from inid.tables.questions.statistics.question import StatisticsQuestion
 from inid.tables.questions.statistics.sensitivity import largest_sum
 from inid.tables.questions.statistics.sums import arranged, sums_aggregation
 from inid.tables.report_inputs import column_facts, key_word, listed_keys, named_levels, protection, view_facts
-from inid.tables.result import Row
+from inid.tables.result import Result, Row
 from inid.tables.table import Table
 from inid.tables.wanted import wanted_of
 
@@ -39,7 +39,7 @@ _USUAL_LIMIT = 2**32  # the default limit on rows, which the report need not men
 
 
 @dataclass(frozen=True, eq=False)
-class StatisticsQuery(Query):
+class StatisticsQuery(Query[TablePlan, Result]):
     """Statistics of a table. Made by `Table.query`."""
 
     question: "Statistics"
