@@ -220,6 +220,26 @@ def test_what_does_not_fit_is_refused(wrong):
         _refused()[wrong]()
 
 
+@pytest.mark.parametrize(
+    "stated", [{"tolerance": {"income": 500}}, {"importance": {"pya": 2}}, {"share": {"age": "1/3"}}], ids=str
+)
+def test_what_is_stated_for_no_query_is_answered_with_the_queries_that_there_are(stated):
+    pub = publication()
+    ((what, own),) = stated.items()
+    with pytest.raises(
+        inid.ArgumentError, match=f"{what} names .* by query, {what}=.*there are {', '.join(pub.queries)}"
+    ):
+        pub.plan(PROMISES[0], **{what: own})
+
+
+def test_a_publication_and_its_plan_say_how_many_queries_there_are():
+    t = table()
+    pub = tables.Publication(a=t.query(count=True), b=t.query(mean=["age"]))
+    assert repr(pub) == "Publication(a, b)"
+    assert str(pub.plan(PROMISES[0])).startswith("2 queries under ")
+    assert str(tables.Publication(a=t.query(count=True)).plan(PROMISES[0])).startswith("1 query under ")
+
+
 def test_a_plan_of_other_filters_is_refused():
     t = table()
     first, second = (tables.Publication(a=t.where(f"age > {age}").query(count=True)) for age in (30, 40))

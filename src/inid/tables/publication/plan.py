@@ -68,7 +68,8 @@ class PublicationPlan:
         return {"charge": self.charge.to_dict(), "plans": {name: plan.to_dict() for name, plan in self.plans.items()}}
 
     def __str__(self) -> str:
-        lines = [f"{len(self.plans)} queries under {self.budget}, one charge, {self.mechanism} noise"]
+        number = "1 query" if len(self.plans) == 1 else f"{len(self.plans)} queries"
+        lines = [f"{number} under {self.budget}, one charge, {self.mechanism} noise"]
         for name, plan in self.plans.items():
             lines += [
                 "",

@@ -19,7 +19,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from inid.accounting.parts import read_part
-from inid.arguments import choice, real, shown
+from inid.arguments import choice, listed, real, shown
 from inid.errors import ArgumentError, BudgetError
 from inid.mechanisms import MechanismChoice, MechanismName
 from inid.numbers.decimals import decimal_down, decimal_fraction, decimal_up
@@ -63,7 +63,7 @@ class Publication:
     (['people', 'pay'], 'mean')
     """
 
-    def __init__(self, **queries: Query) -> None:
+    def __init__(self, **queries: Query[Any, Any]) -> None:
         if not queries:
             raise ArgumentError("a publication needs at least one query: Publication(people=t.query(count=True)).")
         for name, query in queries.items():
@@ -79,7 +79,10 @@ class Publication:
             for fact in ("person", "neighbours", "max_rows"):
                 if getattr(table, fact) != getattr(first, fact):
                     raise ArgumentError(f"{name} is asked with another {fact}: all queries share one Table(...).")
-        self.queries: Mapping[str, Query] = dict(queries)
+        self.queries: Mapping[str, Query[Any, Any]] = dict(queries)
+
+    def __repr__(self) -> str:
+        return f"Publication({', '.join(self.queries)})"
 
     def plan(
         self,
@@ -209,7 +212,7 @@ class Publication:
         return PublicationResult(plan, dict(zip(self.queries, made, strict=True)))
 
 
-def _beside(budget: Budget, queries: Mapping[str, Query]) -> tuple[Budget, float]:
+def _beside(budget: Budget, queries: Mapping[str, Query[Any, Any]]) -> tuple[Budget, float]:
     """What is left for the noise once found keys have taken their probabilities, and what they take together.
 
     Raises:
@@ -228,7 +231,7 @@ def _beside(budget: Budget, queries: Mapping[str, Query]) -> tuple[Budget, float
 
 def _divided(
     promise: Budget,
-    queries: Mapping[str, Query],
+    queries: Mapping[str, Query[Any, Any]],
     family: MechanismName,
     wanted: Mapping[str, list[float]],
     weights: list[float],
@@ -260,7 +263,10 @@ def of_query(stated: Mapping[str, Any] | None, name: str, queries: Mapping[str, 
         raise ArgumentError(f"{what} must be a dictionary by query, got {shown(stated)}: {what}={{{name!r}: ...}}.")
     for key in stated:
         if key not in queries:
-            raise ArgumentError(f"{what} names {shown(key)}, which is no query of the publication.")
+            raise ArgumentError(
+                f"{what} names {shown(key)}, which is no query of the publication: it is stated by query, "
+                f"{what}={{{name!r}: ...}}, and there are {listed(queries)}."
+            )
     return stated.get(name)
 
 
@@ -290,13 +296,13 @@ def read_shares(stated: Mapping[str, Share] | None, queries: Mapping[str, object
     return found
 
 
-def queries_of(table: Table, asked: Mapping[str, Any]) -> dict[str, Query]:
+def queries_of(table: Table, asked: Mapping[str, Any]) -> dict[str, Query[Any, Any]]:
     """Queries of a table, from dictionaries of what `Table.query` takes.
 
     Raises:
         ArgumentError: One is neither a dictionary nor a query of this table.
     """
-    found: dict[str, Query] = {}
+    found: dict[str, Query[Any, Any]] = {}
     for name, one in asked.items():
         if isinstance(one, Query) and one.table.origin is table.origin:
             found[name] = one
@@ -313,7 +319,7 @@ def queries_of(table: Table, asked: Mapping[str, Any]) -> dict[str, Query]:
     return found
 
 
-def taken_by(queries: Mapping[str, Query]) -> float:
+def taken_by(queries: Mapping[str, Query[Any, Any]]) -> float:
     """The probabilities that found keys take beside their noise, together."""
     taken = sum((decimal_fraction(query.question.delta) for query in queries.values()), Fraction(0))
     return decimal_up(taken, "delta") if taken else 0.0
