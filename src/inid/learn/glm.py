@@ -36,6 +36,7 @@ from inid.learn.inputs import read_matrix, read_target
 from inid.learn.lost_in_noise import warn_of_noise
 from inid.learn.objective import Looked, Objective, read_sample_weight
 from inid.learn.parameters import estimator
+from inid.learn.row_sums import row_products
 
 __all__ = ["PrivateGammaRegressor", "PrivatePoissonRegressor"]
 
@@ -176,7 +177,7 @@ class _LogLinear(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         rows = hold(read_matrix(self, X, reset=False).floats(), *self._held, one_hot_groups(self.bounds))
         with np.errstate(all="ignore"):
-            return np.asarray(np.clip(np.exp(rows @ self.coef_ + self.intercept_), *self._ends))
+            return np.asarray(np.clip(np.exp(row_products(rows, self.coef_) + self.intercept_), *self._ends))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """D^2, the part of the deviance that is explained, as scikit-learn's; without noise, for public rows."""

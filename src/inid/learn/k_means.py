@@ -27,6 +27,7 @@ from inid.learn.lost_in_noise import doubt_of_centres, warn_of_noise
 from inid.learn.noise_range import cover_answers
 from inid.learn.parameters import estimator
 from inid.learn.public_units import MOST_ROWS, Units, exact_floats
+from inid.learn.row_sums import row_sums
 from inid.learn.table_rows import TableRows, check_table
 from inid.noise import add_noise
 from inid.planning import NoisePlan, plan
@@ -254,7 +255,7 @@ def _in_units(whole: NDArray[np.int64], units: Units) -> Floats:
 
 def _distances(rows: Floats, centres: Floats, unit: Floats) -> Floats:
     """Squared distances in the user's units, each from its own row alone, so that no row decides another's cluster."""
-    return np.column_stack([(((rows - centre) * unit) ** 2).sum(axis=1) for centre in centres])
+    return np.column_stack([row_sums(((rows - centre) * unit) ** 2) for centre in centres])
 
 
 def _spread_out(clusters: int, lowest: Floats) -> Floats:

@@ -30,6 +30,7 @@ from inid.learn.normal_equations import Equations, Normal, Solver, forward, leas
 from inid.learn.objective import read_sample_weight, refuse_weights_of_tables
 from inid.learn.parameters import estimator
 from inid.learn.public_units import Units
+from inid.learn.row_sums import row_products
 from inid.learn.second_moments import MomentPlan, plan_moments
 from inid.learn.table_rows import check_table
 from inid.promises import Budget
@@ -117,7 +118,7 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         data = hold(read_matrix(self, X, reset=False).floats(), *self._held[0], one_hot_groups(self.bounds))
-        found = np.asarray(data @ self.coef_.T + self.intercept_)
+        found: Floats = row_products(data, self.coef_) + self.intercept_
         if not self.clip_predictions:
             return found
         low, high = self._held[1]

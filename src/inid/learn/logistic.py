@@ -16,6 +16,7 @@ from inid.learn.coordinate_descent import Descent
 from inid.learn.inputs import Labels, Matrix, read_classes
 from inid.learn.objective import Objective, product_of, read_class_weights, read_sample_weight
 from inid.learn.parameters import estimator
+from inid.learn.row_sums import row_products, row_sums
 from inid.sets import Neighbours
 
 __all__ = ["PrivateLogisticRegression"]
@@ -122,7 +123,7 @@ class PrivateLogisticRegression(PrivateClassifier):
 
     def decision_function(self, X: Any) -> Floats:
         """The log-odds of the positive class, or of each class against the rest."""
-        scores = np.asarray(self._rows(X) @ self.coef_.T + self.intercept_)
+        scores = row_products(self._rows(X), self.coef_) + self.intercept_
         return np.asarray(scores[:, 0] if len(self.classes_) == 2 else scores)
 
     def predict_proba(self, X: Any) -> Floats:
@@ -130,7 +131,7 @@ class PrivateLogisticRegression(PrivateClassifier):
         found = expit(self.decision_function(X))
         if found.ndim == 1:
             return np.column_stack([1 - found, found])
-        total = found.sum(axis=1, keepdims=True)
+        total = row_sums(found)[:, None]
         return np.asarray(np.where(total > 0, found / np.where(total > 0, total, 1.0), 1 / found.shape[1]))
 
     def predict_log_proba(self, X: Any) -> Floats:

@@ -28,6 +28,7 @@ from inid.learn.noise_range import cover_answers
 from inid.learn.objective import read_sample_weight, refuse_weights_of_tables
 from inid.learn.parameters import estimator
 from inid.learn.public_units import MOST_ROWS, Units, exact_floats
+from inid.learn.row_sums import row_sums
 from inid.learn.table_rows import TableRows, check_table
 from inid.planning import plan
 from inid.promises import Budget
@@ -301,7 +302,7 @@ class PrivateGaussianNB(PrivateClassifier):
         """The logarithm of prior times likelihood, up to a constant, for each class."""
         data = self._rows(X)
         parts = [
-            -0.5 * (np.log(2 * np.pi * var).sum() + ((data - mean) ** 2 / var).sum(axis=1))
+            -0.5 * (np.log(2 * np.pi * var).sum() + row_sums((data - mean) ** 2 / var))
             for mean, var in zip(self.theta_, self.var_, strict=True)
         ]
         return np.asarray(np.column_stack(parts) + np.log(self.class_prior_))

@@ -26,6 +26,7 @@ from inid.learn.lost_in_noise import doubt_of_components, warn_of_noise
 from inid.learn.noise_range import cover_answers
 from inid.learn.parameters import estimator
 from inid.learn.public_units import MOST_ROWS, exact_floats
+from inid.learn.row_sums import row_products, row_sums
 from inid.learn.second_moments import symmetric
 from inid.learn.table_rows import TableRows, check_table
 from inid.planning import plan
@@ -163,7 +164,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEstimat
     def transform(self, X: Any) -> Floats:
         """The coordinates of each row on the components."""
         check_is_fitted(self)
-        return np.asarray((read_matrix(self, X, reset=False).floats() - self.mean_) @ self.components_.T)
+        return row_products(read_matrix(self, X, reset=False).floats() - self.mean_, self.components_)
 
     def inverse_transform(self, X: ArrayLike) -> Floats:
         """Back to the space of the data."""
@@ -267,7 +268,7 @@ class _Limits:
             held = np.array(rows)  # read once: the caller's memory may change between two looks
             held[np.isnan(held)] = 0.0
             np.clip(held, -_FARTHEST, _FARTHEST, out=held)
-            lengths = np.sqrt(np.einsum("ij,ij->i", held, held))
+            lengths = np.sqrt(row_sums(held * held))
             shrink = np.where(lengths > self.most, self.most / lengths, 1.0)
             return np.asarray(np.rint(held * (shrink / self.step)[:, None]))
 

@@ -43,6 +43,7 @@ from inid.learn.lost_in_noise import warn_of_noise
 from inid.learn.noise_splitting import expected_errors
 from inid.learn.normal_equations import Equations
 from inid.learn.parameters import estimator
+from inid.learn.row_sums import row_sums
 from inid.noise import current_source
 from inid.planning import plan
 from inid.selecting import plan_selection, select
@@ -301,4 +302,4 @@ def _near(model: Any, data: Matrix, X: Any, y: Any) -> Floats:
     low, high = read_bounds("bounds_y", model.bounds_y, target.shape[1])
     held = [np.where(np.isnan(part), (low + high) / 2, np.clip(part, low, high))
             for part in (target.floats(), np.reshape(model.predict(X), target.shape))]  # fmt: skip
-    return np.asarray(1 - (((held[0] - held[1]) / (high - low)) ** 2).mean(axis=1))
+    return np.asarray(1 - row_sums(((held[0] - held[1]) / (high - low)) ** 2) / len(high))
