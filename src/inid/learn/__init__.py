@@ -37,6 +37,7 @@ from inid.learn.lost_in_noise import NoisyFitWarning
 from inid.learn.moments import PrivateMoments
 from inid.learn.naive_bayes import PrivateGaussianNB
 from inid.learn.not_private_steps import NotPrivateStepWarning, row_wise
+from inid.learn.on_synthetic_rows import OnSyntheticRows
 from inid.learn.pca import PrivatePCA, subspace_recovery_error
 from inid.learn.pipelines import make_private_pipeline
 from inid.learn.quantiles import PrivateImputer, PrivateQuantileTransformer
@@ -50,6 +51,7 @@ __all__ = [
     "NoisyFitWarning",
     "NotPrivateStepWarning",
     "NotPrivateWarning",
+    "OnSyntheticRows",
     "PrivateElasticNet",
     "PrivateGammaRegressor",
     "PrivateGaussianNB",

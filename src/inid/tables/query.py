@@ -1,7 +1,7 @@
 """A question asked of a table: planned, charged, answered inside the engine, released. The one way to do so."""
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, cast
 
@@ -9,7 +9,7 @@ from inid.arguments import real, shown
 from inid.errors import ArgumentError
 from inid.mechanisms import MechanismChoice
 from inid.promises import Budget
-from inid.releasing import PaidPart, Release, charge_together
+from inid.releasing import Draw, Paid, PaidPart, Release, charge_together
 from inid.sets import Allocation, Neighbours
 from inid.tables.plan import Plan
 from inid.tables.question import Question, kind_of
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from inid.accounting import Ledger
     from inid.planning.accuracy import CheapestPlan
 
-__all__ = ["Query", "ask", "release_together"]
+__all__ = ["Query", "ask", "drawn_steps", "release_together"]
 
 _HIGHEST_LEVEL = 1 - 1e-12  # what is left, divided among several sums, still tells a level from 1
 
@@ -263,15 +263,36 @@ def release_together(
     exact = [query.exact(plan) for query, plan in queries]
     found = []
     for (query, plan), own, numbers in zip(queries, draws, exact, strict=True):
-        question, released, keys = query.question.chosen_by(plan), list[Release](), ()
-        for draw in own:
-            step = next(paid)
-            if isinstance(step, PaidPart):
-                step = step.planned(question.later_noise(plan, tuple(released)))
-            drawn = draw.draw(question.step_numbers(numbers, tuple(released)), step.plan, step.source)
-            released.append(step.release(drawn.values))
-            keys = drawn.keys
+        question = query.question.chosen_by(plan)
+        released, keys = drawn_steps(question, plan, own, numbers, paid)
         *earlier, last = released
         made = plan.settled(released) if earlier else plan
         found.append(question.results(last, level, question, query.table.source, made, keys, tuple(earlier)))
     return found
+
+
+def drawn_steps(
+    question: Question, plan: Any, draws: Sequence[Draw], numbers: Any, paid: Iterator[Paid | PaidPart]
+) -> tuple[list[Release], Sequence[Any]]:
+    """What each step of a question that is paid for releases; a later step sees what earlier ones released.
+
+    Args:
+        question: What is asked.
+        plan: Its plan.
+        draws: How each step is drawn.
+        numbers: The exact numbers.
+        paid: The paid noise, one after the other; that of these steps is taken.
+
+    Returns:
+        The releases, and what the numbers of the last are counts of, where nobody listed it.
+    """
+    released: list[Release] = []
+    keys: Sequence[Any] = ()
+    for draw in draws:
+        step = next(paid)
+        if isinstance(step, PaidPart):
+            step = step.planned(question.later_noise(plan, tuple(released)))
+        drawn = draw.draw(question.step_numbers(numbers, tuple(released)), step.plan, step.source)
+        released.append(step.release(drawn.values))
+        keys = drawn.keys
+    return released, keys

@@ -121,7 +121,11 @@ def test_nothing_outside_the_kinds_tells_them_apart_or_imports_them():
             f"{questions.__name__}.choice.choose",
             f"{questions.__name__}.discovery.question.discover",
             f"{questions.__name__}.synthetic.stored_rows.synthetic_rows",
-        ]
+        ],
+        "learn/on_synthetic_rows.py": [
+            f"{questions.__name__}.synthetic.coded.Levels",
+            f"{questions.__name__}.synthetic.coded.release_levels",
+        ],
     }
     inner = [f"{questions.__name__}.statistics.kind.Statistics"]  # a stream asks statistics, and nothing else
     allowed |= {f"tables/streams/{name}.py": inner for name in ("period_query", "period_sums", "plan")}

@@ -82,6 +82,43 @@ def test_rows_have_the_types_of_the_table_and_values_of_its_levels(quick):
     assert len(result.rows(17)) == 17
 
 
+@pytest.mark.parametrize("other", ["drop", "cell"])
+def test_types_of_rows_are_those_of_the_table_and_categories_the_public_ones(quick, tmp_path, other):
+    frame = people(400)
+    frame["job"] = pd.Categorical(frame["job"], ["none", "part", "full", "a secret word"])
+    if other == "cell":  # half of all rows have gaps
+        frame.loc[:199, "job"] = None
+        frame["smokes"] = frame["smokes"].astype("boolean")
+        frame.loc[:199, "smokes"] = None
+        frame["age"] = frame["age"].astype("Int64")
+        frame.loc[:199, "age"] = None
+    frame.to_parquet(tmp_path / "people.parquet")
+    made = {}
+    for name, data in {
+        "pandas": frame,
+        "polars": pl.from_pandas(frame),
+        "arrow": pa.Table.from_pandas(frame),
+        "parquet": str(tmp_path / "people.parquet"),
+    }.items():
+        rows = made[name] = released(table(data, other=other).query(synthetic=True)).rows(300)
+        assert "a secret word" not in str(rows)
+    gaps = other == "cell"
+    kinds = {name: str(kind) for name, kind in made["pandas"].dtypes.items()}
+    assert kinds == {
+        "job": "category",
+        "smokes": "boolean" if gaps else "bool",
+        "age": "Int64" if gaps else "int64",
+        "income": "float64",
+    }
+    assert list(made["pandas"]["job"].cat.categories) == ["none", "part", "full"]
+    assert made["polars"].schema["job"] == pl.Enum(["none", "part", "full"])
+    assert [made["polars"].schema[name] for name in ("smokes", "age", "income")] == [pl.Boolean, pl.Int64, pl.Float64]
+    for name in ("arrow", "parquet"):
+        types = dict(zip(made[name].column_names, made[name].schema.types, strict=True))
+        assert [str(types[column]) for column in ("smokes", "age", "income")] == ["bool", "int64", "double"]
+        assert made[name]["job"].to_pylist().count(None) == pytest.approx(150 if gaps else 0, abs=45)
+
+
 def test_rows_of_a_loud_promise_are_like_the_table(quick):
     frame = people()
     rows = released(table(frame, other="drop").query(synthetic=True), inid.GaussianDP(50.0)).rows()

@@ -19,6 +19,7 @@ from inid.tables.engines.aggregating import aggregated, check_aggregations, is_k
 from inid.tables.engines.cell_codes import CellTable
 from inid.tables.engines.expression_columns import seen_columns
 from inid.tables.engines.guarded import guarded, optional
+from inid.tables.engines.made_columns import MadeColumn
 from inid.tables.engines.roles import Role, is_text
 from inid.tables.engines.terms import Present, Term
 from inid.tables.expression_leaves import Leaf
@@ -71,6 +72,10 @@ class Engine(ABC):
     @abstractmethod
     def answer(self, columns: Mapping[str, list[Any]]) -> Any:
         """A small table as a frame of the user's own kind."""
+
+    @abstractmethod
+    def made_rows(self, columns: Mapping[str, MadeColumn]) -> Any:
+        """Rows that are made up, as a frame of the user's own kind, with types like those of a table of people."""
 
     @abstractmethod
     def truncated(self, expression: Any) -> Any:

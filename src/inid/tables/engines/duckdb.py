@@ -29,6 +29,7 @@ from inid.tables.engines.duckdb_settings import ONE_AT_A_TIME, connect, without_
 from inid.tables.engines.duckdb_sums import DuckDBSums, run_cell_sums
 from inid.tables.engines.grid_sums import are_plain
 from inid.tables.engines.guarded import guarded, optional
+from inid.tables.engines.made_columns import MadeColumn, arrow_rows
 from inid.tables.engines.roles import Role
 from inid.tables.facts import Key
 
@@ -116,6 +117,9 @@ class DuckDB(SqlEngine):
 
     def answer(self, columns: Mapping[str, list[Any]]) -> Any:
         return optional("pyarrow").table(dict(columns))
+
+    def made_rows(self, columns: Mapping[str, MadeColumn]) -> Any:
+        return arrow_rows(columns)
 
 
 class DuckDBRelation(DuckDB):

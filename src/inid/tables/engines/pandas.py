@@ -10,6 +10,7 @@ import numpy as np
 
 from inid.tables.engines.base import Build, Engine, schema_of
 from inid.tables.engines.guarded import guarded, optional
+from inid.tables.engines.made_columns import MadeColumn
 from inid.tables.engines.pandas_columns import typed, whole
 from inid.tables.engines.pandas_sums import grouped_sums, product_sums, term_array
 from inid.tables.engines.roles import Role
@@ -141,6 +142,17 @@ class Pandas(Engine):
 
     def answer(self, columns: Mapping[str, list[Any]]) -> Any:
         return optional("pandas").DataFrame(dict(columns))
+
+    def made_rows(self, columns: Mapping[str, MadeColumn]) -> Any:
+        pandas = optional("pandas")
+        whole, gaps = {"int": "int64", "bool": "bool"}, {"int": "Int64", "bool": "boolean"}
+        found = {}
+        for name, column in columns.items():
+            kind: Any = (gaps if column.has_gaps else whole).get(column.kind, {"float": "float64"}.get(column.kind))
+            if column.categories is not None:
+                kind = pandas.CategoricalDtype(list(column.categories))
+            found[name] = pandas.Series(column.values, dtype=kind or object)
+        return pandas.DataFrame(found)
 
 
 def _code(name: str) -> str:

@@ -27,6 +27,7 @@ from inid.tables.engines.base import Build, Engine, schema_of
 from inid.tables.engines.cell_codes import CellTable, blocks_of, coded, placed
 from inid.tables.engines.grid_sums import GridSums, are_plain, number_columns, numbers_on_grids, put_together
 from inid.tables.engines.guarded import guarded, optional
+from inid.tables.engines.made_columns import MadeColumn
 from inid.tables.engines.roles import FIRST_DAY, LAST_DAY, Role, is_text
 from inid.tables.engines.terms import OnGrid
 from inid.tables.facts import Key
@@ -140,6 +141,20 @@ class Polars(Engine):
 
     def answer(self, columns: Mapping[str, list[Any]]) -> Any:
         return optional("polars").DataFrame(dict(columns))
+
+    def made_rows(self, columns: Mapping[str, MadeColumn]) -> Any:
+        polars = optional("polars")
+        kinds = {"int": polars.Int64, "float": polars.Float64, "bool": polars.Boolean, "str": polars.String}
+        return polars.DataFrame(
+            [
+                polars.Series(
+                    name,
+                    column.values,
+                    dtype=kinds[column.kind] if column.categories is None else polars.Enum(column.categories),
+                )
+                for name, column in columns.items()
+            ]
+        )
 
 
 _SUSPECTS = (".shuffle", ".sample", ".rank")  # as Polars prints them; it does not say how ties are ranked

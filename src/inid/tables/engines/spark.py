@@ -24,6 +24,7 @@ from inid.errors import ArgumentError
 from inid.tables.engines.base import Build, SqlEngine, schema_of
 from inid.tables.engines.grid_sums import GridSums, Integers, are_plain, number_columns, numbers_on_grids, put_together
 from inid.tables.engines.guarded import guarded, optional
+from inid.tables.engines.made_columns import MadeColumn
 from inid.tables.engines.roles import FIRST_DAY, LAST_DAY, Role, is_text
 from inid.tables.engines.terms import OnGrid
 
@@ -170,8 +171,15 @@ class Spark(SqlEngine):
 
     def answer(self, columns: Mapping[str, list[Any]]) -> Any:
         names = {float: "double", int: "bigint", bool: "boolean"}
-        types = [names.get(type(column[0]) if column else str, "string") for column in columns.values()]
-        schema = ", ".join(f"`{name}` {kind}" for name, kind in zip(columns, types, strict=True))
+        return self._answered(columns, [names.get(type(own[0]) if own else str, "string") for own in columns.values()])
+
+    def made_rows(self, columns: Mapping[str, MadeColumn]) -> Any:
+        names = {"float": "double", "int": "bigint", "bool": "boolean", "str": "string"}
+        kinds = [names[column.kind] for column in columns.values()]
+        return self._answered({name: column.values for name, column in columns.items()}, kinds)
+
+    def _answered(self, columns: Mapping[str, list[Any]], kinds: Sequence[str]) -> Any:
+        schema = ", ".join(f"`{name}` {kind}" for name, kind in zip(columns, kinds, strict=True))
         return self._session.createDataFrame(list(zip(*columns.values(), strict=True)), schema=schema)
 
 

@@ -7,7 +7,7 @@ stands for that and for what is missing; in rows it is a missing value, and neve
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from inid.errors import ArgumentError
 from inid.tables.domains import OTHER, Domains
 from inid.tables.engines import Engine
+from inid.tables.engines.made_columns import MadeColumn, is_categorical
 from inid.tables.expressions import Numeric, col, when
 from inid.tables.facts import Bins, Key, read_keys
 from inid.tables.table import Table
@@ -94,6 +95,15 @@ class LevelColumn:
         known = (codes < self.stated).tolist()
         found: list[Any] = drawn.astype(np.int64).tolist() if self.whole else drawn.tolist()
         return [value if is_known else None for value, is_known in zip(found, known, strict=True)]
+
+    def made(self, codes: Codes, rng: np.random.Generator, schema: Mapping[str, Any]) -> MadeColumn:
+        """The same with their type; categories are the public ones, whatever the table's column knows."""
+        kinds: dict[type, Literal["int", "bool", "str"]] = {bool: "bool", int: "int", str: "str"}
+        if self.bins is not None:
+            return MadeColumn(self.values(codes, rng), "int" if self.whole else "float")
+        texts = isinstance(self.keys[0], str) and is_categorical(schema, self.name)
+        categories = tuple(map(str, self.keys)) if texts else None
+        return MadeColumn(self.values(codes, rng), kinds[type(self.keys[0])], categories)
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe dictionary."""

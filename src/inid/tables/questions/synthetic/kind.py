@@ -32,7 +32,7 @@ from inid.tables.report_inputs import listed_keys, named_levels, protection, vie
 from inid.tables.result import Row
 from inid.tables.table import Table
 
-__all__ = ["SyntheticRows"]
+__all__ = ["ExactPairs", "SyntheticRows"]
 
 _STATED = ("synthetic", "target", "weights")
 _TARGET_WEIGHT = 4.0
@@ -42,7 +42,7 @@ _EXACT = 2**53
 
 
 @dataclass(frozen=True)
-class _Exact:
+class ExactPairs:
     """The exact tables of the total, of columns and of pairs, and the promise of the last step. NOT PRIVATE."""
 
     tables: Mapping[Block, Whole]
@@ -140,18 +140,21 @@ class SyntheticRows(Question):
         pairs: dict[Marginal, tuple[str, ...]] = {(names[one], names[two]): () for one, two in self.three_steps.pairs}
         return (tables_aggregation(domains, pairs, (), {}, self.person, view),)
 
-    def exact(self, found: Sequence[Sequence[Totals]], plan: SyntheticPlan) -> _Exact:
+    def exact(self, found: Sequence[Sequence[Totals]], plan: SyntheticPlan) -> ExactPairs:
         """The table of every pair, and the tables inside them. NOT PRIVATE."""
-        made: dict[Block, Whole] = {
-            pair: own.sums[0] for pair, own in zip(self.three_steps.pairs, found[0], strict=True)
-        }
+        pairs = {pair: own.sums[0] for pair, own in zip(self.three_steps.pairs, found[0], strict=True)}
+        return self.inside(pairs, plan)
+
+    def inside(self, pairs: Mapping[Block, Whole], plan: SyntheticPlan) -> ExactPairs:
+        """The tables of pairs, of columns and of the total, from those of pairs. NOT PRIVATE."""
+        found = dict(pairs)
         for at in range(len(self.columns)):
             pair = (0, 1) if at < 2 else (0, at)
-            made[at,] = made[pair].sum(axis=1 - pair.index(at))
-        made[()] = np.asarray(np.minimum(made[0,].sum(), self.max_rows))
-        return _Exact(made, self.third_promise(plan.promise))
+            found[at,] = found[pair].sum(axis=1 - pair.index(at))
+        found[()] = np.asarray(np.minimum(found[0,].sum(), self.max_rows))
+        return ExactPairs(found, self.third_promise(plan.promise))
 
-    def step_numbers(self, exact: _Exact, released: tuple[Release, ...]) -> Floats:
+    def step_numbers(self, exact: ExactPairs, released: tuple[Release, ...]) -> Floats:
         """The residuals of columns; the scores of pairs; the residuals of the pairs that the noisy scores choose."""
         steps = self.three_steps
         if not released:

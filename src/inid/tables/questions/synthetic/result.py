@@ -59,7 +59,7 @@ class SyntheticResult(Result):
         >>> q.release(q.plan(inid.ApproxDP(1.0, 1e-6))).rows(3).shape
         (3, 2)
         """
-        return self.source.answer(self._maker.rows(n, progress))
+        return self.source.made_rows(self._maker.rows(n, progress, self.source.schema))
 
     @cached_property
     def _maker(self) -> RowMaker:

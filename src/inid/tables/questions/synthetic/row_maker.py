@@ -2,8 +2,9 @@
 
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,9 @@ import numpy as np
 from inid.arguments import integer, shown
 from inid.errors import ArgumentError
 from inid.noise.source import current_source
+from inid.tables.engines.made_columns import MadeColumn
 from inid.tables.questions.synthetic.columns import LevelColumn
+from inid.tables.questions.synthetic.level_space import Codes
 from inid.tables.questions.synthetic.measured import Measured
 from inid.tables.questions.synthetic.model import Pool, fitted_pool
 
@@ -38,8 +41,25 @@ class RowMaker:
     columns: tuple[LevelColumn, ...]
     measured: Measured
 
-    def rows(self, n: int | None, progress: Progress) -> dict[str, list[Any]]:
+    def rows(
+        self, n: int | None, progress: Progress, schema: Mapping[str, Any] = MappingProxyType({})
+    ) -> dict[str, MadeColumn]:
         """So many rows, column by column; by default the noisy number of rows of the table.
+
+        Args:
+            n: How many.
+            progress: See `SyntheticResult.rows`.
+            schema: The types of the table's columns, where there is one.
+
+        Raises:
+            ArgumentError: n is no number of rows.
+        """
+        rng = _generator()
+        codes = self.codes(n, progress, rng)
+        return {own.name: own.made(codes[:, at], rng, schema) for at, own in enumerate(self.columns)}
+
+    def codes(self, n: int | None, progress: Progress = None, rng: np.random.Generator | None = None) -> Codes:
+        """The same as places of levels, a column for each column of the table.
 
         Raises:
             ArgumentError: n is no number of rows.
@@ -49,9 +69,7 @@ class RowMaker:
         if number > _MOST_ROWS:
             raise ArgumentError(f"n must be at most {_MOST_ROWS:,}, got {shown(n)}: {most}.")
         told = progress if callable(progress) else _Line(sys.stderr.isatty() if progress is None else progress)
-        rng, pool = _generator(), self.pool(told)
-        codes = pool.sample(number, rng)
-        return {own.name: own.values(codes[:, at], rng) for at, own in enumerate(self.columns)}
+        return self.pool(told).sample(number, rng or _generator())
 
     def pool(self, told: Callable[[float], None]) -> Pool:
         """The weighted rows of which samples are drawn; made at the first call, which an interrupt does not spoil."""

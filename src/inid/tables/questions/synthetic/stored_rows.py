@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from inid.errors import ArgumentError
-from inid.tables.engines import optional
+from inid.tables.engines.made_columns import arrow_rows
 from inid.tables.questions.synthetic.kind import SyntheticRows
 from inid.tables.questions.synthetic.row_maker import Progress, RowMaker
 from inid.tables.verification import proved
@@ -42,4 +42,4 @@ def synthetic_rows(record: Mapping[str, Any], n: int | None = None, *, progress:
     assert isinstance(found.question, SyntheticRows)  # noqa: S101 - as the record says
     *earlier, last = found.releases
     maker = RowMaker(found.question.columns, found.question.measured(last, earlier))
-    return optional("pyarrow").table(maker.rows(n, progress))
+    return arrow_rows(maker.rows(n, progress))

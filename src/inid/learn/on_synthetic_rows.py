@@ -1,0 +1,302 @@
+"""OnSyntheticRows: any scikit-learn classifier or regressor, fitted to synthetic rows that one release pays for."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import MetaEstimatorMixin, clone, is_classifier, is_regressor
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from inid.accounting import Ledger
+from inid.arguments import Floats, integer, real, shown
+from inid.errors import ArgumentError
+from inid.learn.base import PrivateEstimator, read_relation
+from inid.learn.bounds import Bounds, read_bounds, read_budget
+from inid.learn.encoders import PublicCategories
+from inid.learn.inputs import Labels, Matrix, read_classes, read_labels, read_matrix, read_target
+from inid.learn.parameters import estimator
+from inid.promises import Budget
+from inid.sets import Neighbours
+from inid.tables.questions.synthetic.coded import Levels, release_levels
+
+__all__ = ["OnSyntheticRows"]
+
+_LEAST_ROWS, _MOST_ROWS = 20_000, 200_000  # that are made: more of them cost nothing
+_MOST_BINS = 1000
+
+
+def _has(method: str) -> Callable[[Any], bool]:
+    return lambda model: hasattr(getattr(model, "estimator_", model.estimator), method)
+
+
+@estimator
+class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[misc]
+    """A classifier or regressor of scikit-learn, fitted to synthetic rows under differential privacy.
+
+    One release, of the tables of columns and of the pairs that are worth their noise, pays for everything; rows are
+    made of it, and the estimator is fitted to them. It sees the columns of numbers, each value as the middle of its
+    bin, and after them those of `categories` as codes 0, 1, ... in the order listed; the same in `predict`. A number
+    that is missing counts as the middle of its bounds, a category that is not listed as one more.
+
+    Args:
+        estimator: What is fitted to the rows; a clone of it is.
+        budget: The promise: `ApproxDP`, `GaussianDP` or `ZCDP`, since the noise is Gaussian.
+        bounds: (lower, upper) of the columns of numbers; with `categories`, a pair for each by its name or place.
+        categories: The public categories of other columns, by name or place.
+        bins: How many bins each column of numbers has; or by name or place, their number or their edges.
+        classes: The labels. A row of another label counts nowhere. Left out, the set of labels that occur in y is
+            treated as public. For classifiers.
+        bounds_y: (lower, upper) of the target. For regressors.
+        bins_y: How many bins the target has, or their edges.
+        target_weight: How much more the pairs with the target count than others.
+        neighbours: "zero_out", "add_remove" or "replace"; None takes the ledger's relation, else "zero_out".
+
+    Attributes:
+        estimator_: The fitted estimator.
+        classes_: The labels, of a classifier.
+        record_: The release, for `tables.verify_result` and `tables.synthetic_rows`. It is kept where fitting the
+            estimator fails, too.
+        plan_: The plan of its three steps.
+        private_: False when a test's source drew the noise.
+
+    >>> import inid
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> X = np.linspace(-1, 1, 8000).reshape(4000, 2)
+    >>> tree = DecisionTreeClassifier(max_depth=2)
+    >>> model = OnSyntheticRows(tree, budget=inid.ApproxDP(1.0, 1e-6), bounds=(-1, 1), bins=4, classes=(0, 1))
+    >>> bool(model.fit(X, X[:, 0] > 0).score(X, X[:, 0] > 0) > 0.9)
+    True
+    """
+
+    estimator: Any = None
+    _: KW_ONLY
+    budget: Budget | None = None
+    bounds: Bounds | None = None
+    categories: Mapping[Any, Sequence[Any]] | None = None
+    bins: int | Mapping[Any, int | Sequence[float]] = 16
+    classes: Sequence[Any] | None = None
+    bounds_y: tuple[float, float] | None = None
+    bins_y: int | Sequence[float] = 20
+    target_weight: float = 4.0
+    neighbours: Neighbours | None = None
+
+    def fit(self, X: Any, y: Any, *, ledger: Ledger | None = None) -> Self:
+        """Release, make rows, and fit the estimator to them.
+
+        Args:
+            X: One row per person: an array or a data frame.
+            y: One label or number per person.
+            ledger: Where the cost is charged, before the data are looked at.
+
+        Raises:
+            ArgumentError: A parameter, or the shape of X or y, is malformed.
+            BudgetError: The ledger refuses.
+        """
+        self._start_fit()
+        budget, relation = read_budget(self.budget), read_relation(self.neighbours, ledger)
+        weight = real("target_weight", self.target_weight, above=0, cure="pass a number such as 4; 1 is that of others")
+        if not hasattr(self.estimator, "fit") or not (is_classifier(self.estimator) or is_regressor(self.estimator)):
+            raise ArgumentError(
+                f"estimator must be a classifier or a regressor of scikit-learn, got {shown(self.estimator)}: pass "
+                "HistGradientBoostingClassifier(), say."
+            )
+        read, rows = self._read(X, reset=True, empty=relation == "add_remove")
+        target, levels_y, values = self._target(rows, y)
+        levels = self._levels()
+
+        def find() -> Levels:
+            return np.column_stack([self._places(read()), target()])
+
+        name = "target"
+        while name in levels:
+            name += "'"
+        made = release_levels(
+            {**levels, name: levels_y},
+            find,
+            budget=budget,
+            neighbours=relation,
+            weights={(at, len(levels)): weight for at in range(len(levels))},
+            ledger=ledger,
+            label=type(self).__name__,
+        )
+        self.plan_, self.private_, self.record_ = made.plan, made.private, made.record
+        self._end_fit(ledger)
+        number = round(float(np.clip(made.maker.measured.summary.total, _LEAST_ROWS, _MOST_ROWS)))
+        codes = made.maker.codes(number, progress=False)
+        if is_classifier(self.estimator):
+            codes = _with_every_class(codes, len(values))
+        self.estimator_ = clone(self.estimator).fit(self._middles(codes[:, :-1]), values[codes[:, -1]])
+        if is_classifier(self.estimator):
+            self.classes_ = getattr(self.estimator_, "classes_", values)
+        return self
+
+    def predict(self, X: Any) -> Any:
+        """What the estimator predicts."""
+        return self._fitted().predict(self._seen(X))
+
+    @available_if(_has("predict_proba"))  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Floats:
+        """The probability of each class."""
+        return np.asarray(self._fitted().predict_proba(self._seen(X)))
+
+    @available_if(_has("predict_log_proba"))  # type: ignore[untyped-decorator]
+    def predict_log_proba(self, X: Any) -> Floats:
+        """The logarithm of the probability of each class."""
+        return np.asarray(self._fitted().predict_log_proba(self._seen(X)))
+
+    @available_if(_has("decision_function"))  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> Floats:
+        """The estimator's decision function."""
+        return np.asarray(self._fitted().decision_function(self._seen(X)))
+
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """The accuracy of a classifier, R^2 of a regressor, on rows that are public or paid for."""
+        measure = accuracy_score if is_classifier(self.estimator) else r2_score
+        return float(measure(y, self.predict(X), sample_weight=sample_weight))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if self.estimator is not None:
+            inner = get_tags(self.estimator)
+            tags.estimator_type, tags.classifier_tags = inner.estimator_type, inner.classifier_tags
+            tags.regressor_tags, tags.target_tags.required = inner.regressor_tags, inner.target_tags.required
+        for own in filter(None, (tags.classifier_tags, tags.regressor_tags)):
+            own.poor_score = True  # numbers are known by their bins, and models by what pairs show
+        if tags.classifier_tags is not None:
+            tags.classifier_tags.multi_label = False
+        tags.input_tags.sparse = not self.categories
+        tags.input_tags.categorical = tags.input_tags.string = bool(self.categories)
+        return tags
+
+    def _fitted(self) -> Any:
+        check_is_fitted(self, "estimator_")
+        return self.estimator_
+
+    def _encoder(self) -> PublicCategories:
+        return PublicCategories(self.categories, bounds=self.bounds, other="category", encoding="ordinal")  # type: ignore[arg-type]
+
+    def _read(self, X: Any, *, reset: bool, empty: bool) -> tuple[Callable[[], Floats], Matrix]:
+        """How to read the numbers and the codes of categories, and what has the number of rows."""
+        if not self.categories:
+            data = read_matrix(self, X, reset=reset, empty=empty)
+            if reset:
+                names = getattr(self, "feature_names_in_", None)
+                self._held = read_bounds("bounds", self.bounds, data.shape[1], names)
+                self._numbers: list[Any] = [*names] if names is not None else [*range(data.shape[1])]
+                self._edges = self._read_bins()
+            return data.floats, data
+        encoder = self._encoder().fit(X)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if reset and hasattr(encoder, name):
+                setattr(self, name, getattr(encoder, name))
+        if reset:
+            layout, self._numbers = encoder.get_bounds_out(), [*(self.bounds or {})]  # type: ignore[misc]
+            count = len(self._numbers)
+            self._held = np.array(layout.lower[:count]), np.array(layout.upper[:count])
+            self._edges = self._read_bins()
+        rows = int(X.shape[0]) if hasattr(X, "shape") else len(X)
+        return lambda: encoder.transform(X), Matrix((rows, self.n_features_in_), lambda: np.empty((rows, 0)))
+
+    def _read_bins(self) -> list[Floats]:
+        """The edges of the bins of each column of numbers."""
+        stated: Any = self.bins
+        if isinstance(stated, Mapping):
+            unknown = [name for name in stated if name not in self._numbers]
+            if unknown:
+                raise ArgumentError(f"bins names {shown(unknown[0])}, which is no column of numbers: leave it out.")
+        each = [stated.get(name, 16) if isinstance(stated, Mapping) else stated for name in self._numbers]
+        ends = zip(self._numbers, each, *self._held, strict=True)
+        return [_edges(f"bins of {shown(name)}", one, (low, high)) for name, one, low, high in ends]
+
+    def _levels(self) -> dict[str, Sequence[str] | Sequence[float]]:
+        """The public levels of every column that the estimator sees."""
+        found: dict[str, Sequence[str] | Sequence[float]] = {
+            str(name): edges.tolist() for name, edges in zip(self._numbers, self._edges, strict=True)
+        }
+        for name, listed in (self.categories or {}).items():
+            words = [*map(str, listed), "other"]
+            found[str(name)] = words if len({*words}) == len(words) else [*map(str, range(len(words)))]
+        return found
+
+    def _places(self, values: Floats) -> Levels:
+        """The level of each value: never missing, whatever the value is."""
+        count = len(self._edges)
+        found = np.zeros(values.shape, dtype=np.int64)
+        with np.errstate(all="ignore"):
+            for at, edges in enumerate(self._edges):
+                own = np.where(np.isnan(values[:, at]), (edges[0] + edges[-1]) / 2, values[:, at])
+                found[:, at] = np.searchsorted(edges[1:-1], own, side="right")
+            found[:, count:] = values[:, count:].astype(np.int64)
+        return found
+
+    def _middles(self, codes: NDArray[np.integer]) -> Floats:
+        """What the estimator sees of levels."""
+        found = codes.astype(np.float64)
+        for at, edges in enumerate(self._edges):
+            found[:, at] = ((edges[1:] + edges[:-1]) / 2)[codes[:, at]]
+        return found
+
+    def _seen(self, X: Any) -> Floats:
+        check_is_fitted(self, "estimator_")
+        read, _ = self._read(X, reset=False, empty=True)
+        return self._middles(self._places(read()))
+
+    def _target(self, rows: Matrix, y: Any) -> tuple[Callable[[], Levels], Sequence[str] | Sequence[float], Any]:
+        """How to find the level of each row's target, the public levels, and the value of each."""
+        if is_classifier(self.estimator):
+            labels: Labels = read_labels(self, rows, y)
+            classes = read_classes(self.classes, labels)
+
+            def found() -> Levels:
+                places = np.full(labels.length, -1, dtype=np.int64)
+                for at, one in reversed([*enumerate(classes)]):  # a row counts in one class
+                    places[labels.matches(one) > 0] = at
+                return places
+
+            words = [*map(str, classes.tolist())]
+            return found, words if len({*words}) == len(words) else [*map(str, range(len(words)))], classes
+        numbers = read_target(self, rows, y, several=False)
+        low, high = (float(end[0]) for end in read_bounds("bounds_y", self.bounds_y, 1))
+        edges = _edges("bins_y", self.bins_y, (low, high))
+
+        def placed() -> Levels:
+            own = numbers.floats()[:, 0]
+            own = np.where(np.isnan(own), (low + high) / 2, own)
+            return np.searchsorted(edges[1:-1], own, side="right").astype(np.int64)
+
+        return placed, edges.tolist(), (edges[1:] + edges[:-1]) / 2
+
+
+def _edges(name: str, stated: Any, bounds: tuple[float, float]) -> Floats:
+    """So many bins of one width between bounds, or their edges.
+
+    Raises:
+        ArgumentError: There are fewer than two, or edges do not increase.
+    """
+    if not hasattr(stated, "__len__"):
+        cure = f"pass how many there are, 2 to {_MOST_BINS}, or their edges"
+        count = integer(name, stated, least=2, cure=cure)
+        return np.linspace(*bounds, min(count, _MOST_BINS) + 1)
+    try:
+        edges = np.asarray(stated, dtype=np.float64)
+    except (TypeError, ValueError):
+        edges = np.empty(0)
+    sound = edges.ndim == 1 and 3 <= edges.size <= _MOST_BINS + 1 and bool(np.isfinite(edges).all())
+    if not (sound and (np.diff(edges) > 0).all()):
+        raise ArgumentError(
+            f"{name} must be a number of bins, or three finite edges or more that increase, got {shown(stated)}."
+        )
+    return edges
+
+
+def _with_every_class(codes: NDArray[np.int32], classes: int) -> NDArray[np.int32]:
+    """Rows in which every class occurs: one row is added for each that was too rare to be drawn."""
+    absent = np.setdiff1d(np.arange(classes), codes[:, -1])
+    more = codes[: absent.size].copy()
+    more[:, -1] = absent
+    return np.concatenate([codes, more])

@@ -1,0 +1,45 @@
+"""Columns of rows that are made up, with the types that a table of them should have."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from inid.tables.engines.guarded import optional
+
+__all__ = ["MadeColumn", "arrow_rows", "is_categorical"]
+
+
+@dataclass(frozen=True)
+class MadeColumn:
+    """One column.
+
+    Attributes:
+        values: Its values; None where one is missing.
+        kind: What they are.
+        categories: The public texts that they are of, where the table's own column is categorical; else None.
+    """
+
+    values: list[Any]
+    kind: Literal["int", "float", "bool", "str"]
+    categories: tuple[str, ...] | None = None
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether a value is missing."""
+        return any(value is None for value in self.values)
+
+
+def arrow_rows(columns: Mapping[str, MadeColumn]) -> Any:
+    """The columns as a PyArrow table."""
+    arrow = optional("pyarrow")
+    kinds = {"int": arrow.int64(), "float": arrow.float64(), "bool": arrow.bool_(), "str": arrow.string()}
+    made = {name: arrow.array(column.values, type=kinds[column.kind]) for name, column in columns.items()}
+    for name, column in columns.items():
+        if column.categories is not None:
+            made[name] = made[name].dictionary_encode()
+    return arrow.table(made)
+
+
+def is_categorical(schema: Mapping[str, Any], name: str) -> bool:
+    """Whether a column of a table is categorical, in narwhals' words."""
+    return name in schema and type(schema[name]).__name__ in ("Categorical", "Enum")

@@ -1,0 +1,195 @@
+"""Any estimator on synthetic rows: conventions of scikit-learn, what it sees, what it pays, what it refuses."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from sklearn.utils.estimator_checks import check_estimator
+
+import inid
+from inid import learn, tables
+from inid.learn import on_synthetic_rows
+from inid.testing import unsafe_no_noise, unsafe_seed
+from rough_rows import rough_fit
+
+PROMISE = inid.ApproxDP(3.0, 1e-6)
+CATEGORIES = {"city": ["Bern", "Chur", "Visp"]}
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    rough_fit(monkeypatch)
+    monkeypatch.setattr(on_synthetic_rows, "_LEAST_ROWS", 2000)
+
+
+def people(n=3000):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"age": rng.uniform(0, 100, n), "city": rng.choice([*CATEGORIES["city"], None], n)})
+    pays = (frame["age"] > 50) ^ (rng.random(n) < 0.05)
+    return frame, np.where(pays, "yes", "no")
+
+
+def model(inner=None, **more):
+    facts = {"budget": PROMISE, "bounds": {"age": (0, 100)}, "categories": CATEGORIES, "bins": 8} | more
+    return learn.OnSyntheticRows(inner or DecisionTreeClassifier(max_depth=3), **facts)
+
+
+def test_a_classifier_is_fitted_and_predicts_rows_of_a_frame():
+    X, y = people()
+    with unsafe_seed(1):
+        fitted = model(classes=("no", "yes")).fit(X, y)
+    assert is_classifier(fitted)
+    assert not is_regressor(fitted)
+    assert fitted.score(X, y) > 0.85
+    assert fitted.classes_.tolist() == ["no", "yes"]
+    assert fitted.predict_proba(X[:5]).shape == (5, 2)
+    assert fitted.feature_names_in_.tolist() == ["age", "city"]
+    assert fitted.estimator_.n_features_in_ == 2
+    assert not hasattr(fitted, "decision_function")
+    odd = pd.DataFrame({"age": [np.nan, np.inf, -np.inf], "city": [{}, "Nowhere", 3]})
+    assert set(fitted.predict(odd)) <= {"no", "yes"}
+    again = pickle.loads(pickle.dumps(fitted))  # noqa: S301 - ours
+    assert (again.predict(X) == fitted.predict(X)).all()
+
+
+def test_a_regressor_is_fitted_to_middles_of_bins():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (3000, 2))
+    y = 3 * X[:, 0] - X[:, 1]
+    with unsafe_seed(1):
+        fitted = model(LinearRegression(), categories=None, bounds=(-1, 1), bounds_y=(-4, 4)).fit(X, y)
+    assert is_regressor(fitted)
+    assert fitted.score(X, y) > 0.85
+    assert fitted.estimator_.coef_[0] > 2
+    assert fitted.estimator_.coef_[1] < 0
+    with unsafe_seed(1):
+        tree = model(DecisionTreeRegressor(), categories=None, bounds=(-1, 1), bounds_y=(-4, 4)).fit(X, y)
+    values = np.unique(tree.estimator_.tree_.threshold[tree.estimator_.tree_.feature >= 0])
+    assert set(np.round(values * 8).astype(int)) <= {*range(-8, 9)}  # between middles of bins of a quarter
+
+
+def test_parameters_go_through_and_clones_are_unfitted():
+    made = model()
+    assert made.get_params()["estimator__max_depth"] == 3
+    other = clone(made).set_params(estimator__max_depth=5, target_weight=1.0)
+    assert (other.estimator.max_depth, other.target_weight, made.estimator.max_depth) == (5, 1.0, 3)
+    assert not hasattr(other, "estimator_")
+    assert hasattr(model(LogisticRegression()), "decision_function")
+
+
+def test_pipelines_and_searches_take_it():
+    X, y = people(800)
+    numbers = X[["age"]].assign(other=1.0)
+    plain = model(categories=None, bounds=(-3, 3), classes=("no", "yes"))
+    with unsafe_seed(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", learn.NotPrivateStepWarning)
+        assert make_pipeline(StandardScaler(), plain).fit(numbers, y).predict(numbers).shape == (800,)
+    with unsafe_seed(1), pytest.warns(learn.RepeatedSpendingWarning):
+        cross_val_score(model(), X, y, cv=2, error_score="raise")
+
+
+def test_the_charge_comes_first_and_the_record_is_enough(monkeypatch):
+    X, y = people()
+    ledger = inid.Ledger(total=PROMISE, neighbours="zero_out")
+    looked = []
+    places = learn.OnSyntheticRows._places
+    monkeypatch.setattr(
+        learn.OnSyntheticRows, "_places", lambda self, v: (looked.append(len(ledger.history())), places(self, v))[1]
+    )
+    fitted = model(classes=("no", "yes")).fit(X, y, ledger=ledger)
+    assert looked == [1]
+    assert fitted.private_
+    assert tables.verify_result(fitted.record_)
+    assert set(tables.synthetic_rows(fitted.record_, 50)["target"].to_pylist()) <= {"no", "yes"}
+    with pytest.raises(inid.BudgetError):
+        model(classes=("no", "yes")).fit(X, y, ledger=ledger)
+    assert looked == [1]
+
+
+def test_what_was_paid_for_is_kept_where_the_estimator_fails():
+    class Broken(DummyClassifier):
+        def fit(self, X, y, sample_weight=None):
+            raise RuntimeError("it does not fit")
+
+    X, y = people(500)
+    broken = model(Broken(), classes=("no", "yes"))
+    with pytest.raises(RuntimeError):
+        broken.fit(X, y)
+    assert tables.verify_result(broken.record_)
+    assert not hasattr(broken, "estimator_")
+
+
+def test_a_class_that_is_too_rare_for_the_rows_is_still_known():
+    X, y = people(500)
+    with unsafe_seed(1):
+        fitted = model(classes=("no", "yes", "never")).fit(X, y)
+    assert sorted(fitted.classes_) == ["never", "no", "yes"]
+    assert fitted.predict_proba(X[:2]).shape == (2, 3)
+
+
+@pytest.mark.parametrize("neighbours", ["zero_out", "add_remove", "replace"])
+def test_exact_tables_are_those_of_the_rows_under_every_relation(neighbours):
+    X, y = people(400)
+    y[:10] = "nobody"  # counts nowhere
+    with unsafe_no_noise():
+        fitted = model(classes=("no", "yes"), neighbours=neighbours).fit(X, y)
+    counted = {row["keys"].get("city"): row["estimate"] for row in fitted.record_["rows"] if "city" in row["keys"]}
+    truth = X["city"][10:].fillna("other").value_counts()
+    assert {key: round(value) for key, value in counted.items()} == truth.to_dict()
+    assert fitted.record_["question"]["neighbours"] == neighbours
+
+
+@pytest.mark.parametrize(
+    ("more", "match"),
+    [
+        ({"budget": None}, "budget"),
+        ({"estimator": StandardScaler()}, "classifier or a regressor"),
+        ({"estimator": None}, "classifier or a regressor"),
+        ({"categories": None}, "real numbers"),
+        ({"bins": 1}, "bins"),
+        ({"bins": {"age": [0, 5, 5]}}, "bins"),
+        ({"bins": {"age": [0, np.nan, 5]}}, "bins"),
+        ({"bins": {"city": 4}}, "no column of numbers"),
+        ({"target_weight": 0}, "target_weight"),
+        ({"classes": ("no",)}, "classes"),
+        ({"categories": {"city": ["Bern", "Bern"]}}, "categories"),
+        ({"categories": {"nowhere": ["a"]}}, "no column"),
+        ({"estimator": LinearRegression()}, "bounds_y"),
+        ({"neighbours": "friends"}, "neighbours"),
+    ],
+)
+def test_bad_parameters_are_refused_before_the_charge(more, match):
+    X, y = people(50)
+    ledger = inid.Ledger(total=PROMISE, neighbours="zero_out")
+    target = np.zeros(50) if isinstance(more.get("estimator"), LinearRegression) else y
+    with pytest.raises(inid.ArgumentError, match=match):
+        model().set_params(**more).fit(X, target, ledger=ledger)
+    assert not ledger.history()
+    with pytest.raises(inid.BudgetError, match="Gaussian"):
+        model(budget=inid.PureDP(1.0)).fit(X, y)
+
+
+IMPOSSIBLE = {
+    "check_dtype_object": "it wants the converter's own message, which may show an entry of the data",
+    "check_supervised_y_no_nan": "an error that tells an infinite target from a finite one would depend on the data",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "inner", [DecisionTreeClassifier(), DecisionTreeRegressor()], ids=lambda one: type(one).__name__
+)
+def test_scikit_learns_checks_pass_but_for_those_listed(inner):
+    made = learn.OnSyntheticRows(inner, budget=inid.GaussianDP(1e6), bounds=(-1000, 1000), bounds_y=(-1000, 1000))
+    with unsafe_no_noise(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check_estimator(made, expected_failed_checks=IMPOSSIBLE)
