@@ -32,17 +32,17 @@ from inid.learn.budget_parts import split_budget
 from inid.learn.clipped_gradients import FEATURE_BITS, Gradients, bounded_features, whole_steps
 from inid.learn.column_moments import exact_columns, exact_entries
 from inid.learn.compiled_gradients import worth_compiling
-from inid.learn.constant_part import constant_part
 from inid.learn.descent_plan import Steps, passes_for, plan_steps, signal_of
 from inid.learn.encoded_bounds import Groups, held_and_codes, no_group, one_hot_groups
 from inid.learn.inputs import Matrix
-from inid.learn.lost_in_noise import chance_of_steps
+from inid.learn.lost_in_noise import believed_part, chance_of_coefficients, noise_of_steps
 from inid.learn.noise_range import cover_answers
 from inid.learn.objective import Descended, Looked, Objective
 from inid.learn.proximal_steps import descend
 from inid.learn.public_units import MOST_ROWS, Units
 from inid.learn.smoothness import mean_squares
 from inid.learn.standardised_columns import Standardised, standardised
+from inid.learn.target_look import CELLS, look_at_target, look_parts
 from inid.mechanisms import MechanismChoice, MechanismName
 from inid.noise import RandomSource, add_noise
 from inid.noise.grid_noise import check_scales
@@ -56,7 +56,6 @@ from inid.sets import Allocation, Neighbours
 __all__ = ["Descent"]
 
 _FEW, _SMALL = 3, 0.25  # passes, and the threshold of a logistic loss where noise allows no more
-_TARGET, _MOST_TARGET = 0.02, 0.3  # of mu^2, or of epsilon: for the mean of a target; the first for its mean square
 _LOGIT_DAMPING, _DAMPING = 0.7, 3.0  # 1 / how far the noise of one pass may move a prediction, about, in its unit
 
 
@@ -170,13 +169,13 @@ class Descent:
             values, read = held_and_codes(data.floats(), self.groups)
             weights = None if objective.weights is None else objective.weights()
             looked = self._look(objective, len(values), weights, scales, noise.mechanism, source)
-            curvature, kept = objective.curvature(looked), np.zeros(len(bounds))
+            curvature, kept, variances = objective.curvature(looked), np.zeros(len(bounds)), np.ones(units.size.size)
             if known is None:
                 look = self._standardise(
                     values, weights, units, looked.rows, curvature, len(bounds), scales, noise.mechanism, source,
                     steep=objective.target is not None,
                 )  # fmt: skip
-                known, units, kept = look.smoothness, look.units, look.kept
+                known, units, kept, variances = look.smoothness, look.units, look.kept, look.variances
                 steps, bounds = steps * look.smaller, bounds * look.smaller
                 scales[: len(bounds)] *= look.smaller
             hot = {first: (code, last - first) for (first, last), code in zip(self.groups, read, strict=True)}
@@ -189,7 +188,7 @@ class Descent:
             width = units.size.size
             l1 = objective.l1 * looked.rows / unit / (1.0 if objective.public else unit_y)
             l2 = objective.l2(looked) / unit**2
-            found = [
+            found = np.array([
                 descend(
                     Gradients(features, loss, steps, bounds, compiled=compiled, hot=hot),
                     drawn,
@@ -201,11 +200,16 @@ class Descent:
                     l2=np.append(np.broadcast_to(l2, width), 0.0),
                 )
                 for loss in objective.made(looked, weights)
-            ]
+            ])  # fmt: skip
             deviation = 1.0 if noise.mechanism == "gaussian" else math.sqrt(2)
-            noisy = (moves * deviation * scales[: len(moves)])[:width]
-            chance = chance_of_steps(np.array(found)[:, :width], noisy, kept[:width], passes, averaged)
-            return self._in_the_users_units(np.array(found), units, known, noise, source.private, chance, looked)
+            kept = kept[:width]
+            noisy = noise_of_steps((moves * deviation * scales[: len(moves)])[:width], kept, passes, averaged)
+            chance, believed = chance_of_coefficients(found[:, :width], noisy), 1.0
+            if objective.target is not None:  # one output
+                believed = believed_part(found[0, :width], noisy, variances, 1 - kept**passes)
+            return self._in_the_users_units(
+                found * believed, units, known, noise, source.private, chance, believed, looked
+            )
 
     def _look(
         self,
@@ -223,16 +227,14 @@ class Descent:
             last -= 1
             exact = rows if weights is None else exact_entries(weights)[0]
             rows = max(float(add_noise(np.array([exact]), scales[last:], mechanism, source)[0]), 1.0)
-        signal = rows / float(deviation * np.median(scales))
         if objective.target is None:
-            return Looked(rows, signal=signal)
-        target = objective.target()
-        each = np.ones(count) if weights is None else weights
-        mean, square = exact_entries(target * each), exact_entries(target * np.sqrt(each))
-        here = scales[last - 2 : last]
-        noisy = add_noise(np.array([mean[0], square[1]]), here, mechanism, source) / rows
-        low, high = np.clip(noisy, 0.0, 1.0).tolist()
-        return Looked(rows, low, high, float(here.max()) * deviation / rows, signal)
+            return Looked(rows)
+        here = scales[last - CELLS - 1 : last]
+
+        def draw(exact: Floats, at: int) -> Floats:
+            return np.asarray(add_noise(exact, here[at : at + len(exact)], mechanism, source))
+
+        return look_at_target(objective.target(), weights, draw, deviation * here, rows)
 
     def _in_the_users_units(
         self,
@@ -242,6 +244,7 @@ class Descent:
         noise: NoisePlan,
         private: bool,
         chance: float,
+        believed: float,
         looked: Looked,
     ) -> Descended:
         """Y = centre_y + unit_y (b + sum of w_i (x_i - centre_i) / unit_i)."""
@@ -250,7 +253,7 @@ class Descent:
         coefficients = unit * found[:, :width] / units.unit
         constants = found[:, width] if self.intercept else np.zeros(len(found))
         intercepts = centre + unit * constants - coefficients @ units.centre
-        return Descended(coefficients, intercepts, smoothness, noise, private, chance, looked)
+        return Descended(coefficients, intercepts, smoothness, noise, private, chance, believed, looked)
 
     def _units(self, lower: Floats, upper: Floats) -> Units:
         scale = not self.in_data
@@ -314,8 +317,7 @@ class Descent:
         weights = 1 / np.sqrt(M) if self.weights == "curvature" else 1 / M
         look = self.smoothness if known is None and isinstance(self.smoothness, float) else None
         laplace = self.mechanism == "laplace"
-        part = constant_part(budget, rows, 1, laplace=laplace, least=_TARGET, most=_MOST_TARGET)
-        target = () if objective.target is None else (part, _TARGET)
+        target = None if objective.target is None else look_parts(budget, rows, laplace=laplace)
         steps = Steps(
             bounds,
             weights,
@@ -337,7 +339,7 @@ class Descent:
         The constant column of an intercept has mean square 1. In the user's units a part of the budget buys the mean
         squares by a charge of their own, as in the paper.
         """
-        curvature = objective.curvature(Looked(1.0, 1.0, 1.0))
+        curvature = objective.curvature(Looked(1.0))
         constant = [curvature] * self.intercept
         if self.smoothness is None:
             return np.append(curvature * units.size**2, constant), self.budget

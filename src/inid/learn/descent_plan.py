@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from inid.arguments import Floats
 from inid.learn.column_moments import column_reach
 from inid.learn.encoded_bounds import Groups
+from inid.learn.target_look import CELLS
 from inid.mechanisms import MechanismChoice
 from inid.planning import NoisePlan, plan
 from inid.promises import Budget
@@ -49,8 +50,8 @@ class Steps:
         groups: Which of them are one-hot.
         passes: How often each column is visited, for all outputs together.
         look: The part of the plan that a first look at the columns takes, None if there is none.
-        target: What part of the plan each number about the target takes that is released before; each moves by 1 at
-            most.
+        target: What parts of the plan a look at the target takes, for the numbers of rows in its cells and for its
+            mean; None if there is no look.
         count: Whether the number of rows, or the sum of weights, is released.
         neighbours: The relation.
     """
@@ -61,7 +62,7 @@ class Steps:
     groups: Groups
     passes: int
     look: float | None
-    target: tuple[float, ...]
+    target: tuple[float, float] | None
     count: bool
     neighbours: Neighbours
 
@@ -70,10 +71,16 @@ class Steps:
         """(first, after the last) column of each group, and of each column that is in none."""
         return blocks_of(len(self.bounds), self.groups)
 
-    def alone(self, whole: float) -> list[float]:
-        """The weights of single numbers of size 1, where the sums of gradients cost `whole`."""
-        rest = 1 - sum(self.target)
-        return [part / rest * whole for part in self.target] + [_COUNT * whole] * self.count
+    def alone(self, whole: float, *, pure: bool) -> list[tuple[int, float, float]]:
+        """(size, norm, weight) of what else is released, where the sums of gradients cost `whole`."""
+        found = []
+        if self.target is not None:
+            replaced = self.neighbours == "replace"
+            norm = 1.0 if not replaced else 2.0 if pure else math.sqrt(2) * _UP
+            cells, mean = (part / (1 - sum(self.target)) * whole for part in self.target)
+            one = 2.0 if replaced else 1.0
+            found = [(CELLS, norm, cells / (norm * math.sqrt(CELLS))), (1, one, mean / one)]
+        return found + [(1, 1.0, _COUNT * whole)] * self.count
 
 
 def blocks_of(columns: int, groups: Groups) -> list[tuple[int, int]]:
@@ -115,7 +122,7 @@ def plan_steps(
     first a fixed part of what optimal Gaussian noise costs, which is in proportion to weight times sensitivity (of a
     group: times the root of its size).
     """
-    if steps.groups:
+    if steps.groups or steps.target is not None:
         return _plan_groups(steps, budget, mechanism, allocation)
     replaced, width = steps.neighbours == "replace", steps.width
     reach = steps.bounds * (2 if replaced else 1)
@@ -126,9 +133,8 @@ def plan_steps(
         share = steps.look / (1 - steps.look) * whole / (2 * width)
         reach, weights = np.append(reach, sums), np.append(weights, share / sums)
         counts += [1] * (2 * width)
-    alone = steps.alone(whole)
-    reach, weights = np.append(reach, np.ones(len(alone))), np.append(weights, alone)
-    counts += [1] * len(alone)
+    for size, norm, weight in steps.alone(whole, pure=mechanism == "laplace"):
+        reach, weights, counts = np.append(reach, norm), np.append(weights, weight), [*counts, size]
     box = Sensitivity.box(reach, counts=counts, neighbours=steps.neighbours)
     made = plan(box, budget, mechanism=mechanism, allocation=allocation, weights=weights)
     return made, np.arange(len(reach))
@@ -137,7 +143,7 @@ def plan_steps(
 def _plan_groups(
     steps: Steps, budget: Budget, mechanism: MechanismChoice, allocation: Allocation
 ) -> tuple[NoisePlan, NDArray[np.intp]]:
-    """The plan where some columns are one-hot: every block is a group of coordinates."""
+    """The plan where some columns are one-hot, or a target has cells: every block is a group of coordinates."""
     pure, replaced, passes, width = mechanism == "laplace", steps.neighbours == "replace", steps.passes, steps.width
     sizes: list[int] = []
     norms: list[float] = []
@@ -168,9 +174,9 @@ def _plan_groups(
             squares[at] = len(sizes)
             sizes, norms, weights = [*sizes, 1], [*norms, float(one_square)], [*weights, share / float(one_square)]
         rows += squares.tolist()
-    for weight in steps.alone(whole):
-        rows.append(len(sizes))
-        sizes, norms, weights = [*sizes, 1], [*norms, 1.0], [*weights, weight]
+    for size, norm, weight in steps.alone(whole, pure=pure):
+        rows += [len(sizes)] * size
+        sizes, norms, weights = [*sizes, size], [*norms, norm], [*weights, weight]
     l1, l2 = (norms, None) if pure else (None, norms)
     everything = Sensitivity.groups(sizes=sizes, l1=l1, l2=l2, neighbours=steps.neighbours)
     made = plan(everything, budget, mechanism=mechanism, allocation=allocation, weights=weights)

@@ -121,7 +121,8 @@ def _scores(model: Any, X: Any, y: Any) -> Iterator[str]:
     if plain is None:
         raise ArgumentError(f"{type(model).__name__} has no namesake in scikit-learn to compare with.")
     plain.fit(data[::2], target[::2])
-    word = "accuracy" if is_classifier(model) else "R^2"
+    logarithmic = isinstance(plain, linear_model.PoissonRegressor | linear_model.GammaRegressor)
+    word = "accuracy" if is_classifier(model) else "D^2" if logarithmic else "R^2"
     half = X.iloc[1::2] if hasattr(X, "iloc") else data[1::2]
     yield f"  {word} on {len(target[1::2]):,} of the rows passed (which were not paid for here):"
     yield f"    this model                   {model.score(half, target[1::2]):.3f}"
@@ -136,6 +137,8 @@ def _namesake(model: Any) -> Any:
         "PrivateLasso": (linear_model.Lasso(), ("alpha",)),
         "PrivateElasticNet": (linear_model.ElasticNet(), ("alpha", "l1_ratio")),
         "PrivateLogisticRegression": (linear_model.LogisticRegression(max_iter=10_000), ("C",)),
+        "PrivatePoissonRegressor": (linear_model.PoissonRegressor(max_iter=10_000), ("alpha",)),
+        "PrivateGammaRegressor": (linear_model.GammaRegressor(max_iter=10_000), ("alpha",)),
         "PrivateGaussianNB": (GaussianNB(), ()),
     }
     if type(model).__name__ not in kinds:

@@ -6,11 +6,15 @@ The mean of the target is m = exp(x.w + b). Targets lie within public bounds; in
 * Poisson: the loss m - t log m has the slope min(m, 1) - t in log m, which lies in [-1, 1].
 * Gamma: the loss t / m + log m has the slope 1 - t / m, at most 1 and not below 1 - high / low; it is clipped.
 
-**Where L comes from.** Counts are often far below the public bound, and noise grows with it. So the mean and the mean
-square of the target are released first, each of which one person moves by at most 1 in units of the bound, and counts
-are held to k standard deviations above the mean; more rows and a larger budget hold less (`clipping_width`). Whatever
-was found, in the new unit every slope lies in [-1, 1], so one plan made beforehand holds. The same mean is where the
-intercept starts, at no cost.
+**Where L comes from.** Counts are often far below the public bound, and noise grows with it. So a first look releases
+how far up they reach and their mean (`target_look`), and counts are held to the limit it finds. Whatever that is, in
+the new unit every slope lies in [-1, 1], so one plan made beforehand holds. The same mean is where the intercept
+starts, at no cost.
+
+**What is believed.** Where rows and budget are few, noise moves the coefficients further than the data do, and a
+logarithmic model then predicts far worse than a constant. So they, and what the intercept was moved, are multiplied by
+a factor between 0 and 1 (`shrinkage_`), by released numbers alone (`lost_in_noise.believed_part`). With 0 the model is
+its mean, as released.
 """
 
 import math
@@ -40,10 +44,8 @@ from inid.learn.row_sums import row_products
 
 __all__ = ["PrivateGammaRegressor", "PrivatePoissonRegressor"]
 
-_LEAST, _FACTOR = 3.0, 0.6  # k = 0.6 s^(1/4) standard deviations, but not below 3; see clipping_width
-_SMALLEST = 1e-3  # of the limit: the mean that is thought of at least
 _CURVED = 3.0  # times the mean: the curvature of a Poisson loss that steps are made for
-_SLOPE = 2.0  # of a gamma loss, at least: a target three times its mean has it
+_SLOPE, _FACTOR = 2.0, 0.6  # of a gamma loss: 0.6 s^(1/4), but not below 2, which a target of three means has
 _PENALTY = 1.0  # of coefficients in public units, beside the sum of the losses
 
 
@@ -99,7 +101,8 @@ class _LogLinear(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
     Attributes:
         coef_: One coefficient per column.
         intercept_: The intercept.
-        noise_chance_: The chance, about, that noise alone moves the coefficients as far as they are.
+        noise_chance_: The chance, about, that noise alone moves the coefficients as far as they came.
+        shrinkage_: What coefficients were multiplied by, in a list of one: near 0 the model is nearly a constant.
     """
 
     alpha: float | None = None
@@ -149,7 +152,7 @@ class _LogLinear(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
 
         def start(looked: Looked) -> float:
             limit = self._limit(looked)
-            return math.log(max(looked.mean / limit, _SMALLEST)) if self.fit_intercept else -math.log(high * limit)
+            return math.log(looked.mean * looked.limit / limit) if self.fit_intercept else -math.log(high * limit)
 
         def penalty(looked: Looked) -> float:
             return _PENALTY / most if alpha is None else alpha * looked.rows / self._unit(high * self._limit(looked))
@@ -168,6 +171,7 @@ class _LogLinear(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
         begun = start(found.looked) + math.log(high * self._limit(found.looked))  # 0 without an intercept
         self.coef_, self.intercept_ = found.coefficients[0], float(found.intercepts[0]) + begun
         self.plan_, self.private_, self.noise_chance_ = found.plan, found.private, found.chance
+        self.shrinkage_ = np.array([found.believed])
         self._end_fit(ledger)
         warn_of_noise(self)
         return self
@@ -240,12 +244,10 @@ class PrivatePoissonRegressor(_LogLinear):
         return _PoissonLoss(np.minimum(target, 1.0), start)
 
     def _limit(self, looked: Looked) -> float:
-        variance = max(looked.square - looked.mean**2, 0.0) + looked.spread
-        reach = deviations(looked.signal, least=_LEAST, factor=_FACTOR) * math.sqrt(variance)
-        return float(min(max(looked.mean + reach, _SMALLEST), 1.0))
+        return looked.limit
 
     def _curvature(self, looked: Looked) -> float:
-        return min(max(_CURVED * looked.mean / self._limit(looked), _SMALLEST), 1.0)
+        return min(_CURVED * looked.mean, 1.0)
 
     def _unit(self, limit: float) -> float:
         return limit

@@ -6,6 +6,7 @@ follow the chi-squared law of d degrees of freedom if there were nothing but noi
 to see as large a sum by noise alone is called doubt, and told.
 """
 
+import math
 import warnings
 from typing import Any
 
@@ -16,16 +17,20 @@ from inid.arguments import Floats
 
 __all__ = [
     "NoisyFitWarning",
+    "believed_part",
     "chance_of_classes",
-    "chance_of_steps",
+    "chance_of_coefficients",
     "doubt_of",
     "doubt_of_centres",
     "doubt_of_components",
+    "noise_of_steps",
     "warn_of_noise",
 ]
 
 _CURE = "spend more budget, state tighter bounds, use fewer columns or more rows"
 _CHANCE = 0.001
+_THOUGHT = 0.1  # the variance of a model's logarithms that is thought of before the fit
+_TINY = 1e-9  # so that nothing is divided by 0
 _BELIEVED = 0.1  # of a linear model's coefficients: with less of them it is nearly a constant
 
 
@@ -59,35 +64,74 @@ def chance_of_classes(sums: Floats, counts: Floats, spread: Floats | float) -> f
     return float(chdtrc((len(sums) - 1) * sums.shape[1], ((apart / spread) ** 2).sum()))
 
 
-def chance_of_steps(found: Floats, steps: Floats, kept: Floats, passes: int, averaged: int) -> float:
-    """The chance that noise alone moves the coefficients of a descent as far as released.
+def noise_of_steps(steps: Floats, kept: Floats, passes: int, averaged: int) -> Floats:
+    """The standard deviation of noise in what a descent finds, column by column.
 
     A step adds noise of standard deviation `steps` to a coefficient, of which every later pass keeps a part c. The mean
     over the last A of L passes has of the noise of pass l the part (1/A) sum over t of c^(t - l), t >= l being one of
-    those passes. Coefficients of 0 are the penalty's doing, and say nothing. (About: c is a guess from mean squares,
-    and columns are taken one by one.)
+    those passes. (About: c is a guess from mean squares, and columns are taken one by one.)
 
     Args:
-        found: The coefficients in public units, a row for each output.
-        steps: The noise of one step in each of them, column by column.
+        steps: The noise of one step in each coefficient.
         kept: c, column by column.
         passes: L.
         averaged: A.
 
-    >>> chance_of_steps(np.array([[1.5, 0.5]]), np.ones(2), np.zeros(2), 8, 1) > 0.01
-    True
-    >>> chance_of_steps(np.array([[9.0, 0.5]]), np.ones(2), np.zeros(2), 8, 1) < 1e-6
-    True
+    >>> noise_of_steps(np.ones(2), np.array([0.0, 1.0]), 4, 1).tolist()
+    [1.0, 2.0]
     """
     at = np.arange(passes)[:, None]
     first = np.maximum(at, passes - averaged)  # the sum over t from here is a geometric series
     rest = np.where(kept < 1, 1 - kept, 1.0)
     series = np.where(kept < 1, (1 - kept ** (passes - first)) / rest, passes - first)
-    deviation = steps * np.sqrt(((kept ** (first - at) * series / averaged) ** 2).sum(axis=0))
+    return np.asarray(steps * np.sqrt(((kept ** (first - at) * series / averaged) ** 2).sum(axis=0)))
+
+
+def chance_of_coefficients(found: Floats, noise: Floats) -> float:
+    """The chance that noise alone moves coefficients as far as released; 0 are the penalty's doing, and say nothing.
+
+    Args:
+        found: The coefficients, a row for each output.
+        noise: Its standard deviation, column by column.
+
+    >>> chance_of_coefficients(np.array([[1.5, 0.5]]), np.ones(2)) > 0.01
+    True
+    >>> chance_of_coefficients(np.array([[9.0, 0.5]]), np.ones(2)) < 1e-6
+    True
+    """
     used = found != 0
-    if not used.any():
-        return 0.0
-    return float(chdtrc(int(used.sum()), ((found / deviation)[used] ** 2).sum()))
+    return float(chdtrc(int(used.sum()), ((found / noise)[used] ** 2).sum())) if used.any() else 0.0
+
+
+def believed_part(found: Floats, noise: Floats, variances: Floats, come: Floats) -> float:
+    """What the coefficients of a logarithmic model are multiplied by, between 0 and 1.
+
+    Coefficients w with noise e move predictions by Q = sum of a_i w_i^2 and V = sum of a_i e_i^2 on average, a_i being
+    the variances of the columns (which are taken one by one). The factor of the least mean square error is w.w° /
+    (Q + V), weighted by a_i, for the best coefficients w°. Q + V is what is seen, the noise is known, and a descent
+    that has come a part k_i of its way has w_i = k_i w°_i, about. Where noise is large that estimate is noise itself;
+    so the factor is at most q / (q + V), Q being thought to be q = 0.1 beforehand, or what is seen beyond V and three
+    standard deviations of it where that is more. It goes to 1 as noise goes to 0.
+
+    Args:
+        found: The coefficients.
+        noise: Its standard deviation in each.
+        variances: a.
+        come: k; 0 where there is nothing to find.
+
+    >>> one = np.ones(2)
+    >>> believed_part(np.array([0.5, -0.5]), one, one, one)
+    0.0
+    >>> round(believed_part(np.array([0.5, -0.5]), 0.1 * one, one, one), 3)
+    0.955
+    """
+    seen, alone = found**2 * variances, noise**2 * variances
+    noisy = float(alone.sum())
+    surely = float(seen.sum()) - noisy - 3 * math.sqrt(2 * float((alone**2).sum()))
+    most = max(_THOUGHT, surely) / (max(_THOUGHT, surely) + noisy)
+    if not seen.sum() > 0:
+        return most
+    return min(max(float(((seen - alone) / np.maximum(come, _TINY)).sum() / seen.sum()), 0.0), most)
 
 
 def doubt_of_centres(centres: Floats, counts: Floats, unit: Floats, sums: Floats | float, numbers: float) -> str | None:

@@ -34,28 +34,25 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Looked:
-    """What was released of a target t in [0, 1] before the descent.
+    """What was released before the descent: with a target t in [0, 1], how far up it reaches, and its mean.
 
     Attributes:
         rows: The number of rows, or the sum of weights, as known.
-        mean: The mean of t.
-        square: The mean of t^2.
-        spread: The noise's standard deviation in each of the two.
-        signal: The number of rows over the noise of one sum.
+        mean: The mean of min(t / limit, 1).
+        limit: Where t is held to.
     """
 
     rows: float
-    mean: float = 0.0
-    square: float = 0.0
-    spread: float = 0.0
-    signal: float = 0.0
+    mean: float = 1.0
+    limit: float = 1.0
 
 
 @dataclass(frozen=True)
 class Descended:
     """What a descent found, in the user's units: a row of coefficients and an intercept for each output.
 
-    `chance` is that of noise alone to move the coefficients as far, `looked` what was released of the target before.
+    `chance` is that of noise alone to move the coefficients as far, `believed` what they were multiplied by, `looked`
+    what was released of the target before.
     """
 
     coefficients: Floats
@@ -64,6 +61,7 @@ class Descended:
     plan: NoisePlan
     private: bool
     chance: float
+    believed: float
     looked: Looked
 
 
@@ -78,7 +76,7 @@ class Objective:
         l1: The weight of the penalty |w|_1 beside the mean loss.
         l2: The weight of the penalty |w|_2^2 / 2 beside the *sum* of the losses, by what was looked at.
         public: Whether penalties are those of coefficients in public units, and not in the user's.
-        target: Reads t in [0, 1], of which mean and mean square are released first; None for no such look.
+        target: Reads t in [0, 1], which is looked at first (`target_look`); None for no such look.
         weights: Reads u in [0, 1]; None where all records count alike.
         slope: The largest slope of the loss, by the rows over the noise of one pass; larger ones are clipped.
         halves: Whether slopes are at most a half at the start, as those of a logistic loss are.

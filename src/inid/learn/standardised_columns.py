@@ -39,12 +39,14 @@ class Standardised:
         units: The units of the columns, centred at their means where there is an intercept.
         kept: The part of a coefficient that a step keeps, likewise.
         smaller: What thresholds and noise are multiplied by: powers of two, at most 1.
+        variances: Of the columns, in these units (mean squares where there is no intercept).
     """
 
     smoothness: Floats
     units: Units
     kept: Floats
     smaller: Floats
+    variances: Floats
 
 
 def standardised(
@@ -95,4 +97,4 @@ def standardised(
         smaller = np.append(np.where(hot, 1.0, np.exp2(np.ceil(np.log2(size)))), constant)
     M = curvature * np.append(square, constant)
     held = np.maximum(M, damping * spread * (1.0 if steep else smaller))
-    return Standardised(held, units, 1 - M / held, smaller)
+    return Standardised(held, units, 1 - M / held, smaller, square)

@@ -10,7 +10,7 @@ from sklearn import datasets
 
 import inid
 from inid import learn
-from inid.learn.lost_in_noise import chance_of_classes, chance_of_steps, doubt_of
+from inid.learn.lost_in_noise import believed_part, chance_of_classes, chance_of_coefficients, doubt_of, noise_of_steps
 from inid.testing import unsafe_seed
 
 ONE = inid.ApproxDP(1.0, 1e-6)
@@ -97,18 +97,44 @@ def test_noise_alone_in_a_descent_is_doubted_as_often_as_stated(kept, averaged):
         w = kept * w + 0.3 * rng.normal(size=w.shape)
         total += w / averaged if step >= passes - averaged else 0.0
     size, c = np.full(4, 0.3), np.full(4, kept)
-    found = np.array([chance_of_steps(one[None], size, c, passes, averaged) for one in total])
+    noise = noise_of_steps(size, c, passes, averaged)
+    found = np.array([chance_of_coefficients(one[None], noise) for one in total])
     assert 0.075 < np.mean(found < 0.1) < 0.125
     if kept > 0 and not (kept == 0.5 and averaged == 6):  # there the two effects cancel, nearly
-        twin = np.array([chance_of_steps(one[None], size, c * 0, passes, averaged) for one in total])
+        noise = noise_of_steps(size, c * 0, passes, averaged)
+        twin = np.array([chance_of_coefficients(one[None], noise) for one in total])
         assert abs(np.mean(twin < 0.1) - 0.1) > 0.05
 
 
 def test_coefficients_that_a_penalty_made_0_are_not_doubted():
     X = np.linspace(-1, 1, 4000).reshape(2000, 2)
     assert doubt_of(learn.PrivateLasso(9.0, budget=ONE, bounds=(-1, 1), bounds_y=(-1, 1)).fit(X, X[:, 0])) is None
-    assert chance_of_steps(np.zeros((1, 3)), np.ones(3), np.zeros(3), 5, 1) == 0.0
-    assert math.isclose(
-        chance_of_steps(np.array([[2.0, 0.0]]), np.ones(2), np.zeros(2), 5, 1),
-        chance_of_steps(np.array([[2.0]]), np.ones(1), np.zeros(1), 5, 1),
-    )
+    assert chance_of_coefficients(np.zeros((1, 3)), np.ones(3)) == 0.0
+    one, two = np.array([[2.0]]), np.array([[2.0, 0.0]])
+    assert math.isclose(chance_of_coefficients(two, np.ones(2)), chance_of_coefficients(one, np.ones(1)))
+
+
+@pytest.mark.parametrize("size", [0.0, 0.1, 0.5, 3.0])
+def test_believing_less_costs_little_and_saves_much(size):
+    """Errors of predictions beside coefficients believed in whole, and beside none at all, over many draws of noise."""
+    rng = np.random.default_rng(2)
+    truth, variances, come = size * rng.normal(size=6), rng.uniform(0.1, 0.3, 6), np.full(6, 0.8)
+    for spread in (0.01, 0.3, 3.0):
+        noise = np.full(6, spread)
+        found = come * truth + noise * rng.normal(size=(2000, 6))
+        parts = np.array([believed_part(one, noise, variances, come) for one in found])
+        assert ((parts >= 0) & (parts <= 1)).all()
+        error, whole = (
+            float((((part * one - truth) ** 2) @ variances).mean())
+            for part, one in ((parts[:, None], found), (1.0, found))
+        )
+        none = float(truth**2 @ variances)
+        assert error < 1.8 * min(whole, none) + 0.1
+        if spread == 3.0 and size < 1:
+            assert error < 0.2 * whole
+
+
+def test_a_column_that_is_always_the_same_says_nothing_of_the_others():
+    one = np.array([1.0, 0.4])
+    with_it = believed_part(one, np.full(2, 0.1), np.array([0.3, 0.0]), np.array([0.5, 0.0]))
+    assert with_it == believed_part(one[:1], np.full(1, 0.1), np.array([0.3]), np.array([0.5]))
