@@ -202,8 +202,9 @@ class Descent:
                 for loss in objective.made(looked, weights)
             ])  # fmt: skip
             deviation = 1.0 if noise.mechanism == "gaussian" else math.sqrt(2)
-            kept = kept[:width]
-            noisy = noise_of_steps((moves * deviation * scales[: len(moves)])[:width], kept, passes, averaged)
+            held = 1 + moves[:width] * l2  # the penalty makes every step shorter by that, and its noise
+            kept = kept[:width] / held
+            noisy = noise_of_steps((moves * deviation * scales[: len(moves)])[:width] / held, kept, passes, averaged)
             chance, believed = chance_of_coefficients(found[:, :width], noisy), 1.0
             if objective.target is not None:  # one output
                 believed = believed_part(found[0, :width], noisy, variances, 1 - kept**passes)
