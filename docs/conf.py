@@ -28,6 +28,7 @@ extensions = [
     "mathml",
     "markdown_docstrings",
     "command_help",
+    "configuration_keys",
 ]
 exclude_patterns = ["_build", "_ext", "pictures"]
 

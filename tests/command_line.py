@@ -11,7 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 import inid
-from inid.cli.app import app
+from inid.cli.app import COMMANDS, app
+from inid.cli.options import read_values
 
 DOCS = Path(__file__).resolve().parents[1] / "docs" / "command.md"
 HIDDEN = "Wilhelmina"
@@ -23,6 +24,22 @@ def run(line):
     """Run one command line in this process; the result has exit_code, stdout and stderr."""
     words = shlex.split(line)
     return CliRunner().invoke(app, words[1:] if words[:1] == ["inid"] else words, catch_exceptions=False)
+
+
+def flags(line):
+    """The values that a command line states, read as the command reads them."""
+    words = shlex.split(line)
+    command = next(command for command in COMMANDS if command.name == words[1])
+    found, at = {}, 2
+    if not words[2].startswith("--"):
+        found["table"], at = words[2], 3
+    while at < len(words):
+        option = next(option for option in command.options if option.flag == words[at])
+        if option.is_switch:
+            found[option.name], at = True, at + 1
+        else:
+            found[option.name], at = [words[at + 1]] if option.type.repeats else words[at + 1], at + 2
+    return read_values(command.options, found)
 
 
 def script(line, **environment):

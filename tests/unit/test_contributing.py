@@ -23,7 +23,8 @@ SOURCES = f"{PROJECT / 'src' / 'inid'}/"
 
 # What a call passes and no walk names, with the reason.
 PASSED_BY = {
-    "reads a single value": "arguments errors jobs/values numbers/decimals accounting/short_texts "
+    "reads a single value": "arguments errors schema/key schema/values schema/by_column schema/by_tables "
+    "numbers/decimals accounting/short_texts "
     "tables/engines/guarded",
     "opens the door": "__init__ cli/__init__ tables/engines/__init__ sets/caps/__init__ jobs/groupings",
     "asked, with nothing to do": "jobs/key_questions jobs/synthetic_questions jobs/combinations tables/domains "

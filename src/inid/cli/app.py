@@ -24,7 +24,7 @@ from inid.cli.commands.verify import VERIFY
 from inid.cli.console import OutputClosedError, one_line
 from inid.cli.exit_codes import ExitCode, outcome
 from inid.cli.interrupts import process
-from inid.cli.options import read_values
+from inid.cli.options import annotation, declaration, read_values
 
 __all__ = ["COMMANDS", "LEDGER_COMMANDS", "STREAM_COMMANDS", "app"]
 
@@ -66,7 +66,7 @@ stream = typer.Typer(
 app.add_typer(stream, name="stream")
 
 # The keys of all commands, any of which may stand in one file.
-_KEYS = {option.key for command in (*COMMANDS, *LEDGER_COMMANDS, *STREAM_COMMANDS) for option in command.options} - {
+_KEYS = {option.name for command in (*COMMANDS, *LEDGER_COMMANDS, *STREAM_COMMANDS) for option in command.options} - {
     "config"
 }
 
@@ -134,10 +134,10 @@ def _add(place: typer.Typer, command: Command) -> None:
     run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [
             inspect.Parameter(
-                option.key,
+                option.name,
                 inspect.Parameter.KEYWORD_ONLY,
                 default=None,
-                annotation=Annotated[option.annotation, option.declaration],
+                annotation=Annotated[annotation(option), declaration(option)],
             )
             for option in command.options
         ]

@@ -12,10 +12,10 @@ from rich.console import Console as RichConsole
 from rich.table import Table
 from rich.text import Text
 
-from inid.jobs import values as check
 from inid.planning.text import aligned
 from inid.report import Estimate, PlanLine, PlanSummary
 from inid.report.number_text import plain_number, plain_ratio, rounded_interval
+from inid.schema.values import Switch
 
 __all__ = [
     "Console",
@@ -59,8 +59,8 @@ class Console:
     """Where one run of a command prints, and how."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
-        self.json = check.switch("--json", values.get("json"))
-        self.quiet = check.switch("--quiet", values.get("quiet"))
+        self.json = Switch().read("--json", values.get("json"))
+        self.quiet = Switch().read("--quiet", values.get("quiet"))
         self._terminal = sys.stdout is not None and sys.stdout.isatty()
 
     @property

@@ -9,13 +9,12 @@ work, with `ledgers` for the budget; `export` writes a job as TOML, as a shell c
 3
 """
 
-from inid.jobs.job import KEYS, Job, LedgerChoice, NoiseChoice, Outputs, read_budget, read_toml
+from inid.jobs.job import Job, LedgerChoice, NoiseChoice, Outputs, job_keys, read_budget, read_toml
 from inid.jobs.planned_job import PlannedJob, accuracy_of_job, plan_job
 from inid.jobs.questions import StatedQuestion, TableQuestion
 from inid.jobs.released_job import ReleasedJob, release_job
 
 __all__ = [
-    "KEYS",
     "Job",
     "LedgerChoice",
     "NoiseChoice",
@@ -25,6 +24,7 @@ __all__ = [
     "StatedQuestion",
     "TableQuestion",
     "accuracy_of_job",
+    "job_keys",
     "plan_job",
     "read_budget",
     "read_toml",

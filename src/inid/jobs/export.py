@@ -3,16 +3,17 @@
 import json
 import shlex
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 from inid.jobs.combinations import read_combination
-from inid.jobs.flag_syntax import syntax_of, written
-from inid.jobs.groupings import asked_tables
 from inid.jobs.job import Job
 from inid.jobs.ledgers import is_file
-from inid.jobs.questions import COLUMN_STATISTICS, ORDERED_STATISTICS, StatedQuestion, TableQuestion
-from inid.jobs.synthetic_questions import stated_bins
+from inid.jobs.questions import StatedQuestion, TableQuestion
 from inid.promises import Budget
+from inid.schema import key
+from inid.schema.values import short
+from inid.tables import Ordered, Person
 from inid.tables.domains import tolerances_by_name
 from inid.tables.plan import whole_promise
 
@@ -32,10 +33,10 @@ def job_as_toml(job: Job) -> str:
     <BLANKLINE>
     """
     content = job.to_dict()
-    flat = [f"{key} = {_toml(value)}" for key, value in content.items() if not isinstance(value, Mapping)]
-    for key, value in content.items():
+    flat = [f"{name} = {_toml(value)}" for name, value in content.items() if not isinstance(value, Mapping)]
+    for name, value in content.items():
         if isinstance(value, Mapping):
-            flat += ["", f"[{key}]", *(f"{_toml_key(name)} = {_toml(entry)}" for name, entry in value.items())]
+            flat += ["", f"[{name}]", *(f"{_toml_key(entry)} = {_toml(own)}" for entry, own in value.items())]
     return "\n".join(flat) + "\n"
 
 
@@ -59,16 +60,10 @@ def command_line(words: Sequence[str], content: Mapping[str, Any]) -> str:
     table = content.get("table")
     if table is not None:
         words.append(f"./{table}" if table.startswith("-") else table)  # a dash would make it an option
-    for key, value in content.items():
-        if key == "table":
-            continue
-        flag = f"--{key.replace('_', '-')}"
-        if value is True:
-            words.append(flag)
-        elif isinstance(value, (Mapping, list)):
-            words += [flag, written(flag, _shorter(value), syntax_of(key))]
-        else:
-            words += [flag, str(_short(value))]
+    for name, value in content.items():
+        if name != "table":
+            own = key(name)
+            words += [own.flag] if value is True else [own.flag, own.type.to_text(own.flag, value)]
     return shlex.join(words)
 
 
@@ -78,19 +73,14 @@ def job_as_python(job: Job) -> str:
 
 
 def _stated_script(job: Job, question: StatedQuestion) -> str:
-    arguments = {
-        "l1": _number(question.l1),
-        "l2": _number(question.l2),
-        "labels": list(question.labels),
-        "neighbours": question.neighbours,
-    }
+    arguments = {name: value for name, value in question.values.items() if name != "sensitivity"}
     lines = ["import inid", ""]
-    lines += [f"sensitivity = {_call('inid.Sensitivity.box', [_short_list(question.sensitivity)], arguments)}"]
-    tolerance = job.noise.tolerance
-    order = question.names
-    weights = job.noise.weights
-    per_number = {"tolerance": _in_order(tolerance, order), "weights": _in_order(weights, order)}
-    lines += [f"plan = {_call('inid.plan', ['sensitivity', _promise(job.budget)], _noise(job) | per_number)}"]
+    lines += [f"sensitivity = {_call('inid.Sensitivity.box', [_value(question.sensitivity)], arguments)}"]
+    noise = {**job.noise.values, "tolerance": job.noise.tolerance, "weights": job.noise.weights}
+    for name in ("tolerance", "weights"):
+        if isinstance(noise[name], Mapping):
+            noise[name] = [noise[name][label] for label in question.names]
+    lines += [f"plan = {_call('inid.plan', ['sensitivity', _promise(job.budget)], noise)}"]
     return "\n".join([*lines, "print(plan)", ""])
 
 
@@ -98,49 +88,24 @@ def _table_script(job: Job) -> str:
     question = job.question
     if not isinstance(question, TableQuestion):
         raise TypeError("a question without a table has a script of its own")
-    person = {"max_rows": question.max_rows, "order_by": list(question.order_by)}
-    by_column: dict[str, dict[str, Any]] = {
-        "bounds": {name: tuple(map(_short, ends)) for name, ends in question.bounds.items()},
-        "missing": {name: _short(value) for name, value in question.missing.items()},
-        "domains": {
-            name: _Code(f"tables.Ordered({list(keys)!r})") if name in question.ordered else list(keys)
-            for name, keys in question.domains.items()
-        },
-    }
-    by_column["bins"] = stated_bins(question)
-    own, computed = (
-        {what: {k: v for k, v in facts.items() if (k in question.derive) is new} for what, facts in by_column.items()}
-        for new in (False, True)
-    )
-    facts = {
-        # Needed by a table even where no column is added up.
-        "bounds": _Code(own["bounds"]),
-        "unit": _Code(_call("tables.Person", [repr(question.person)], person)) if question.person else None,
-        "neighbours": question.neighbours,
-        "missing": own["missing"],
-        "rows": question.rows,
-        "max_rows": question.table_max_rows,
-        "domains": own["domains"],
-        "other": question.other,
-        "bins": own["bins"],
-    }
-    asked = asked_tables(question) if question.by_tables else _asked(question)
-    tolerance: Any = job.noise.tolerance
-    if question.by_tables and isinstance(tolerance, Mapping):
+    noise = dict(job.noise.values)
+    if question.by_tables and isinstance(job.noise.tolerance, Mapping):
         names = [f"{kind}({column})" for kind in ("mean", "sum") for column in getattr(question, kind)]
-        tolerance = tolerances_by_name(names, tolerance)
-    noise = _noise(job) | {"tolerance": tolerance, "weights": job.noise.weights}
-    level = None if job.outputs.level is None else float(job.outputs.level)
-    label = job.ledger.label
+        noise["tolerance"] = tolerances_by_name(names, job.noise.tolerance)
+    level, label = job.outputs.level, job.ledger.label
+    facts = question.table_arguments()
+    facts["bounds"] = _Code(_value(facts["bounds"]))  # said even where there are none: a table needs them
     lines = [f"table = {_call('tables.Table', [repr(question.table)], facts)}"]
     if question.derive:
         formulas = [f"**{dict(question.derive)!r}"]
-        lines.append(f"table = {_call('table.with_columns', formulas, computed)}")
+        lines.append(f"table = {_call('table.with_columns', formulas, question.computed_arguments())}")
     if question.where is not None:
         lines.append(f"table = table.where({question.where!r})")
-    lines += [
-        f"query = {_call('table.query', [], asked)}",
-    ]
+    asked = question.query_arguments()
+    if question.discover is not None:
+        details = {"delta": question.discover_delta, "kind": question.discover_kind}
+        asked["by"] = {question.discover: _Code(_call("tables.discover", [question.max_keys or 1], details))}
+    lines.append(f"query = {_call('table.query', [], asked)}")
     if job.ledger.ledger is None:
         planned = f"plan = {_call('query.plan', ['promise'], noise)}"
         lines += [f"promise = {_promise(job.budget)}", planned, "print(plan)", ""]
@@ -153,23 +118,6 @@ def _table_script(job: Job) -> str:
             *(f"    {line}" for line in (planned, "print(plan)", f"result = {released}")),
         ]
     return "\n".join([*_imports(job), "", *lines, "", *_written_results(job), ""])
-
-
-def _asked(question: TableQuestion) -> dict[str, Any]:
-    """The statistics of a query by one grouping, or by none."""
-    if question.discover is not None:
-        details = {"delta": _number(question.discover_delta), "kind": question.discover_kind}
-        found = _call("tables.discover", [question.max_keys or 1], details)
-        counted = "count_distinct" if question.count_distinct else "count"
-        return {counted: True, "by": {question.discover: _Code(found)}}
-    if question.synthetic:
-        return {"synthetic": list(question.synthetic_columns) or True, "target": question.synthetic_target}
-    asked: dict[str, Any] = {"count": question.count or None, "count_distinct": question.count_distinct or None}
-    asked |= {kind: list(getattr(question, kind)) for kind in COLUMN_STATISTICS}
-    return asked | {
-        name: {column: _short_list(values) for column, values in getattr(question, name).items()}
-        for name in ("histogram", "by", "choose", *ORDERED_STATISTICS)
-    }
 
 
 def _imports(job: Job) -> list[str]:
@@ -212,7 +160,8 @@ def _written_results(job: Job) -> list[str]:
     lines = [f"frame = {frame}", "print(frame)"]
     for name, text in outputs.combine.items():
         made = read_combination(name, text)
-        combined = _call("result.combine", [_code(made.cells)], {"sum": made.column})
+        cells = {table: {keys: short(weight) for keys, weight in own.items()} for table, own in made.cells.items()}
+        combined = _call("result.combine", [repr(cells)], {"sum": made.column})
         lines.append(f"print({name!r}, {combined})")
     if outputs.out:
         lines.append(f"pyarrow.csv.write_csv(frame, {outputs.out.as_posix()!r})")
@@ -225,11 +174,6 @@ def _written_results(job: Job) -> list[str]:
     return lines
 
 
-def _code(cells: Mapping[Any, Mapping[Any, float]]) -> str:
-    """The cells of a combination as code."""
-    return repr({table: {keys: _short(weight) for keys, weight in own.items()} for table, own in cells.items()})
-
-
 class _Code(str):
     """Text that is code already, and not a string to be quoted."""
 
@@ -239,47 +183,31 @@ class _Code(str):
         return str(self)
 
 
-def _call(function: str, positional: list[Any], named: Mapping[str, Any]) -> str:
+def _call(function: str, positional: Sequence[Any], named: Mapping[str, Any]) -> str:
     """A call; named arguments that state nothing are left out."""
     stated = {name: value for name, value in named.items() if value is not None and value not in ([], {}, ())}
-    parts = [str(value) for value in positional] + [f"{name}={value!r}" for name, value in stated.items()]
+    parts = [str(value) for value in positional] + [f"{name}={_value(value)}" for name, value in stated.items()]
     return f"{function}({', '.join(parts)})"
+
+
+def _value(value: Any) -> str:
+    """A checked value as code."""
+    if isinstance(value, Person):
+        return _call("tables.Person", [repr(value.column)], {"max_rows": value.max_rows, "order_by": value.order_by})
+    if isinstance(value, Ordered):
+        return f"tables.Ordered({list(value.values)!r})"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{name!r}: {_value(entry)}" for name, entry in value.items()) + "}"
+    if isinstance(value, Decimal):
+        return repr(short(float(value)))
+    return repr([short(entry) for entry in value] if isinstance(value, tuple) else short(value))
 
 
 def _promise(budget: Budget | None) -> str:
     if budget is None:
         return "...  # state a promise here, such as inid.PureDP(epsilon=1)"
-    numbers = ", ".join(f"{name}={_short(value)!r}" for name, value in budget.to_dict().items() if name != "kind")
+    numbers = ", ".join(f"{name}={short(value)!r}" for name, value in budget.to_dict().items() if name != "kind")
     return f"inid.{budget.kind}({numbers})"
-
-
-def _noise(job: Job) -> dict[str, Any]:
-    return {name: value if isinstance(value, str) else _number(value) for name, value in job.noise.arguments().items()}
-
-
-def _in_order(values: Any, labels: list[str]) -> list[Any] | None:
-    if values is None:
-        return None
-    return [_short(values[name]) for name in labels] if isinstance(values, Mapping) else _short_list(values)
-
-
-def _short(value: Any) -> Any:
-    """A float that is a whole number as an integer: 100, not 100.0."""
-    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else value
-
-
-def _number(value: Any) -> Any:
-    return None if value is None else _short(float(value))
-
-
-def _short_list(values: Any) -> list[Any]:
-    return [_short(value) for value in values]
-
-
-def _shorter(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {name: _shorter(entry) for name, entry in value.items()}
-    return _short_list(value) if isinstance(value, list) else _short(value)
 
 
 def _toml(value: Any) -> str:
@@ -290,7 +218,7 @@ def _toml(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, list):
         return f"[{', '.join(_toml(entry) for entry in value)}]"
-    return repr(_short(value))
+    return repr(short(value))
 
 
 def _toml_key(name: str) -> str:

@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from inid.errors import ArgumentError
+from inid.schema import Naming
 
 if TYPE_CHECKING:
-    from inid.jobs.questions import Naming, TableQuestion
+    from inid.jobs.questions import TableQuestion
 
 __all__ = ["asked_tables", "check_domains", "check_groupings", "is_by_tables", "most_cells"]
 
@@ -22,7 +23,7 @@ def is_by_tables(question: "TableQuestion") -> bool:
     return question.marginals is not None or several or any(isinstance(asked, Mapping) for asked in stated[1:])
 
 
-def check_groupings(question: "TableQuestion", named: "Naming") -> None:
+def check_groupings(question: "TableQuestion", named: Naming) -> None:
     """Refuse what does not go together with several tables.
 
     Raises:
@@ -47,7 +48,7 @@ def check_groupings(question: "TableQuestion", named: "Naming") -> None:
         )
 
 
-def check_domains(question: "TableQuestion", named: "Naming") -> None:
+def check_domains(question: "TableQuestion", named: Naming) -> None:
     """Refuse columns that group and whose public keys are not stated; a mis-spelt one is left to the table's advice.
 
     Raises:

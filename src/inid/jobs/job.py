@@ -5,147 +5,65 @@
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from inid.accounting.addresses import read_address
 from inid.accounting.short_texts import read_word
 from inid.arguments import shown
 from inid.errors import ArgumentError
-from inid.jobs import values as check
 from inid.jobs.combinations import read_combination
-from inid.jobs.questions import Naming, StatedQuestion, TableQuestion, read_question
-from inid.mechanisms import MechanismChoice
+from inid.jobs.questions import StatedQuestion, TableQuestion, read_question
+from inid.jobs.stated import Stated
 from inid.promises import ZCDP, ApproxDP, Budget, GaussianDP, PureDP
+from inid.schema import Naming, keys
 
-__all__ = ["KEYS", "Job", "LedgerChoice", "NoiseChoice", "Outputs", "read_budget", "read_toml"]
+__all__ = ["PROMISE_KEYS", "Job", "LedgerChoice", "NoiseChoice", "Outputs", "job_keys", "read_budget", "read_toml"]
 
-_ALLOCATIONS = ("optimal", "iid", "spr")
-PROMISE_KEYS = ("epsilon", "delta", "mu", "rho")
+PROMISE_KEYS = tuple(key.name for key in keys("promise"))
 
 
-@dataclass(frozen=True, kw_only=True)
-class NoiseChoice:
-    """How the promise is spent; None leaves the choice to the library.
+class NoiseChoice(Stated):
+    """How the promise is spent; what is not stated is left to the library."""
 
-    Attributes:
-        mechanism: "auto", "gaussian" or "laplace".
-        allocation: "optimal", "iid" or "spr".
-        tolerance: The acceptable error by name, or one number after the other.
-        weights: What a unit of error costs, likewise.
-        order: The order of the error that is minimized.
-        objective: Of marginals: "max" or "sum".
-    """
-
-    mechanism: str | None = None
-    allocation: str | None = None
-    tolerance: Mapping[str, float] | tuple[float, ...] | None = None
-    weights: Mapping[str, float] | tuple[float, ...] | None = None
-    order: check.Number | None = None
-    objective: str | None = None
-
-    @classmethod
-    def read(cls, values: Mapping[str, Any], named: Naming) -> "NoiseChoice":
-        """Check every value."""
-        return cls(
-            mechanism=check.choice_or_none(named("mechanism"), values.get("mechanism"), get_args(MechanismChoice)),
-            allocation=check.choice_or_none(named("allocation"), values.get("allocation"), _ALLOCATIONS),
-            tolerance=check.numbers_by_name(named("tolerance"), values.get("tolerance")),
-            weights=check.numbers_by_name(named("weights"), values.get("weights")),
-            order=check.number(
-                named("order"),
-                values.get("order"),
-                "a number from 1 to 1,000,000, such as 2",
-                lambda x: 1 <= x <= 1_000_000,
-            ),
-            objective=check.choice_or_none(named("objective"), values.get("objective"), ("max", "sum")),
-        )
+    groups = ("noise",)
 
     def arguments(self) -> dict[str, Any]:
         """What is stated, as `plan` takes it; tolerance and weights stay aside."""
-        given = {
-            "mechanism": self.mechanism,
-            "allocation": self.allocation,
-            "order": self.order,
-            "objective": self.objective,
-        }
-        return {name: value for name, value in given.items() if value is not None}
+        return {name: value for name, value in self.values.items() if name not in ("tolerance", "weights")}
 
 
-@dataclass(frozen=True, kw_only=True)
-class LedgerChoice:
-    """Which ledger is charged, and how the charge is named.
+class LedgerChoice(Stated):
+    """Which ledger is charged, and how the charge is named."""
 
-    Attributes:
-        ledger: A file or a postgresql:// address; None charges no ledger.
-        name: Which ledger of the database.
-        unit: What the ledger calls a person; None for the column's own name.
-        label: A note for the history.
-        part: The part of the ledger that this release takes, such as "1/3", instead of a promise in numbers.
-    """
-
-    ledger: str | None = None
-    name: str | None = None
-    unit: str | None = None
-    label: str | None = None
-    part: str | None = None
+    groups = ("ledger",)
 
     @classmethod
-    def read(cls, values: Mapping[str, Any], named: Naming) -> "LedgerChoice":
-        """Check every value."""
-        words = {key: check.word(named(key), values.get(key)) for key in ("ledger", "name", "unit", "label")}
-        for key in ("name", "unit", "label"):  # what the ledger would refuse, before one is made for it
-            if (text := words[key]) is not None:
+    def read(cls, values: Mapping[str, Any], named: Naming = str) -> "LedgerChoice":
+        """Check every value, as the ledger would, before one is made."""
+        made = super().read(values, named)
+        for key in ("name", "unit", "label"):
+            if (text := getattr(made, key)) is not None:
                 read_word(named(key), text)
-        if words["ledger"] is not None:
+        if made.ledger is not None:
             try:
-                read_address(words["ledger"])
+                read_address(made.ledger)
             except ArgumentError as error:
                 raise ArgumentError(f"{named('ledger')} does not fit: {error}") from None
-        return cls(**words, part=check.fraction(named("part"), values.get("part")))
+        return made
 
 
-@dataclass(frozen=True, kw_only=True)
-class Outputs:
-    """Where the results go.
+class Outputs(Stated):
+    """Where the results go, and in which form."""
 
-    Attributes:
-        out: The CSV file of the estimates.
-        rows_out: The CSV file of synthetic rows.
-        report: The HTML report.
-        record: The JSON record.
-        level: The probability of the intervals.
-        tidy: Of statistics by tables: counts that are not negative and agree with each other, without intervals.
-        integers: Counts as whole numbers of at least 0; of statistics by tables, with `tidy`.
-        too_noisy: Numbers whose interval is wider than this share of the estimate are marked.
-        combine: Linear combinations of cells that are published as well, as a text by name.
-    """
-
-    out: Path | None = None
-    rows_out: Path | None = None
-    report: Path | None = None
-    record: Path | None = None
-    level: check.Number | None = None
-    tidy: bool = False
-    integers: bool = False
-    too_noisy: check.Number | None = None
-    combine: Mapping[str, str] = field(default_factory=dict)
+    groups = ("output",)
 
     @classmethod
-    def read(cls, values: Mapping[str, Any], named: Naming) -> "Outputs":
+    def read(cls, values: Mapping[str, Any], named: Naming = str) -> "Outputs":
         """Check every value."""
-        files = {key: check.path(named(key), values.get(key)) for key in ("out", "rows_out", "report", "record")}
-        cure = "give each combination a name, for example gap=count(sex='F') - count(sex='M')"
-        made = cls(
-            **files,
-            level=check.probability(named("level"), values.get("level"), "0.95"),
-            tidy=check.switch(named("tidy"), values.get("tidy")),
-            integers=check.switch(named("integers"), values.get("integers")),
-            too_noisy=check.positive(named("too_noisy"), values.get("too_noisy"), "0.3"),
-            combine=check.texts_by_name(named("combine"), values.get("combine"), cure),
-        )
+        made = super().read(values, named)
         for name, text in made.combine.items():
             read_combination(f"{named('combine')} of {name}", text)
         return made
@@ -212,9 +130,10 @@ class Job:
         Raises:
             ArgumentError: A key is unknown, a value is malformed, or values do not go together.
         """
-        unknown = [key for key in values if key not in KEYS]
+        known = job_keys()
+        unknown = [key for key in values if key not in known]
         if unknown:
-            raise ArgumentError(f"a job has no key {shown(unknown[0])}: known are {', '.join(sorted(KEYS))}.")
+            raise ArgumentError(f"a job has no key {shown(unknown[0])}: known are {', '.join(sorted(known))}.")
         budget = read_budget(values, named)
         ledger = LedgerChoice.read(values, named)
         if ledger.part is not None and (budget is not None or ledger.ledger is None):
@@ -230,15 +149,11 @@ class Job:
 
     def to_dict(self) -> dict[str, Any]:
         """The keys that are stated, as plain values; `from_dict` makes the same job of it."""
-        found: dict[str, Any] = {}
-        for group in (self.question, self.noise, self.ledger, self.outputs):
-            for one in fields(group):
-                value = getattr(group, one.name)
-                if value is not None and value not in ((), {}, False):
-                    found[one.name] = _plain(value)
         promise = {} if self.budget is None else self.budget.to_dict()
-        found |= {key: value for key, value in promise.items() if key in PROMISE_KEYS}
-        return {key: found[key] for key in KEYS if key in found}
+        found = {key: value for key, value in promise.items() if key in PROMISE_KEYS}
+        for group in (self.question, self.noise, self.ledger, self.outputs):
+            found |= group.to_dict()
+        return {key: found[key] for key in job_keys() if key in found}
 
     def to_toml(self) -> str:
         """The job as a file for `inid release --config`."""
@@ -259,15 +174,10 @@ class Job:
         return job_as_python(self)
 
 
-KEYS: tuple[str, ...] = tuple(
-    dict.fromkeys(
-        [
-            *(one.name for group in (TableQuestion, StatedQuestion) for one in fields(group)),
-            *PROMISE_KEYS,
-            *(one.name for group in (NoiseChoice, LedgerChoice, Outputs) for one in fields(group)),
-        ]
-    )
-)
+def job_keys() -> tuple[str, ...]:
+    """The names of all keys of a job, in order."""
+    stated = (TableQuestion, StatedQuestion, NoiseChoice, LedgerChoice, Outputs)
+    return tuple(key.name for key in keys("promise", *(group for one in stated for group in one.groups)))
 
 
 def read_budget(values: Mapping[str, Any], named: Naming = str) -> Budget | None:
@@ -279,12 +189,7 @@ def read_budget(values: Mapping[str, Any], named: Naming = str) -> Budget | None
     >>> read_budget({"epsilon": "1", "delta": "1e-6"})
     ApproxDP(epsilon=1.0, delta=1e-06)
     """
-    given = {
-        "epsilon": check.positive(named("epsilon"), values.get("epsilon"), "1"),
-        "delta": check.probability(named("delta"), values.get("delta"), "1e-6"),
-        "mu": check.positive(named("mu"), values.get("mu"), "0.3"),
-        "rho": check.positive(named("rho"), values.get("rho"), "0.1"),
-    }
+    given = {key.name: key.of(values, named) for key in keys("promise")}
     stated: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     kinds: dict[tuple[str, ...], type[Budget]] = {
         ("epsilon",): PureDP,
@@ -323,13 +228,3 @@ def read_toml(path: Path) -> dict[str, Any]:
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else "a number has too many digits"
         raise ArgumentError(f"{path} does not parse as TOML: {reason}.") from None
     return {key.replace("-", "_"): value for key, value in content.items()}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _plain(entry) for key, entry in value.items()}
-    if isinstance(value, tuple):
-        return [_plain(entry) for entry in value]
-    if isinstance(value, Path):
-        return value.as_posix()
-    return float(value) if isinstance(value, Decimal) else value

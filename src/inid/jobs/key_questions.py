@@ -3,13 +3,13 @@
 from typing import TYPE_CHECKING, Any
 
 from inid.errors import ArgumentError
-from inid.tables import Table, discover
-from inid.tables.query import Query
+from inid.schema import Naming
+from inid.tables import discover
 
 if TYPE_CHECKING:
-    from inid.jobs.questions import Naming, TableQuestion
+    from inid.jobs.questions import TableQuestion
 
-__all__ = ["asks_keys", "check_keys", "open_keys"]
+__all__ = ["asks_keys", "check_keys", "found_keys"]
 
 _DETAILS = ("max_keys", "discover_delta", "discover_kind")
 
@@ -19,7 +19,7 @@ def asks_keys(question: "TableQuestion") -> bool:
     return question.discover is not None or bool(question.choose)
 
 
-def check_keys(question: "TableQuestion", named: "Naming") -> None:
+def check_keys(question: "TableQuestion", named: Naming) -> None:
     """Refuse what does not go together.
 
     Raises:
@@ -43,15 +43,10 @@ def check_keys(question: "TableQuestion", named: "Naming") -> None:
         )
 
 
-def open_keys(question: "TableQuestion", table: Table) -> Query[Any, Any]:
-    """The query, on the table."""
-    people = question.count_distinct
-    if question.discover is None:
-        by: Any = dict(question.choose)
-        return table.query(choose=by, count_distinct=people)
+def found_keys(question: "TableQuestion") -> dict[str, Any]:
+    """What `Table.query` is asked for the keys of a column: rows are counted where nothing is said."""
     asked = discover(
-        question.max_keys or 1,
-        delta=float(question.discover_delta or 0),
-        kind=question.discover_kind or "str",  # type: ignore[arg-type]
+        question.max_keys or 1, delta=float(question.discover_delta or 0), kind=question.discover_kind or "str"
     )
-    return table.query(by={question.discover: asked}, count=not people, count_distinct=people)
+    counted = "count_distinct" if question.count_distinct else "count"
+    return {counted: True, "by": {question.discover: asked}}

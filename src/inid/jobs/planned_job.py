@@ -1,7 +1,7 @@
 """Planning a job: everything that can be known before anything is spent."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from inid.accounting import JointCharge
@@ -10,11 +10,12 @@ from inid.errors import ArgumentError
 from inid.jobs.combinations import check_combinations
 from inid.jobs.job import PROMISE_KEYS, Job, NoiseChoice
 from inid.jobs.ledgers import open_existing, stored_settings
-from inid.jobs.questions import Naming, StatedQuestion
+from inid.jobs.questions import StatedQuestion
 from inid.mechanisms import MechanismChoice
 from inid.planning import AccuracyPlan, NoisePlan, plan, plan_for_accuracy
 from inid.promises import Budget
 from inid.report import PlanSummary, summarize_plan
+from inid.schema import Naming
 from inid.tables.engines import Engine
 from inid.tables.plan import Plan
 from inid.tables.query import Query
@@ -127,8 +128,8 @@ def _options(noise: NoiseChoice, query: Query[Any, Any], named: Naming) -> dict[
     Raises:
         ArgumentError: Such a query has no such option.
     """
-    for key in (stated.name for stated in fields(noise)):
-        if getattr(noise, key) is not None and key not in query.question.options:
+    for key in noise.values:
+        if key not in query.question.options:
             raise ArgumentError(f"{named(key)} does not go with {named(query.asked_as)}: leave it out.")
     found = noise.arguments()
     if noise.tolerance is not None:
@@ -144,7 +145,7 @@ def _with_relation_of_ledger(job: Job) -> Job:
     if isinstance(question, StatedQuestion) or question.neighbours is not None or address is None:
         return job
     settings = stored_settings(address, job.ledger.name or "default")
-    return job if settings is None else replace(job, question=replace(question, neighbours=settings.neighbours))
+    return job if settings is None else replace(job, question=question.stating(neighbours=settings.neighbours))
 
 
 def accuracy_of_job(

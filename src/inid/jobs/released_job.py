@@ -14,10 +14,11 @@ from inid.jobs.charging import OneCharge
 from inid.jobs.combinations import StatedCombination, read_combination
 from inid.jobs.ledgers import open_or_create
 from inid.jobs.planned_job import PlannedJob
-from inid.jobs.questions import Naming, TableQuestion
+from inid.jobs.questions import TableQuestion
 from inid.jobs.result_files import as_csv, frame_as_csv
 from inid.mechanisms import Mechanism
 from inid.report import Estimate, EstimateBlock, LedgerState, ReportInputs
+from inid.schema import Naming
 from inid.tables.presentation import noisy_rows
 from inid.tables.record import RULES, record_digest
 from inid.tables.report_inputs import as_estimates, published_estimates

@@ -1,24 +1,20 @@
 """A stream as configuration: its periods in words, and what it is opened with."""
 
-import datetime as dt
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any, cast
 
 from inid.accounting import Ledger
-from inid.arguments import shown
 from inid.errors import ArgumentError
-from inid.jobs import values as check
 from inid.jobs.charging import OneCharge
 from inid.jobs.export import command_line
-from inid.jobs.job import KEYS, PROMISE_KEYS, Job
+from inid.jobs.job import PROMISE_KEYS, Job, job_keys
 from inid.jobs.ledgers import open_existing
 from inid.jobs.planned_job import promise_of, tolerances_by_name
-from inid.jobs.questions import Naming, TableQuestion
+from inid.jobs.questions import TableQuestion
 from inid.jobs.result_files import as_csv
 from inid.report import Estimate
+from inid.schema import Naming, key, keys
 from inid.tables.report_inputs import as_estimates
 
 if TYPE_CHECKING:
@@ -28,7 +24,6 @@ __all__ = [
     "OPEN_KEYS",
     "STREAM_KEYS",
     "paying",
-    "read_periods",
     "stream_arguments",
     "stream_as_command",
     "stream_csv",
@@ -36,12 +31,12 @@ __all__ = [
     "stream_ledger",
 ]
 
-STREAM_KEYS = ("periods", "contributes", "want", "window")  # besides those of a job
+STREAM_KEYS = tuple(one.name for one in keys("stream"))  # besides those of a job
 _OTHER_QUESTIONS = {"quantile", "cdf", "cumulative", "discover", "max_keys", "discover_delta", "discover_kind"}
 _OTHER_QUESTIONS |= {"choose", "domains", "ordered", "other", "marginals"}
 _OTHER_QUESTIONS |= {"synthetic", "synthetic_columns", "synthetic_target", "bins"}
 OPEN_KEYS = (  # what a stream is opened with
-    *(one.name for one in fields(TableQuestion) if one.name not in _OTHER_QUESTIONS),
+    *(one.name for one in TableQuestion.own_keys() if one.name not in _OTHER_QUESTIONS),
     *PROMISE_KEYS,
     "part",
     "tolerance",
@@ -49,37 +44,6 @@ OPEN_KEYS = (  # what a stream is opened with
     "name",
     *STREAM_KEYS,
 )
-_MOST = 100_000
-
-
-def read_periods(name: str, value: object) -> list[str]:
-    """The names of periods: a list, or the first and the last year, month or day.
-
-    Raises:
-        ArgumentError: It is neither.
-
-    >>> read_periods("--periods", "2027-11:2028-02")
-    ['2027-11', '2027-12', '2028-01', '2028-02']
-    >>> len(read_periods("--periods", "2028-01-01:2028-12-31")), read_periods("--periods", "north, south")
-    (366, ['north', 'south'])
-    """
-    cure = "pass names such as 2027-Q1,2027-Q2, or a range of years, months or days such as 2027-01:2027-12"
-    if isinstance(value, list):
-        return [str(one) for one in value]
-    if not isinstance(value, str):
-        raise ArgumentError(f"{name} is missing: {cure}.")
-    first, colon, last = (part.strip() for part in value.partition(":"))
-    if not colon:
-        return [part.strip() for part in value.split(",")]
-    for pattern, count, written in _RANGES:
-        if re.fullmatch(pattern, first) and re.fullmatch(pattern, last):
-            try:
-                begin, end = count(first), count(last)
-                if begin <= end < begin + _MOST:
-                    return [written(at) for at in range(begin, end + 1)]
-            except ValueError:
-                pass
-    raise ArgumentError(f"{name} does not fit, got {shown(value)}: {cure}.")
 
 
 def stream_arguments(values: Mapping[str, Any], ledger: Ledger | None, named: Naming) -> dict[str, Any]:
@@ -90,20 +54,18 @@ def stream_arguments(values: Mapping[str, Any], ledger: Ledger | None, named: Na
     """
     if values.get("table") is None:
         raise ArgumentError("a table is missing: name a CSV or Parquet file with the columns of every period.")
-    job = Job.from_dict({key: value for key, value in values.items() if key in KEYS}, named)
+    job = Job.from_dict({name: value for name, value in values.items() if name in job_keys()}, named)
     query = cast("TableQuestion", job.question).open(named)
     if ledger is not None:
         query = query.under(ledger)
     tolerance = job.noise.tolerance
-    contributes = values.get("contributes", 1)
-    window = check.whole(named("window"), values.get("window"))
+    own = {one.name: one.of(values, named) for one in keys("stream")}
     return {
         "table": query.table,
         "query": query,
-        "periods": read_periods(named("periods"), values.get("periods")),
-        "contributes": contributes if contributes == "every" else check.whole(named("contributes"), contributes),
-        "want": check.word(named("want"), values.get("want")) or "totals",
-        "window": window,
+        **own,
+        "contributes": own["contributes"] or 1,
+        "want": own["want"] or "totals",
         "promise": promise_of(job, named),
         "tolerance": None
         if tolerance is None
@@ -119,11 +81,11 @@ def stream_ledger(values: Mapping[str, Any], named: Naming) -> Iterator[Ledger |
     Raises:
         ArgumentError: There is no such ledger.
     """
-    address = check.word(named("ledger"), values.get("ledger"))
+    address = key("ledger").of(values, named)
     if address is None:
         yield None
         return
-    with open_existing(address, check.word(named("name"), values.get("name")) or "default") as ledger:
+    with open_existing(address, key("name").of(values, named) or "default") as ledger:
         yield ledger
 
 
@@ -162,22 +124,6 @@ def stream_as_command(stream: str, values: Mapping[str, Any], named: Naming = st
     >>> stream_as_command("s.db", {"table": "a.csv", "count": True, "mu": 0.3, "periods": "2027-01:2027-12"})
     'inid stream open s.db a.csv --count --mu 0.3 --periods 2027-01:2027-12'
     """
-    job = Job.from_dict({key: value for key, value in values.items() if key in KEYS}, named)
-    content = job.to_dict() | {key: values[key] for key in STREAM_KEYS if key in values}
+    job = Job.from_dict({name: value for name, value in values.items() if name in job_keys()}, named)
+    content = job.to_dict() | {name: values[name] for name in STREAM_KEYS if name in values}
     return command_line(["stream", "open", f"./{stream}" if stream.startswith("-") else stream], content)
-
-
-def _month(text: str) -> int:
-    day = dt.date.fromisoformat(f"{text}-01")
-    return 12 * day.year + day.month - 1
-
-
-_RANGES: tuple[tuple[str, Callable[[str], int], Callable[[int], str]], ...] = (
-    (
-        r"\d{4}-\d{2}-\d{2}",
-        lambda text: dt.date.fromisoformat(text).toordinal(),
-        lambda at: str(dt.date.fromordinal(at)),
-    ),
-    (r"\d{4}-\d{2}", _month, lambda at: f"{at // 12:04}-{at % 12 + 1:02}"),
-    (r"\d{4}", int, str),
-)

@@ -3,18 +3,17 @@
 from typing import TYPE_CHECKING, Any
 
 from inid.errors import ArgumentError
-from inid.tables import Table
-from inid.tables.query import Query
+from inid.schema import Naming
 
 if TYPE_CHECKING:
-    from inid.jobs.questions import Naming, TableQuestion
+    from inid.jobs.questions import TableQuestion
 
-__all__ = ["check_synthetic", "open_synthetic", "stated_bins"]
+__all__ = ["check_synthetic", "stated_bins", "synthetic_rows"]
 
 _DETAILS = ("synthetic_columns", "synthetic_target", "bins")
 
 
-def check_synthetic(question: "TableQuestion", named: "Naming") -> None:
+def check_synthetic(question: "TableQuestion", named: Naming) -> None:
     """Refuse what does not go together.
 
     Raises:
@@ -34,7 +33,7 @@ def stated_bins(question: "TableQuestion") -> dict[str, int | list[float]]:
     return {name: int(given[0]) if len(given) == 1 else list(given) for name, given in question.bins.items()}
 
 
-def open_synthetic(question: "TableQuestion", table: Table) -> Query[Any, Any]:
-    """The query, on the table."""
-    target: Any = question.synthetic_target
-    return table.query(synthetic=list(question.synthetic_columns) or True, target=target)
+def synthetic_rows(question: "TableQuestion") -> dict[str, Any]:
+    """What `Table.query` is asked."""
+    asked = {"synthetic": question.synthetic_columns or True, "target": question.synthetic_target}
+    return {name: value for name, value in asked.items() if value is not None}

@@ -1,89 +1,29 @@
-"""From what the page sends to the keys of a job, and back.
+"""From what the page sends to the keys of a job, and back, by the types of the schema; and the page's words.
 
-The page holds texts by key; a job's own readers check them, as they do for flags and files. Only lists that people
-write with commas are taken apart here. A key of a job that is not named below passes through as it is.
+The page holds texts by key; a job's own readers check them, as they do for flags and files.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
 from inid.arguments import shown
 from inid.errors import ArgumentError
-from inid.jobs import KEYS
-from inid.jobs.flag_syntax import cell_list, key_list, range_list
+from inid.jobs import job_keys
+from inid.schema import key, keys
 from inid.studio.folder import is_text
 
-__all__ = ["LABELS", "asked_in_words", "field_name", "form_of", "job_values", "page_words"]
-
-# By column a text with commas, or one entry per line where entries hold commas.
-_LISTS: Mapping[str, Callable[[str, list[str]], list[Any]]] = {
-    "by": key_list,
-    "choose": key_list,
-    "domains": range_list,
-    "histogram": cell_list,
-    "missing": cell_list,
-    "quantile": lambda _, entries: list(entries),
-}
-_GROUPED = ("cdf", "cumulative")  # an empty list of groupings is that of "by"
-_NAMES = ("order_by", "labels", "sensitivity")  # one text with commas
-
-# What the page calls a key; all others are called by their own names.
-LABELS: Mapping[str, str] = {
-    "table": "Table",
-    "ledger": "Ledger",
-    "bounds": "Limits",
-    "by": "Groups",
-    "histogram": "Histogram",
-    "quantile": "Quantiles",
-    "cdf": "Distribution",
-    "cumulative": "Running total",
-    "count_distinct": "Number of people",
-    "domains": "Public values",
-    "marginals": "Tables of counts",
-    "tidy": "Tidy counts",
-    "integers": "Whole numbers",
-    "combine": "Combined cells",
-    "discover": "Column of the keys",
-    "max_keys": "Keys per person",
-    "discover_delta": "Delta of the threshold",
-    "discover_kind": "Kind of keys",
-    "choose": "Groups to choose from",
-    "objective": "Make small",
-    "tolerance": "Tolerance",
-    "missing": "Fill value",
-    "where": "Only rows where",
-    "derive": "Computed columns",
-    "rows": "Rows, a public guess",
-    "table_max_rows": "Rows at most",
-    "person": "Person column",
-    "max_rows": "Rows per person",
-    "order_by": "Which rows first",
-    "unit": "Unit of the ledger",
-    "name": "Name in the ledger file",
-    "label": "Note for the ledger",
-    "level": "Probability of the intervals",
-    "sensitivity": "Sensitivity",
-    "part": "Part of the ledger",
-    "epsilon": "Epsilon",
-    "delta": "Delta",
-    "mu": "Mu",
-    "rho": "Rho",
-    "periods": "Periods",
-    "contributes": "Periods per person",
-    "want": "What is to be accurate",
-    "window": "Periods in a window",
-}
+__all__ = ["asked_in_words", "field_name", "form_of", "job_values", "page_words"]
 
 
-def field_name(key: str) -> str:
+def field_name(name: str) -> str:
     """How an error names a key: as the page does.
 
     >>> field_name("max_rows"), field_name("std")
     ('Rows per person', 'std')
     """
-    return LABELS.get(key, key)
+    return next((one.title for one in keys() if one.name == name), name)
 
 
 _ORDER = "fill in its lower and its upper limit, or list all its values in their order under Public values of columns"
@@ -115,35 +55,17 @@ def page_words(sentence: str) -> str:
     return sentence
 
 
-_ASKED = (
-    "count",
-    "count_distinct",
-    "mean",
-    "sum",
-    "std",
-    "variance",
-    "covariance",
-    "histogram",
-    "quantile",
-    "cdf",
-    "cumulative",
-    "marginals",
-    "discover",
-    "choose",
-)
-
-
 def asked_in_words(values: Mapping[str, Any]) -> str:
     """What a job asks, in a few words, from the plain values of its file.
 
     >>> asked_in_words({"table": "a.csv", "count": True, "mean": ["age", "income"], "by": {"sex": ["F", "M"]}})
-    'count, mean of age and income, by sex: a.csv'
+    'number of rows, mean of age and income, by sex: a.csv'
     >>> asked_in_words({"table": "a.csv", "marginals": [["sex", "age"], ["age"]]})
     'tables of counts of sex * age and age: a.csv'
     """
     words = []
-    for key in (key for key in _ASKED if values.get(key)):
-        value, name = values[key], field_name(key).lower()
+    for one in (one for one in keys("question") if one.asks and values.get(one.name)):
+        value, name = values[one.name], one.title.lower()
         listed = [value] if isinstance(value, (str, int)) else list(value)
         entries = [" * ".join(map(str, one)) if isinstance(one, (list, tuple)) else str(one) for one in listed]
         words.append(name if value is True else f"{name} of {' and '.join(entries)}")
@@ -168,37 +90,35 @@ def job_values(form: object, more: Collection[str] = ()) -> dict[str, Any]:
     """
     if not isinstance(form, Mapping):
         raise ArgumentError(f"a form is a set of named values, got {shown(form)}.")
-    unknown = [key for key in form if key not in KEYS and key not in more]
+    unknown = [name for name in form if name not in job_keys() and name not in more]
     if unknown:
         raise ArgumentError(f"a form has no field {shown(unknown[0])}.")
     if not all(map(is_text, _texts(form))):
         raise ArgumentError("a field holds a character that no file can hold: type it again.")
-    read = {key: _value(key, value) for key, value in form.items()}
-    _check_numbers(read)
-    for name, ends in read["bounds"].items() if isinstance(read.get("bounds"), dict) else ():
-        if isinstance(ends, list) and len(ends) == 2 and "" in ends:
-            raise ArgumentError(f"the {'lower' if ends[0] == '' else 'upper'} limit of {name} is missing: fill it in.")
-    return {key: value for key, value in read.items() if value not in (None, "", {}, [], False)}
+    read = {name: _read(name, held) for name, held in form.items()}
+    return {name: value for name, value in read.items() if value not in (None, "", {}, [], False)}
 
 
-_COUNTS = ("rows", "max_rows", "table_max_rows", "max_keys", "contributes", "window")
-_NUMBERS = ("epsilon", "delta", "mu", "rho", *_COUNTS, "bounds", "tolerance", "sensitivity")
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d*)?")
 
 
-def _check_numbers(read: Mapping[str, Any]) -> None:
-    """Refuse "1,000", which is a thousand to some and 1 to others: a promise must not be guessed.
+def _read(name: str, held: Any) -> Any:
+    """What one field states.
+
+    "1,000" is a thousand to some and 1 to others: a number that is written so is refused, never guessed.
 
     Raises:
-        ArgumentError: A number is written so.
+        ArgumentError: A number is written so, or half of two limits is missing.
     """
-    for key in _NUMBERS:
-        value = read.get(key)
-        entries = _texts(list(value.values()) if isinstance(value, Mapping) else value)
-        wrong = next(filter(_THOUSANDS.fullmatch, entries), None)
-        if wrong is not None:
-            plain = wrong.replace(",", "")
-            raise ArgumentError(f"{field_name(key)} does not fit, got {wrong!r}: write {plain}, without commas.")
+    if name not in {one.name for one in keys()}:
+        return held
+    own = key(name)
+    entries = _texts(list(held.values()) if isinstance(held, Mapping) else held)
+    wrong = next(filter(_THOUSANDS.fullmatch, map(str.strip, entries)), None) if own.type.is_number else None
+    if wrong is not None:
+        plain = wrong.replace(",", "")
+        raise ArgumentError(f"{own.title} does not fit, got {wrong!r}: write {plain}, without commas.")
+    return own.type.from_field(own.title, held)
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -209,74 +129,10 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(one)
 
 
-def _value(key: str, value: Any) -> Any:
-    if isinstance(value, str):
-        text = value.strip()
-        return _entries(text) if key in _NAMES else text
-    if isinstance(value, Mapping):
-        kept = {str(name): _stripped(entry) for name, entry in value.items()}
-        nothing: tuple[Any, ...] = ("",) if key in _GROUPED else ("", [], ["", ""])
-        kept = {name: entry for name, entry in kept.items() if entry not in nothing}
-        if key in _LISTS:
-            return {name: _listed(key, entry) for name, entry in kept.items()}
-        return kept
-    return value
-
-
-def _stripped(entry: Any) -> Any:
-    if isinstance(entry, str):
-        return entry.strip()
-    return [_stripped(one) for one in entry] if isinstance(entry, list) else entry
-
-
-def _listed(key: str, entry: Any) -> Any:
-    return _LISTS[key](field_name(key), _entries(entry)) if isinstance(entry, str) else entry
-
-
-def _entries(text: str) -> list[str]:
-    r"""Entries separated by commas; where there are several lines, by lines.
-
-    >>> _entries("F, M,"), _entries("Smith, Ann\nMiller, Bo\n")
-    (['F', 'M'], ['Smith, Ann', 'Miller, Bo'])
-    """
-    parts = text.splitlines() if "\n" in text.strip() else text.split(",")
-    return [part.strip() for part in parts if part.strip()]
-
-
 def form_of(values: Mapping[str, Any]) -> dict[str, Any]:
     """What the page shows for the keys of a job; `job_values` makes the same job of it.
 
     >>> form_of({"by": {"sex": ["F", "M"], "code": ["1"]}, "epsilon": 0.5})
     {'by': {'sex': 'F, M', 'code': "'1'"}, 'epsilon': '0.5'}
     """
-    return {key: _shown(key, value) for key, value in values.items()}
-
-
-def _shown(key: str, value: Any) -> Any:
-    if isinstance(value, Mapping):
-        if key in _LISTS:
-            return {
-                name: _text(entry if isinstance(entry, (list, tuple)) else [entry]) for name, entry in value.items()
-            }
-        return {name: _shown("", entry) for name, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return _text(value) if key in _NAMES else [_shown("", entry) for entry in value]
-    return value if isinstance(value, (bool, str)) else _number(value)
-
-
-def _text(entries: Any) -> str:
-    words = [_number(entry) if not isinstance(entry, str) else entry for entry in entries]
-    numeric = all(isinstance(entry, str) and entry.replace(".", "", 1).lstrip("+-").isdigit() for entry in entries)
-    words = [f"'{word}'" for word in words] if numeric else words
-    return "\n".join(words) if any("," in word for word in words) else ", ".join(words)
-
-
-def _number(value: Any) -> str:
-    """A number as people write it.
-
-    >>> _number(100.0), _number(1e-6), _number(0.25)
-    ('100', '1e-6', '0.25')
-    """
-    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
-        return str(int(value))
-    return str(value).replace("e-0", "e-")
+    return {name: key(name).type.to_field(value) for name, value in values.items()}

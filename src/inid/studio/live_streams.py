@@ -23,7 +23,7 @@ from inid.jobs.streams import (
     stream_csv,
     stream_ledger,
 )
-from inid.jobs.values import probability
+from inid.schema import key
 from inid.studio.folder import Folder
 from inid.studio.form import field_name, job_values, page_words
 from inid.tables import Stream, plan_stream
@@ -166,7 +166,7 @@ class LiveStreams:
     @contextmanager
     def _stream(self, body: Mapping[str, Any]) -> "Iterator[tuple[Stream, Ledger | None]]":
         path, address = self._folder.stream(body.get("stream")), body.get("ledger") or None
-        level = probability(field_name("level"), body.get("level") or None, "0.95")
+        level = key("level").of({"level": body.get("level") or None}, field_name)
         chosen = {"ledger": None if address is None else self._folder.ledger(address)}
         if not Path(path).is_file():
             raise ArgumentError(f"there is no stream {body.get('stream')!r}: it was moved or removed.")
@@ -215,7 +215,7 @@ class LiveStreams:
             return False
 
     def _opened(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        opened = {key: value for key, value in values.items() if key != "stream"}
+        opened = {name: value for name, value in values.items() if name != "stream"}
         if "table" in opened:
             opened["table"] = self._folder.table(opened["table"])
         if "ledger" in opened:
@@ -226,9 +226,9 @@ class LiveStreams:
 def _values(form: object) -> dict[str, Any]:
     """What a form states, all of which a stream can take."""
     values = job_values(form, ("stream", *STREAM_KEYS))
-    for key in values:
-        if key not in OPEN_KEYS and key != "stream":
-            raise ArgumentError(f"a stream takes no {field_name(key)}: leave it out.")
+    for name in values:
+        if name not in OPEN_KEYS and name != "stream":
+            raise ArgumentError(f"a stream takes no {field_name(name)}: leave it out.")
     return values
 
 

@@ -284,7 +284,7 @@ def _labelled(live: LivePlan, token: str) -> LivePlan:
     """The same with the token in the label of the charge, by which it is found again."""
     job = live.planned.job
     label = f"{job.ledger.label} ({_mark(token)})" if job.ledger.label else _mark(token)
-    named = replace(job, ledger=replace(job.ledger, label=label))
+    named = replace(job, ledger=job.ledger.stating(label=label))
     return replace(live, planned=replace(live.planned, job=named))
 
 

@@ -27,8 +27,8 @@ from inid.errors import ArgumentError, InidError
 from inid.jobs import read_budget
 from inid.jobs.failures import sentence_of
 from inid.jobs.ledgers import make_ledger
-from inid.jobs.values import probability
 from inid.report.style import STYLE
+from inid.schema.values import probability
 from inid.studio import stream_views, views
 from inid.studio.folder import Folder
 from inid.studio.form import field_name, form_of, page_words
@@ -128,7 +128,7 @@ class Studio:
         if total is None:
             raise ArgumentError("a total is missing: state Epsilon, with or without Delta, for all releases together.")
         settings: dict[str, Any] = {key: values[key] for key in ("unit", "currency") if values.get(key)}
-        reserve = probability("Of delta, kept for finding keys", values.get("reserve"), "1e-7")
+        reserve = probability("1e-7").read("Of delta, kept for finding keys", values.get("reserve"))
         settings |= {} if reserve is None else {"reserve": float(reserve)}
         make_ledger(self.folder.ledger(name), "default", total, **settings).close()
         return {"name": name}

@@ -10,12 +10,14 @@ from inid._version import __version__
 from inid.jobs.advice import advice
 from inid.jobs.demonstration import demonstration_truth
 from inid.jobs.stored_record import PublishedBefore
+from inid.jobs.streams import OPEN_KEYS
 from inid.report import Estimate, EstimateBlock
 from inid.report.charts import budget_bar
 from inid.report.estimate_tables import estimates_section
 from inid.report.number_text import plain_number, plain_ratio, rounded_interval
 from inid.report.promise_text import promise_in_words, promise_name, promise_symbols
 from inid.report.technical_part import noise_of_each_number, ways_to_keep_the_promise
+from inid.schema import Key, key, keys
 from inid.studio.charts import error_curve, profile
 from inid.studio.live import Column, Curve, LivePlan, typical_error
 from inid.studio.releases import Outcome
@@ -53,9 +55,23 @@ FILE_WORDS = {
 RELEASED = "This is released and paid for; the ledger has no room for a second release of it."
 
 
+def _fields(place: str, page: str = "table") -> list[Key]:
+    """The keys with a field in some part of a page; a stream is asked less, and has no part of its own ledger."""
+    found = [one for one in keys() if one.place == place]
+    if page == "stream":
+        return [one for one in found if one.name in OPEN_KEYS and (one.group != "ledger" or place == "promise")]
+    return [one for one in found if page != "explore" or one.group != "ledger"]
+
+
+_TEMPLATES.globals |= {"key": key, "fields": _fields}
+
+
 def studio_page(page: str) -> str:
     """The whole page, without anything about the user's files: its script asks for that."""
-    return rendered("page.html", page=page, version=__version__)
+    choices: dict[str, Any] = {one.name: one.type for one in keys() if one.type.field == "choice"}
+    usual = {name: word for name, kind in choices.items() for word in kind.known if kind.known[word] == kind.usual}
+    asked = {one.name: one.place for one in keys() if one.asks}
+    return rendered("page.html", page=page, version=__version__, asked=asked, usual=usual)
 
 
 def open_page(key: str) -> str:

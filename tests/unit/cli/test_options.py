@@ -8,7 +8,7 @@ from inid.cli.app import COMMANDS, LEDGER_COMMANDS
 from inid.cli.commands.plan import PLAN
 from inid.cli.options import STATED, job_from, read_values
 from inid.errors import ArgumentError
-from inid.jobs import KEYS
+from inid.jobs import job_keys
 
 DOCS = Path(__file__).resolve().parents[3] / "docs" / "command.md"
 
@@ -16,13 +16,13 @@ DOCS = Path(__file__).resolve().parents[3] / "docs" / "command.md"
 def test_the_document_names_every_option_of_a_question():
     text = DOCS.read_text(encoding="utf-8")
     for option in STATED:
-        if option.kind != "argument":
-            assert option.flag in text, option.key
+        if not option.positional:
+            assert option.flag in text, option.name
 
 
 def test_every_key_of_a_job_is_an_option_of_some_command():
-    taken = {option.key for command in (*COMMANDS, *LEDGER_COMMANDS) for option in command.options}
-    assert set(KEYS) - taken == set()
+    taken = {option.name for command in (*COMMANDS, *LEDGER_COMMANDS) for option in command.options}
+    assert set(job_keys()) - taken == set()
 
 
 def test_flags_win_over_the_file_and_repeated_flags_are_joined(tmp_path):

@@ -1,14 +1,13 @@
 """A job: one value from flags, files and forms; errors name the key; the same job in three other forms."""
 
 import json
-import shlex
 import tomllib
 
 import pytest
 
 import inid
-from inid.cli.app import COMMANDS
-from inid.cli.options import job_from, read_values
+from command_line import flags
+from inid.cli.options import job_from
 from inid.errors import ArgumentError
 from inid.jobs import Job, plan_job, read_budget, read_toml, release_job
 from inid.jobs.ledgers import preview
@@ -55,22 +54,6 @@ def folder(tmp_path, monkeypatch):
 
 def run(script):
     exec(script, {"__name__": "__main__"})  # noqa: S102 - the script of a job is there to be run
-
-
-def flags(line):
-    """The values that a command line states, read as the command reads them."""
-    words = shlex.split(line)
-    command = next(command for command in COMMANDS if command.name == words[1])
-    found, at = {}, 2
-    if not words[2].startswith("--"):
-        found["table"], at = words[2], 3
-    while at < len(words):
-        option = next(option for option in command.options if option.flag == words[at])
-        if option.kind == "switch":
-            found[option.key], at = True, at + 1
-        else:
-            found[option.key], at = [words[at + 1]] if option.kind == "list" else words[at + 1], at + 2
-    return read_values(command.options, found)
 
 
 @pytest.mark.parametrize("values", JOBS)

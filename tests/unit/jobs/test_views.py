@@ -7,7 +7,7 @@ import pytest
 from inid.errors import ArgumentError
 from inid.jobs import Job, plan_job
 from inid.jobs.export import job_as_command, job_as_python, job_as_toml
-from inid.jobs.flag_syntax import formulas
+from inid.schema import key
 
 VALUES = {
     "bounds": {"double": [0, 8], "v": [0, 4]},
@@ -40,7 +40,8 @@ def test_toml_command_and_script_state_the_same(job):
     assert Job.from_dict(tomllib.loads(job_as_toml(job))).to_dict() == job.to_dict()
     command = job_as_command(job)
     assert "--where" in command
-    assert formulas("--derive", "double=v * 2;late=when(v > 3, 'late', 'early')") == VALUES["derive"]
+    read = key("derive").type.from_text
+    assert read("--derive", "double=v * 2;late=when(v > 3, 'late', 'early')") == VALUES["derive"]
     script = job_as_python(job)
     assert "table.where(" in script
     space = {}
@@ -53,6 +54,6 @@ def test_slips_are_refused(job):
         with pytest.raises(ArgumentError):
             Job.from_dict(job.to_dict() | change)
     with pytest.raises(ArgumentError, match="name=formula"):
-        formulas("--derive", "v * 2")
+        key("derive").type.from_text("--derive", "v * 2")
     with pytest.raises(ArgumentError, match="did you mean 'v'"):
         plan_job(Job.from_dict(job.to_dict() | {"where": "V > 1"}))

@@ -6,9 +6,8 @@ import pytest
 
 from command_line import run
 from inid.errors import ArgumentError
-from inid.jobs import KEYS, Job, read_toml
-from inid.jobs.streams import STREAM_KEYS
-from inid.studio.form import LABELS, form_of, job_values
+from inid.jobs import Job, read_toml
+from inid.studio.form import form_of, job_values
 from studio_client import FORM, open_page, write_people
 
 JOBS = [
@@ -69,10 +68,6 @@ def test_what_is_empty_is_not_stated():
 def test_what_is_no_form_is_refused(form):
     with pytest.raises(ArgumentError):
         job_values(form)
-
-
-def test_labels_are_of_keys_that_exist():
-    assert set(LABELS) <= {*KEYS, *STREAM_KEYS}
 
 
 @pytest.mark.parametrize(

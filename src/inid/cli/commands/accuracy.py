@@ -2,20 +2,25 @@
 
 from inid.cli.commands.base import Command, Values
 from inid.cli.console import Console
-from inid.cli.options import COMMON, STATED, Option, flag_name, job_from
+from inid.cli.options import COMMON, STATED, flag_name, job_from
 from inid.jobs import TableQuestion, accuracy_of_job
-from inid.jobs import values as check
 from inid.report.number_text import plain_number
+from inid.schema import Key, key
+from inid.schema.values import probability
 
 __all__ = ["ACCURACY"]
+
+_FAILURE = Key(
+    "failure", probability("0.05"), "P", "The probability of a larger error, for each number (default: 0.05)."
+)
 
 
 def accuracy(values: Values) -> None:
     """Show the least budget that reaches the tolerances."""
     console = Console(values)
-    given = check.probability("--failure", values.get("failure"), "0.05")
+    given = _FAILURE.of(values)
     failure = 0.05 if given is None else float(given)
-    level = check.probability("--delta", values.get("delta"), "1e-6")
+    level = key("delta").of(values)
     job = job_from(values, leaving_out=["delta"])
     with console.working("Planning"):
         answer, numbers = accuracy_of_job(job, failure, None if level is None else float(level), flag_name)
@@ -48,9 +53,9 @@ ACCURACY = Command(
     accuracy,
     (
         *STATED,
-        Option("tolerance", "NAME=X,...", "The largest error that is acceptable, by column or label.", "list"),
-        Option("failure", "P", "The probability of a larger error, for each number (default: 0.05)."),
-        Option("delta", "X", "Compare with Gaussian noise at this delta; without it, pure DP."),
+        key("tolerance").saying("The largest error that is acceptable, by column or label."),
+        _FAILURE,
+        key("delta").saying("Compare with Gaussian noise at this delta; without it, pure DP."),
         *COMMON,
     ),
     """Show what a wanted accuracy costs.

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from inid.cli.options import Option
+from inid.schema import Key
 
 __all__ = ["Command", "Values"]
 
@@ -25,6 +25,6 @@ class Command:
 
     name: str
     run: Callable[[Values], None]
-    options: tuple[Option, ...]
+    options: tuple[Key, ...]
     text: str
     examples: str

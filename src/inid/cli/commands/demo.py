@@ -6,9 +6,8 @@ from inid.arguments import Floats
 from inid.cli.commands.base import Command, Values
 from inid.cli.commands.release import run_job
 from inid.cli.console import Console, print_gain
-from inid.cli.options import COMMON, PROMISE, Option, flag_name
+from inid.cli.options import COMMON, PROMISE, flag_name
 from inid.jobs import ReleasedJob, read_budget
-from inid.jobs import values as check
 from inid.jobs.demonstration import (
     COLUMNS,
     demonstration_counts,
@@ -22,14 +21,17 @@ from inid.jobs.ledgers import make_ledger
 from inid.jobs.result_files import write_whole
 from inid.promises import ApproxDP
 from inid.report.number_text import rounded_interval
+from inid.schema import key
 
 __all__ = ["DEMO"]
+
+_OUT = key("out").saying("Where the report and its files go (default: out).", metavar="FOLDER")
 
 
 def demo(values: Values) -> None:
     """Write the table and the job as files, release by them, and say what was gained."""
     console = Console(values)
-    folder = check.path("--out", values.get("out")) or Path("out")
+    folder = _OUT.of(values) or Path("out")
     promise = read_budget(values, flag_name) or ApproxDP(epsilon=1.0, delta=1e-6)
     data = demonstration_table()
     folder.mkdir(parents=True, exist_ok=True)
@@ -101,7 +103,7 @@ def _explain_tables(console: Console, folder: Path, released: ReleasedJob, data:
 DEMO = Command(
     "demo",
     demo,
-    (*PROMISE, Option("out", "FOLDER", "Where the report and its files go (default: out)."), *COMMON),
+    (*PROMISE, _OUT, *COMMON),
     """Release thirty means of a medical table, and tables of counts beside them.
 
     The table comes with scikit-learn (pip install scikit-learn). Reports to look at are left in a folder.

@@ -4,19 +4,30 @@ from pathlib import Path
 
 from inid.cli.commands.base import Command, Values
 from inid.cli.console import Console
-from inid.cli.options import COMMON, LEDGER_NAME, PROMISE, Option, argument, flag_name
+from inid.cli.options import COMMON, PROMISE, argument, flag_name
 from inid.errors import ArgumentError
 from inid.jobs import read_budget
-from inid.jobs import values as check
 from inid.jobs.ledgers import is_file, make_ledger, open_existing
 from inid.jobs.planned_job import missing_promise
 from inid.jobs.result_files import check_writable
 from inid.report import LedgerState
+from inid.schema import Key, key
+from inid.schema.values import Word, probability
 
 __all__ = ["ADOPT", "BACKUP", "CREATE", "HISTORY", "SHOW"]
 
 _DATABASE = argument("ledger", "LEDGER", "A file, or postgresql://user:password@host/database.")
-_RELATIONS = ("add_remove", "replace", "zero_out")
+_NAME, _UNIT = key("name"), key("unit").saying("What one neighbour differs in (default: row).")
+_RULE = Key("rule", Word(), "RULE", "auto (the default), or gaussian: nearly all releases are Gaussian.")
+_NEIGHBOURS = key("neighbours").saying("add_remove (the default), replace or zero_out.")
+_CURRENCY = Key("currency", Word(), "WORD", "What --part counts: epsilon, mu^2 or renyi; it is stated now or never.")
+_RESERVE = Key(
+    "reserve",
+    probability("1e-7"),
+    "X",
+    "A part of --delta for releases that need one beside their noise: --discover.",
+)
+_BACKUP = argument("path", "PATH", "The file to make; there must be none of this name.")
 
 
 def create(values: Values) -> None:
@@ -26,17 +37,17 @@ def create(values: Values) -> None:
     total = read_budget(values, flag_name)
     if total is None:
         raise missing_promise(flag_name)
-    reserve = check.probability("--reserve", values.get("reserve"), "1e-7")
+    reserve = _RESERVE.of(values)
     if is_file(address):
         check_writable("LEDGER", Path(address))
     with make_ledger(
         address,
         name,
         total,
-        rule=check.word("--rule", values.get("rule")) or "auto",
-        neighbours=check.choice_or_none("--neighbours", values.get("neighbours"), _RELATIONS) or "add_remove",
-        unit=check.word("--unit", values.get("unit")) or "row",
-        currency=check.word("--currency", values.get("currency")),
+        rule=_RULE.of(values) or "auto",
+        neighbours=_NEIGHBOURS.of(values) or "add_remove",
+        unit=_UNIT.of(values) or "row",
+        currency=_CURRENCY.of(values),
         reserve=None if reserve is None else float(reserve),
     ) as ledger:
         parts = ledger.parts_table("1/3")
@@ -83,7 +94,7 @@ def history(values: Values) -> None:
 def backup(values: Values) -> None:
     """Copy the file of a ledger to another that is marked as a backup."""
     console = Console(values)
-    path = check.word("PATH", values.get("path"))
+    path = _BACKUP.of(values)
     if path is None:
         raise ArgumentError("the file to make is missing: name it, for example budget-backup.db.")
     with open_existing(_address(values), _name(values)) as ledger:
@@ -106,14 +117,14 @@ def adopt(values: Values) -> None:
 
 
 def _address(values: Values) -> str:
-    text = check.word("LEDGER", values.get("ledger"))
+    text = _DATABASE.of(values)
     if text is None:
         raise ArgumentError("a ledger is missing: name its file, for example budget.db.")
-    return text
+    return str(text)
 
 
 def _name(values: Values) -> str:
-    return check.word("--name", values.get("name")) or "default"
+    return _NAME.of(values) or "default"
 
 
 CREATE = Command(
@@ -122,12 +133,12 @@ CREATE = Command(
     (
         _DATABASE,
         *PROMISE,
-        LEDGER_NAME,
-        Option("rule", "RULE", "auto (the default), or gaussian: nearly all releases are Gaussian."),
-        Option("neighbours", "RELATION", "add_remove (the default), replace or zero_out."),
-        Option("currency", "WORD", "What --part counts: epsilon, mu^2 or renyi; it is stated now or never."),
-        Option("reserve", "X", "A part of --delta for releases that need one beside their noise: --discover."),
-        Option("unit", "WORD", "What one neighbour differs in (default: row)."),
+        _NAME,
+        _RULE,
+        _NEIGHBOURS,
+        _CURRENCY,
+        _RESERVE,
+        _UNIT,
         *COMMON,
     ),
     """Make a ledger with a total of its own.
@@ -144,7 +155,7 @@ CREATE = Command(
 SHOW = Command(
     "show",
     show,
-    (_DATABASE, LEDGER_NAME, *COMMON),
+    (_DATABASE, _NAME, *COMMON),
     """Show what is spent and what is left.""",
     """
   inid ledger show budget.db
@@ -155,7 +166,7 @@ SHOW = Command(
 HISTORY = Command(
     "history",
     history,
-    (_DATABASE, LEDGER_NAME, *COMMON),
+    (_DATABASE, _NAME, *COMMON),
     """List every charge, oldest first.
 
     Each one is read anew and checked.
@@ -168,7 +179,7 @@ HISTORY = Command(
 BACKUP = Command(
     "backup",
     backup,
-    (_DATABASE, argument("path", "PATH", "The file to make; there must be none of this name."), LEDGER_NAME, *COMMON),
+    (_DATABASE, _BACKUP, _NAME, *COMMON),
     """Copy a ledger's file to another that is marked as a backup.
 
     All ledgers in the file are copied, as of one moment. The copy takes no charges until it is adopted.
@@ -181,7 +192,7 @@ BACKUP = Command(
 ADOPT = Command(
     "adopt",
     adopt,
-    (_DATABASE, LEDGER_NAME, *COMMON),
+    (_DATABASE, _NAME, *COMMON),
     """Let a copy of a ledger take charges: it is the one that counts from now on.
 
     Backups, and copies that are older than what you saw of the ledger before, refuse charges: charges that were made

@@ -4,13 +4,13 @@ import json
 
 from inid.cli.commands.base import Command, Values
 from inid.cli.console import Console, print_comparison, print_gain, print_plan
-from inid.cli.options import COMMON, LEDGER_NAME, NOISE, PART, PROMISE, STATED, Option, flag_name, job_from
+from inid.cli.options import COMMON, NOISE, PROMISE, STATED, flag_name, job_from
 from inid.errors import ArgumentError
 from inid.jobs import PlannedJob, plan_job
-from inid.jobs import values as check
 from inid.jobs.advice import plan_advice
 from inid.jobs.result_files import check_writable, write_whole
 from inid.report import ReportInputs, page
+from inid.schema import key
 
 __all__ = ["COMPARE", "PLAN"]
 
@@ -18,10 +18,10 @@ __all__ = ["COMPARE", "PLAN"]
 def plan(values: Values) -> None:
     """Show the plan, and keep it in a file when asked to."""
     console = Console(values)
-    out = check.path("--out", values.get("out"))
+    out = key("out").of(values)
     if out is not None:
         check_writable("--out", out)
-    report = check.path("--report", values.get("report"))
+    report = key("report").of(values)
     if report is not None:
         check_writable("--report", report)
     planned = _planned(console, values)
@@ -60,10 +60,9 @@ def _planned(console: Console, values: Values) -> PlannedJob:
 _QUESTION = (
     *STATED,
     *PROMISE,
-    PART,
     *NOISE,
-    Option("ledger", "FILE", "Plan for this ledger: --part of it, or its neighbours. Nothing is charged."),
-    LEDGER_NAME,
+    key("ledger").saying("Plan for this ledger: --part of it, or its neighbours. Nothing is charged."),
+    key("name"),
 )
 
 PLAN = Command(
@@ -72,8 +71,8 @@ PLAN = Command(
     # Flags only: in a file that is shared with inid release, they say where its results go.
     (
         *_QUESTION,
-        Option("out", "FILE", "Keep the plan in this JSON file, for inid verify.", in_file=False),
-        Option("report", "FILE", "Write a page about the plan to this HTML file.", in_file=False),
+        key("out").saying("Keep the plan in this JSON file, for inid verify.", in_file=False),
+        key("report").saying("Write a page about the plan to this HTML file.", in_file=False),
         *COMMON,
     ),
     """Show the least noise that keeps a promise.

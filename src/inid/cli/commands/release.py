@@ -9,13 +9,14 @@ from inid.cli.commands.rows import rows_text
 from inid.cli.console import Console, OutputClosedError, print_estimates, print_gain
 from inid.cli.exit_codes import CommandError, ExitCode, outcome
 from inid.cli.interrupts import process
-from inid.cli.options import COMMON, LEDGER_NAME, NOISE, PART, PROMISE, TABLE, Option, flag_name, job_from
+from inid.cli.options import COMMON, NOISE, PROMISE, TABLE, flag_name, job_from
 from inid.errors import ArgumentError, BudgetError
 from inid.jobs import Job, PlannedJob, ReleasedJob, plan_job, release_job
 from inid.jobs.charging import InterruptedReleaseError, OneCharge, UnansweredError, charge_in_words
 from inid.jobs.ledgers import is_file
 from inid.jobs.result_files import check_writable, write_whole
 from inid.report import page
+from inid.schema import keys
 
 __all__ = ["RELEASE", "run_job"]
 
@@ -158,38 +159,8 @@ RELEASE = Command(
     (
         *TABLE,
         *PROMISE,
-        PART,
         *NOISE,
-        Option("ledger", "FILE", "Charge this ledger (a file or a postgresql:// address)."),
-        LEDGER_NAME,
-        Option("unit", "WORD", "With --person: what the ledger calls a person (default: the column)."),
-        Option("label", "TEXT", "A note for the ledger's history."),
-        Option("level", "P", "The probability of the intervals (default: 0.95)."),
-        Option(
-            "combine",
-            "NAME=FORMULA;...",
-            "Of several tables: linear combinations of cells, gap=count(sex='F') - count(sex='M').",
-            "list",
-        ),
-        Option(
-            "tidy",
-            "",
-            "Of several tables: counts that are not negative and agree with each other; no intervals.",
-            "switch",
-            negative=True,
-        ),
-        Option(
-            "integers",
-            "",
-            "Counts as whole numbers of at least 0; of several tables, with --tidy.",
-            "switch",
-            negative=True,
-        ),
-        Option("too_noisy", "SHARE", "Mark numbers whose interval is wider than this share of the estimate."),
-        Option("out", "FILE", "Write the estimates to this CSV file."),
-        Option("rows_out", "FILE", "With --synthetic: write the rows to this CSV file."),
-        Option("report", "FILE", "Write a page about the release to this HTML file."),
-        Option("record", "FILE", "Write everything to this JSON file, for inid verify."),
+        *(one for one in keys("ledger", "output") if one.name != "part"),
         *COMMON,
     ),
     """Publish statistics of a table.

@@ -7,22 +7,28 @@ from typing import Any
 from inid.cli.commands.base import Command, Values
 from inid.cli.commands.verify import read_json
 from inid.cli.console import Console
-from inid.cli.options import COMMON, Option, argument
+from inid.cli.options import COMMON
 from inid.errors import ArgumentError, RecordError
-from inid.jobs import values as check
 from inid.jobs.result_files import check_apart, check_writable, frame_as_csv, write_whole
+from inid.schema import Key, key
+from inid.schema.values import File, whole
 from inid.tables import synthetic_rows
 
 __all__ = ["ROWS", "rows_text"]
+
+_FILE = Key("file", File(), "FILE", "The record of a release of synthetic rows.", positional=True)
+_NUMBER = Key(
+    "number", whole(), "N", "How many rows (default: as many as the table has, up to the noise of their number)."
+)
 
 
 def rows(values: Values) -> None:
     """Make rows of a record, and write them."""
     console = Console(values)
-    path = check.path("FILE", values.get("file"))
+    path = _FILE.of(values)
     if path is None:
         raise ArgumentError("a file is missing: name what inid release --synthetic --record wrote.")
-    out, number = check.path("--rows-out", values.get("rows_out")), check.whole("--number", values.get("number"))
+    out, number = key("rows_out").of(values), _NUMBER.of(values)
     if out is None and (console.quiet or console.json):
         raise ArgumentError("nobody would see the rows: pass --rows-out, or leave out --quiet and --json.")
     if out is not None:
@@ -57,9 +63,9 @@ ROWS = Command(
     "rows",
     rows,
     (
-        argument("file", "FILE", "The record of a release of synthetic rows."),
-        Option("number", "N", "How many rows (default: as many as the table has, up to the noise of their number)."),
-        Option("rows_out", "FILE", "Write them to this CSV file instead of printing them."),
+        _FILE,
+        _NUMBER,
+        key("rows_out").saying("Write them to this CSV file instead of printing them."),
         *COMMON,
     ),
     """Make synthetic rows of a record.

@@ -10,11 +10,12 @@ from inid.cli.commands.base import Command, Values
 from inid.cli.console import Console, OutputClosedError
 from inid.cli.exit_codes import CommandError, ExitCode
 from inid.cli.interrupts import process
-from inid.cli.options import COMMON, LEDGER_NAME, PART, PROMISE, TABLE, Option, argument, flag_name
+from inid.cli.options import COMMON, PROMISE, TABLE, argument, flag_name, keys_named, switch
 from inid.errors import ArgumentError, BudgetError
-from inid.jobs import values as check
 from inid.jobs.result_files import check_writable, write_whole
 from inid.jobs.streams import OPEN_KEYS, paying, stream_arguments, stream_csv, stream_ledger
+from inid.schema import Key, key, keys
+from inid.schema.values import Word
 from inid.tables.report_inputs import as_estimates
 
 if TYPE_CHECKING:
@@ -25,16 +26,23 @@ __all__ = ["OPEN", "RELEASE_PERIOD", "SHOW_STREAM"]
 
 _STREAM = argument("stream", "STREAM", "The stream's own file: a secret, since it holds exact sums.")
 _FILES = (
-    Option("out", "FILE", "Write all answers so far to this CSV file.", in_file=False),
-    Option("report", "FILE", "Write a page about the stream to this HTML file.", in_file=False),
+    key("out").saying("Write all answers so far to this CSV file.", in_file=False),
+    key("report").saying("Write a page about the stream to this HTML file.", in_file=False),
 )
 _STOPPED = (
     "stopped: no ledger was charged, since a stream is paid for when it is opened. Ask for the period again: its "
     "numbers are shown if it was released, and if its row was lost, that is said."
 )
 _CLOSED = (OutputClosedError,)  # what was asked for is in the stream's file by then
-_LEVEL = Option("level", "P", "The probability of the intervals (default: 0.95).")
-_LEDGER = Option("ledger", "FILE", "The ledger that pays for the stream and leases its rows.")
+_LEDGER = (key("ledger").saying("The ledger that pays for the stream and leases its rows."), key("name"))
+_TABLE = key("table").saying("A CSV or Parquet file with the period's rows.")
+_PERIOD = argument("period", "PERIOD", "The name of the period; periods are released in order.")
+_EMPTY = switch("empty", "The period has no rows.", in_file=False)
+_DRY_RUN = switch("dry_run", "Show the plan; make nothing and charge nothing.")
+_WINDOW = (
+    Key("first", Word(), "PERIOD", "With --last: the sum over the periods from this one on."),
+    Key("last", Word(), "PERIOD", "With --first: to this one."),
+)
 
 
 def open_stream(values: Values) -> None:
@@ -46,7 +54,7 @@ def open_stream(values: Values) -> None:
         facts = stream_arguments(values, ledger, flag_name)
         with console.working("Planning"):
             plan = plan_stream(**facts)
-        dry = check.switch("--dry-run", values.get("dry_run"))
+        dry = _DRY_RUN.of(values)
         with paying(None if dry else ledger, but=_CLOSED):
             if not dry:
                 plan = Stream.open(path, **facts).plan
@@ -61,9 +69,9 @@ def open_stream(values: Values) -> None:
 
 def release_period(values: Values) -> None:
     """Release one period."""
-    console, table = Console(values), check.word("TABLE", values.get("table"))
-    period = check.word("PERIOD", values.get("period"))
-    empty = check.switch("--empty", values.get("empty"))
+    console, table = Console(values), _TABLE.of(values)
+    period = _PERIOD.of(values)
+    empty = _EMPTY.of(values)
     if period is None:
         raise ArgumentError("a period is missing: name it, for example 2027-03.")
     if (table is None) != empty:
@@ -79,7 +87,7 @@ def release_period(values: Values) -> None:
 def show_stream(values: Values) -> None:
     """Show what a stream has released."""
     console = Console(values)
-    first, last = (check.word(f"--{name}", values.get(name)) for name in ("first", "last"))
+    first, last = (one.of(values) for one in _WINDOW)
     if (first is None) != (last is None):
         raise ArgumentError("--first and --last go together: the first and the last period of a window.")
     _check_files(values)
@@ -100,9 +108,9 @@ def _deliver(
     results: "Sequence[SumResult]",
     command: str,
 ) -> None:
-    if (out := check.path("--out", values.get("out"))) is not None:
+    if (out := key("out").of(values)) is not None:
         write_whole(out, stream_csv(stream.results))
-    if (report := check.path("--report", values.get("report"))) is not None:
+    if (report := key("report").of(values)) is not None:
         from inid.tables.streams.page import stream_page
 
         write_whole(report, stream_page(stream, ledger, None))
@@ -119,23 +127,23 @@ def _deliver(
 
 
 def _check_files(values: Values) -> None:
-    for name in ("--out", "--report"):
-        if (path := check.path(name, values.get(name[2:]))) is not None:
-            check_writable(name, path)
+    for file in _FILES:
+        if (path := file.of(values)) is not None:
+            check_writable(file.flag, path)
 
 
 def _path(values: Values) -> Path:
-    path = check.path("STREAM", values.get("stream"))
+    path = _STREAM.of(values)
     if path is None:
         raise ArgumentError("a stream is missing: name its file, for example visits.db.")
-    return path
+    return Path(path)
 
 
 @contextmanager
 def _opened(values: Values, stopped: str | None = None) -> "Iterator[tuple[Stream, Ledger | None]]":
     from inid.tables import Stream
 
-    level = check.probability("--level", values.get("level"), "0.95")
+    level = key("level").of(values)
     options: dict[str, Any] = {} if level is None else {"level": float(level)}
     with stream_ledger(values, flag_name) as ledger, _refusals(), paying(ledger, stopped, _CLOSED):
         yield Stream.open(_path(values), ledger=ledger, **options), ledger
@@ -155,17 +163,12 @@ OPEN = Command(
     open_stream,
     (
         _STREAM,
-        *(option for option in TABLE if option.key in OPEN_KEYS),
-        Option("periods", "A:B", "The first and last year, month or day (2027-01:2027-12), or names with commas."),
-        Option("contributes", "K", "In how many periods one person counts at most (default: 1), or every."),
-        Option("want", "WORD", "What is to be accurate: totals (the default), windows or periods."),
-        Option("window", "N", "With --want windows: how many periods a window has."),
+        *(option for option in TABLE if option.name in OPEN_KEYS),
+        *keys("stream"),
         *PROMISE,
-        PART,
-        Option("tolerance", "NAME=X,...", "The error you could live with, by column or label.", "list"),
-        _LEDGER,
-        LEDGER_NAME,
-        Option("dry_run", "", "Show the plan; make nothing and charge nothing.", "switch"),
+        *keys_named("part", "tolerance"),
+        *_LEDGER,
+        _DRY_RUN,
         *COMMON,
     ),
     """Plan the same statistics for every period, and charge the ledger once, for all of them.
@@ -184,12 +187,11 @@ RELEASE_PERIOD = Command(
     release_period,
     (
         _STREAM,
-        argument("period", "PERIOD", "The name of the period; periods are released in order."),
-        argument("table", "TABLE", "A CSV or Parquet file with the period's rows."),
-        Option("empty", "", "The period has no rows.", "switch", in_file=False),
-        _LEDGER,
-        LEDGER_NAME,
-        _LEVEL,
+        _PERIOD,
+        _TABLE,
+        _EMPTY,
+        *_LEDGER,
+        key("level"),
         *_FILES,
         *COMMON,
     ),
@@ -208,11 +210,9 @@ SHOW_STREAM = Command(
     show_stream,
     (
         _STREAM,
-        Option("first", "PERIOD", "With --last: the sum over the periods from this one on."),
-        Option("last", "PERIOD", "With --first: to this one."),
-        _LEDGER,
-        LEDGER_NAME,
-        _LEVEL,
+        *_WINDOW,
+        *_LEDGER,
+        key("level"),
         *_FILES,
         *COMMON,
     ),

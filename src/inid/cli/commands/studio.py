@@ -10,19 +10,29 @@ from typing import Any
 from inid.cli.commands.base import Command, Values
 from inid.cli.console import Console
 from inid.cli.interrupts import process
-from inid.cli.options import COMMON, LEDGER_NAME, NOISE, PART, PROMISE, TABLE, Option, argument
+from inid.cli.options import COMMON, NOISE, PROMISE, TABLE, keys_named, switch
 from inid.errors import ArgumentError, MissingExtraError
-from inid.jobs import KEYS
-from inid.jobs import values as check
+from inid.jobs import job_keys
 from inid.jobs.demonstration import demonstration_csv, demonstration_job, demonstration_table
 from inid.jobs.ledgers import make_ledger
 from inid.promises import ApproxDP
+from inid.schema import Key, key
+from inid.schema.values import Whole
 
 __all__ = ["STUDIO"]
 
 _NEEDED = ("starlette", "uvicorn", "jinja2")
 _TOTAL = ApproxDP(epsilon=3, delta=1e-6)  # of the demonstration's ledger
 _OUTPUTS = ("out", "report", "record")
+_DEMO = switch("demo", "A public medical table and a ledger of its own, to try it.", in_file=False)
+_PORT = Key(
+    "port",
+    Whole("a port from 1 to 65535", lambda x: 0 <= x <= 65535 and x == int(x)),
+    "N",
+    "The port on 127.0.0.1 (default: any that is free).",
+    in_file=False,
+)
+_NO_BROWSER = switch("no_browser", "Print the link and open no browser.", in_file=False)
 
 
 def studio(values: Values) -> None:
@@ -31,10 +41,7 @@ def studio(values: Values) -> None:
     if missing:
         raise MissingExtraError(f"the page needs {', '.join(missing)}: run pip install 'inid[studio]' first.")
     console = Console(values)
-    port = check.number(
-        "--port", values.get("port"), "a port from 1 to 65535", lambda x: 0 <= x <= 65535 and x == int(x)
-    )
-    demo = check.switch("--demo", values.get("demo"))
+    port, demo = _PORT.of(values), _DEMO.of(values)
     if demo and (values.get("table") or values.get("ledger")):
         raise ArgumentError("--demo brings a table and a ledger of its own: leave out TABLE and --ledger.")
     page = import_module("inid.studio")  # by name: the page and the command stand side by side
@@ -44,15 +51,15 @@ def studio(values: Values) -> None:
         process.serve()
         page.serve(
             made,
-            port=int(port or 0),
-            browser=not check.switch("--no-browser", values.get("no_browser")),
+            port=port or 0,
+            browser=not _NO_BROWSER.of(values),
             note=console.lines,
         )
 
 
 def _on_files(page: Any, values: Values) -> Any:
-    table, ledger = check.word("TABLE", values.get("table")), check.word("--ledger", values.get("ledger"))
-    start = {key: value for key, value in values.items() if key in KEYS and key not in _OUTPUTS}
+    table, ledger = key("table").of(values), key("ledger").of(values)
+    start = {name: value for name, value in values.items() if name in job_keys() and name not in _OUTPUTS}
     made = page.Studio(page.Folder(Path.cwd(), table, ledger), start)
     if table is not None:
         made.planner.columns(made.folder.stated_table)  # a file that cannot be read is said in the terminal
@@ -64,7 +71,7 @@ def _demonstration(page: Any, folder: Path) -> Any:
     (folder / "demo.csv").write_text(demonstration_csv(data), encoding="utf-8")
     make_ledger(str(folder / "demo.db"), "default", _TOTAL).close()
     job = demonstration_job(Path(), ApproxDP(epsilon=1, delta=1e-6)).to_dict()
-    start = {key: value for key, value in job.items() if key not in _OUTPUTS}
+    start = {name: value for name, value in job.items() if name not in _OUTPUTS}
     return page.Studio(page.Folder(folder), start, data)
 
 
@@ -72,19 +79,15 @@ STUDIO = Command(
     "studio",
     studio,
     (
-        argument("table", "TABLE", "A CSV or Parquet file; or leave it out and choose one on the page."),
+        key("table").saying("A CSV or Parquet file; or leave it out and choose one on the page."),
         *TABLE[1:],
         *PROMISE,
-        PART,
         *NOISE,
-        Option("ledger", "FILE", "The ledger to charge (a file or a postgresql:// address)."),
-        LEDGER_NAME,
-        Option("unit", "WORD", "With --person: what the ledger calls a person (default: the column)."),
-        Option("label", "TEXT", "A note for the ledger's history."),
-        Option("level", "P", "The probability of the intervals (default: 0.95)."),
-        Option("demo", "", "A public medical table and a ledger of its own, to try it.", "switch", in_file=False),
-        Option("port", "N", "The port on 127.0.0.1 (default: any that is free).", in_file=False),
-        Option("no_browser", "", "Print the link and open no browser.", "switch", in_file=False),
+        key("ledger").saying("The ledger to charge (a file or a postgresql:// address)."),
+        *keys_named("name", "unit", "label", "level"),
+        _DEMO,
+        _PORT,
+        _NO_BROWSER,
         COMMON[0],
     ),
     """Plan and release on a page in the browser.

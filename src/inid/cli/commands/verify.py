@@ -8,15 +8,17 @@ from typing import Any, NamedTuple
 from inid.accounting import CompositionProof, JointCharge, JointProof, verify_record
 from inid.cli.commands.base import Command, Values
 from inid.cli.console import Console
-from inid.cli.options import COMMON, LEDGER_NAME, argument
+from inid.cli.options import COMMON, argument
 from inid.errors import ArgumentError, RecordError
-from inid.jobs import values as check
 from inid.jobs.ledgers import is_file, open_existing
 from inid.planning import Certificate, NoisePlan
+from inid.schema import key
 from inid.tables import verify_result
 from inid.tables.publication.record import is_publication
 
 __all__ = ["VERIFY", "read_json"]
+
+_FILE = argument("file", "FILE", "A plan or a release record (JSON), or a ledger: a file or a postgresql:// address.")
 
 _CURE = "name what inid plan --out, inid release --record or to_dict() wrote, or a ledger"
 _SQLITE = b"SQLite format 3\x00"
@@ -48,10 +50,10 @@ class _Proved(NamedTuple):
 def verify(values: Values) -> None:
     """Prove what is in a file again, from its own numbers; exit 4 when the proof fails."""
     console = Console(values)
-    address = check.word("FILE", values.get("file"))
+    address = _FILE.of(values)
     if address is None:
         raise ArgumentError("a file is missing: name a plan, a release record or a ledger.")
-    name = check.word("--name", values.get("name")) or "default"
+    name = key("name").of(values) or "default"
     if not is_file(address):
         return _ledger(console, address, name)
     path = Path(address)
@@ -156,8 +158,8 @@ VERIFY = Command(
     "verify",
     verify,
     (
-        argument("file", "FILE", "A plan or a release record (JSON), or a ledger: a file or a postgresql:// address."),
-        LEDGER_NAME,
+        _FILE,
+        key("name"),
         *COMMON,
     ),
     """Prove a plan, a record or a ledger again.

@@ -54,7 +54,8 @@ function collect() {
 
 const isNamed = (value) => Boolean(value) && typeof value === "object" && !Array.isArray(value);
 
-const usual = { mechanism: "auto", allocation: "optimal", objective: "max", other: "cell" };
+const usual = JSON.parse(document.body.dataset.usual); // the words that mean the same as no choice
+const asked = JSON.parse(document.body.dataset.asked); // the keys that are questions, and where their fields are
 
 // What a file states and no field shows is not lost: it is said, and stays until it is left out.
 function keep(values) {
@@ -121,15 +122,14 @@ function unfinished(everything) {
 
 function isAsked(values) {
   if (page === "explore") return values.sensitivity !== undefined;
-  const keys = ["count", "mean", "sum", "std", "variance", "covariance", "histogram", "marginals", "count_distinct", "quantile", "cdf", "cumulative", "discover", "choose"];
-  return Boolean(values.table) && keys.some((key) => values[key] !== undefined) && (page !== "stream" || values.periods !== undefined);
+  return Boolean(values.table) && Object.keys(asked).some((key) => values[key] !== undefined) && (page !== "stream" || values.periods !== undefined);
 }
 
 function fill(values) {
   if (values.person) form.elements.unit.value = "person";
-  if (values.quantile || values.cdf || values.cumulative) form.elements.ask.value = "order";
-  else if (values.discover || values.choose) form.elements.ask.value = "keys";
-  else if (values.marginals || values.domains) form.elements.ask.value = "marginals";
+  const places = new Set(Object.keys(asked).filter((key) => values[key]).map((key) => asked[key]));
+  const chosen = ["order", "keys", "marginals"].find((place) => places.has(place)) || (values.domains && "marginals");
+  if (chosen) form.elements.ask.value = chosen;
   const promise = ["mu", "rho", "part"].find((key) => values[key]) || (values.epsilon && !values.delta ? "epsilon" : "epsilon delta");
   find("promise").value = promise;
   for (const row of form.querySelectorAll(".pair")) row.remove();
@@ -158,11 +158,11 @@ function fill(values) {
 // Rows that can be added: groups, histograms, public values; numbers of the explorer.
 
 function addPair(repeater, column = "", text = "") {
-  const { key, legend } = repeater.dataset;
+  const { key, legend, example } = repeater.dataset;
   const select = made("select", { "aria-label": `${legend}: column` });
   options(select, columnNames, "column");
   select.value = column;
-  const area = made("textarea", { rows: String(text.includes("\n") ? 3 : 1), "aria-label": `${legend}: public values`, placeholder: key === "histogram" ? "0, 20, 40, 60" : "F, M" });
+  const area = made("textarea", { rows: String(text.includes("\n") ? 3 : 1), "aria-label": `${legend}: public values`, placeholder: example });
   area.value = text;
   const gone = made("button", { type: "button", class: "remove", "aria-label": `Remove from ${legend}` }, "×");
   const row = made("div", { class: "pair", "data-pair": key }, select, area, gone);

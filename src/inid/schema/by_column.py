@@ -1,0 +1,373 @@
+"""The types of values by column: limits, keys, edges, fill values, probabilities, tolerances, formulas.
+
+On a command line names that hold a comma or an equals sign cannot be written; a TOML file can hold them.
+"""
+
+import math
+import re
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, ClassVar, TypeVar
+
+from inid.arguments import shown
+from inid.errors import ArgumentError
+from inid.schema.values import (
+    ValueType,
+    column_name,
+    entries_of,
+    is_list,
+    joined,
+    number_text,
+    probability,
+    read_float,
+    split,
+    wrong_value,
+)
+
+__all__ = ["ByColumn", "Cells", "Fills", "Formulas", "Intervals", "Keys", "NumbersByName", "Probabilities", "malformed"]
+
+_T = TypeVar("_T")
+
+_WHOLE = re.compile(r"-?(?:0|[1-9]\d*)")
+_RANGE = re.compile(r"(-?\d{1,18}):(-?\d{1,18})")
+_LONGEST_RANGE = 2**20
+_DECIMAL = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+_QUOTED = re.compile(r"""^(['"])(.*)\1$""", re.DOTALL)
+
+
+class ByColumn(ValueType):
+    """Something by column. A flag begins a column with an equals sign, and the entries after it continue it.
+
+    Attributes:
+        cure: What is wanted, in words.
+    """
+
+    nothing: Any = {}  # noqa: RUF012 - never changed
+    repeats: ClassVar[bool] = True
+    cure: str
+
+    def read(self, name: str, value: Any) -> Any:
+        if value is None:
+            return {}
+        if not isinstance(value, Mapping):
+            raise wrong_value(name, value, self.cure)
+        return {column_name(name, key): self.entry(f"{name} of {key}", held) for key, held in value.items()}
+
+    @abstractmethod
+    def entry(self, name: str, value: Any) -> Any:
+        """Check what one column has.
+
+        Raises:
+            ArgumentError: It does not fit.
+        """
+
+    def from_field(self, name: str, held: Any) -> Any:
+        if not isinstance(held, Mapping):
+            return super().from_field(name, held)
+        kept = {str(key): _stripped(entry) for key, entry in held.items()}
+        return {key: self._parts(name, entry) for key, entry in kept.items() if not self._is_empty(entry)}
+
+    def _is_empty(self, entry: Any) -> bool:
+        return entry in ("", [], ["", ""])
+
+    def _parts(self, name: str, entry: Any) -> Any:
+        return entry
+
+
+class _Lists(ByColumn):
+    """Lists of keys, edges or probabilities by column."""
+
+    field: str = "pairs"
+    numeric: ClassVar[re.Pattern[str]] = _DECIMAL
+    number: ClassVar[Callable[[str], Any]] = float
+
+    def entry(self, name: str, value: Any) -> Any:
+        listed = value if is_list(value) else [value]
+        read = [float(e) if isinstance(e, Decimal) else e for e in listed if isinstance(e, (str, int, float, Decimal))]
+        infinite = any(isinstance(e, float) and not math.isfinite(e) for e in read)
+        if not read or len(read) < len(listed) or infinite:
+            raise wrong_value(name, value, self.cure)
+        return tuple(read)
+
+    def from_text(self, name: str, text: str) -> Any:
+        """`column=entry,entry,column=entry`, with numbers where all entries of a column look like it.
+
+        >>> Cells().from_text("--histogram", "age=0,17.5,100,sex=F,M")
+        {'age': [0.0, 17.5, 100.0], 'sex': ['F', 'M']}
+        """
+        found: dict[str, list[str]] = {}
+        column = ""
+        for entry in split(text):
+            before, equals, after = entry.partition("=")
+            if equals:
+                column = before
+                _store(name, found, column, [])
+            if not column:
+                raise malformed(name, text, self.syntax)
+            found[column].append(after if equals else entry)
+        return {column: self._parts(name, entries) for column, entries in found.items()}
+
+    syntax: ClassVar[str] = "write column=key,key, for example sex=F,M"
+
+    def _parts(self, name: str, entry: Any) -> Any:
+        entries = entries_of(entry) if isinstance(entry, str) else entry
+        if not all(isinstance(one, str) for one in entries) or not entries:
+            return entries
+        if all(self.numeric.fullmatch(one) for one in entries):
+            return [type(self).number(one) for one in entries]
+        return [_QUOTED.sub(r"\2", one) for one in entries]
+
+    def _words(self, value: Any) -> list[str]:
+        """The entries of one column as texts, in quotes where they would be read as something else."""
+        entries = list(value) if is_list(value) else [value]
+        words = [entry if isinstance(entry, str) else number_text(entry) for entry in entries]
+        same = self._parts("", words) == entries
+        return words if same else [f"'{w}'" if isinstance(e, str) else w for w, e in zip(words, entries, strict=True)]
+
+    def _text(self, value: Any) -> str:
+        return ",".join(f"{name}={','.join(self._words(entry))}" for name, entry in value.items())
+
+    def to_field(self, value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            return super().to_field(value)
+        return {name: joined(self._words(entry)) for name, entry in value.items()}
+
+
+@dataclass(frozen=True)
+class Keys(_Lists):
+    """Lists of public keys by column: whole numbers if all keys of the column look like it, else texts.
+
+    Attributes:
+        ranges: Whether 0:115 alone stands for all whole numbers from 0 to 115.
+
+    >>> Keys().from_text("--choose", "sex=F,M,year=2020,2021"), Keys().from_text("--choose", 'code="1","2"')
+    ({'sex': ['F', 'M'], 'year': [2020, 2021]}, {'code': ['1', '2']})
+    >>> Keys(ranges=True).from_text("--domains", "age=0:3")
+    {'age': [0, 1, 2, 3]}
+    """
+
+    ranges: bool = False
+    words: str = "table of lists of public keys by column"
+    cure: str = "give each column a list of its keys, for example sex=F,M"
+    numeric: ClassVar[re.Pattern[str]] = _WHOLE
+    number: ClassVar[Callable[[str], Any]] = int
+
+    def _parts(self, name: str, entry: Any) -> Any:
+        entries = entries_of(entry) if isinstance(entry, str) else entry
+        ends = _RANGE.fullmatch(str(entries[0])) if self.ranges and len(entries) == 1 else None
+        if ends is None:
+            return super()._parts(name, entries)
+        low, high = int(ends[1]), int(ends[2])
+        if not low < high < low + _LONGEST_RANGE:
+            raise malformed(name, entries[0], "write lower:upper, the lower one first")
+        return list(range(low, high + 1))
+
+
+class Cells(_Lists):
+    """Edges of bins (numbers) or categories (texts) by column."""
+
+    words = "table of edges or categories by column"
+    cure = "give each column edges or categories, for example age=0,20,40"
+    syntax: ClassVar[str] = "write column=edge,edge or column=category,category, for example age=0,20,40"
+
+
+class Bins(_Lists):
+    """How many bins each column has, or their edges.
+
+    >>> Bins().read("bins", {"age": 16, "income": [0, "1e4", 50_000]})
+    {'age': (16.0,), 'income': (0.0, 10000.0, 50000.0)}
+    """
+
+    is_number = True
+    words = "table of numbers of bins, or of lists of their edges, by column"
+    cure = "give each column a number of bins or their edges, for example age=16,income=0,10000,50000"
+
+    def entry(self, name: str, value: Any) -> tuple[float, ...]:
+        read = tuple(read_float(name, one) for one in (value if is_list(value) else [value]))
+        if len(read) == 2 or not read or (len(read) == 1 and not read[0].is_integer()):
+            raise wrong_value(name, list(read), self.cure)
+        return read
+
+
+class Fills(_Lists):
+    """One fill value by column, a number or a category.
+
+    >>> Fills().read("missing", {"age": 40, "sex": "F"})
+    {'age': 40.0, 'sex': 'F'}
+    """
+
+    field = "entries"
+    words = "table of one value by column"
+    cure = "give one value per column, for example age=40"
+
+    def entry(self, name: str, value: Any) -> Any:
+        entries = super().entry(name, value)
+        if len(entries) != 1:
+            raise wrong_value(name, list(entries), self.cure)
+        return entries[0] if isinstance(entries[0], str) else float(entries[0])
+
+
+class Probabilities(_Lists):
+    """Lists of probabilities by column.
+
+    >>> Probabilities().read("quantile", {"age": [0.25, "0.5"]})
+    {'age': (0.25, 0.5)}
+    """
+
+    field = "entries"
+    words = "table of lists of probabilities by column"
+    cure = "give each column probabilities, for example age=0.25,0.5,0.75"
+
+    def entry(self, name: str, value: Any) -> Any:
+        read = [probability("0.5").read(name, one) for one in (value if is_list(value) else [value])]
+        if not read or None in read:
+            raise wrong_value(name, value, self.cure)
+        return tuple(map(float, read))
+
+    def _parts(self, name: str, entry: Any) -> Any:
+        return entries_of(entry) if isinstance(entry, str) else entry
+
+
+class Intervals(ByColumn):
+    """Lower and upper limits by column.
+
+    >>> Intervals().from_text("--bounds", "age=0:100,change=-5:5")
+    {'age': ['0', '100'], 'change': ['-5', '5']}
+    >>> Intervals().read("bounds", {"age": [0, 100]})
+    {'age': (0.0, 100.0)}
+    """
+
+    is_number = True
+    field = "limits"
+    words = "table of `[lower, upper]` by column"
+    cure = "give each column a lower and an upper limit, for example age=0:100"
+
+    def entry(self, name: str, value: Any) -> tuple[float, float]:
+        if not (is_list(value) and len(value) == 2):
+            raise wrong_value(name, value, self.cure)
+        low, high = (read_float(name, end) for end in value)
+        if not low < high:
+            raise wrong_value(name, list(value), "the lower limit comes first and is the smaller one")
+        return low, high
+
+    def from_text(self, name: str, text: str) -> Any:
+        found: dict[str, list[str]] = {}
+        for entry in split(text):
+            key, _, value = entry.rpartition("=")
+            ends = value.split(":")
+            if not key or len(ends) != 2:
+                raise malformed(name, entry, "write each entry as column=lower:upper, for example age=0:100")
+            _store(name, found, key, ends)
+        return found
+
+    def _text(self, value: Any) -> str:
+        return ",".join(f"{name}={low}:{high}" for name, (low, high) in value.items())
+
+    def from_field(self, name: str, held: Any) -> Any:
+        found = super().from_field(name, held)
+        for column, ends in found.items() if isinstance(found, dict) else ():
+            if is_list(ends) and len(ends) == 2 and "" in ends:
+                end = "lower" if ends[0] == "" else "upper"
+                raise ArgumentError(f"the {end} limit of {column} is missing: fill it in.")
+        return found
+
+
+class NumbersByName(ByColumn):
+    """Numbers by name, or one after the other.
+
+    >>> NumbersByName().from_text("--tolerance", "mean(age)=1,income=500")
+    {'mean(age)': '1', 'income': '500'}
+    >>> NumbersByName().read("tolerance", {"age": 1, "income": "500"}), NumbersByName().read("tolerance", [1, 500])
+    ({'age': 1.0, 'income': 500.0}, (1.0, 500.0))
+    """
+
+    nothing: Any = None
+    is_number = True
+    field = "entries"
+    words = "table of numbers by column, statistic or table; or a list"
+
+    def read(self, name: str, value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return super().read(name, value) or None
+        return (
+            None
+            if value is None
+            else tuple(read_float(name, x) for x in (value if is_list(value) else [value])) or None
+        )
+
+    def entry(self, name: str, value: Any) -> float:
+        return read_float(name, value)
+
+    def from_text(self, name: str, text: str) -> Any:
+        if "=" not in text:
+            return split(text)
+        found: dict[str, str] = {}
+        for entry in split(text):
+            key, equals, value = entry.rpartition("=")
+            if not (equals and key):
+                raise malformed(name, entry, "write each entry as name=number, for example age=1,income=500")
+            _store(name, found, key, value)
+        return found
+
+    def _text(self, value: Any) -> str:
+        return ",".join(f"{n}={x}" for n, x in value.items()) if isinstance(value, Mapping) else super()._text(value)
+
+
+@dataclass(frozen=True)
+class Formulas(ByColumn):
+    """One formula by name, with semicolons between them.
+
+    Attributes:
+        cure: What is wanted, in words.
+
+    >>> Formulas().from_text("--derive", "double=age * 2; adult=age >= 18")
+    {'double': 'age * 2', 'adult': 'age >= 18'}
+    """
+
+    cure: str = "give each new column a formula, for example double=age * 2"
+    field: str = "formulas"
+    words: str = "table of formulas by name, as texts"
+
+    def read(self, name: str, value: Any) -> Any:
+        if value is not None and not (
+            isinstance(value, Mapping) and all(isinstance(v, str) and v for v in value.values())
+        ):
+            raise wrong_value(name, value, self.cure)
+        return super().read(name, value)
+
+    def entry(self, name: str, value: Any) -> Any:
+        return value
+
+    def separator(self, texts: Sequence[str]) -> str:
+        return ";"
+
+    def from_text(self, name: str, text: str) -> Any:
+        found: dict[str, str] = {}
+        for entry in filter(None, map(str.strip, text.split(";"))):
+            key, equals, formula = (part.strip() for part in entry.partition("="))
+            if not (key and equals and formula):
+                raise malformed(name, entry, "write each entry as name=formula, for example double=age * 2")
+            _store(name, found, key, formula)
+        return found
+
+    def _text(self, value: Any) -> str:
+        return ";".join(f"{name}={formula}" for name, formula in value.items())
+
+
+def _stripped(entry: Any) -> Any:
+    if isinstance(entry, str):
+        return entry.strip()
+    return [_stripped(one) for one in entry] if isinstance(entry, list) else entry
+
+
+def _store(name: str, found: dict[str, _T], key: str, value: _T) -> None:
+    if key in found:
+        raise ArgumentError(f"{name} names {shown(key)} twice: give each name once.")
+    found[key] = value
+
+
+def malformed(name: str, value: str, cure: str) -> ArgumentError:
+    """The error of a text that is not written as its type is."""
+    return ArgumentError(f"{name} does not fit, got {shown(value)}: {cure}.")
