@@ -70,6 +70,9 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  #
 class PrivateStandardScaler(OneToOneFeatureMixin, TransformerMixin, NoisyEstimator):  # type: ignore[misc]
     """Centres columns at released means and divides by released standard deviations, as StandardScaler does.
 
+    Every column pays for itself, one-hot ones too: the geometry that `PublicCategories` states is not used here. Such
+    columns need no scaling; the estimators take them as they are.
+
     Args:
         budget: The promise: a part of what the pipeline may spend.
         bounds: (lower, upper) of the columns, public, or a pair for each column's name; values outside are clipped, in

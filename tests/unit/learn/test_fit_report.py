@@ -74,3 +74,10 @@ def test_scores_are_shown_only_of_rows_that_are_passed():
         MODELS[0][0].fit(X).report(X, Y)
     with unsafe_seed(1):
         assert "NOT PRIVATE" in str(MODELS[4][0].fit(X, Y))
+
+
+def test_models_of_counts_and_durations_are_reported_beside_their_namesakes():
+    for model, y in OTHERS[2:4]:
+        text = model.set_params(neighbours="zero_out").fit(X, Y).report(X, np.maximum(y, 0.2))
+        assert "D^2 on" in text
+        assert "scikit-learn, on the others" in text
