@@ -27,6 +27,7 @@ from inid.tables.questions.synthetic.coded import Levels, release_levels
 __all__ = ["OnSyntheticRows"]
 
 _LEAST_ROWS, _MOST_ROWS = 20_000, 200_000  # that are made: more of them cost nothing
+_LEAST_OF_A_CLASS = 10
 _MOST_BINS = 1000
 
 
@@ -295,8 +296,11 @@ def _edges(name: str, stated: Any, bounds: tuple[float, float]) -> Floats:
 
 
 def _with_every_class(codes: NDArray[np.int32], classes: int) -> NDArray[np.int32]:
-    """Rows in which every class occurs: one row is added for each that was too rare to be drawn."""
-    absent = np.setdiff1d(np.arange(classes), codes[:, -1])
-    more = codes[: absent.size].copy()
-    more[:, -1] = absent
+    """Rows in which every class occurs ten times: estimators that hold out rows of each class need several.
+
+    Where a class was too rare to be drawn so often, rows of others are repeated with its label.
+    """
+    absent = np.maximum(_LEAST_OF_A_CLASS - np.bincount(codes[:, -1], minlength=classes), 0)
+    more = codes[: absent.sum()].copy()
+    more[:, -1] = np.repeat(np.arange(classes), absent)
     return np.concatenate([codes, more])

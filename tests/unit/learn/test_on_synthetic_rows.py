@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -134,6 +135,10 @@ def test_a_class_that_is_too_rare_for_the_rows_is_still_known():
         fitted = model(classes=("no", "yes", "never")).fit(X, y)
     assert sorted(fitted.classes_) == ["never", "no", "yes"]
     assert fitted.predict_proba(X[:2]).shape == (2, 3)
+    # An estimator that holds out rows of each class does not fail, after the charge, on one that is too rare.
+    with unsafe_seed(1):
+        held = HistGradientBoostingClassifier(max_iter=2, early_stopping=True)
+        assert model(held, classes=("no", "yes", "never")).fit(X, y).predict(X[:2]).shape == (2,)
 
 
 @pytest.mark.parametrize("neighbours", ["zero_out", "add_remove", "replace"])

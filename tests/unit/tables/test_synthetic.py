@@ -361,6 +361,21 @@ def test_a_report_says_what_was_measured_and_what_was_not(tmp_path):
     assert "of 6 pairs were measured: " in str(result)
 
 
+def test_a_report_shows_tables_of_rows_beside_measured_ones_once_rows_were_made(quick, tmp_path):
+    result = released(promise=inid.GaussianDP(50.0), other="drop")
+    rows = result.rows(50_000)
+    result.report(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+    assert "rows beside measured tables" in page
+    found = dict(result._maker.beside())
+    assert list(found)[:4] == ["job", "smokes", "age", "income"]
+    assert {tuple(name.split("*")) for name in list(found)[4:]} == set(result.kept)
+    exact = result.marginal("job")["estimate"].to_numpy() / result.measured.summary.total
+    own = rows["job"].value_counts(normalize=True).loc[["none", "part", "full"]].to_numpy()
+    assert found["job"] == pytest.approx(distance(own, exact), abs=0.005)
+    assert f"job*income {found['job*income']:.3f}" in page
+
+
 def test_computed_columns_and_bins_of_them():
     t = table().with_columns(half=tables.col("age") / 2, bounds={"half": (0, 50)}, bins={"half": 2})
     query = t.query(synthetic=["job", "half"])

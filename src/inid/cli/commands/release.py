@@ -94,9 +94,9 @@ def _deliver(console: Console, released: ReleasedJob, replaced: set[Path]) -> No
     files: list[tuple[str, Path | None, Callable[[], str]]] = [
         ("estimates", outputs.out, released.csv),
         ("record", outputs.record, released.record_text),
-        ("report", outputs.report, lambda: page(released.report())),
-        # Last, since it takes seconds: inid rows makes them of the record if this is interrupted.
+        # After the record, since it takes seconds: inid rows makes them of it if this is interrupted.
         ("synthetic rows", outputs.rows_out, lambda: rows_text(console, released.rows_csv)),
+        ("report", outputs.report, lambda: page(released.report())),
     ]
     failed: list[str] = []
     kept: list[str] = []

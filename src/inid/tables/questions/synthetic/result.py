@@ -1,6 +1,6 @@
 """What a release of synthetic rows returns: measured tables, and rows that are made of them, again and again."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -9,9 +9,10 @@ from inid.errors import ArgumentError
 from inid.tables.questions.synthetic.measured import Measured
 from inid.tables.questions.synthetic.plan import SyntheticPlan
 from inid.tables.questions.synthetic.row_maker import Progress, RowMaker
-from inid.tables.result import SURE, Result
+from inid.tables.result import SURE, PageFacts, Result
 
 if TYPE_CHECKING:
+    from inid.report import ReportInputs
     from inid.tables.questions.synthetic.kind import SyntheticRows
 
 __all__ = ["SyntheticResult"]
@@ -108,6 +109,16 @@ class SyntheticResult(Result):
         """See `Question.may_be_full`."""
         made = self.measured.table((), SURE)
         return bool(float(made.estimate) + made.reach >= self.question.max_rows)
+
+    def report_inputs(self, page: PageFacts) -> "ReportInputs":
+        """What the report shows; once rows were made, their tables beside the measured ones too."""
+        made = super().report_inputs(page)
+        found = ", ".join(f"{name} {apart:.3f}" for name, apart in self._maker.beside())
+        if not found:
+            return made
+        words = f"{found} (total variation of the tables of rows from those that were measured, noise and all)"
+        even = ("rows are worth", f"{self.effective_rows:.0%} of their number")
+        return replace(made, question=[*made.question, ("rows beside measured tables", words), even])
 
     def __str__(self) -> str:
         pairs = len(self.question.three_steps.pairs)

@@ -4,6 +4,7 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import prod
 from types import MappingProxyType
 from typing import Any
 
@@ -70,6 +71,21 @@ class RowMaker:
             raise ArgumentError(f"n must be at most {_MOST_ROWS:,}, got {shown(n)}: {most}.")
         told = progress if callable(progress) else _Line(sys.stderr.isatty() if progress is None else progress)
         return self.pool(told).sample(number, rng or _generator())
+
+    def beside(self) -> list[tuple[str, float]]:
+        """The total variation of rows from each table that was measured, once rows were made; the noise is in it."""
+        made: Pool | None = self.__dict__.get("_made")
+        if made is None:
+            return []
+        found, measured = [], self.measured
+        for block in (*measured.steps.columns.members[1:], *measured.kept):
+            shape = tuple(self.columns[at].size for at in block)
+            cells = np.ravel_multi_index([made.codes[:, at] for at in block], shape)
+            shares = np.bincount(cells, weights=made.weights, minlength=prod(shape))
+            wanted = measured.table(block, 0.95).estimate.reshape(-1) / measured.summary.total
+            name = "*".join(self.columns[at].name for at in block)
+            found.append((name, 0.5 * float(np.abs(shares - wanted).sum())))
+        return found
 
     def pool(self, told: Callable[[float], None]) -> Pool:
         """The weighted rows of which samples are drawn; made at the first call, which an interrupt does not spoil."""
