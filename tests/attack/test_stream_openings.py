@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+from contextlib import suppress
 
 import pytest
 
@@ -10,6 +11,7 @@ import inid
 from inid import tables
 from inid.errors import BudgetError, InidError
 from inid.tables.streams import row_leases
+from inid.tables.streams.stream_file import StreamFile
 from needs import needs
 from visit_streams import open_events, visits
 
@@ -127,6 +129,36 @@ def test_a_stream_that_was_refused_is_gone_for_whoever_waited(folder, monkeypatc
     timer.join()
     assert charges(folder) == 0
     assert [path.name for path in folder.iterdir()] == ["b.db"]
+
+
+@pytest.mark.parametrize("facts", [True, False], ids=["with all facts", "by its path"])
+@pytest.mark.parametrize("when", ["before the first holds the file", "while the first charges"])
+def test_a_stream_that_is_paid_for_is_removed_by_nobody(folder, monkeypatch, facts, when):
+    """Another opener, with another ledger, comes in between: one of them pays, and the file of that one is there."""
+    inid.Ledger.open(folder / "c.db", total=TOTAL).close()
+    place, name = (StreamFile, "writing") if when.startswith("before") else (inid.Ledger, "charge")
+    method, tried = getattr(place, name), []
+
+    def in_between(*args, **named):
+        if not tried:
+            tried.append(name)
+            with inid.Ledger.open(folder / "c.db") as other, suppress(InidError):
+                how = {"timeout": 0.05, "ledger": other}
+                s = open_events(folder / "s.db", **how) if facts else tables.Stream.open(folder / "s.db", **how)
+                s.release("2027-01", visits([1]))
+        return method(*args, **named)
+
+    monkeypatch.setattr(place, name, in_between)
+    with suppress(InidError):
+        opened(folder)
+    assert tried
+    paid = []
+    for address in ("b.db", "c.db"):
+        with inid.Ledger.open(folder / address) as ledger:
+            if ledger.history():
+                assert len(ledger.history()) == 1
+                paid.append(tables.Stream.open(folder / "s.db", ledger=ledger).charge)
+    assert paid == [1]
 
 
 def test_a_stream_goes_on_in_its_own_file_alone(folder):

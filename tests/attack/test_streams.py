@@ -258,19 +258,43 @@ def test_a_twin_that_trusts_every_list_counts_somebody_too_often(tmp_path, monke
     assert times_counted(tmp_path / "twin", monkeypatch, BEGUN_THEN_BACK, 1)["since 1"] == 2
 
 
-def test_two_ledgers_do_not_share_a_list(tmp_path, monkeypatch):
-    """Two copies of a file that nobody had paid for, each paid by its own ledger, and then one of them with both."""
+def test_no_two_ledgers_pay_for_one_stream(tmp_path, monkeypatch):
+    """Copies of a file whose opening was cut short: the ledger that was charged goes on, every other is refused."""
     first, second = (inid.Ledger(total=inid.GaussianDP(mu=1.0), unit="id") for _ in range(2))
     with monkeypatch.context() as broken:
-        broken.setattr(row_leases.RowLeases, "settle", crash)
+        broken.setattr(stream_file.Writing, "note_paid", crash)
         with pytest.raises(Crash):
             open_people(tmp_path / "one.db", first)
     copied(tmp_path / "one.db", tmp_path / "two.db")
-    with unsafe_no_noise():
-        tables.Stream.open(tmp_path / "one.db", ledger=first).release("2027-01", visits(["a"]))
-        tables.Stream.open(tmp_path / "two.db", ledger=second).release("2027-01", visits(["b"]))
-        with pytest.raises(BudgetError, match="nobody may count any more"):
-            tables.Stream.open(tmp_path / "one.db", ledger=second).release("2027-02", visits(["b"]))
+    for name in ("one.db", "two.db"):
+        with pytest.raises(BudgetError, match="was not paid for"):
+            tables.Stream.open(tmp_path / name, ledger=second)
+    assert (len(first.history()), len(second.history())) == (1, 0)
+    tables.Stream.open(tmp_path / "one.db", ledger=first).release("2027-01", visits(["a"]))
+    with pytest.raises(BudgetError, match="holds no charge"):
+        tables.Stream.open(tmp_path / "one.db", ledger=second)
+    own = open_people(tmp_path / "two.db", second)  # with all its facts: a stream of its own, under another id
+    assert own._file.id != tables.Stream.open(tmp_path / "one.db")._file.id
+    assert (len(first.history()), len(second.history())) == (1, 1)
+
+
+@pytest.mark.parametrize("place", [(row_leases.RowLeases, "settle"), (inid.Ledger, "charge")], ids=lambda one: one[1])
+def test_a_stream_that_nobody_paid_for_is_paid_for_by_no_look(tmp_path, monkeypatch, place):
+    """Whoever opens it by its path alone is refused; with all its facts it is made anew."""
+    events = inid.Ledger(total=inid.GaussianDP(mu=1.0))
+    with monkeypatch.context() as broken:
+        broken.setattr(*place, crash)
+        with pytest.raises(Crash):
+            open_events(tmp_path / "s.db", events)
+    for _ in range(2):
+        with pytest.raises(BudgetError, match="was not paid for, and this ledger holds no charge"):
+            tables.Stream.open(tmp_path / "s.db", ledger=events)
+        with pytest.raises(BudgetError, match="was not paid for"):  # some facts are not all of them
+            tables.Stream.open(tmp_path / "s.db", ledger=events, periods=MONTHS)
+    assert not events.history()
+    assert not tables.Stream.open(tmp_path / "s.db").is_open
+    open_events(tmp_path / "s.db", events).release("2027-01", visits([1]))
+    assert len(events.history()) == 1
 
 
 def test_a_crash_before_the_lease_costs_nothing(tmp_path, monkeypatch):
@@ -328,7 +352,7 @@ def test_a_ledger_that_leases_another_row_is_refused(tmp_path):
 
 
 def test_opening_is_charged_once_whenever_it_is_interrupted(tmp_path, monkeypatch):
-    """A crash between file, charge and note: the next opening charges what is missing, and nothing twice."""
+    """A crash between file, charge and note: the next opening with all facts pays what is missing, nothing twice."""
     events = inid.Ledger(total=inid.GaussianDP(mu=1.0))
 
     with monkeypatch.context() as broken:

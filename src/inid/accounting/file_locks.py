@@ -28,7 +28,7 @@ from threading import Lock
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["FileIdentity", "LockError", "file_lock", "identity", "read_bytes"]
+__all__ = ["FileIdentity", "LockError", "file_lock", "has_locks", "identity", "read_bytes"]
 
 FileIdentity = tuple[int, int]  # device and inode: one file, whatever it is called
 
@@ -54,6 +54,11 @@ def file_lock(path: Path, *, alone: bool, timeout: float) -> AbstractContextMana
         OSError: The file cannot be opened.
     """
     return _LOCK(path, alone, timeout)
+
+
+def has_locks() -> bool:
+    """Whether this system has such locks: Windows has none, and a file is held there for one transaction at most."""
+    return _LOCK is not no_lock
 
 
 def identity(path: Path) -> FileIdentity:

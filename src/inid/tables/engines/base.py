@@ -20,7 +20,7 @@ from inid.tables.engines.cell_codes import CellTable
 from inid.tables.engines.expression_columns import seen_columns
 from inid.tables.engines.guarded import guarded, optional
 from inid.tables.engines.made_columns import MadeColumn
-from inid.tables.engines.roles import Role, is_text
+from inid.tables.engines.roles import IdKind, Role, is_text
 from inid.tables.engines.terms import Present, Term
 from inid.tables.expression_leaves import Leaf
 from inid.tables.facts import Bounds, Key
@@ -198,6 +198,10 @@ class Engine(ABC):
         """The same frame without rows whose key, a column of keys, the engine would take for another one."""
         return frame
 
+    def with_ids(self, column: str, kind: IdKind) -> "Engine":
+        """The same table, where two people are two keys of this kind: what else is in their column is nobody's."""
+        return self  # so it is in a typed column
+
     def kept(self, frame: Any) -> Any:
         """The same frame, computed once for several queries where the engine has a way to."""
         return frame
@@ -275,8 +279,7 @@ class Engine(ABC):
 
     def _holds_keys(self, column: str, key: type) -> bool:
         kind = self.schema[column]
-        fits = {str: is_text(kind), bool: kind == optional("narwhals").Boolean, int: kind.is_integer()}
-        return bool(fits[key])
+        return bool({str: is_text(kind), bool: kind == optional("narwhals").Boolean, int: kind.is_integer()}[key])
 
     def _holds_single_values(self, column: str) -> bool:
         kind = self.schema[column]
@@ -293,11 +296,10 @@ class Engine(ABC):
         Raises:
             ArgumentError: A column does not exist.
         """
-        for column in columns:
-            if column not in self.schema:
-                alike = [known for known in self.schema if str(known).casefold() == str(column).casefold()]
-                cure = f"did you mean {alike[0]!r}?" if alike else f"{self._hint()}."
-                raise ArgumentError(f"{name} names the column {shown(column)}, which the table lacks: {cure}")
+        for column in (one for one in columns if one not in self.schema):
+            alike = [known for known in self.schema if str(known).casefold() == str(column).casefold()]
+            cure = f"did you mean {alike[0]!r}?" if alike else f"{self._hint()}."
+            raise ArgumentError(f"{name} names the column {shown(column)}, which the table lacks: {cure}")
 
     def require_numbers(self, name: str, columns: Sequence[str]) -> None:
         """Refuse columns whose type is not numeric.

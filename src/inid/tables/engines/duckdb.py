@@ -5,6 +5,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -30,7 +31,7 @@ from inid.tables.engines.duckdb_sums import DuckDBSums, run_cell_sums
 from inid.tables.engines.grid_sums import are_plain
 from inid.tables.engines.guarded import guarded, optional
 from inid.tables.engines.made_columns import MadeColumn, arrow_rows
-from inid.tables.engines.roles import Role
+from inid.tables.engines.roles import IdKind, Role
 from inid.tables.facts import Key
 
 __all__ = ["DuckDB", "DuckDBCsv", "DuckDBParquet", "DuckDBRelation", "open_arrow", "open_path"]
@@ -180,6 +181,7 @@ class DuckDBCsv(DuckDB):
     """The texts of CSV files; numbers are parsed where they are used."""
 
     text = True
+    _whole_ids: str | None = None  # the column of people, where they are told apart by whole numbers
 
     def __init__(self, connection: Any, files: CsvFiles, *, every_row: bool = False) -> None:
         self._files = files
@@ -193,10 +195,16 @@ class DuckDBCsv(DuckDB):
     def counting_every_row(self) -> Engine:
         self._files.require_every_row()
         made = DuckDBCsv(self._connection.cursor(), self._files, every_row=True)
+        made._whole_ids = self._whole_ids
         return made.seen(self.view) if self.view else made
 
+    def with_ids(self, column: str, kind: IdKind) -> Engine:
+        made = copy(self)
+        made._whole_ids = column if kind == "int" else None  # noqa: SLF001 - of this very class
+        return made
+
     def _sql(self, column: str, role: Role) -> str:
-        return parsed(column, role)
+        return parsed(column, role, is_whole_id=column == self._whole_ids)
 
     def is_float(self, column: str) -> bool:
         return False

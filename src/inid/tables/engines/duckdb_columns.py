@@ -26,13 +26,18 @@ def plain(column: str, role: Role, kind: Any) -> str:
     return f"CAST({name} AS DOUBLE)" if role == "number" else name
 
 
-def parsed(column: str, role: Role) -> str:
+def parsed(column: str, role: Role, *, is_whole_id: bool = False) -> str:
     """SQL that reads a column of text for its role; what does not parse is missing.
+
+    Where it holds ids that are whole numbers, any other way to write a number than the usual one is nobody's: 1 and 01
+    are two texts.
 
     The trim is more than tidiness: DuckDB turns a bare TRY_CAST of a CSV column into the type of the column itself, and
     then a value that does not parse stops the query.
     """
     name = _quoted(column)
+    if is_whole_id:
+        name = f"CASE WHEN regexp_full_match({name}, '0|-?[1-9][0-9]*') THEN {name} END"
     text = f"trim({name})"
     if role == "number":
         words = f"CASE lower({text}) WHEN 'true' THEN 1.0 WHEN 'false' THEN 0.0 END"

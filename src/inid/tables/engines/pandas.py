@@ -11,9 +11,9 @@ import numpy as np
 from inid.tables.engines.base import Build, Engine, schema_of
 from inid.tables.engines.guarded import guarded, optional
 from inid.tables.engines.made_columns import MadeColumn
-from inid.tables.engines.pandas_columns import typed, whole
+from inid.tables.engines.pandas_columns import ids, typed, whole
 from inid.tables.engines.pandas_sums import grouped_sums, product_sums, term_array
-from inid.tables.engines.roles import Role
+from inid.tables.engines.roles import IdKind, Role
 from inid.tables.engines.terms import Product, Term
 from inid.tables.facts import Key, is_plain
 
@@ -66,6 +66,11 @@ class Pandas(Engine):
         # pandas makes Python's times and dates of some types of Arrow's, and stops at a value that is finer than those.
         finer = str(self._frame.dtypes[column]) in ("time64[ns][pyarrow]", "date64[ms][pyarrow]")
         return not finer and (column in self._objects or super()._holds_single_values(column))
+
+    def with_ids(self, column: str, kind: IdKind) -> Engine:
+        frame = self._frame.copy(deep=False)
+        frame[column] = ids(frame[column], kind, self.schema[column])
+        return Pandas(frame)
 
     def told_apart(self, frame: Any, name: str) -> Any:
         # pandas compares texts up to a NUL, and calls a group by whichever of them comes first.

@@ -20,9 +20,10 @@ import numpy as np
 
 from inid.arguments import Floats
 from inid.tables.engines.guarded import optional
-from inid.tables.engines.roles import FIRST_DAY, LAST_DAY, Role, is_text
+from inid.tables.engines.roles import FIRST_DAY, LAST_DAY, IdKind, Role, is_text
+from inid.tables.facts import is_plain
 
-__all__ = ["typed", "whole"]
+__all__ = ["ids", "typed", "whole"]
 
 _END = 2**63  # of the whole numbers that 64 bits hold
 _BOOLS = (bool, np.bool_)
@@ -64,6 +65,37 @@ def typed(values: Any, role: Role, kind: Any) -> Any:
     if kind.is_numeric() and role == "int":  # a decimal: pandas would cut its fraction off, or stop at a large one
         return pandas.array(_each(_whole_number, values), dtype="Int64")
     return _times_or_texts(values, role, kind)
+
+
+def ids(values: Any, kind: IdKind, own: Any) -> Any:
+    """An array of the ids of one kind among the values of a series; anything else is missing.
+
+    Texts are those that Python has, and not the text of something else. A float that is too large to tell each whole
+    number from the next is none: it may be that of several people.
+
+    Args:
+        values: A pandas series.
+        kind: What ids are: texts or whole numbers.
+        own: The type of the series, as narwhals tells it.
+    """
+    if kind == "str":
+        words = values.to_numpy(dtype=object)
+        return _strings([str(one) if type(one) in (str, np.str_) and is_plain(one) else None for one in words])
+    if values.dtype != object and own.is_float():
+        numbers = _numbers(values)
+        bits = 24 if own == optional("narwhals").Float32 else 53
+        return whole(np.where(np.abs(numbers) < 2.0**bits, numbers, np.nan))
+    return (
+        optional("pandas").array(_each(_id_number, values), dtype="Int64") if values.dtype == object else values.array
+    )
+
+
+def _id_number(value: Any) -> int | None:
+    if isinstance(value, (float, np.floating)):
+        end: float = 2.0 ** (np.finfo(type(value)).nmant + 1)
+        if not -end < float(value) < end:
+            return None
+    return _whole_number(value)
 
 
 def _times_or_texts(values: Any, role: Role, kind: Any) -> Any:

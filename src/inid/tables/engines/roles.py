@@ -4,11 +4,12 @@ from typing import Any, Literal
 
 from inid.tables.engines.guarded import optional
 
-__all__ = ["FIRST_DAY", "LAST_DAY", "Role", "is_text"]
+__all__ = ["FIRST_DAY", "LAST_DAY", "IdKind", "Role", "is_text"]
 
 # Years 1 to 9999, in days since 1970. Engines differ in what they do with dates beyond these: such a date is missing.
 FIRST_DAY, LAST_DAY = -719_162, 2_932_896
 
+IdKind = Literal["str", "int"]  # of people in a list
 Role = Literal["number", "str", "int", "bool", "day", "year", "person", "order", "raw"]
 
 

@@ -1,33 +1,39 @@
 """The stream's question, asked of the rows of one period; and who is in them."""
 
 from collections.abc import Collection, Mapping
-from typing import Any, Literal
+from typing import Any
 
 from inid.errors import ArgumentError
 from inid.tables.aggregation import Aggregation, FoundKeys, Grouping
-from inid.tables.engines import Engine
-from inid.tables.engines.roles import is_text
+from inid.tables.engines import Engine, open_table
+from inid.tables.engines.roles import IdKind, is_text
 from inid.tables.expressions import col
 from inid.tables.facts import Bins, Key
 from inid.tables.query import Query
 from inid.tables.questions.statistics.kind import Statistics
 from inid.tables.table import Table
 
-__all__ = ["PeopleKind", "of_people", "people_in", "people_kind", "period_query"]
+__all__ = ["of_people", "people_in", "people_kind", "period_query"]
 
-PeopleKind = Literal["str", "int"]
-
-_WORDS: dict[PeopleKind, str] = {"str": "texts", "int": "whole numbers"}
+_WORDS: dict[IdKind, str] = {"str": "texts", "int": "whole numbers"}
 
 
-def period_query(question: Statistics, data: object) -> Query[Any, Any]:
+def period_query(question: Statistics, data: object, listed: IdKind | None = None) -> Query[Any, Any]:
     """A stream's question, asked of the rows of one period: nothing of them is looked at but names and types.
+
+    Args:
+        question: What is asked.
+        data: The rows: a frame, or the path of a file.
+        listed: By what people are listed, throughout the stream: 1 and "1" would be two people. Whoever is limited to
+            so many rows is then whoever is listed, and what is no such id is nobody's. None where no list is kept.
 
     Raises:
         ArgumentError: The rows lack a column, or it is of another type.
         EngineError: The types do not allow the query, or a file cannot be read.
     """
     derived = question.view.derived
+    if listed is not None and question.person is not None:
+        data = _with_ids(open_table(data), question.person.column, listed)
     facts: dict[str, Any] = {
         "unit": question.person or "row",
         "neighbours": question.neighbours,
@@ -52,7 +58,16 @@ def period_query(question: Statistics, data: object) -> Query[Any, Any]:
     return query
 
 
-def people_kind(source: Engine, column: str) -> PeopleKind:
+def _with_ids(source: Engine, column: str, kind: IdKind) -> Engine:
+    source.require("unit", [column])
+    if not (source.text or source.is_untyped(column)) and people_kind(source, column) != kind:
+        raise ArgumentError(
+            f"the people of this stream are {_WORDS[kind]}, and {column!r} holds something else in these rows: cast it."
+        )
+    return source.with_ids(column, kind)
+
+
+def people_kind(source: Engine, column: str) -> IdKind:
     """What people are told apart by in a list, from the type of their column: texts, or whole numbers.
 
     Raises:
@@ -70,25 +85,19 @@ def people_kind(source: Engine, column: str) -> PeopleKind:
     return "int"
 
 
-def people_in(query: Query[Any, Any], kind: PeopleKind) -> list[Key]:
+def people_in(query: Query[Any, Any], kind: IdKind) -> list[Key]:
     """Everybody who has a row in the period that counts. NOT PRIVATE.
 
-    An id that engines read differently is nobody's, and so is one of another kind in a column without a type.
+    An id that engines read differently is nobody's.
 
     Args:
         query: The question, asked of the period's rows.
-        kind: What people are told apart by, throughout the stream: 1 and "1" would be two people.
+        kind: By what people are listed.
 
     Raises:
-        ArgumentError: The column is of another kind.
         EngineError: The engine failed.
     """
     source, column = query.table.source, query.table.person.column if query.table.person else ""
-    if not (source.text or source.is_untyped(column)) and people_kind(source, column) != kind:
-        raise ArgumentError(
-            f"the people of this stream are {_WORDS[kind]}, and {column!r} holds something else in these rows: cast it."
-        )
-
     people = Aggregation({"person": FoundKeys(column, kind)}, (), (Grouping(("person",), ()),), view=source.view)
     ((found,),) = source.run([people], "list the people")
     return list(found.keys)

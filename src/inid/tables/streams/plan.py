@@ -12,12 +12,13 @@ from inid.errors import ArgumentError, GuaranteeError
 from inid.planning import Certificate, NoisePlan
 from inid.planning.text import aligned, counted
 from inid.promises import Budget, PureDP
+from inid.tables.engines.roles import IdKind
 from inid.tables.plan import rows_in_words
 from inid.tables.public_facts import parsing
 from inid.tables.query import Query
 from inid.tables.questions.statistics.kind import Statistics
 from inid.tables.streams.choosing import Choice, choose_strategy, independent_periods
-from inid.tables.streams.period_query import PeopleKind, people_kind
+from inid.tables.streams.period_query import people_kind
 from inid.tables.streams.strategies import Want, strategy_from_dict
 from inid.tables.table import Table
 
@@ -60,7 +61,7 @@ class StreamPlan:
     contributes: Contributes
     choice: Choice
     leased: bool
-    listed: PeopleKind | None
+    listed: IdKind | None
     tolerance: Mapping[str, float] | None = None
 
     @property
@@ -217,7 +218,7 @@ class StreamPlan:
             )
             statistics = tuple((str(name), float(error)) for name, error in record["statistics"])
             question = Statistics.from_dict(record["question"])
-            listed = None if record["listed"] is None else choice("listed", record["listed"], get_args(PeopleKind))
+            listed = None if record["listed"] is None else choice("listed", record["listed"], get_args(IdKind))
             made = cls(
                 question,
                 noise,
@@ -226,13 +227,15 @@ class StreamPlan:
                 times,
                 found,
                 bool(record["leased"]),
-                cast("PeopleKind | None", listed),
+                cast("IdKind | None", listed),
                 record["tolerance"],
             )
             if (listed is not None) != (question.person is not None and times != "every"):
                 raise ArgumentError("the list of people of the stream was changed.")
             if strategy.periods != len(names) or made.budget.to_dict() != record["promise"]:
                 raise ArgumentError("the plan of the stream was changed.")
+            if _text(made.to_dict()) != _text(record):  # before the proof, which takes types for granted
+                raise ArgumentError("what is public about the stream was changed.")
         made.verify()
         return made
 

@@ -55,7 +55,7 @@ class Stream:
         self._file, self._ledger, self._source = file, ledger, source
         self.path, self.level = file.path, level
         self.plan = StreamPlan.from_dict(file.facts)
-        self._leases = RowLeases(ledger, self.plan, f"stream {file.id}")
+        self._leases = RowLeases(ledger, self.plan, file)
 
     @classmethod
     def open(
@@ -121,20 +121,21 @@ class Stream:
             )
         real("timeout", timeout, least=0, cure="pass how many seconds to wait")
         asked = {"contributes": contributes, "want": want, "window": window, "promise": promise, "tolerance": tolerance}
-        is_new = not place.exists()
-        if not is_new:
+        if place.exists():
             made = cls(StreamFile(place, timeout), ledger, level, source)
             made._require(table, query, periods, asked)
-        else:
-            if table is None or query is None or periods is None or promise is None:
-                raise ArgumentError(
-                    f"there is no stream in {path}: to make it pass a table, query=..., periods=... and promise=..."
-                )
-            own = {name: value for name, value in asked.items() if value is not None}
-            plan = plan_stream(table, query=query, periods=periods, ledger=ledger, **own)  # type: ignore[arg-type]
-            read_stream_query(table, query).check(ledger)
-            made = cls(StreamFile.make(place, plan.to_dict(), timeout), ledger, level, source)
-        made._leases.settle(made._file, new=is_new)
+            if None in (query, periods, promise) or not made._leases.discard_unpaid():
+                made._leases.settle()
+                return made
+        if table is None or query is None or periods is None or promise is None:
+            raise ArgumentError(
+                f"there is no stream in {path}: to make it pass a table, query=..., periods=... and promise=..."
+            )
+        own = {name: value for name, value in asked.items() if value is not None}
+        plan = plan_stream(table, query=query, periods=periods, ledger=ledger, **own)  # type: ignore[arg-type]
+        read_stream_query(table, query).check(ledger)
+        made = cls(StreamFile.make(place, plan.to_dict(), timeout), ledger, level, source)
+        made._leases.settle(new=True)
         return made
 
     @property
@@ -196,7 +197,7 @@ class Stream:
         at = self._place(period)
         if at in self._file.rows():
             return self._result(at)
-        query = None if data is None else period_query(self.plan.question, data)
+        query = None if data is None else period_query(self.plan.question, data, self.plan.listed)
         if query is not None:
             query.table.check_ledger_unit(self._ledger)
             self._source = query.table.source
@@ -316,9 +317,9 @@ class Stream:
         file.store(at, exact.tolist(), steps, private=source.private)
 
     def _unknown(self, file: Writing, at: int) -> int:
-        """How many rows before this one another copy of the file leased: who counted in them is not known here."""
-        here = file.marks()
-        return sum(here.get(number) != mark for number, mark in self._leases.marks().items() if number < at)
+        """Of how many rows before this one the list is not here: another copy of the file leased them, or it broke."""
+        here, leased = file.marks(), self._leases.marks()
+        return sum(not here.get(row) or here[row] != leased.get(row, here[row]) for row in {*here, *leased} if row < at)
 
     def _exact(self, query: Query[Any, Any] | None, people: list[Key]) -> Floats:
         """The exact numbers of a period. NOT PRIVATE."""

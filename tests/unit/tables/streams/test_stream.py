@@ -251,7 +251,7 @@ def test_no_id_in_a_column_without_a_type_stops_a_release(tmp_path, ledger, ids)
             s.release(month, visits(some).assign(id=pd.Series(some, dtype=object)))
             for month, some in (("2027-01", ids), ("2027-02", [*ids, "a", "b"]))
         )
-    one_text = sum(isinstance(one, (str, bytes)) for one in ids)  # pandas reads such bytes as the text
+    one_text = sum(isinstance(one, str) for one in ids)  # bytes are no text: a limit of rows would tell them apart
     assert [round(counts(made.period)["count"]) for made in (first, second)] == [one_text, 2 - one_text]
 
 
