@@ -1,11 +1,13 @@
 """Streams on the page, in a real browser and on a phone: open one, release periods, show a window, come back later."""
 
+import time
 from pathlib import Path
 
 import pytest
 
 import inid
 from command_line import run, sqlite_charges
+from inid.tables import Stream, Table
 from studio_browser import Server, Tab, launched, wait_until
 from studio_client import write_people
 
@@ -81,6 +83,64 @@ def test_a_stream_from_its_plan_to_a_window(browser, server):
         assert run("stream show visits.db --out other.csv").exit_code == 0
         assert started.value.path().read_text(encoding="utf-8") == Path("other.csv").read_text(encoding="utf-8")
     assert sqlite_charges("budget.db") == 1
+
+
+def late(route):
+    time.sleep(1)
+    route.continue_()
+
+
+def test_what_the_dialog_names_is_what_is_released(browser, server):
+    """Answers come late: another stream is chosen meanwhile, or another period while the dialog is open."""
+    with inid.Ledger.open("budget.db") as ledger:
+        asked = {"query": {"count": True}, "periods": ["p1", "p2", "p3"], "promise": inid.GaussianDP(mu=0.5)}
+        one, two = (Stream.open(name, Table("people.csv"), ledger=ledger, **asked) for name in ("one.db", "two.db"))
+        one.release("p1", None)
+        with Tab(browser, server, "/stream") as tab:
+            page = tab.page
+            page.select_option("#stream", "one.db")
+            page.select_option("#ledger", "budget.db")
+            wait_until(lambda: page.input_value("#period") == "p2" and page.is_enabled("#ask-period"))
+            page.route("**/api/stream-show", late)
+            begin = (
+                "([id, value]) => { find(id).value = value;"
+                " find(id).dispatchEvent(new Event('input', {bubbles: true}));"
+                " find('period-rows').value = 'people.csv'; find('ask-period').click(); }"
+            )
+            page.evaluate(begin, ["stream", "two.db"])  # its next period is not known yet
+            assert not page.is_visible("#period-confirm")
+            page.evaluate(begin, ["stream-level", "0.9"])  # two answers are on their way
+            assert not page.is_visible("#period-confirm")
+            wait_until(lambda: page.is_enabled("#ask-period"))
+            page.select_option("#period-rows", "people.csv")
+            page.click("#ask-period")
+            words = page.inner_text("#period-words")
+            assert words.startswith(
+                "p1 of two.db is released once, from the rows of people.csv, under the ledger budget.db"
+            )
+            page.evaluate("() => { find('period').value = 'p3'; find('stream').value = 'one.db'; }")
+            page.click("#do-period")
+            wait_until(lambda: not page.is_visible("#period-confirm"))
+        assert (one.released, two.released) == (("p1",), ("p1",))
+
+
+def test_what_is_confirmed_is_what_is_opened(browser, server):
+    """The form changes while its dialog is on the way, and is asked for again: the one that is read is opened."""
+    with Tab(browser, server, "/stream") as tab:
+        page = tab.page
+        page.fill("#stream-file", "first")
+        page.select_option("#table", "people.csv")
+        page.check("#count")
+        page.fill("#periods", "a,b")
+        page.wait_for_selector("#ask-release:enabled")
+        page.route("**/api/stream-prepare", late)
+        page.evaluate("() => { prepare(); find('stream-file').value = 'second'; prepare(); }")
+        page.wait_for_selector("#confirm[open]")
+        named = "first.db" if "first.db" in page.inner_text("#confirm") else "second.db"
+        page.unroute("**/api/stream-prepare")
+        page.click("#do-release")
+        wait_until(lambda: not page.is_visible("#confirm"))
+        wait_until(lambda: [path.name for path in Path().glob("*.db") if path.name != "budget.db"] == [named])
 
 
 def test_every_field_has_a_name_for_screen_readers(browser, server):

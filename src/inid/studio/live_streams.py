@@ -170,7 +170,7 @@ class LiveStreams:
         chosen = {"ledger": None if address is None else self._folder.ledger(address)}
         if not Path(path).is_file():
             raise ArgumentError(f"there is no stream {body.get('stream')!r}: it was moved or removed.")
-        if not Stream.open(path).is_open:  # to open it with its ledger would charge it
+        if not Stream.open(path).is_open:  # said before a ledger is asked
             raise ArgumentError(f"{body.get('stream')} is not open yet: {_UNPAID}.")
         with stream_ledger(chosen, field_name) as ledger:
             yield Stream.open(path, ledger=ledger, level=0.95 if level is None else float(level)), ledger

@@ -3,6 +3,9 @@
 
 const streamBody = () => ({ stream: find("stream").value, ledger: find("ledger").value, level: find("stream-level").value, first: find("first").value, last: find("last").value });
 
+let shownTurn = 0; // of the newest question about the stream: answers to older ones come too late
+let toRelease = null; // what the open dialog names, and nothing else
+
 function putStream(answer) {
   put(answer.html);
   options(find("period"), answer.periods);
@@ -12,14 +15,19 @@ function putStream(answer) {
 }
 
 async function showStream() {
+  const turn = (shownTurn += 1);
   show();
   if (!isThere()) return changed();
   history.replaceState(null, "", `#${encodeURIComponent(find("stream").value)}`);
   if (Boolean(find("first").value) !== Boolean(find("last").value)) return; // a window is half chosen
+  find("ask-period").disabled = true; // until it is known which period comes next
   try {
-    putStream(await ask("stream-show", streamBody()));
+    const answer = await ask("stream-show", streamBody());
+    if (turn !== shownTurn) return;
+    putStream(answer);
     say("period-error", "");
   } catch (error) {
+    if (turn !== shownTurn) return;
     put({ stream: "", numbers: "" });
     say("period-error", error.message);
   }
@@ -41,12 +49,14 @@ function changedStream(id) {
 }
 
 function askPeriod() {
-  const [rows, empty] = [find("period-rows").value, find("period-empty").checked];
+  const [rows, empty, period] = [find("period-rows").value, find("period-empty").checked, find("period").value];
   if (Boolean(rows) === empty) return say("period-error", "Choose the file with the period's rows, or say that it has none.");
   say("period-error", "");
   say("period-progress", "");
+  toRelease = { ...streamBody(), first: "", last: "", period, rows, empty };
   const from = empty ? "without rows" : `from the rows of ${rows}`;
-  find("period-words").textContent = `${find("period").value} is released once, ${from}. Nothing more is charged, and its numbers never change.`;
+  const ledger = toRelease.ledger ? `under the ledger ${toRelease.ledger}` : "without a ledger";
+  find("period-words").textContent = `${period} of ${toRelease.stream} is released once, ${from}, ${ledger}. Nothing more is charged, and its numbers never change.`;
   find("do-period").disabled = false;
   find("period-confirm").showModal();
   find("period-cancel").focus();
@@ -55,10 +65,8 @@ function askPeriod() {
 async function releasePeriod() {
   find("do-period").disabled = true;
   say("period-progress", "Summing and adding noise …");
-  const [rows, empty] = [find("period-rows").value, find("period-empty").checked];
   try {
-    const body = { ...streamBody(), first: "", last: "", period: find("period").value, rows, empty };
-    putStream(await ask("stream-period", body));
+    putStream(await ask("stream-period", toRelease));
     for (const id of ["first", "last"]) find(id).value = "";
     find("period-rows").value = "";
     find("period-empty").checked = false;

@@ -154,8 +154,10 @@ async function prepare() {
   say("release-error", "");
   try {
     if (unfinished(true)) throw new Error(unfinished(true));
-    prepared = JSON.stringify(collect());
-    const answer = await ask(own("prepare"), { form: JSON.parse(prepared) });
+    const values = JSON.stringify(collect());
+    const answer = await ask(own("prepare"), { form: JSON.parse(values) });
+    if (find("confirm").open) return; // what is being read stays, and is what is released
+    prepared = values;
     token = answer.token;
     put({ spending: answer.html });
     say("progress", "");
