@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from inid.arguments import Floats, choice, real, shown, shown_entry
 from inid.errors import ArgumentError
-from inid.learn.encoded_bounds import EncodedBounds, Groups, held_to_groups
+from inid.learn.encoded_bounds import EncodedBounds, Groups, check_encoded, held_to_groups
 from inid.learn.inputs import read_rows
 from inid.promises import Budget
 
@@ -113,6 +113,7 @@ def _encoded(
     name: str, bounds: EncodedBounds, features: int, names: Sequence[str] | None
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """The ends of encoded columns, if the data have these columns."""
+    check_encoded(bounds)
     if len(bounds.names) != features or (names is not None and [*names] != [*bounds.names]):
         raise ArgumentError(
             f"{name} are those of {len(bounds.names)} encoded columns, {shown([*bounds.names])}, and the data have "

@@ -7,16 +7,19 @@ row's entries in a group are read as *which of them is 1*, none if there are non
 
 import math
 from dataclasses import dataclass
+from numbers import Integral
 
 import numpy as np
 from numpy.typing import NDArray
 
-from inid.arguments import Floats
+from inid.arguments import Floats, shown
+from inid.errors import ArgumentError
 
 __all__ = [
     "EncodedBounds",
     "Groups",
     "categories_beside",
+    "check_encoded",
     "codes",
     "held_and_codes",
     "held_to_groups",
@@ -35,7 +38,10 @@ class EncodedBounds:
         names: The names of the columns.
         lower: Their lower bounds.
         upper: Their upper bounds.
-        groups: (first, after the last) place of the columns of each one-hot group.
+        groups: (first, after the last) place of the columns of each one-hot group, whose bounds are 0 and 1.
+
+    Raises:
+        ArgumentError: They are no such columns: of different numbers, groups that share a column, say.
 
     >>> EncodedBounds(("age", "sex_F", "sex_M"), (0, 0, 0), (3, 1, 1), ((1, 3),)).row_norm == 10**0.5
     True
@@ -46,6 +52,9 @@ class EncodedBounds:
     upper: tuple[float, ...]
     groups: Groups = ()
 
+    def __post_init__(self) -> None:
+        check_encoded(self)
+
     @property
     def row_norm(self) -> float:
         """The largest l2 norm of a row, for `PrivatePCA`: a group adds 1, whatever its number of columns."""
@@ -54,9 +63,46 @@ class EncodedBounds:
         return math.sqrt(len(self.groups) + sum(size**2 for at, size in enumerate(sizes) if at not in grouped))
 
 
+def check_encoded(bounds: EncodedBounds) -> None:
+    """Raise where encoded bounds contradict themselves; noise is planned by them, so they are read before each fit.
+
+    Raises:
+        ArgumentError: They do; those of an unpickled object may.
+    """
+    cure = "pass what PublicCategories.get_bounds_out gives"
+    for name in ("names", "lower", "upper", "groups"):
+        value = getattr(bounds, name)
+        if not isinstance(value, tuple) or (name != "groups" and len(value) != len(bounds.names)):
+            raise ArgumentError(
+                f"EncodedBounds: {name} must be a tuple{'' if name == 'groups' else ' with one entry for each name'}, "
+                f"got {shown(value)}: {cure}."
+            )
+    taken: set[int] = set()
+    for at, group in enumerate(bounds.groups):
+        pair = isinstance(group, tuple) and len(group) == 2 and all(isinstance(end, Integral) for end in group)
+        if not pair or not 0 <= group[0] < group[1] <= len(bounds.names):
+            raise ArgumentError(
+                f"EncodedBounds: groups[{at}] must be two whole numbers, 0 <= first < after the last <= "
+                f"{len(bounds.names)}, got {shown(group)}: {cure}."
+            )
+        columns = range(int(group[0]), int(group[1]))
+        if not taken.isdisjoint(columns):
+            raise ArgumentError(f"EncodedBounds: groups[{at}], {shown(group)}, has a column of another group: {cure}.")
+        taken.update(columns)
+        for column in columns:
+            if not (bounds.lower[column] == 0 and bounds.upper[column] == 1):
+                raise ArgumentError(
+                    f"EncodedBounds: column {column} is one-hot, so its bounds must be 0 and 1, got "
+                    f"{shown((bounds.lower[column], bounds.upper[column]))}: {cure}."
+                )
+
+
 def one_hot_groups(bounds: object) -> Groups:
     """The one-hot groups that bounds state; none for any other bounds."""
-    return tuple((first, last) for first, last in bounds.groups) if isinstance(bounds, EncodedBounds) else ()
+    if not isinstance(bounds, EncodedBounds):
+        return ()
+    check_encoded(bounds)
+    return tuple((int(first), int(last)) for first, last in bounds.groups)
 
 
 def no_group(width: int, groups: Groups) -> NDArray[np.bool_]:

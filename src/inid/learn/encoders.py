@@ -15,7 +15,7 @@ from inid.errors import ArgumentError
 from inid.learn.base import PrivateEstimator
 from inid.learn.bounds import read_bounds
 from inid.learn.encoded_bounds import EncodedBounds
-from inid.learn.inputs import read_rows
+from inid.learn.inputs import entries, read_rows
 from inid.learn.parameters import estimator
 
 __all__ = ["PublicCategories"]
@@ -192,11 +192,7 @@ def _column_of(X: Any, name: Any) -> Callable[[], Iterable[Any]]:
     place = _place_of(X, name)
     if not hasattr(X, "columns") and not hasattr(X, "column_names"):
         return lambda: (row[place] for row in X) if isinstance(X, list) else np.asarray(X, dtype=object)[:, place]
-    column = X[place]
-    read: Callable[[], Iterable[Any]] = next(
-        getattr(column, way) for way in ("to_pylist", "tolist", "to_list") if hasattr(column, way)
-    )
-    return read
+    return entries(X[place], shown(name))
 
 
 def _numbers_of(X: Any, name: Any) -> Any:

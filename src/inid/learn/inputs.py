@@ -26,7 +26,7 @@ from sklearn.utils.validation import validate_data
 from inid.arguments import Floats, shown
 from inid.errors import ArgumentError
 
-__all__ = ["Labels", "Matrix", "read_classes", "read_labels", "read_matrix", "read_rows", "read_target"]
+__all__ = ["Labels", "Matrix", "entries", "read_classes", "read_labels", "read_matrix", "read_rows", "read_target"]
 
 Array = np.ndarray[Any, Any]
 
@@ -165,7 +165,7 @@ def read_labels(estimator: object, X: Matrix, y: Any) -> Labels:
     names: Any = getattr(y, "column_names", getattr(y, "columns", ()))
     if len(names) == 1:  # a data frame of one column
         return read_labels(estimator, X, y[names[0]])
-    read = _entries(y)
+    read = entries(y)
     _check_column(X, (len(y),))
     return Labels(X.shape[0], lambda: np.fromiter(read(), dtype=object, count=len(y)))
 
@@ -359,14 +359,22 @@ def _is_declared(y: Any) -> bool:
     return hasattr(y, "__array__") and not any(hasattr(y, name) for name in (*_LISTS, "columns"))
 
 
-def _entries(y: Any) -> Callable[[], Sequence[Any]]:
-    """How to read the entries of a container that declares no NumPy type, as they are."""
+def entries(y: Any, name: str = "y") -> Callable[[], Sequence[Any]]:
+    """How to read the entries of a container that declares no NumPy type, as they are; one Python cannot hold is None.
+
+    Args:
+        y: The column.
+        name: What a message calls it.
+
+    Raises:
+        ArgumentError: It is no column, by its type.
+    """
     if isinstance(y, Sequence) and not isinstance(y, (str, bytes, bytearray)):
         return lambda: y
     found = next((getattr(y, name) for name in _LISTS if hasattr(y, name)), None)
     if found is None or hasattr(y, "columns"):
         raise ArgumentError(
-            f"y must be a column of labels, got an object of type {type(y).__name__}: pass a list, an array or a "
+            f"{name} must be a column of labels, got an object of type {type(y).__name__}: pass a list, an array or a "
             "series with one label for each row."
         )
     convert: Callable[[], Sequence[Any]] = found

@@ -56,9 +56,11 @@ def class_sensitivity(
     sqrt(2), the sums and the squares by 2 M in l1 norm each, and both together by sqrt(4 M) in l2 norm: one group.
 
     Why: one number, one sum and one square change, by entries that are at most 1 in size; a replaced row of another
-    class changes two of each so, by 4 M in the sum of squares. One of the same class moves (u z, u z^2), column by
-    column, within the triangle of (0, 0), (1, 1) and (-1, 1), of which no two points are further apart than 2 (than 2
-    in l1 norm): by 4 M as well. Its number moves by at most 1.
+    class changes two of each so, by 4 M in the sum of squares. One of the same class moves (a, b) = (u z, u z^2),
+    column by column, within a^2 <= b <= |a| <= 1. Its sums move by at most 2 M in l1 norm, its squares by at most M.
+    Two such points, b >= b', are at most 2 apart, as (1, 1) and (-1, 1) are: (a - a')^2 + (b - b')^2 is at most
+    (|a| + |a'|)^2 + (|a| - |a'|^2)^2, which grows with |a| and with |a'|. So it is 4 M as well. Its number moves by at
+    most 1.
 
     One-hot groups. M counts the other columns. A row adds u to one sum of a group at most, of one class. Squares of a
     group are its sums, so they are not released: after the other squares each group has norm 1, like the numbers, and 2

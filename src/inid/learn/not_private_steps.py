@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder, PolynomialFeatures
+from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, OrdinalEncoder, PolynomialFeatures
 from sklearn.utils import get_tags
 
 __all__ = ["NotPrivateStepWarning", "readers_of", "row_wise", "warn_of_readers"]
@@ -66,14 +66,20 @@ def _parts(container: Any) -> list[Any]:
 
 
 def _learns_nothing(step: Any) -> bool:
-    """Whether a step of scikit-learn's learns nothing from values, raises no error by them, and treats rows alone."""
+    """Whether a step of scikit-learn's learns nothing from values, and treats each row by itself.
+
+    Nor does it raise or warn by finite values. By NaN and infinities many do, before the charge: where there may be
+    any, a step of inid's that holds values to bounds belongs before it.
+    """
     if isinstance(step, FunctionTransformer):  # a ufunc works entry by entry; of any other function its user knows
         return all(one is None or isinstance(one, (np.ufunc, row_wise)) for one in (step.func, step.inverse_func))
     if isinstance(step, PolynomialFeatures):
         return True
+    if isinstance(step, Normalizer):  # the last bit of a row's norm depends on the rows beside it
+        return False
     if isinstance(step, (OneHotEncoder, OrdinalEncoder)):
         kept = step.min_frequency is None and step.max_categories is None
-        return not isinstance(step.categories, str) and step.handle_unknown != "error" and kept
+        return not isinstance(step.categories, str) and step.handle_unknown not in {"error", "warn"} and kept
     if isinstance(step, SimpleImputer):
         return step.strategy == "constant" and step.fill_value is not None and not step.add_indicator
     return not get_tags(step).requires_fit

@@ -51,6 +51,8 @@ READERS = {
     "deep": make_pipeline(FeatureUnion([("a", make_column_transformer((make_pipeline(StandardScaler()), [0])))])),
     "categories read": OneHotEncoder(handle_unknown="ignore"),
     "an error for others": OneHotEncoder(categories=KNOWN),
+    "a warning for others": OneHotEncoder(categories=KNOWN, handle_unknown="warn"),
+    "norms, rounded by the rows beside": Normalizer(),
     "rare ones": OneHotEncoder(categories=KNOWN, handle_unknown="ignore", min_frequency=2),
     "ordinal": OrdinalEncoder(),
     "imputer": SimpleImputer(),
@@ -76,7 +78,6 @@ HARMLESS = {
     "entry by entry": FunctionTransformer(np.log1p),
     "declared": FunctionTransformer(learn.row_wise(lambda X: X[:, :2])),
     "identity": FunctionTransformer(),
-    "norms": Normalizer(),
     "bounds": learn.BoundsScaler((0, 1)),
     "together": make_union(
         make_column_transformer((PolynomialFeatures(), [0]), remainder="passthrough"), learn.BoundsScaler((0, 1))
