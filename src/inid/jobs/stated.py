@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from inid.schema import Key, Naming, keys
-from inid.schema.values import plain_value
 
 __all__ = ["Stated"]
 
@@ -57,4 +58,15 @@ class Stated:
 
     def to_dict(self) -> dict[str, Any]:
         """What is stated, as plain values."""
-        return {name: plain_value(value) for name, value in self.values.items()}
+        return {name: _plain(value) for name, value in self.values.items()}
+
+
+def _plain(value: Any) -> Any:
+    """A checked value as TOML and JSON hold it."""
+    if isinstance(value, Mapping):
+        return {key: _plain(entry) for key, entry in value.items()}
+    if isinstance(value, tuple):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, Path):
+        return value.as_posix()
+    return float(value) if isinstance(value, Decimal) else value

@@ -33,7 +33,6 @@ __all__ = [
     "is_list",
     "joined",
     "number_text",
-    "plain_value",
     "positive",
     "probability",
     "read_float",
@@ -295,11 +294,6 @@ class Names(ValueType):
         return tuple(str(entry) for entry in value)
 
     def from_text(self, name: str, text: str) -> Any:
-        """Names with commas between them.
-
-        >>> Names().from_text("--mean", "age, income,")
-        ['age', 'income']
-        """
         return split(text)
 
     def from_field(self, name: str, held: Any) -> Any:
@@ -366,17 +360,6 @@ def shorter(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {name: shorter(entry) for name, entry in value.items()}
     return [shorter(entry) for entry in value] if is_list(value) else short(value)
-
-
-def plain_value(value: Any) -> Any:
-    """A checked value as TOML and JSON hold it."""
-    if isinstance(value, Mapping):
-        return {key: plain_value(entry) for key, entry in value.items()}
-    if isinstance(value, tuple):
-        return [plain_value(entry) for entry in value]
-    if isinstance(value, Path):
-        return value.as_posix()
-    return float(value) if isinstance(value, Decimal) else value
 
 
 def is_list(value: object) -> TypeGuard[Sequence[Any]]:
