@@ -6,7 +6,7 @@ by bit. Rows lie where a last bit decides: as far from one centre as from the ot
 the middle of two whole numbers of steps.
 """
 
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 from unittest.mock import patch
 
@@ -18,6 +18,8 @@ import pytest
 import inid
 from inid import learn, releasing
 from inid.learn import coordinate_descent, k_means, narrower_bounds
+from inid.learn.exponentials import exponentials
+from inid.learn.glm import _GammaLoss, _PoissonLoss
 from inid.learn.pca import _Limits
 from inid.learn.row_sums import row_products, row_sums
 from inid.learn.search import _score
@@ -100,6 +102,22 @@ def test_sums_and_products_of_a_row_are_its_own(rows, layout):
         found = row_products(given, weights)
         np.testing.assert_array_equal(found[some], [row_products(X[at : at + 1], weights)[0] for at in some])
         np.testing.assert_allclose(found, X @ weights.T, rtol=0, atol=1e-12)
+
+
+def test_an_exponential_is_that_of_its_argument_whatever_stands_beside_it(monkeypatch):
+    """On some processors NumPy's is not: there a single entry goes another way than many."""
+    x = np.concatenate([RNG.uniform(-30, 30, 999), [-1e300, -700.0, 0.0, -5e-324, 699.99, 1e300]])
+    table = exponentials(x)
+    np.testing.assert_allclose(table, np.exp(np.clip(x, -700, 700)), rtol=4e-13)
+    exp = np.exp
+    monkeypatch.setattr(np, "exp", lambda x: exp(x) * (1 + 2.0**-50 * (np.size(x) == 1)))
+    np.testing.assert_array_equal(np.concatenate([exponentials(x[at : at + 1]) for at in range(len(x))]), table)
+    np.testing.assert_array_equal(exponentials(x[::-2]), table[::-2])
+    one = [loss(np.full(9, 0.25), -1.0) for loss in (_PoissonLoss, partial(_GammaLoss, least=-40.0))]
+    for loss in one:
+        state = x[:9] / 10
+        alone = [loss.slopes(state[at : at + 1], slice(at, at + 1))[0] for at in range(9)]
+        np.testing.assert_array_equal(loss.slopes(state, slice(0, 9)), alone)
 
 
 @pytest.fixture(scope="module")

@@ -36,6 +36,7 @@ from inid.learn.clipped_gradients import Loss
 from inid.learn.clipping_width import deviations
 from inid.learn.coordinate_descent import Descent
 from inid.learn.encoded_bounds import one_hot_groups
+from inid.learn.exponentials import exponentials
 from inid.learn.inputs import read_matrix, read_target
 from inid.learn.lost_in_noise import warn_of_noise
 from inid.learn.objective import Looked, Objective, read_sample_weight
@@ -63,7 +64,7 @@ class _PoissonLoss:
 
     def slopes(self, state: Floats, rows: slice) -> Floats:
         """The mean, held to 1, less the target."""
-        return np.asarray(np.exp(np.minimum(state, 0.0)) - self._target[rows])
+        return np.asarray(exponentials(np.minimum(state, 0.0)) - self._target[rows])
 
 
 class _GammaLoss:
@@ -80,7 +81,7 @@ class _GammaLoss:
 
     def slopes(self, state: Floats, rows: slice) -> Floats:
         """1 less the target over the mean."""
-        return np.asarray(1.0 - self._target[rows] * np.exp(-np.clip(state, self._least, 0.0)))
+        return np.asarray(1.0 - self._target[rows] * exponentials(-np.clip(state, self._least, 0.0)))
 
 
 @estimator
@@ -181,7 +182,7 @@ class _LogLinear(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         rows = hold(read_matrix(self, X, reset=False).floats(), *self._held, one_hot_groups(self.bounds))
         with np.errstate(all="ignore"):
-            return np.asarray(np.clip(np.exp(row_products(rows, self.coef_) + self.intercept_), *self._ends))
+            return np.asarray(np.clip(exponentials(row_products(rows, self.coef_) + self.intercept_), *self._ends))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """D^2, the part of the deviance that is explained, as scikit-learn's; without noise, for public rows."""
