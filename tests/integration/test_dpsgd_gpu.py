@@ -8,7 +8,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from inid import dpsgd
 from inid.dpsgd import layers, row_kernels
 from needs import needs
-from training import groups_of, slow_sums, sums
+from training import Picked, groups_of, slow_sums, sums
 
 # examples, channels, outputs, side of the padded input, kernel, stride, dilation, groups
 CONVOLUTIONS = [
@@ -167,3 +167,31 @@ def test_shares_are_those_of_the_cpu():
     assert torch.allclose(norms, wanted, rtol=1e-6)
     assert bool((norms >= wanted).all())
     assert torch.allclose(shares.cpu(), torch.tensor([1 / 3.5, 1 / 3.2, 1 / 3.2, 0.0, 0.0, 0.0]), rtol=1e-6)
+
+
+@pytest.mark.parametrize("bf16", [False, True])
+@pytest.mark.parametrize("made", ["attention", "encoder"])
+def test_attention_of_torch_is_that_of_a_slow_loop(made, bf16):
+    """Inside vmap torch's attention for GPUs does not keep what the backward needs."""
+    torch.manual_seed(6)
+    options = {"batch_first": True, "dropout": 0.0}
+    if made == "encoder":
+        model = nn.Sequential(nn.TransformerEncoderLayer(16, 4, 32, **options), nn.Flatten(), nn.Linear(96, 3))
+    else:
+        model = nn.Sequential(Picked(nn.MultiheadAttention(16, 4, **options), three_times=True), nn.Flatten())
+    x, groups = torch.randn(6, 6, 16), groups_of(model)
+    with torch.autocast("cuda", dtype=torch.bfloat16, enabled=bf16):
+        found = sums(model.cuda(), x.cuda(), max_grad_norm=[0.4] * len(groups))
+    slow = slow_sums(model.cpu(), x, [0.4] * len(groups), groups=groups)
+    for name, wanted in slow.items():
+        assert (found[name].double().cpu() - wanted).abs().max() <= (0.1 if bf16 else 1e-4) * wanted.abs().max()
+
+
+def test_steps_with_a_gpu_as_the_default_device():
+    before = torch.get_default_device()
+    torch.set_default_device("cuda")
+    try:
+        net, x = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3)), torch.randn(12, 4)
+        assert all(each.is_cuda for each in sums(net, x, batch_size=4).values())
+    finally:
+        torch.set_default_device(before)

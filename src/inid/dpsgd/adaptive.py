@@ -90,5 +90,5 @@ class Adaptive:
 
 
 def _norm(thresholds: Sequence[float], mechanism: Mechanism) -> float:
-    values = torch.tensor(thresholds, dtype=torch.float64)
+    values = torch.tensor(thresholds, dtype=torch.float64, device="cpu")
     return float(torch.linalg.vector_norm(values, ord=1 if mechanism == "laplace" else 2))

@@ -45,7 +45,7 @@ class Placing:
                 return batch
             if batch.shape[dimension] != own * examples:
                 raise _not_by_rows()
-            entries = (own * rows[:, None] + torch.arange(own)).flatten()
+            entries = (own * rows[:, None] + torch.arange(own, device=rows.device)).flatten()
             return _selected(batch, dimension, entries, pinned=self._pinned)
         if isinstance(batch, MutableMapping):  # also Hugging Face's, which are no dictionaries
             for key in list(batch):
@@ -89,6 +89,6 @@ def _not_by_rows() -> ArgumentError:
 def _selected(values: Tensor, dimension: int, entries: Tensor, *, pinned: bool) -> Tensor:
     if pinned and not values.is_cuda:  # written at once to where a GPU can fetch it
         shape = [*values.shape[:dimension], len(entries), *values.shape[dimension + 1 :]]
-        made = torch.empty(shape, dtype=values.dtype, pin_memory=True)
+        made = torch.empty(shape, dtype=values.dtype, device="cpu", pin_memory=True)
         return torch.index_select(values, dimension, entries, out=made)
     return values.index_select(dimension, entries.to(values.device))

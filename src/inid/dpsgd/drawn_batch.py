@@ -44,7 +44,7 @@ class Drawn:
     """
 
     batch: int = 0
-    placed: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.bool))
+    placed: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.bool, device="cpu"))
     padded: bool = True
     complete: bool = True
     fresh: bool = False

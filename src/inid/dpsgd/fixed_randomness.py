@@ -129,7 +129,7 @@ _INSTEAD: dict[str, Callable[..., Any]] = {
     "rrelu": lambda values, *_, **__: functional.leaky_relu(values, 0.25),
     "rrelu_": lambda values, *_, **__: functional.leaky_relu(values, 0.25),
     "gumbel_softmax": _without_gumbel_noise,
-    "randperm": lambda size, *_, **__: torch.arange(size).flip(0),
+    "randperm": lambda size, *_, device=None, **__: torch.arange(size, device=device).flip(0),
     "native_dropout": lambda values, *_, **__: (values, torch.ones_like(values, dtype=torch.bool)),
     "_standard_gamma": lambda shape, *_, **__: +shape,
     "_sample_dirichlet": lambda weights, *_, **__: weights / weights.sum(-1, keepdim=True),

@@ -313,7 +313,7 @@ def _powers(rows: Tensor, order: int) -> Tensor:
     rows = rows if rows.dtype == torch.float64 else rows.float()
     (count, size), chunk = rows.shape, _CHUNK * order
     whole = size - size % chunk
-    total = torch.full((count,), size * _LOST, dtype=torch.float64)
+    total = torch.full((count,), size * _LOST, dtype=torch.float64, device=rows.device)
     parts = [rows[:, :whole].reshape(count, -1, chunk)] if whole else []
     if whole < size:
         parts.append(rows[:, whole:].unsqueeze(1))
@@ -332,7 +332,7 @@ def _weighted(factors: Tensor, rows: Tensor) -> Tensor:
         return row_kernels.weighted_sum(rows, factors)
     if rows.is_cuda or rows.dtype != factors.dtype:  # rows of less precision are promoted in passing
         return (rows * factors[:, None]).sum(0)
-    everyone = torch.arange(rows.shape[0])[None]
+    everyone = torch.arange(rows.shape[0], device=rows.device)[None]
     return functional.embedding_bag(everyone, rows, mode="sum", per_sample_weights=factors[None])[0]
 
 

@@ -208,7 +208,7 @@ class LossByRows:
                 "private.loss(loss_fn, outputs, *targets)."
             )
         draw = torch.Generator().manual_seed(sum(self._calls.values()))
-        chosen = torch.rand(turn.examples, generator=draw) < 0.5
+        chosen = torch.rand(turn.examples, generator=draw, device="cpu") < 0.5
         chosen[0], chosen[-1] = True, turn.examples == 1
         mask = chosen.repeat_interleave(turn.views).to(losses.device)
         edges = [edge for edge in turn.returned if edge in turn.by_rows]

@@ -83,7 +83,8 @@ def is_number(tensor: Tensor) -> bool:
     No tensor proper gives way to both types that are tried, but for bools, which cannot be told apart.
     """
     tried = (torch.float16, torch.bfloat16) if tensor.is_floating_point() else (torch.uint8, torch.int8)
-    gives_way = all(torch.result_type(tensor, torch.zeros((), dtype=each)) == each for each in tried)
+    others = (torch.zeros((), dtype=each, device=tensor.device) for each in tried)
+    gives_way = all(torch.result_type(tensor, other) == other.dtype for other in others)
     return tensor.ndim == 0 and tensor.dtype != torch.bool and gives_way
 
 

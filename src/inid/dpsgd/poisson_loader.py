@@ -248,7 +248,7 @@ class PoissonLoader:
         # A subclass of TensorDataset may make other examples of its tensors.
         if type(self.dataset) is TensorDataset and loader.collate_fn is default_collate and not loader.num_workers:
             for part in self._parts():
-                chosen = torch.tensor(part.examples(views))[torch.from_numpy(part.rows(views))]
+                chosen = torch.tensor(part.examples(views), device="cpu")[torch.from_numpy(part.rows(views))]
                 chosen = chosen.pin_memory() if self.dataset.tensors[0].is_cuda else chosen  # the host need not wait
                 yield part, [tensor[chosen.to(tensor.device, non_blocking=True)] for tensor in self.dataset.tensors]
             return

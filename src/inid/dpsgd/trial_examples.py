@@ -136,14 +136,14 @@ def _made_up(leaf: Tensor, below: int, draw: torch.Generator, *, alike: bool) ->
     shape = (EXAMPLES, *leaf.shape[1:])
     if leaf.is_floating_point() or leaf.is_complex():
         kind = torch.complex128 if leaf.is_complex() else torch.float64
-        return torch.randn(shape, generator=draw, dtype=kind).to(leaf)
+        return torch.randn(shape, generator=draw, dtype=kind, device="cpu").to(leaf)
     if alike and _is_kind(leaf):
-        return torch.tensor([0, 0, 1]).view(shape).to(leaf)
+        return torch.tensor([0, 0, 1], device=leaf.device).view(shape).to(leaf)
     if leaf.ndim == 1:
-        return (torch.arange(EXAMPLES) % below).to(leaf)
+        return (torch.arange(EXAMPLES, device=leaf.device) % below).to(leaf)
     # Numbers may be tokens or a mask: every example has some that are 0 and some that are not, and no two agree.
     for _ in range(100):
-        made = torch.randint(0, 2 if leaf.dtype == torch.bool else below, shape, generator=draw)
+        made = torch.randint(0, 2 if leaf.dtype == torch.bool else below, shape, generator=draw, device="cpu")
         flat = made.flatten(1).bool()
         apart = len(torch.unique(made.flatten(1), dim=0)) == EXAMPLES
         if apart and bool(flat.any(1).all()) and not bool(flat.all(1).any()):

@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
 __all__ = ["run_with_own_parameters"]
@@ -22,6 +24,54 @@ class _Bare(nn.Module):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         return self.run(*args, **kwargs)
+
+
+_ATTENTION = functional.scaled_dot_product_attention
+
+
+class _PlainAttention(TorchFunctionMode):
+    """Attention by products and a softmax: inside vmap torch's kernels for GPUs do not keep what a backward needs."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is _ATTENTION:
+            return plain_attention(*args, **(kwargs or {}))
+        if func is functional.multi_head_attention_forward:  # torch shows its calls to no mode
+            functional.scaled_dot_product_attention = plain_attention
+            try:
+                return func(*args, **(kwargs or {}))
+            finally:
+                functional.scaled_dot_product_attention = _ATTENTION
+        return func(*args, **(kwargs or {}))
+
+
+def plain_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """What `torch.nn.functional.scaled_dot_product_attention` computes; a position that sees nothing has zeros.
+
+    >>> q, k, v = torch.randn(3, 2, 4, 5, 8, generator=torch.Generator().manual_seed(0))
+    >>> torch.allclose(plain_attention(q, k, v), functional.scaled_dot_product_attention(q, k, v), atol=1e-6)
+    True
+    """
+    if enable_gqa:
+        key, value = (each.repeat_interleave(query.shape[-3] // each.shape[-3], -3) for each in (key, value))
+    scores = (query * (query.shape[-1] ** -0.5 if scale is None else scale)) @ key.mT
+    if is_causal:
+        attn_mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
+    if attn_mask is not None and attn_mask.dtype == torch.bool:
+        scores = scores.masked_fill(~attn_mask, -torch.inf)
+    elif attn_mask is not None:
+        scores = scores + attn_mask
+    blind = (scores == -torch.inf).all(-1, keepdim=True)
+    weights = scores.masked_fill(blind, 0.0).softmax(-1).masked_fill(blind, 0.0)
+    return functional.dropout(weights, dropout_p) @ value
 
 
 def run_with_own_parameters(
@@ -74,7 +124,8 @@ def run_with_own_parameters(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about ways in which torch is slower than it could be
         try:
-            made = vmap(one, in_dims=(0, *split), out_dims=tuple(joined), randomness="different")(leaves, *apart)  # type: ignore[arg-type]
+            with _PlainAttention():
+                made = vmap(one, in_dims=(0, *split), out_dims=tuple(joined), randomness="different")(leaves, *apart)  # type: ignore[arg-type]
             together = [v if d is None else v.flatten(d, d + 1) for v, d in zip(made, joined, strict=True)]
         except (RuntimeError, ValueError, NotImplementedError):
             # Not every layer can be vectorised (recurrent ones cannot): a loop always can.

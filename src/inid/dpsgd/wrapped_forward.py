@@ -212,7 +212,7 @@ class FunctionalLinear(TorchFunctionMode):
         return run(*args, **(kwargs or {}))
 
 
-_ANCHOR = torch.empty((), requires_grad=True)
+_ANCHOR = torch.empty((), requires_grad=True, device="cpu")
 _TOP_HOOKS = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)  # noqa: SLF001 - since torch 2.8
 
 
