@@ -2,9 +2,10 @@
 
 Each step visits one column i: every record's gradient z_i * slope is clipped to C_i, summed exactly, given noise, and
 used in a proximal step of size tau / M_i. The schedule is fixed in advance, and so is every step's noise; the iterates
-depend on earlier noise, which sums of mu^2 (of epsilon, for Laplace noise) allow for (E7). So one plan over the box of
-passes x columns stands for the whole fit: it is proved and charged once, before the data are looked at. Where the
-number of rows is secret ("add_remove") it is one more coordinate of that plan, released first.
+depend on earlier noise, which sums of mu^2 (of epsilon, for Laplace noise) allow for, and curves, since the noise of a
+step in units of its threshold is fixed (E7). So one plan over the box of passes x columns stands for the whole fit: it
+is proved and charged once, before the data are looked at. Where the number of rows is secret ("add_remove") it is one
+more coordinate of that plan, released first.
 
 Columns are in public units (`public_units`): z = (x - middle of the bounds) / half their width. The units of the
 paper are the user's own, with thresholds C_i = C sqrt(M_i / sum M): `units="data"`.

@@ -29,6 +29,9 @@ def _values() -> Floats:
 def exponentials(x: Floats) -> Floats:
     """exp(x) of each entry, none of which is NaN; beyond 700 the argument is held there.
 
+    The hold is part of the guarantee: no slope is infinite, so that none times a weight or a feature of 0 is NaN, and a
+    sum in which one record counts for nothing stays as it was.
+
     >>> x = np.array([0.0, -1.0, 3.7, -1e300])
     >>> bool(abs(exponentials(x) / np.exp(np.maximum(x, -700.0)) - 1).max() < 3e-13)
     True

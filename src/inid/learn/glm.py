@@ -48,6 +48,7 @@ __all__ = ["PrivateGammaRegressor", "PrivatePoissonRegressor"]
 _CURVED = 3.0  # times the mean: the curvature of a Poisson loss that steps are made for
 _SLOPE, _FACTOR = 2.0, 0.6  # of a gamma loss: 0.6 s^(1/4), but not below 2, which a target of three means has
 _PENALTY = 1.0  # of coefficients in public units, beside the sum of the losses
+_WIDEST = 1e-100  # the lower bound of a duration over the upper one: no logarithm or slope leaves the range of floats
 
 
 class _PoissonLoss:
@@ -275,9 +276,14 @@ class PrivateGammaRegressor(_LogLinear):
 
     _power: ClassVar[int] = 2
 
-    def _check_ends(self, low: float, high: float) -> None:  # noqa: ARG002 - the other end is in order
+    def _check_ends(self, low: float, high: float) -> None:
         if not low > 0:
             raise ArgumentError(f"bounds_y of a gamma law must begin above 0, got {low:g}: pass (0.1, 100), say.")
+        if low / high < _WIDEST:
+            raise ArgumentError(
+                f"bounds_y of a gamma law must begin at {_WIDEST:g} of their upper end or above, got ({low:g}, "
+                f"{high:g}): pass (0.1, 100), say."
+            )
 
     def _loss(self, target: Floats, start: float, least: float) -> Loss:
         return _GammaLoss(target, start, math.log(least))

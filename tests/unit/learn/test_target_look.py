@@ -7,6 +7,7 @@ import pytest
 
 import inid
 from inid import learn
+from inid.learn.glm import _GammaLoss
 from inid.learn.target_look import CELLS, likely_mean, limit_of, look_at_target
 from inid.testing import unsafe_seed
 
@@ -121,3 +122,19 @@ def test_a_bound_far_above_all_counts_is_no_reason_to_fail():
         lambda rng, mean: rng.poisson(rng.gamma(0.7, mean / 0.7)), 4,
     )  # fmt: skip
     assert long.min() > 0
+
+
+@pytest.mark.parametrize("ends", [(1e-300, 1e50), (np.finfo(float).tiny, 100.0)])
+def test_durations_whose_logarithms_leave_the_floats_are_refused_before_the_charge(ends):
+    ledger = inid.Ledger(total=inid.GaussianDP(1.0))
+    model = learn.PrivateGammaRegressor(budget=inid.GaussianDP(1.0), bounds=(0, 1), bounds_y=ends)
+    with pytest.raises(inid.InidError, match="must begin at 1e-100 of their upper end"):
+        model.fit(np.full((9, 1), 0.5), np.ones(9), ledger=ledger)
+    assert len(ledger.history()) == 0
+
+
+@pytest.mark.parametrize("state", [-1e308, -700.0, 0.0, 1e308])
+def test_a_slope_is_finite_so_that_a_weight_of_0_is_nothing(state):
+    slopes = _GammaLoss(np.array([1.0, 0.3]), 0.0, -1e9).slopes(np.full(2, state), slice(None))
+    assert np.isfinite(slopes).all()
+    assert (slopes * 0.0 == 0.0).all()
