@@ -144,7 +144,7 @@ class RowLeases:
             BudgetError: It has a ledger that was not passed, or a lasting one and noise of a test.
         """
         if self._plan.leased and self._ledger is None:
-            raise BudgetError("the rows of this stream are leased by a ledger: open it with ledger=...")
+            raise BudgetError("the rows of this stream are leased by a ledger: name that ledger, too.")
         if self._ledger is not None and self._ledger.persistent and not private:
             raise BudgetError(
                 "a lasting ledger leases no rows for releases without real noise: test with a ledger in memory."
