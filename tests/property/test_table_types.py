@@ -128,6 +128,10 @@ FOUND = [
     ("parquet", "Arrow's timestamp ms zone", "person"),
     ("parquet", "Arrow's decimal128", "whole key"),
     ("spark", "DECIMAL(38,0)", "whole key"),
+    ("pandas-arrow", "null", "order"),
+    ("pandas-arrow", "null", "person"),
+    ("pyarrow", "float16", "number"),
+    ("pyarrow", "decimal256", "number"),
     ("spark", "DATE", "year"),
     ("spark", "TIMESTAMP", "compared date"),
 ]

@@ -246,7 +246,7 @@ def _read_arrow(connection: Any, data: Any) -> tuple[Any, list[str]]:
     """The rows as a relation of DuckDB's, and the names of its columns.
 
     Raises:
-        ArgumentError: DuckDB cannot tell the columns apart, or there are none.
+        ArgumentError: DuckDB cannot tell the columns apart, there are none, or one has a type that it lacks.
     """
     names = list(data.schema.names)
     if not names:
@@ -256,6 +256,13 @@ def _read_arrow(connection: Any, data: Any) -> tuple[Any, list[str]]:
             "a table cannot be made of this data: its columns need names, each column named once, and not by upper or "
             "lower case alone."
         )
+    types = optional("pyarrow").types
+    for field in data.schema:
+        if types.is_float16(field.type) or types.is_decimal256(field.type):
+            raise ArgumentError(
+                f"the column {field.name!r} has the type {field.type}, which cannot be read here: cast it to "
+                f"{'float32' if types.is_float16(field.type) else 'float64, or to a decimal128'}."
+            )
     return guarded(lambda: connection.from_arrow(data), "read the table"), names
 
 

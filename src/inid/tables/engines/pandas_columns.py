@@ -103,6 +103,8 @@ def _times_or_texts(values: Any, role: Role, kind: Any) -> Any:
     arrow = isinstance(values.dtype, optional("pandas").ArrowDtype)
     if arrow and optional("pyarrow").types.is_temporal(values.dtype.pyarrow_dtype):
         return _ticks(values)
+    if arrow and role in ("person", "order") and optional("pyarrow").types.is_null(values.dtype.pyarrow_dtype):
+        return np.full(len(values), np.nan)  # pandas cannot sort by a column that has no type
     if is_text(kind) and (arrow or getattr(values.dtype, "storage", None) == "python"):
         return _strings(_words(values)) if role == "str" else _ranks(_words(values))
     return values.array
