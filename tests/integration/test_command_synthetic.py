@@ -9,6 +9,7 @@ import pytest
 
 import inid
 from command_line import run
+from inid import tables
 from inid.jobs import Job, plan_job
 from rough_rows import rough_fit
 
@@ -70,6 +71,15 @@ def test_rows_are_planned_released_proved_and_made_again_of_the_record(people):
     (people / "record.json").write_text(json.dumps(record))
     assert command("verify", "record.json").exit_code == 4
     assert command("rows", "record.json").exit_code == 4
+
+
+def test_rows_are_counted_and_not_their_lines(people):
+    frame = pd.DataFrame({"place": ["a\nb", "c"] * 50, "sex": ["F", "M"] * 50})
+    query = tables.Table(frame, domains={"place": ["a\nb", "c"], "sex": ["F", "M"]}).query(synthetic=True)
+    record = query.release(query.plan(inid.ApproxDP(1.0, 1e-9))).to_dict()
+    (people / "record.json").write_text(json.dumps(record))
+    made = json.loads(command("rows", "record.json", "--number", "30", "--rows-out", "more.csv", "--json").stdout)
+    assert made["rows"] == len(pd.read_csv("more.csv", skip_blank_lines=False)) == 30
 
 
 def test_a_plan_of_steps_holds_all_of_them_and_is_refused_where_one_was_changed(people):

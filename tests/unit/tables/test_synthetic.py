@@ -13,8 +13,6 @@ import pytest
 import inid
 from inid import tables
 from inid.tables.questions.synthetic import row_maker
-from inid.tables.questions.synthetic.level_space import LevelSpace
-from inid.tables.questions.synthetic.raking import effective, raked
 from inid.tables.record import record_digest
 from inid.testing import unsafe_no_noise, unsafe_seed
 from rough_rows import rough_fit
@@ -388,14 +386,3 @@ def test_a_publication_refuses_them_before_anything_is_planned():
     for share in (None, {"rows": "1/2"}):
         with pytest.raises(inid.ArgumentError, match="by themselves"):
             publication.plan(PROMISE, share=share)
-
-
-def test_weights_stay_finite_where_rows_are_far_from_the_wanted_tables():
-    # Independent rows, and columns that are wanted equal: every pair takes a factor of most rows, hundreds of times.
-    space, rng = LevelSpace((10,) * 20), np.random.default_rng(0)
-    equal = space.tables(np.repeat(np.arange(10, dtype=np.int32)[:, None], 20, axis=1))
-    codes = rng.integers(0, 10, (500, 20)).astype(np.int32)
-    with np.errstate(all="raise"):
-        weights = raked(space, equal, codes, rng, lambda _: None)
-    assert weights.sum() == pytest.approx(1)
-    assert 1 <= effective(weights) < 100

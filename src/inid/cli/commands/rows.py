@@ -39,8 +39,15 @@ def rows(values: Values) -> None:
     record: Any = read_json(path, path.read_bytes())
     if not isinstance(record, dict):
         raise RecordError(f"{path} is no record of a release.")
-    text = rows_text(console, lambda progress: frame_as_csv(synthetic_rows(record, number, progress=progress)))
-    made = text.count("\n") - 1
+    made = 0
+
+    def written(progress: bool | None) -> str:
+        nonlocal made
+        frame = synthetic_rows(record, number, progress=progress)
+        made = frame.num_rows  # lines would be more: a value may have several
+        return frame_as_csv(frame)
+
+    text = rows_text(console, written)
     if out is None:
         console.text(text)
         return
