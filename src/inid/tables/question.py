@@ -44,6 +44,9 @@ class Question(PublicFacts, ABC):
         combines: Whether its results have linear combinations of cells.
         adds_up: Whether it releases sums that add up over periods: what a stream asks.
         knows_accuracy: Whether the cost of an accuracy is known.
+        families: The kinds of noise that can release it.
+        weighed: Whether it has a stated error, by which a publication finds its part of the promise. Without one it
+            takes a stated share.
         heading: The heading of its report, where none is given.
         recorded: What its records hold beside answers and noisy numbers.
         steps: How many times noise is drawn, each time at a cost that is fixed in the plan.
@@ -57,6 +60,8 @@ class Question(PublicFacts, ABC):
     combines: ClassVar[bool] = False
     adds_up: ClassVar[bool] = False
     knows_accuracy: ClassVar[bool] = False
+    families: ClassVar[tuple[MechanismName, ...]] = ("gaussian", "laplace")
+    weighed: ClassVar[bool] = True
     heading: ClassVar[str] = "Private statistics of a table"
     recorded: ClassVar[tuple[str, ...]] = ()
     steps: ClassVar[int] = 1

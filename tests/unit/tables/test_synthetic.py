@@ -379,10 +379,3 @@ def test_computed_columns_and_bins_of_them():
     query = t.query(synthetic=["job", "half"])
     exact = query.exact(query.plan(PROMISE)).tables[1,]
     assert exact.tolist()[:2] == [(people()["age"] < 50).sum(), (people()["age"] >= 50).sum()]
-
-
-def test_a_publication_refuses_them_before_anything_is_planned():
-    publication = table().publication(rows={"synthetic": True}, people={"count": True})
-    for share in (None, {"rows": "1/2"}):
-        with pytest.raises(inid.ArgumentError, match="by themselves"):
-            publication.plan(PROMISE, share=share)

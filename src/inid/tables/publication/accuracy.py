@@ -21,7 +21,7 @@ from inid.planning.accuracy import CheapestPlan
 from inid.promises import ApproxDP, Budget, GaussianDP, PureDP
 from inid.tables.plan import Plan
 from inid.tables.publication.plan import PublicationPlan
-from inid.tables.publication.publication import taken_by
+from inid.tables.publication.publication import served_families, taken_by
 from inid.tables.query import Query
 
 __all__ = ["cheapest_publication"]
@@ -48,11 +48,13 @@ def cheapest_publication(
     taken = taken_by(queries)
     if delta is not None and not delta > taken:
         raise ArgumentError(f"found keys take delta={taken:g} beside their noise: name a larger delta.")
-    families: tuple[MechanismName, ...] = ("laplace",) if delta is None else ("gaussian", "laplace")
+    families = served_families(queries, shares, ("laplace",) if delta is None else ("gaussian", "laplace"))
     made = [_planned(queries, tolerance, stated, family, failure, delta) for family in families]
     found = sorted(made, key=_epsilon)
     first = found[0]
-    if delta is None:
+    if len(found) == 1 and delta is not None:
+        reason = f"Gaussian noise reaches it at epsilon = {_epsilon(first):g} and delta = {delta!r}."
+    elif delta is None:
         reason = f"Laplace noise reaches it at epsilon = {_epsilon(first):g}; name a delta to consider Gaussian noise."
     else:
         reason = (

@@ -13,7 +13,7 @@ noise. The charge is one record of the promise and of its parts, whose exact sum
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -36,7 +36,16 @@ if TYPE_CHECKING:
     from inid.accounting import Ledger
     from inid.planning.accuracy import CheapestPlan
 
-__all__ = ["Publication", "Share", "of_query", "queries_of", "read_importance", "read_shares", "taken_by"]
+__all__ = [
+    "Publication",
+    "Share",
+    "of_query",
+    "queries_of",
+    "read_importance",
+    "read_shares",
+    "served_families",
+    "taken_by",
+]
 
 
 Share = str | Fraction | Decimal | float
@@ -102,7 +111,7 @@ class Publication:
                 equal split gives it, and a tolerance that is looser than that counts as that.
             importance: By query, what its error counts; 1 where none is stated.
             share: By query, the part of the promise that it takes whatever its error is, such as "1/10"; the others
-                divide the rest.
+                divide the rest. Synthetic rows, which have no stated error, need one.
             mechanism: "gaussian", "laplace", or "auto" for the one with the smaller error of the whole.
             ledger: The ledger to be charged; nothing is charged yet. Where the table states no relation, its own.
 
@@ -123,6 +132,7 @@ class Publication:
             families = ("gaussian",) if chosen == "gaussian" else ("laplace",)
         elif isinstance(budget, PureDP):
             families = ("laplace",)
+        families = served_families(queries, shares, families)
         promise, taken = _beside(budget, queries)
         equal = {name: query.question.equal(promise, questions=len(queries)) for name, query in queries.items()}
         wanted = {name: wanted_of(named[name], equal[name]).limits for name in queries}
@@ -239,9 +249,10 @@ def _divided(
 ) -> Division:
     errors: list[float | None] = [
         _error(query.question.plan_within(UNITS[family], family, wanted[name]).planned_numbers(), wanted[name])
-        for name, query in queries.items()
+        if share is None
+        else None
+        for (name, query), share in zip(queries.items(), shares, strict=True)
     ]
-    errors = [error if share is None else None for error, share in zip(errors, shares, strict=True)]
     return divide(promise, family, errors, weights, shares)
 
 
@@ -294,6 +305,31 @@ def read_shares(stated: Mapping[str, Share] | None, queries: Mapping[str, object
     if taken > 1 or (taken == 1 and None in found):
         raise ArgumentError(f"the stated shares add up to {taken}, which leaves nothing for the other queries.")
     return found
+
+
+def served_families(
+    queries: Mapping[str, Query[Any, Any]], shares: Sequence[Fraction | None], families: tuple[MechanismName, ...]
+) -> tuple[MechanismName, ...]:
+    """The kinds of noise, of those that are possible, that every query can be released with.
+
+    Raises:
+        ArgumentError: A query without a stated error has no share.
+        BudgetError: There is no such kind of noise.
+    """
+    for (name, query), share in zip(queries.items(), shares, strict=True):
+        if share is None and not query.question.weighed:
+            raise ArgumentError(
+                f"{name} ({query.asked_as}) has no stated error, by which its part of the promise could be found: "
+                f'state it, share={{{name!r}: "1/2"}}.'
+            )
+        families = tuple(family for family in families if family in query.question.families)
+        if not families:
+            (own,) = query.question.families
+            raise BudgetError(
+                f"{name} ({query.asked_as}) is released with {own.capitalize()} noise alone: promise ApproxDP(epsilon, "
+                "delta), name a delta, and leave the mechanism out."
+            )
+    return families
 
 
 def queries_of(table: Table, asked: Mapping[str, Any]) -> dict[str, Query[Any, Any]]:

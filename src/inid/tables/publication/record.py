@@ -14,6 +14,8 @@ from inid.accounting import JointCharge, JointProof
 from inid.accounting.amounts import Currency
 from inid.errors import GuaranteeError, RecordError
 from inid.numbers.decimals import decimal_fraction, decimal_up
+from inid.planning import NoisePlan
+from inid.promises import GaussianDP
 from inid.tables.record import RULES, record_digest
 
 if TYPE_CHECKING:
@@ -66,9 +68,14 @@ def verify_publication(record: Mapping[str, Any]) -> JointProof:
             raise RecordError(f"{name}: {error}") from None
         except GuaranteeError as error:
             raise GuaranteeError(f"{name}: {error}") from None
-    noises = tuple(release.plan for own in found for release in own.releases)
+    noises: list[NoisePlan | GaussianDP] = [release.plan for own in found for release in own.releases]
     taken = sum((decimal_fraction(own.question.delta) for own in found), Fraction(0))
-    charge = JointCharge(charged.promise, noises, charged.neighbours, decimal_up(taken, "delta") if taken else 0.0)
+    for at, (noise, part) in enumerate(zip(noises, charged.parts, strict=False)):
+        if isinstance(noise, NoisePlan) and isinstance(part, GaussianDP) and noise.budget == part:
+            noises[at] = part  # noise that followed from earlier answers was charged by its promise
+    charge = JointCharge(
+        charged.promise, tuple(noises), charged.neighbours, decimal_up(taken, "delta") if taken else 0.0
+    )
     if charge.to_dict() != charged.to_dict():
         raise GuaranteeError("the parts of the publication are not those that were charged: the record was changed.")
     return charge.proof(_CURRENCIES, None)

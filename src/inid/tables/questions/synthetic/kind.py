@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import prod
+from math import inf, prod
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -77,6 +77,8 @@ class SyntheticRows(Question):
     kind: ClassVar[str] = "synthetic"
     options: ClassVar[tuple[str, ...]] = ()
     steps: ClassVar[int] = 3
+    families: ClassVar[tuple[MechanismName, ...]] = ("gaussian",)
+    weighed: ClassVar[bool] = False
     heading: ClassVar[str] = "Synthetic rows"
     plans = SyntheticPlan
     results = SyntheticResult
@@ -179,16 +181,14 @@ class SyntheticRows(Question):
         ]
         return SyntheticPlan(budget, (*noises, third), self)
 
-    def alone(self, mechanism: MechanismName) -> Sequence[float]:  # noqa: ARG002 - no kind of noise gives one
-        """See `Question.alone`: rows have no stated error, by which a publication could weigh them.
+    def wanted(self, tolerance: Any) -> list[float | None]:
+        """See `Question.wanted`: no tolerance is taken, since rows have no stated error."""
+        (none,) = super().wanted(tolerance)
+        return [none] * (len(self.columns) + 2)
 
-        Raises:
-            ArgumentError: Always.
-        """
-        raise ArgumentError(
-            "synthetic rows do not stand in a publication, which divides its promise by stated errors: release them by "
-            "themselves."
-        )
+    def alone(self, mechanism: MechanismName) -> Sequence[float]:  # noqa: ARG002 - no kind of noise gives one
+        """See `Question.alone`: what it has in a publication is a stated share, beside which none is worse."""
+        return [inf] * (len(self.columns) + 2)
 
     @staticmethod
     def third_promise(budget: Budget) -> GaussianDP:

@@ -5,6 +5,7 @@ from typing import Any
 
 from inid.errors import ArgumentError
 from inid.tables.engines.made_columns import arrow_rows
+from inid.tables.publication.record import is_publication, verify_publication
 from inid.tables.questions.synthetic.kind import SyntheticRows
 from inid.tables.questions.synthetic.row_maker import Progress, RowMaker
 from inid.tables.verification import proved
@@ -16,7 +17,8 @@ def synthetic_rows(record: Mapping[str, Any], n: int | None = None, *, progress:
     """Rows of a release of synthetic rows, made again of its record, which is proved first.
 
     Args:
-        record: `result.to_dict()`, or what `inid release --record` wrote.
+        record: `result.to_dict()`, or what `inid release --record` wrote; that of a publication with one such query,
+            too.
         n: How many rows; the noisy number of rows of the table by default.
         progress: Called with the part that is done; True for a line on stderr, which a terminal gets by default.
 
@@ -36,6 +38,14 @@ def synthetic_rows(record: Mapping[str, Any], n: int | None = None, *, progress:
     >>> synthetic_rows(record, 3).shape
     (3, 2)
     """
+    if is_publication(record):
+        verify_publication(record)
+        own = [part for part in record["results"].values() if part.get("kind") == SyntheticRows.kind]
+        if len(own) != 1:
+            raise ArgumentError(
+                f"the publication has {len(own)} queries of synthetic rows: pass record['results'][...] of one of them."
+            )
+        (record,) = own
     if record.get("kind") != SyntheticRows.kind:
         raise ArgumentError("the record is not of synthetic rows: name one that query(synthetic=True) released.")
     found = proved(record)
