@@ -13,7 +13,7 @@ from inid.cli.interrupts import process
 __all__ = ["main"]
 
 _INTERRUPTED = 130  # what the parser of flags makes of every interrupt
-_NEEDED = ("typer", "rich", "duckdb", "narwhals", "pyarrow")
+_NEEDED = ("typer", "rich", "duckdb", "narwhals", "pyarrow", "jinja2")
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
 """The report: one self-contained HTML page about a plan or a release.
 
 `inputs` lists everything that the page shows, as plain values; `page` puts it together from `estimate_tables`,
-`promise_text` and `technical_part`; `charts` draws, `style` is the style sheet.
+`promise_text` and `technical_part`, and `templates/` says how it looks; `charts` draws.
 """
 
 from inid.report.inputs import ColumnFacts, Dimension, Estimate, EstimateBlock, LedgerState, ReportInputs

@@ -1,12 +1,17 @@
 """Small drawings in SVG, one per table row: positions are percentages, so they fit a phone and a printed page.
 
-Colours come from the page's style sheet by class. Every text that enters here is escaped here.
+Colours come from the page's style sheet by class.
 """
 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from html import escape
+from typing import TYPE_CHECKING
+
+from inid.report.drawing import Element, element, picture
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 __all__ = ["Axis", "axis_over", "bar", "bar_with_interval", "budget_bar", "dots", "ticks", "whisker"]
 
@@ -72,39 +77,36 @@ def axis_over(values: Iterable[float], *, log: bool = False) -> Axis:
     return Axis(low, high, log=True)
 
 
-def dots(axis: Axis, marks: Sequence[tuple[str, float, str]], guide: float | None, name: str) -> str:
+def dots(axis: Axis, marks: Sequence[tuple[str, float, str]], guide: float | None, name: str) -> "Markup":
     """Marks of several kinds on one line: (css class, value, its description)."""
-    parts = [_grid(axis, guide), '<line class="rail" x1="2.5%" x2="97.5%" y1="9" y2="9"/>']
-    for kind, value, _ in marks:
-        parts.append(f'<circle class="dot {escape(kind)}" cx="{axis.at(value)}%" cy="9" r="4.5"/>')
+    shapes = [*_grid(axis, guide), _rail()]
+    shapes += [element("circle", class_=f"dot {kind}", cx=f"{axis.at(x)}%", cy=9, r=4.5) for kind, x, _ in marks]
     description = f"{name}: " + ", ".join(words for *_, words in marks)
-    return _drawn("".join(parts), description)
+    return picture(*shapes, description=description, height=_HEIGHT)
 
 
-def bar(axis: Axis, value: float, kind: str, description: str) -> str:
+def bar(axis: Axis, value: float, kind: str, description: str) -> "Markup":
     """A bar from the left end of the axis to a value."""
     width = round(axis.at(value) - _MARGIN, 3)
-    return _drawn(
-        f'<rect class="bar {escape(kind)}" x="{_MARGIN}%" width="{width}%" y="4" height="10" rx="2"/>', description
-    )
+    shape = element("rect", class_=f"bar {kind}", x=f"{_MARGIN}%", width=f"{width}%", y=4, height=10, rx=2)
+    return picture(shape, description=description, height=_HEIGHT)
 
 
-def whisker(axis: Axis, low: float, value: float, high: float, description: str) -> str:
+def whisker(axis: Axis, low: float, value: float, high: float, description: str) -> "Markup":
     """An estimate with its interval."""
-    dot = f'<circle class="dot plan" cx="{axis.at(value)}%" cy="9" r="3.5"/>'
-    return _drawn(
-        f'<line class="rail" x1="2.5%" x2="97.5%" y1="9" y2="9"/>{_interval(axis, low, high)}{dot}', description
-    )
+    dot = element("circle", class_="dot plan", cx=f"{axis.at(value)}%", cy=9, r=3.5)
+    return picture(_rail(), *_interval(axis, low, high), dot, description=description, height=_HEIGHT)
 
 
-def bar_with_interval(axis: Axis, low: float, value: float, high: float, description: str) -> str:
+def bar_with_interval(axis: Axis, low: float, value: float, high: float, description: str) -> "Markup":
     """A count as a bar from 0, with its interval; a noisy count below 0 has a bar to the left of it."""
     left, right = sorted((axis.at(0.0), axis.at(value)))
-    shape = f'<rect class="bar count" x="{left}%" width="{round(right - left, 3)}%" y="3" height="12" rx="1"/>'
-    return _drawn(shape + _interval(axis, low, high), description)
+    width = f"{round(right - left, 3)}%"
+    shape = element("rect", class_="bar count", x=f"{left}%", width=width, y=3, height=12, rx=1)
+    return picture(shape, *_interval(axis, low, high), description=description, height=_HEIGHT)
 
 
-def budget_bar(spent: int, after: int | None) -> str:
+def budget_bar(spent: int, after: int | None) -> "Markup":
     """A ledger: what is spent, what one release takes of it, what is left.
 
     >>> "40 % are spent, this release takes 20 %" in budget_bar(40, 60)
@@ -112,29 +114,20 @@ def budget_bar(spent: int, after: int | None) -> str:
     """
     taken = max((after or spent) - spent, 0)
     text = f"{spent} % are spent" if after is None else f"{spent} % are spent, this release takes {taken} %"
-    shapes = ['<rect class="rest" x="0" width="100%" y="0" height="14" rx="3"/>']
-    shapes += [f'<rect class="spent" x="0" width="{spent}%" y="0" height="14" rx="3"/>']
-    shapes += [f'<rect class="taken" x="{spent}%" width="{taken}%" y="0" height="14"/>'] if taken else []
-    return f'<svg width="100%" height="14" role="img" aria-label="{text}"><title>{text}</title>{"".join(shapes)}</svg>'
+    shapes = [element("rect", class_="rest", x=0, width="100%", y=0, height=14, rx=3)]
+    shapes += [element("rect", class_="spent", x=0, width=f"{spent}%", y=0, height=14, rx=3)]
+    shapes += [element("rect", class_="taken", x=f"{spent}%", width=f"{taken}%", y=0, height=14)] if taken else []
+    return picture(*shapes, description=text, height=14)
 
 
-def _interval(axis: Axis, low: float, high: float) -> str:
-    left, right = axis.at(low), axis.at(high)
-    return (
-        f'<line class="whisker" x1="{left}%" x2="{right}%" y1="9" y2="9"/>'
-        f'<line class="whisker" x1="{left}%" x2="{left}%" y1="5" y2="13"/>'
-        f'<line class="whisker" x1="{right}%" x2="{right}%" y1="5" y2="13"/>'
-    )
-
-
-def ticks(axis: Axis, suffix: str = "") -> str:
+def ticks(axis: Axis, suffix: str = "") -> "Markup":
     """The labels under a column of drawings."""
-    parts = []
+    shapes = []
     for value in axis.ticks():
         at = axis.at(value)
         side = "start" if at < 8 else "end" if at > 92 else "middle"
-        parts.append(f'<text x="{at}%" y="13" text-anchor="{side}">{_tick(value)}{escape(suffix)}</text>')
-    return f'<svg class="ticks" width="100%" height="{_HEIGHT}" aria-hidden="true">{"".join(parts)}</svg>'
+        shapes.append(element("text", f"{_tick(value)}{suffix}", x=f"{at}%", y=13, text_anchor=side))
+    return picture(*shapes, description="", height=_HEIGHT, class_="ticks")
 
 
 def _tick(value: float) -> str:
@@ -149,14 +142,20 @@ def _tick(value: float) -> str:
     return f"{value:,.10g}"
 
 
-def _grid(axis: Axis, guide: float | None) -> str:
-    lines = [f'<line class="grid" x1="{axis.at(t)}%" x2="{axis.at(t)}%" y1="0" y2="18"/>' for t in axis.ticks()]
-    if guide is not None:
-        at = axis.at(guide)
-        lines.append(f'<line class="guide" x1="{at}%" x2="{at}%" y1="0" y2="18"/>')
-    return "".join(lines)
+def _rail() -> Element:
+    return element("line", class_="rail", x1="2.5%", x2="97.5%", y1=9, y2=9)
 
 
-def _drawn(content: str, description: str) -> str:
-    title = escape(description)
-    return f'<svg width="100%" height="{_HEIGHT}" role="img" aria-label="{title}"><title>{title}</title>{content}</svg>'
+def _interval(axis: Axis, low: float, high: float) -> list[Element]:
+    left, right = f"{axis.at(low)}%", f"{axis.at(high)}%"
+    return [
+        element("line", class_="whisker", x1=left, x2=right, y1=9, y2=9),
+        element("line", class_="whisker", x1=left, x2=left, y1=5, y2=13),
+        element("line", class_="whisker", x1=right, x2=right, y1=5, y2=13),
+    ]
+
+
+def _grid(axis: Axis, guide: float | None) -> list[Element]:
+    places = [("grid", axis.at(tick)) for tick in axis.ticks()]
+    places += [] if guide is None else [("guide", axis.at(guide))]
+    return [element("line", class_=kind, x1=f"{at}%", x2=f"{at}%", y1=0, y2=18) for kind, at in places]

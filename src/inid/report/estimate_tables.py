@@ -1,12 +1,16 @@
 """The estimates as HTML: rows with intervals, cross tables for two keys, bars for counts and histograms."""
 
-from collections.abc import Sequence
-from html import escape
+from collections.abc import Iterable, Sequence
 from itertools import groupby, product
+from typing import TYPE_CHECKING, Any
 
 from inid.report.charts import Axis, axis_over, bar_with_interval, ticks, whisker
 from inid.report.inputs import Estimate, EstimateBlock
 from inid.report.number_text import rounded_interval
+from inid.report.rendering import rendered
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 __all__ = ["estimates_section"]
 
@@ -31,7 +35,7 @@ _NAMES = {
 }
 
 
-def estimates_section(blocks: Sequence[EstimateBlock], level: float, too_noisy: float | None = None) -> str:
+def estimates_section(blocks: Sequence[EstimateBlock], level: float, too_noisy: float | None = None) -> "Markup":
     """The section of the page with all released numbers.
 
     Args:
@@ -40,34 +44,21 @@ def estimates_section(blocks: Sequence[EstimateBlock], level: float, too_noisy: 
         too_noisy: The share of the estimate beyond which a range is marked as too wide; None where none is.
     """
     every = [row for block in blocks for row in block.estimates]
-    least = "at least " if any(block.statistic in _WIDE for block in blocks) else ""
-    note = (
-        f'<p class="note">Each number comes with a range that holds the exact value of the (clipped) table with '
-        f"probability {least}{100 * level:.4g} %. The range covers the noise that was added for privacy, not the "
-        "sampling error of the data.</p>"
-    )
-    if any(row.estimate is not None and row.lower is None for row in every):
-        note += (
-            '\n<p class="note">Counts without a range are tidied: not negative, and in agreement with each other. '
-            "That is a bias, and no range is known for them.</p>"
-        )
-    if too_noisy is not None:
-        number = sum(row.too_noisy for row in every)
-        some = f"{number:,} of {len(every):,} numbers are" if number != 1 else f"1 of {len(every):,} numbers is"
-        note += (
-            f'\n<p class="note">{some} marked <b class="noisy">too noisy</b> to publish: the range is wider than '
-            f"{100 * too_noisy:.4g} % of the estimate.</p>"
-        )
-    if _near_zero(blocks):
-        note += (
-            '\n<p class="warning">All counts of these groups are near 0. Do the public keys match the data, in '
-            "spelling and in type?</p>"
-        )
+    number = sum(row.too_noisy for row in every)
     parts = []
     for plain, members in groupby(blocks, key=lambda block: not block.dimensions):
         listed = list(members)
         parts += [_plain_table(listed)] if plain else [_grouped(block) for block in listed]
-    return f"<h2>Estimates</h2>\n{note}\n" + "\n".join(parts)
+    return rendered(
+        "estimates.html",
+        parts=parts,
+        percent=f"{100 * level:.4g}",
+        least="at least " if any(block.statistic in _WIDE for block in blocks) else "",
+        tidied=any(row.estimate is not None and row.lower is None for row in every),
+        limit=None if too_noisy is None else f"{100 * too_noisy:.4g}",
+        marked=f"{number:,} of {len(every):,} numbers {'is' if number == 1 else 'are'}",
+        near_zero=_near_zero(blocks),
+    )
 
 
 def _near_zero(blocks: Sequence[EstimateBlock]) -> bool:
@@ -93,79 +84,76 @@ def block_title(block: EstimateBlock) -> str:
     return f"{subject} by {by}" if by else subject
 
 
-def _plain_table(blocks: Sequence[EstimateBlock]) -> str:
-    """Statistics without groups, one row each."""
-    body = "".join(_row([block_title(block)], block.estimates[0], _axis(block)) for block in blocks[:_MOST_ROWS])
-    return _table(["statistic"], body, len(blocks))  # each row has an axis of its own
+def _plain_table(blocks: Sequence[EstimateBlock]) -> "Markup":
+    """Statistics without groups, one row each, on an axis of its own."""
+    rows = [([block_title(block)], block.estimates[0], _axis(block)) for block in blocks]
+    return _list_table("", ["statistic"], rows)
 
 
-def _grouped(block: EstimateBlock) -> str:
-    heading = f"<h3>{escape(block_title(block))}</h3>\n"
+def _grouped(block: EstimateBlock) -> "Markup":
     smaller = min(len(dimension.levels) for dimension in block.dimensions)
     if len(block.dimensions) == 2 and smaller <= _MOST_ACROSS:
-        return heading + _cross_table(block)
+        return _cross_table(block)
     cells = product(*(dimension.levels for dimension in block.dimensions))
     axis, counted = _axis(block), block.statistic in _BARS
-    rows = list(zip(cells, block.estimates, strict=True))[:_MOST_ROWS]
-    body = "".join(_row(cell, estimate, axis, counted=counted) for cell, estimate in rows)
-    return heading + _table([dimension.name for dimension in block.dimensions], body, len(block.estimates), axis)
+    rows = [(cell, estimate, axis) for cell, estimate in zip(cells, block.estimates, strict=True)]
+    names = [dimension.name for dimension in block.dimensions]
+    return _list_table(block_title(block), names, rows, ticks=ticks(axis), counted=counted)
 
 
-def _table(words: Sequence[str], body: str, rows: int, axis: Axis | None = None) -> str:
-    heading = "".join(f'<th scope="col">{escape(word)}</th>' for word in words)
-    foot = ""
-    if axis is not None:
-        foot = (
-            f'<tfoot><tr><td colspan="{len(words) + 2}"></td><td class="picture spare">{ticks(axis)}</td></tr></tfoot>'
-        )
-    more = f'\n<p class="note">And {rows - _MOST_ROWS} more in the result file.</p>' if rows > _MOST_ROWS else ""
-    return (
-        f'<div class="wide"><table><thead><tr>{heading}<th class="n">estimate</th><th class="n">range</th>'
-        f'<th class="picture spare"></th></tr></thead><tbody>{body}</tbody>{foot}</table></div>{more}'
-    )
+def _list_table(
+    title: str,
+    words: Sequence[str],
+    rows: Sequence[tuple[Iterable[str], Estimate, Axis]],
+    *,
+    ticks: str = "",
+    counted: bool = False,
+) -> "Markup":
+    lines = [
+        {"words": list(names), "cell": _cell(row), "picture": _drawn(row, axis, counted=counted)}
+        for names, row, axis in rows[:_MOST_ROWS]
+    ]
+    return rendered("list_table.html", title=title, words=words, lines=lines, ticks=ticks, more=len(rows) - _MOST_ROWS)
 
 
-def _row(words: Sequence[str], row: Estimate, axis: Axis, *, counted: bool = False) -> str:
-    named = "".join(f'<td class="name">{escape(word)}</td>' for word in words)
-    low, value, high = row.lower, row.estimate, row.upper
-    middle, _, _ = rounded_interval(value, low, high)
-    number = f'<td class="n">{escape(middle)}{_mark(row)}</td>'
-    if low is None or value is None or high is None:
-        ends = f'<td class="n">{escape(_ends(row) or "-")}</td>'
-        return f'<tr{_dimmed(row)}>{named}{number}{ends}<td class="picture spare"></td></tr>'
+def _drawn(row: Estimate, axis: Axis, *, counted: bool) -> str:
+    if row.lower is None or row.estimate is None or row.upper is None:
+        return ""
     draw = bar_with_interval if counted else whisker
-    return (
-        f'<tr{_dimmed(row)}>{named}{number}<td class="n">{escape(_ends(row))}</td>'
-        f'<td class="picture spare">{draw(axis, low, value, high, _description(row))}</td></tr>'
-    )
+    return draw(axis, row.lower, row.estimate, row.upper, _description(row))
 
 
-def _dimmed(row: Estimate) -> str:
-    return ' class="dim"' if row.too_noisy else ""
+def _cell(row: Estimate, heat: Axis | None = None) -> dict[str, Any]:
+    """A number as it is shown."""
+    middle, _, _ = rounded_interval(row.estimate, row.lower, row.upper)
+    return {
+        "there": row.estimate is not None,
+        "estimate": middle,
+        "range": _ends(row),
+        "too_noisy": row.too_noisy,
+        "shade": "dim" if row.too_noisy else _shade(row, heat),
+        "description": "" if row.estimate is None else _description(row),
+    }
 
 
-def _mark(row: Estimate) -> str:
-    return ' <b class="noisy">too noisy</b>' if row.too_noisy else ""
-
-
-def _cross_table(block: EstimateBlock) -> str:
+def _cross_table(block: EstimateBlock) -> "Markup":
     """Two keys: the longer one down, the shorter one across; each cell an estimate and its range."""
     first, second = block.dimensions
     width = len(second.levels)
     turned = len(first.levels) < width
     down, across = (second, first) if turned else (first, second)
-    heading = "".join(f'<th class="n" scope="col">{escape(level)}</th>' for level in across.levels)
-    heat, body = _heat(block), ""
+    heat, rows = _heat(block), []
     for at, level in enumerate(down.levels[:_MOST_ROWS]):
         places = [k * width + at if turned else at * width + k for k in range(len(across.levels))]
-        cells = "".join(_cross_cell(block.estimates[place], _shade(block.estimates[place], heat)) for place in places)
-        body += f'<tr><th scope="row">{escape(level)}</th>{cells}</tr>'
-    rows = len(down.levels)
-    more = f'\n<p class="note">And {rows - _MOST_ROWS} more rows in the result file.</p>' if rows > _MOST_ROWS else ""
-    return (
-        f'<div class="wide"><table class="cross"><thead><tr><th>{escape(down.name)}</th>'
-        f'<th class="n" colspan="{len(across.levels)}">{escape(across.name)}</th></tr>'
-        f"<tr><th></th>{heading}</tr></thead><tbody>{body}</tbody></table></div>{more}"
+        rows.append((level, [_cell(block.estimates[place], heat) for place in places]))
+    return rendered(
+        "cross_table.html",
+        title=block_title(block),
+        down=down.name,
+        across=across.name,
+        levels=across.levels,
+        rows=rows,
+        more=len(down.levels) - _MOST_ROWS,
     )
 
 
@@ -175,15 +163,6 @@ def _heat(block: EstimateBlock) -> Axis | None:
     if len(found) < _MANY_CELLS or block.statistic not in _COUNTED or max(found) <= 0:
         return None
     return Axis(0.0, max(found))
-
-
-def _cross_cell(row: Estimate, heat: str) -> str:
-    if row.estimate is None:
-        return '<td class="n">-</td>'
-    middle, _, _ = rounded_interval(row.estimate, row.lower, row.upper)
-    ends = f'<span class="range">{escape(_ends(row))}</span>' if _ends(row) else ""
-    shade = "dim" if row.too_noisy else heat
-    return f'<td class="n {shade}" title="{escape(_description(row))}">{escape(middle)}{_mark(row)}{ends}</td>'
 
 
 def _shade(row: Estimate, heat: Axis | None) -> str:

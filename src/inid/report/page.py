@@ -1,8 +1,8 @@
 """The page itself: the promise in plain words and what it took, estimates, what was asked; then the proof."""
 
 from collections.abc import Sequence
-from html import escape
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from inid._version import __version__
 from inid.planning import NoisePlan
@@ -13,10 +13,13 @@ from inid.report.inputs import EstimateBlock, ReportInputs
 from inid.report.number_text import plain_ratio
 from inid.report.plan_summary import PlanSummary, summarize_plan
 from inid.report.promise_text import belief_in_words, promise_in_words
-from inid.report.style import STYLE
-from inid.report.technical_part import definition_list, technical_part
+from inid.report.rendering import rendered
+from inid.report.technical_part import technical_part
 
-__all__ = ["document", "heading", "page", "promise_section", "released_cards", "report_plan"]
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+__all__ = ["asked_section", "document", "heading", "page", "promise_section", "released_cards", "report_plan"]
 
 _TOTALS = {"count": "rows", "count_distinct": "people"}
 
@@ -30,20 +33,15 @@ def page(inputs: ReportInputs) -> str:
     >>> page(ReportInputs("Two numbers", summarize_plan(p)))[:15]
     '<!doctype html>'
     """
-    parts = [_head(inputs), promise_section(inputs, inputs.plan.budget)]
-    parts += [estimates_section(inputs.blocks, inputs.level, inputs.too_noisy)] if inputs.blocks else []
-    parts += [_question(inputs), technical_part(inputs)]
-    return document(inputs.title, "\n".join(part for part in parts if part))
+    estimates = estimates_section(inputs.blocks, inputs.level, inputs.too_noisy) if inputs.blocks else ""
+    promise = promise_section(inputs, inputs.plan.budget)
+    parts = [_head(inputs), promise, estimates, asked_section(inputs), technical_part(inputs)]
+    return document(inputs.title, parts)
 
 
-def document(title: str, body: str) -> str:
+def document(title: str, parts: "Sequence[Markup | str]") -> str:
     """A whole page around its content."""
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<link rel="icon" href="data:,">\n<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n'
-        f"<body>\n<main>\n{body}\n<footer>Made by inid {escape(__version__)}.</footer>\n</main>\n</body>\n</html>\n"
-    )
+    return str(rendered("document.html", title=title, parts=parts, version=__version__))
 
 
 def report_plan(plan: NoisePlan, path: str | Path, *, title: str = "A plan for private numbers") -> None:
@@ -62,7 +60,7 @@ def report_plan(plan: NoisePlan, path: str | Path, *, title: str = "A plan for p
     Path(path).write_text(page(ReportInputs(title, summarize_plan(plan))), encoding="utf-8")
 
 
-def _head(inputs: ReportInputs) -> str:
+def _head(inputs: ReportInputs) -> "Markup":
     cards = released_cards(inputs.blocks)
     if inputs.plan.opponent is not None:
         cards.append((f"{plain_ratio(inputs.plan.gains['spr'])}×", _gain_over(inputs.plan, inputs.plan.opponent)))
@@ -78,18 +76,9 @@ def released_cards(blocks: Sequence[EstimateBlock]) -> list[tuple[str, str]]:
     return cards + [(f"{max(round(total), 0):,}", f"{word}, about") for total, word in totals if total is not None]
 
 
-def heading(title: str, time: str | None, cards: Sequence[tuple[str, str]], *, private: bool) -> str:
+def heading(title: str, time: str | None, cards: Sequence[tuple[str, str]], *, private: bool) -> "Markup":
     """The top of a page: its title, when it was released, a warning, and the figures that matter."""
-    warning = (
-        ""
-        if private
-        else '<p class="warning"><b>Not private.</b> A test source drew the noise: these numbers protect nobody.</p>'
-    )
-    shown = "".join(f'<div class="fact"><b>{escape(big)}</b><span>{escape(small)}</span></div>' for big, small in cards)
-    made = "A plan; nothing was released."
-    if time:
-        made = f"Released {time}. Random noise protects the people in the table; what it promises stands below."
-    return f'<h1>{escape(title)}</h1>\n<p class="soft">{escape(made)}</p>\n{warning}<div class="facts">{shown}</div>'
+    return rendered("heading.html", title=title, time=time, cards=cards, private=private)
 
 
 def _gain_over(plan: PlanSummary, opponent: str) -> str:
@@ -100,41 +89,29 @@ def _gain_over(plan: PlanSummary, opponent: str) -> str:
     return f"error of {opponent}, this plan = 1"
 
 
-def promise_section(inputs: ReportInputs, budget: Budget) -> str:
+def promise_section(inputs: ReportInputs, budget: Budget) -> "Markup":
     """What the release promises in words, and what it took of the budget, as a picture.
 
     Args:
         inputs: The release, or a part of it.
         budget: The promise of the whole.
     """
-    words = promise_in_words(budget, inputs.unit, inputs.plan.noise.sensitivity.neighbours)
-    return (
-        f'<h2>What is promised</h2>\n<p class="promise">{escape(words)}</p>\n{_cost(inputs)}\n'
-        '<p class="note">The promise in symbols, and its proof, are in the technical part.</p>'
+    state, spent = inputs.ledger, {}
+    if state is not None and not state.closed:
+        took = state.shares.get(inputs.charge or 0, 0)
+        others = max(state.percent - took, 0)
+        spent = {"took": took, "others": others, "left": 100 - state.percent, "bar": budget_bar(others, others + took)}
+        spent["all_of_it"] = belief_in_words(state.total)
+    return rendered(
+        "promise.html",
+        words=promise_in_words(budget, inputs.unit, inputs.plan.noise.sensitivity.neighbours),
+        time=inputs.time,
+        charge=inputs.charge,
+        ledger=state,
+        **spent,
     )
 
 
-def _cost(inputs: ReportInputs) -> str:
-    if not inputs.time:
-        return ""
-    if inputs.charge is None:
-        return '<p class="warning">No ledger was named, so nobody keeps count of what was released.</p>'
-    state = inputs.ledger
-    if state is None:
-        return f"<p>This was charge {inputs.charge} of its ledger.</p>"
-    begun = f"<h3>What it took of the budget</h3>\n<p>This was charge {inputs.charge} of a ledger"
-    if state.closed:
-        return f"{begun}. It took the whole promise: nothing is left.</p>"
-    took = state.shares.get(inputs.charge, 0)
-    others, left = max(state.percent - took, 0), 100 - state.percent
-    return (
-        f"{begun}, counted by {escape(state.unit)}. With everything that may ever be released under it, somebody who "
-        f"thought it an even chance can be {belief_in_words(state.total)}.</p>\n"
-        f"{budget_bar(others, others + took)}\n"
-        f'<p class="note">Of this budget, counted in {escape(state.counted)}, this release took {took} %, others took '
-        f"{others} %, and {left} % {'is' if left == 1 else 'are'} left.</p>"
-    )
-
-
-def _question(inputs: ReportInputs) -> str:
-    return f"<h2>What was asked</h2>\n{definition_list(inputs.question)}" if inputs.question else ""
+def asked_section(inputs: ReportInputs, level: str = "h2") -> str:
+    """What was asked, under a heading of some level; nothing where nothing is known of it."""
+    return rendered("asked.html", level=level, terms=inputs.question) if inputs.question else ""

@@ -1,6 +1,5 @@
 """The server of the page: its addresses, and running it on the loopback address of this machine."""
 
-import html
 import json
 import os
 import socket
@@ -27,7 +26,7 @@ from inid.errors import ArgumentError, InidError
 from inid.jobs import read_budget
 from inid.jobs.failures import sentence_of
 from inid.jobs.ledgers import make_ledger
-from inid.report.style import STYLE
+from inid.report.rendering import rendered
 from inid.schema.values import probability
 from inid.studio import stream_views, views
 from inid.studio.folder import Folder
@@ -227,7 +226,7 @@ def make_app(studio: Studio, port: int) -> Guard:
     async def static(request: Request) -> Response:
         name = request.path_params["name"]
         if name == "report.css":
-            return Response(STYLE, media_type="text/css")
+            return Response(rendered("style.css"), media_type="text/css")
         if name not in _STATIC:
             return Response("There is no such file.\n", 404)
         return Response(_static(name), media_type=_STATIC[name])
@@ -339,12 +338,7 @@ def _leading_to(link: str) -> Iterator[Path]:
     """A file that leads to the link and only this user can read: the list of processes shows a browser's arguments."""
     with tempfile.TemporaryDirectory(prefix="inid-studio-") as folder:
         path = Path(folder, "open.html")
-        target = html.escape(link)
-        path.write_text(
-            f'<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0;url={target}">'
-            f'<title>inid studio</title><a href="{target}">Open inid studio</a>\n',
-            encoding="utf-8",
-        )
+        path.write_text(views.rendered("leading.html", link=link), encoding="utf-8")
         yield path
 
 

@@ -3,9 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
-
 from inid._version import __version__
 from inid.jobs.advice import advice
 from inid.jobs.demonstration import demonstration_truth
@@ -16,6 +13,7 @@ from inid.report.charts import budget_bar
 from inid.report.estimate_tables import estimates_section
 from inid.report.number_text import plain_number, plain_ratio, rounded_interval
 from inid.report.promise_text import promise_in_words, promise_name, promise_symbols
+from inid.report.rendering import environment
 from inid.report.technical_part import noise_of_each_number, ways_to_keep_the_promise
 from inid.schema import Key, key, keys
 from inid.studio.charts import error_curve, profile
@@ -37,13 +35,7 @@ __all__ = [
     "studio_page",
 ]
 
-_TEMPLATES = Environment(
-    loader=PackageLoader("inid.studio"),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
+_TEMPLATES = environment("inid.studio")
 FILE_WORDS = {
     "result.csv": "Estimates (CSV)",
     "record.json": "Record (JSON)",
@@ -109,7 +101,7 @@ def plan_parts(live: LivePlan, again: str = "") -> dict[str, str]:
     return {
         "facts": rendered("facts.html", facts=facts, remark=summary.remark, **_gain(live)),
         "chart": noise_of_each_number(summary, "its tolerance" if wanted else "the usual tolerance, as none is stated"),
-        "profile": profile(summary) if stated else "",
+        "profile": rendered("profile.html", rows=profile(summary)) if stated else "",
         "ledger": _ledger(live, again),
         "promise": _promise(live),
     }
@@ -130,22 +122,22 @@ def _gain(live: LivePlan) -> dict[str, Any]:
 def details_part(live: LivePlan, curve: Curve | None) -> dict[str, str]:
     """What takes a moment longer: the curve, all ways to keep the promise, advice, and the job in other forms."""
     summary, job = live.planned.summary, live.job
-    drawn = ""
+    shown = ""
     if curve is not None and curve.points:
         size = float(live.planned.budget.to_dict()[curve.key])
         stated = all(line.tolerance for line in summary.lines)
         unit = "times the tolerance" if stated else "in the numbers' own units"
         drawn = error_curve(curve.points, (size, typical_error(summary)), curve.key, unit)
-        drawn = rendered(
+        shown = rendered(
             "curve.html",
-            drawn=Markup(drawn),  # noqa: S704 - made of numbers
+            drawn=drawn,
             key=curve.key,
             unit=unit,
             other=(summary.opponent or "an equal split").removeprefix("an "),
         )
     texts = {"TOML file": job.to_toml(), "Shell command": _command(job), "Python script": job.to_python()}
     return {
-        "curve": drawn,
+        "curve": shown,
         "ways": ways_to_keep_the_promise(summary),
         "advice": rendered("advice.html", advice=advice(live.planned, live.ledger)),
         "exports": rendered("exports.html", texts=texts),
@@ -178,7 +170,7 @@ def release_part(outcome: Outcome, before: PublishedBefore | None = None, truth:
     return rendered(
         "release.html",
         outcome=outcome,
-        estimates=Markup(estimates_section(blocks, level) if blocks else ""),  # noqa: S704 - it escapes what it shows
+        estimates=estimates_section(blocks, level) if blocks else "",
         facts=facts,
         compared=rows,
         held=sum(row[-1] for row in rows),
@@ -209,12 +201,11 @@ def _ledger(live: LivePlan, again: str) -> str:
 
 def _spent(live: LivePlan) -> dict[str, Any]:
     seen = live.ledger
-    bar = "" if seen is None else budget_bar(seen.spent, seen.after)
     return {
         "ledger": seen,
         "name": live.job.ledger.ledger,
         "total": None if seen is None else promise_symbols(seen.total),
-        "bar": Markup(bar),  # noqa: S704 - made of numbers
+        "bar": "" if seen is None else budget_bar(seen.spent, seen.after),
     }
 
 

@@ -5,9 +5,9 @@ from importlib.resources import files
 
 import pytest
 
-from inid.report.style import STYLE
+from inid.report.rendering import rendered
 
-SHEET = STYLE + (files("inid.studio") / "static" / "studio.css").read_text(encoding="utf-8")
+SHEET = rendered("style.css") + (files("inid.studio") / "static" / "studio.css").read_text(encoding="utf-8")
 PAIRS = [("ink", "paper"), ("ink", "panel"), ("ink", "field"), ("soft", "paper"), ("soft", "panel"), ("plan", "paper")]
 PAIRS += [("good", "paper"), ("focus", "paper")]
 
