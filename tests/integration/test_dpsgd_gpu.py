@@ -172,7 +172,10 @@ def test_shares_are_those_of_the_cpu():
 @pytest.mark.parametrize("bf16", [False, True])
 @pytest.mark.parametrize("made", ["attention", "encoder"])
 def test_attention_of_torch_is_that_of_a_slow_loop(made, bf16):
-    """Inside vmap torch's attention for GPUs does not keep what the backward needs."""
+    """Inside vmap torch's attention for GPUs does not keep what the backward needs.
+
+    The loop computes in the same precision: in bfloat16 a ReLU may decide otherwise than in float32, and does here.
+    """
     torch.manual_seed(6)
     options = {"batch_first": True, "dropout": 0.0}
     if made == "encoder":
@@ -182,9 +185,9 @@ def test_attention_of_torch_is_that_of_a_slow_loop(made, bf16):
     x, groups = torch.randn(6, 6, 16), groups_of(model)
     with torch.autocast("cuda", dtype=torch.bfloat16, enabled=bf16):
         found = sums(model.cuda(), x.cuda(), max_grad_norm=[0.4] * len(groups))
-    slow = slow_sums(model.cpu(), x, [0.4] * len(groups), groups=groups)
+        slow = slow_sums(model.cuda(), x.cuda(), [0.4] * len(groups), groups=groups)
     for name, wanted in slow.items():
-        assert (found[name].double().cpu() - wanted).abs().max() <= (0.1 if bf16 else 1e-4) * wanted.abs().max()
+        assert (found[name].double() - wanted).abs().max() <= (0.04 if bf16 else 1e-4) * wanted.abs().max()
 
 
 def test_steps_with_a_gpu_as_the_default_device():
