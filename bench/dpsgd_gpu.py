@@ -121,9 +121,10 @@ def endless(loader: Any) -> Any:
 
 def signal_lost(work: Callable[[], object]) -> list[float]:
     """By how much the norms that are divided by exceed the true ones, group by group, in a step."""
-    from inid.dpsgd import clipped_sums, gpu_clipping
-    from inid.dpsgd.fused_positions import Lookups, Positions
-    from inid.dpsgd.stacked_layers import Apart, Together
+    from inid.dpsgd.kernels import gpu_clipping
+    from inid.dpsgd.kernels.stacked_layers import Apart, Together
+    from inid.dpsgd.rows import clipped_sums
+    from inid.dpsgd.rows.fused_positions import Lookups, Positions
 
     on_cpu, on_gpu, found = vars(clipped_sums)["_norms"], gpu_clipping.shares, []
 

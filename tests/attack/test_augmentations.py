@@ -10,7 +10,7 @@ from torch.nn import functional
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from inid import dpsgd
-from inid.dpsgd import poisson_draw, poisson_loader
+from inid.dpsgd.sampling import poisson_draw, poisson_loader
 from inid.errors import ArgumentError, GuaranteeError
 from inid.testing import unsafe_no_noise
 from training import assert_close, groups_of

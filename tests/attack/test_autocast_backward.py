@@ -9,9 +9,9 @@ import torch
 from torch import nn
 
 from attack.test_clipped_sums import added, assert_within, limits_of
-from inid.dpsgd import fused_layers, gathered_rows
-from inid.dpsgd.clipped_sums import Rule, Sums
-from inid.dpsgd.fused_positions import Positions
+from inid.dpsgd.rows import fused_layers, gathered_rows
+from inid.dpsgd.rows.clipped_sums import Rule, Sums
+from inid.dpsgd.rows.fused_positions import Positions
 from training import private
 
 WIDTH = 64

@@ -15,8 +15,8 @@ import pytest
 import torch
 from torch import nn
 
-from inid.dpsgd.clipped_sums import Rule, Sums
-from inid.dpsgd.gradient_rows import Dense, Outer, Spread
+from inid.dpsgd.rows.clipped_sums import Rule, Sums
+from inid.dpsgd.rows.gradient_rows import Dense, Outer, Spread
 from training import Tokens, private, squares, sums
 
 HUGE, TINY = 3e38, 1e-44

@@ -12,8 +12,9 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from inid import dpsgd
-from inid.dpsgd import clipped_sums, gradient_rows, poisson_draw
-from inid.dpsgd.gradient_rows import Dense, Outer, raised
+from inid.dpsgd.rows import clipped_sums, gradient_rows
+from inid.dpsgd.rows.gradient_rows import Dense, Outer, raised
+from inid.dpsgd.sampling import poisson_draw
 
 NUMBER, WIDTH = 40, 64
 LAST = NUMBER - 1

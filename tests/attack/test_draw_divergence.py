@@ -16,8 +16,8 @@ from scipy import stats
 from torch.utils.data import DataLoader
 
 from draw_laws import RATE, placed, redrawn, with_surplus_dropped
-from inid.dpsgd.poisson_draw import dealt
-from inid.dpsgd.poisson_loader import PoissonLoader
+from inid.dpsgd.sampling.poisson_draw import dealt
+from inid.dpsgd.sampling.poisson_loader import PoissonLoader
 from inid.errors import ArgumentError
 from inid.noise.source import SharedSource
 
@@ -161,7 +161,9 @@ def test_positions_are_dealt_by_the_source_of_noise_alone(monkeypatch):
 
 
 def test_processes_deal_equally_and_another_key_deals_otherwise():
-    script = "from inid.dpsgd.poisson_draw import dealt; print(*dealt(900, 500, rank=1, world=2, key=2**127 + 5))"
+    script = (
+        "from inid.dpsgd.sampling.poisson_draw import dealt; print(*dealt(900, 500, rank=1, world=2, key=2**127 + 5))"
+    )
     other = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
     mine, others = (dealt(900, 500, rank=1, world=2, key=2**127 + at).tolist() for at in (5, 6))
     assert [int(each) for each in other.split()] == mine != others

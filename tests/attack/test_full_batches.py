@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from inid.dpsgd.trial_runs import Trial
+from inid.dpsgd.trial.runs import Trial
 from inid.errors import GuaranteeError
 from training import private, sums, train_once
 

@@ -7,11 +7,12 @@ the sum has it. `TWINS` are the bounds with one constant wrong; each exceeds the
 import pytest
 import torch
 
-from inid.dpsgd import fused_norms, fused_positions, fused_rounding, fused_sums
-from inid.dpsgd.clipped_sums import Rule, Sums
-from inid.dpsgd.fused_positions import Lookups, Positions, Tied, put_together
-from inid.dpsgd.fused_sums import folded
-from inid.dpsgd.gradient_rows import Dense
+from inid.dpsgd.kernels import fused_norms, fused_rounding, fused_sums
+from inid.dpsgd.kernels.fused_sums import folded
+from inid.dpsgd.rows import fused_positions
+from inid.dpsgd.rows.clipped_sums import Rule, Sums
+from inid.dpsgd.rows.fused_positions import Lookups, Positions, Tied, put_together
+from inid.dpsgd.rows.gradient_rows import Dense
 
 torch.set_num_threads(1)  # small products: threads would only wait for each other
 

@@ -10,7 +10,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from inid import dpsgd
-from inid.dpsgd import trial_runs
+from inid.dpsgd.trial import runs as trial_runs
 from inid.errors import GuaranteeError
 from training import private, squares, sums, train_once
 

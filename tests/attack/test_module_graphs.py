@@ -11,7 +11,7 @@ from torch.nn.utils import parametrizations
 from torch.nn.utils.rnn import pack_padded_sequence
 from torch.utils.checkpoint import checkpoint
 
-from inid.dpsgd import fused_layers
+from inid.dpsgd.rows import fused_layers
 from inid.errors import GuaranteeError
 from training import groups_of, private, slow_sums, sums, train_once
 

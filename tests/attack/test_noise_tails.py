@@ -9,7 +9,7 @@ import pytest
 import torch
 from scipy import stats
 
-from inid.dpsgd import step_noise
+from inid.dpsgd.noise import step_noise
 
 END = math.sqrt(2 * 33 * math.log(2))
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from inid.dpsgd.clipped_sums import MARGIN, Rule, Sums
-from inid.dpsgd.gradient_rows import Dense
-from inid.dpsgd.step_noise import quanta_of
+from inid.dpsgd.noise.step_noise import quanta_of
+from inid.dpsgd.rows.clipped_sums import MARGIN, Rule, Sums
+from inid.dpsgd.rows.gradient_rows import Dense
 from inid.planning import plan
 from inid.promises import GaussianDP
 from inid.sets import Sensitivity

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from inid.dpsgd import fused_positions, fused_sums
-from inid.dpsgd.clipped_sums import MARGIN, Rule, Sums
-from inid.dpsgd.fused_positions import Lookups, Positions, put_together
+from inid.dpsgd.kernels import fused_sums
+from inid.dpsgd.rows import fused_positions
+from inid.dpsgd.rows.clipped_sums import MARGIN, Rule, Sums
+from inid.dpsgd.rows.fused_positions import Lookups, Positions, put_together
 
 EXAMPLES = 2001
 MIDDLE = EXAMPLES // 2

@@ -7,7 +7,7 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from inid import dpsgd
-from inid.dpsgd import poisson_draw
+from inid.dpsgd.sampling import poisson_draw
 from inid.errors import ArgumentError, GuaranteeError
 
 NUMBER = 12

@@ -8,7 +8,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from torch.utils.data import DataLoader, TensorDataset
 
 from inid import dpsgd
-from inid.dpsgd import poisson_draw
+from inid.dpsgd.sampling import poisson_draw
 from inid.errors import ArgumentError, RecordError
 
 SIZE = 12

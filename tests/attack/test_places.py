@@ -18,8 +18,8 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from draw_laws import RATE, placed, redrawn, with_surplus_dropped
 from inid import dpsgd
-from inid.dpsgd import poisson_draw
-from inid.dpsgd.poisson_draw import StepPlaces, scattered
+from inid.dpsgd.sampling import poisson_draw
+from inid.dpsgd.sampling.poisson_draw import StepPlaces, scattered
 from inid.errors import ArgumentError, GuaranteeError
 from inid.testing import unsafe_seed
 

@@ -11,8 +11,8 @@ import torch
 from torch import nn
 
 from attack.test_clipped_sums import added, assert_within, limits_of
-from inid.dpsgd.clipped_sums import MARGIN, Rule, Sums
-from inid.dpsgd.gradient_rows import Dense, Outer, Spread
+from inid.dpsgd.rows.clipped_sums import MARGIN, Rule, Sums
+from inid.dpsgd.rows.gradient_rows import Dense, Outer, Spread
 from training import private
 
 DOUBLE = torch.float64

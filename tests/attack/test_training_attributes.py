@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from inid.dpsgd import trial_runs
+from inid.dpsgd.trial import runs as trial_runs
 from inid.errors import GuaranteeError
 from training import private, sums, train_once
 

@@ -11,7 +11,7 @@ from torch.utils.data import ConcatDataset, DataLoader, Dataset, Subset, TensorD
 
 import inid
 from inid import dpsgd
-from inid.dpsgd import wrapped_forward
+from inid.dpsgd.rows import wrapped_forward
 from inid.errors import ArgumentError, GuaranteeError
 from inid.testing import unsafe_no_noise
 from training import private, squares, sums, train_once

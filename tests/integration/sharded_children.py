@@ -13,7 +13,7 @@ from torch.distributed.tensor.parallel import ColwiseParallel, parallelize_modul
 from torch.utils.data import DataLoader, TensorDataset
 
 from inid import ApproxDP, Ledger, dpsgd
-from inid.dpsgd.trial_runs import Trial
+from inid.dpsgd.trial.runs import Trial
 from inid.errors import InidError
 from inid.testing import unsafe_no_noise, unsafe_seed
 

@@ -4,11 +4,12 @@ import pytest
 import torch
 
 from attack.test_fused_rounding import CASES, THRESHOLD
-from inid.dpsgd import fused_kernels, fused_positions
-from inid.dpsgd.clipped_sums import Rule, Sums
-from inid.dpsgd.fused_norms import direct_bound, gram_bound
-from inid.dpsgd.fused_positions import Positions
-from inid.dpsgd.gradient_rows import Dense, Outer
+from inid.dpsgd.kernels import fused_kernels
+from inid.dpsgd.kernels.fused_norms import direct_bound, gram_bound
+from inid.dpsgd.rows import fused_positions
+from inid.dpsgd.rows.clipped_sums import Rule, Sums
+from inid.dpsgd.rows.fused_positions import Positions
+from inid.dpsgd.rows.gradient_rows import Dense, Outer
 from needs import needs
 
 MARGIN = 2.0**-18

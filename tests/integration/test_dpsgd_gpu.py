@@ -6,7 +6,8 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from inid import dpsgd
-from inid.dpsgd import layers, row_kernels
+from inid.dpsgd import layers
+from inid.dpsgd.kernels import row_kernels
 from needs import needs
 from training import Picked, groups_of, slow_sums, sums
 

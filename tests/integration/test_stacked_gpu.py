@@ -5,10 +5,11 @@ import torch
 from torch import nn
 
 from attack.test_clipped_sums import added, assert_within, limits_of
-from inid.dpsgd import fused_layers, gathered_rows, row_kernels
+from inid.dpsgd.kernels import row_kernels
+from inid.dpsgd.rows import fused_layers, gathered_rows
 from needs import needs
 from training import private, squares
-from unit.dpsgd.test_stacked_layers import built
+from unit.dpsgd.kernels.test_stacked_layers import built
 
 
 @pytest.fixture(autouse=True)

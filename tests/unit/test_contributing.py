@@ -29,8 +29,9 @@ PASSED_BY = {
     "opens the door": "__init__ cli/__init__ tables/engines/__init__ sets/caps/__init__ jobs/groupings",
     "asked, with nothing to do": "jobs/key_questions jobs/synthetic_questions jobs/combinations tables/domains "
     "tables/view tables/plan "
-    "tables/public_facts learn/constant_part learn/column_moments dpsgd/distributed dpsgd/sharding "
-    "dpsgd/sharded_parameters dpsgd/fixed_randomness dpsgd/fused_rounding dpsgd/gpu_clipping dpsgd/row_kernels",
+    "tables/public_facts learn/constant_part learn/column_moments dpsgd/parallel/distributed dpsgd/parallel/sharding "
+    "dpsgd/parallel/sharded_parameters dpsgd/kernels/fused_rounding dpsgd/kernels/gpu_clipping "
+    "dpsgd/kernels/row_kernels",
     "another kind of question, asked whether it is meant": "tables/questions/choice tables/questions/discovery/kind "
     "tables/questions/marginals/kind tables/questions/ordered/kind tables/questions/synthetic/kind",
     "a part of the engine": "tables/engines/csv_files tables/engines/csv_records tables/engines/duckdb_settings "

@@ -1,6 +1,14 @@
 """Private training of PyTorch models: clipping by groups, noise allocated optimally among them.
 
-Start with `make_private`. Reading order: `make_private`, `optimizer` (a step), `per_example_gradients`, `clipped_sums`.
+Start with `make_private`, then `optimizer`: a step. `layers` has formulas of gradients, `accountant` what a run costs.
+
+sampling  which examples a step draws
+trial     that a model keeps examples apart
+loss      that a training loop and its loss do
+rows      gradients of single examples, clipped and added
+kernels   how that is fast
+noise     of a step, and correlated over steps
+parallel  several processes
 """
 
 from inid.errors import MissingExtraError
@@ -11,17 +19,17 @@ except ImportError as _error:
     raise MissingExtraError("inid.dpsgd needs PyTorch: install it with `pip install 'inid[torch]'`.") from _error
 
 from inid.dpsgd.accountant import Accountant, Segment, noise_multiplier_for
-from inid.dpsgd.adaptive import Adaptive
+from inid.dpsgd.loss.per_example_loss import per_example_loss
 from inid.dpsgd.make_private import make_private
 from inid.dpsgd.noise.banded import Banded
 from inid.dpsgd.noise.training_plan import TrainingPlan, plan_training
 from inid.dpsgd.optimizer import PrivateOptimizer
 from inid.dpsgd.parameter_average import ParameterAverage
-from inid.dpsgd.per_example_loss import per_example_loss
-from inid.dpsgd.poisson_loader import PoissonLoader
 from inid.dpsgd.private_training import PrivateTraining
 from inid.dpsgd.recording import CapturedBackward, captured_backward
-from inid.dpsgd.validation import fix, validate
+from inid.dpsgd.rows.adaptive import Adaptive
+from inid.dpsgd.sampling.poisson_loader import PoissonLoader
+from inid.dpsgd.trial.validation import fix, validate
 
 __all__ = [
     "Accountant",

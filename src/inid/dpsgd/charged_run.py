@@ -8,7 +8,7 @@ from typing import Any
 
 from inid.accounting import Ledger
 from inid.dpsgd.accountant import Segment
-from inid.dpsgd.distributed import Processes
+from inid.dpsgd.parallel.distributed import Processes
 from inid.errors import BudgetError, RecordError
 from inid.noise import current_source
 

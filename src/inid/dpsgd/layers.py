@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from inid.dpsgd import row_kernels
-from inid.dpsgd.gradient_rows import Dense, Outer, Rows, Spread
-from inid.dpsgd.sharded_parameters import own_class
+from inid.dpsgd.kernels import row_kernels
+from inid.dpsgd.parallel.sharded_parameters import own_class
+from inid.dpsgd.rows.gradient_rows import Dense, Outer, Rows, Spread
 
 __all__ = ["Formula", "apart", "formula_of", "linear_weight", "rows_of", "takes_positions"]
 

@@ -11,18 +11,18 @@ from torch.utils.data import DataLoader
 from inid import arguments
 from inid.accounting import Ledger
 from inid.dpsgd.accountant import Accountant, Mechanism, Segment, noise_multiplier_for
-from inid.dpsgd.adaptive import Adaptive
 from inid.dpsgd.charged_run import ChargedRun
-from inid.dpsgd.clipped_sums import MARGIN, Clipping
-from inid.dpsgd.distributed import Processes
+from inid.dpsgd.noise.step_noise import Allocation, Recipe, Source
 from inid.dpsgd.optimizer import PrivateOptimizer
-from inid.dpsgd.parameter_groups import group_parameters, share_thresholds, total_threshold
-from inid.dpsgd.poisson_loader import PoissonLoader
+from inid.dpsgd.parallel.distributed import Processes
+from inid.dpsgd.parallel.sharded_parameters import is_sharded
 from inid.dpsgd.private_training import PrivateTraining
-from inid.dpsgd.sharded_parameters import is_sharded
-from inid.dpsgd.step_noise import Allocation, Recipe, Source
-from inid.dpsgd.validation import check_module
-from inid.dpsgd.wrapped_forward import is_private
+from inid.dpsgd.rows.adaptive import Adaptive
+from inid.dpsgd.rows.clipped_sums import MARGIN, Clipping
+from inid.dpsgd.rows.parameter_groups import group_parameters, share_thresholds, total_threshold
+from inid.dpsgd.rows.wrapped_forward import is_private
+from inid.dpsgd.sampling.poisson_loader import PoissonLoader
+from inid.dpsgd.trial.validation import check_module
 from inid.errors import ArgumentError
 from inid.noise import current_source
 

@@ -8,16 +8,16 @@ import torch
 from torch import Tensor, nn
 
 from inid.dpsgd.accountant import Accountant
-from inid.dpsgd.adaptive import Adaptive
 from inid.dpsgd.charged_run import ChargedRun
-from inid.dpsgd.clipped_sums import MARGIN, Rule
-from inid.dpsgd.distributed import Processes
-from inid.dpsgd.loss_by_rows import LossByRows
-from inid.dpsgd.parameter_groups import Group, share_thresholds
-from inid.dpsgd.per_example_gradients import PerExampleGradients
-from inid.dpsgd.poisson_loader import PoissonLoader
-from inid.dpsgd.sharding import holding_of
-from inid.dpsgd.step_noise import Recipe, Source, add_planned_noise, element_bounds, quanta_of
+from inid.dpsgd.loss.by_rows import LossByRows
+from inid.dpsgd.noise.step_noise import Recipe, Source, add_planned_noise, element_bounds, quanta_of
+from inid.dpsgd.parallel.distributed import Processes
+from inid.dpsgd.parallel.sharding import holding_of
+from inid.dpsgd.rows.adaptive import Adaptive
+from inid.dpsgd.rows.clipped_sums import MARGIN, Rule
+from inid.dpsgd.rows.parameter_groups import Group, share_thresholds
+from inid.dpsgd.rows.per_example_gradients import PerExampleGradients
+from inid.dpsgd.sampling.poisson_loader import PoissonLoader
 from inid.dpsgd.step_summary import step_summary
 from inid.errors import ArgumentError, GuaranteeError, RecordError
 from inid.noise import current_source

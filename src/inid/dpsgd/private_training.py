@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from inid.dpsgd.accountant import Accountant
 from inid.dpsgd.optimizer import PrivateOptimizer
-from inid.dpsgd.poisson_loader import PoissonLoader
+from inid.dpsgd.sampling.poisson_loader import PoissonLoader
 from inid.errors import ArgumentError
 
 __all__ = ["PrivateTraining"]

@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from inid.dpsgd.private_training import PrivateTraining
-from inid.dpsgd.wrapped_forward import parts_of
+from inid.dpsgd.rows.wrapped_forward import parts_of
 from inid.errors import ArgumentError, InidError
 
 __all__ = ["CapturedBackward", "captured_backward"]

@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch import nn
 
-from inid.dpsgd import fused_layers, poisson_draw
+from inid.dpsgd.rows import fused_layers
+from inid.dpsgd.sampling import poisson_draw
 from inid.errors import ArgumentError, GuaranteeError
 from inid.testing import unsafe_no_noise
 from training import Picked, Tokens, private, squares, train_once

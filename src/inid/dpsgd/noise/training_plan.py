@@ -6,7 +6,7 @@ from typing import Literal
 from inid import arguments
 from inid.dpsgd.accountant import noise_multiplier_for
 from inid.dpsgd.noise.banded import Banded
-from inid.dpsgd.noise.cyclic_sampling import CyclicGroups
+from inid.dpsgd.sampling.cyclic_sampling import CyclicGroups
 from inid.errors import ArgumentError
 from inid.promises import ApproxDP
 

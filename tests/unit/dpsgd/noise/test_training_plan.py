@@ -4,8 +4,8 @@ import pytest
 
 from inid import BudgetError, InidError, dpsgd
 from inid.dpsgd import Banded, plan_training
-from inid.dpsgd.noise.cyclic_sampling import CyclicGroups
 from inid.dpsgd.noise.training_plan import TrainingChoice, _chosen
+from inid.dpsgd.sampling.cyclic_sampling import CyclicGroups
 from inid.errors import ArgumentError
 
 

@@ -1,0 +1,189 @@
+"""Like layers taken together on a GPU: one launch for all of them, where a launch costs the host more than the GPU.
+
+A transformer has the same four linear layers in every block, and a host that launches kernels for each of them is
+slower than the GPU that runs them. So what flowed to such layers waits, up to a part of the device's memory, until
+there are several: then the examples of all lie one after another in one tensor, those of the first layer first, and
+every formula, norm and factor is worked out once for (layers x examples) rows. An example's rows in one layer are then
+rows of its own, as if they were those of another example: what is summed, and the norm of each group, are the same
+numbers as one by one. Only sums go to as many places as there are layers.
+
+Layers wait if they are of one class with the same settings, met inputs and gradients of one shape and type, are used
+once in the forward, and are either groups of their own with one threshold or all in one group (global clipping).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import torch
+from torch import Tensor, nn
+
+from inid.dpsgd.kernels.row_kernels import MOST_PROGRAMS
+from inid.dpsgd.layers import takes_positions
+from inid.dpsgd.rows.fused_positions import Positions
+from inid.dpsgd.rows.gradient_rows import Bounds, Dense, raised
+from inid.dpsgd.rows.units import Unit
+
+__all__ = ["Apart", "Together", "Waiting", "room", "settings_of"]
+
+_PART = 64  # of the device's memory that what waits may take
+_MANY = 4  # what takes more than one such part of the room is not worth waiting for others
+
+_SETTINGS: dict[type[nn.Module], tuple[str, ...]] = {
+    nn.Linear: (),
+    nn.Conv1d: ("kernel_size", "stride", "padding", "dilation", "groups"),
+    nn.Conv2d: ("kernel_size", "stride", "padding", "dilation", "groups"),
+    nn.GroupNorm: ("num_groups", "eps"),
+    nn.LayerNorm: ("normalized_shape", "eps"),
+    nn.RMSNorm: ("normalized_shape", "eps"),
+}
+
+
+def room(device: torch.device) -> int:
+    """How many bytes may wait: none where launches cost nothing.
+
+    >>> room(torch.device("cpu"))
+    0
+    """
+    return _room(device) if device.type == "cuda" else 0
+
+
+@lru_cache(maxsize=64)
+def _room(device: torch.device) -> int:
+    return int(torch.cuda.get_device_properties(device).total_memory) // _PART
+
+
+def settings_of(layer: nn.Module, inputs: Tensor) -> tuple[object, ...] | None:
+    """What a layer's formula depends on besides its input and gradient; None for one that is always taken alone.
+
+    >>> settings_of(nn.LayerNorm(3), torch.ones(2, 4, 3))[1:], settings_of(nn.Linear(3, 3), torch.ones(2, 3))
+    (((3,), 1e-05), None)
+    """
+    names = _SETTINGS.get(type(layer))
+    if names is None or (inputs.ndim == 2 and takes_positions(layer)):
+        return None
+    return type(layer), *(getattr(layer, name) for name in names)
+
+
+@dataclass(eq=False)
+class Waiting:
+    """What flowed to layers that wait for others like them.
+
+    Attributes:
+        kinds: By what the layers have in common, the layers with their inputs and gradients.
+        size: How many bytes wait.
+    """
+
+    kinds: dict[object, list[tuple[Unit, Tensor, Tensor]]] = field(default_factory=dict)
+    size: int = 0
+
+    def add(self, kind: object, unit: Unit, inputs: Tensor, gradients: Tensor, most: int) -> bool:
+        """Let a layer wait; says whether it may."""
+        own = inputs.nbytes + gradients.nbytes
+        others = self.kinds.get(kind, ())
+        if own * _MANY > most or (len(others) + 1) * inputs.shape[0] > MOST_PROGRAMS:
+            return False
+        self.kinds.setdefault(kind, []).append((unit, inputs, gradients))
+        self.size += own
+        return True
+
+    def taken(self) -> Iterator[tuple[list[Unit], Tensor, Tensor]]:
+        """What waits, kind by kind, with the examples of each kind's layers one after another; nothing waits then."""
+        self.size = 0
+        while self.kinds:
+            _, held = self.kinds.popitem()
+            units = [unit for unit, _, _ in held]
+            inputs, gradients = held[0][1:]
+            if len(held) > 1:
+                inputs, gradients = torch.cat([met for _, met, _ in held]), torch.cat([back for *_, back in held])
+            del held  # not beside the copy
+            yield units, inputs, gradients
+
+
+class _Stack:
+    """Rows of one parameter of several layers, whose sums go to a place for each layer."""
+
+    def __init__(self, rows: Dense | Positions, places: Sequence[Tensor]) -> None:
+        self.rows, self.places = rows, places
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether they lie on a GPU."""
+        return self.rows.is_cuda
+
+
+class Apart(_Stack):
+    """Rows of layers that are clipped one by one: every layer's row of an example has a norm of its own.
+
+    >>> a, b = torch.zeros(2), torch.zeros(2)
+    >>> rows = Apart(Dense(torch.tensor([[3.0, 4.0], [0.0, 1.0]])), [a, b])   # one example in two layers
+    >>> rows.add_to(a, torch.tensor([1.0, 2.0]), 0.5)
+    >>> rows.powers(2).round().tolist(), a.tolist(), b.tolist()
+    ([25.0, 1.0], [1.5, 2.0], [0.0, 1.0])
+    """
+
+    def powers(self, order: int) -> Tensor:
+        """As those of the rows."""
+        return self.rows.powers(order)
+
+    def allowances(self) -> Tensor | None:
+        """As those of the rows."""
+        return self.rows.allowances()
+
+    def bounds(self) -> Bounds:
+        """As those of the rows."""
+        return self.rows.bounds()
+
+    def add_to(self, _place: Tensor, factors: Tensor, limit: float) -> None:
+        """Add the sum of limit * factors[i] * row i over each layer's rows to the layer's place."""
+        self.rows.add_apart(self.places, factors, limit)
+
+    def finite(self) -> "Apart":
+        """The same with 0 for every number that is not finite."""
+        return Apart(self.rows.finite(), self.places)
+
+    def dense(self) -> Tensor:
+        """The rows written down."""
+        return self.rows.dense()
+
+
+class Together(_Stack):
+    """Rows of layers that are clipped as one: an example's row is those of all layers side by side.
+
+    >>> a, b = torch.zeros(2), torch.zeros(2)
+    >>> rows = Together(Dense(torch.tensor([[3.0, 4.0], [0.0, 1.0]])), [a, b])   # one example in two layers
+    >>> rows.add_to(a, torch.tensor([2.0]), 0.5)
+    >>> rows.powers(2).round().tolist(), a.tolist(), b.tolist()
+    ([26.0], [3.0, 4.0], [0.0, 1.0])
+    """
+
+    def _by_layer(self, numbers: Tensor) -> Tensor:
+        return numbers.view(len(self.places), -1, *numbers.shape[1:])
+
+    def powers(self, order: int) -> Tensor:
+        """Those of the layers added up."""
+        return raised(self._by_layer(self.rows.powers(order)).sum(0), len(self.places))
+
+    def allowances(self) -> Tensor | None:
+        """The length of the vector of the layers' own (the claim of `fused_norms`)."""
+        own = self.rows.allowances()
+        return None if own is None else torch.linalg.vector_norm(self._by_layer(own), dim=0)
+
+    def bounds(self) -> Bounds:
+        """Squares of all layers, and the length of the vector of what their allowances are parts of."""
+        own = self.rows.bounds()
+        squares = self._by_layer(own.squares).transpose(0, 1).flatten(1)
+        whole = None if own.whole is None else torch.linalg.vector_norm(self._by_layer(own.whole), dim=0)
+        return Bounds(squares, whole, own.part)
+
+    def add_to(self, _place: Tensor, factors: Tensor, limit: float) -> None:
+        """Add the sum of limit * factors[i] * row i to the layers' places."""
+        self.rows.add_apart(self.places, factors.repeat(len(self.places)), limit)
+
+    def finite(self) -> "Together":
+        """The same with 0 for every number that is not finite."""
+        return Together(self.rows.finite(), self.places)
+
+    def dense(self) -> Tensor:
+        """The rows written down, those of all layers side by side."""
+        return self._by_layer(self.rows.dense()).transpose(0, 1).flatten(1)

@@ -1,0 +1,15 @@
+"""Gradients of single examples, and how they are clipped and added. Start reading in `per_example_gradients`.
+
+per_example_gradients  where they come from: the forward of a model is wrapped
+wrapped_forward        how a forward is wrapped, and its inputs are kept
+forward_pass           one forward and the backward that belongs to it
+units                  the layers whose parameters get their gradients at once
+gradient_rows          the gradients of one parameter, in the form that is cheapest to clip
+fused_layers           which layers need not write them down
+fused_positions        gradients that are never written down
+vmap_gradients         gradients of any layer without a formula
+gathered_rows          what a backward gathers, clipped as soon as a group is whole
+parameter_groups       which parameters are clipped together
+clipped_sums           what an example adds is held to its threshold
+adaptive               thresholds that follow private quantiles
+"""

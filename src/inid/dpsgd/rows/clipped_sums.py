@@ -1,0 +1,297 @@
+"""Clipped sums: what an example adds to the sum is held to its group's threshold, whatever its gradient is.
+
+The only facts about the data that leave this file are the clipped sums and, for thresholds that adapt, how many
+examples were within them.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from inid.dpsgd.kernels import gpu_clipping, row_kernels
+from inid.dpsgd.rows.gradient_rows import Dense, Rows, raised, row_norms
+
+__all__ = ["LEAST", "MARGIN", "MOST", "Clipping", "GroupRows", "Rule", "Sums"]
+
+Clipping = Literal["global", "per_layer", "elementwise"]
+GroupRows = list[Rows | None]  # one entry per parameter of a group; None where no gradient came
+Pieces = list[tuple[Tensor, Rows]]  # where in the sums the rows of a parameter go, and the rows
+
+_SHORT = 4096  # numbers: rows up to this long are joined with others beside them
+
+# Gradients are scaled to a hair below their threshold, so that they stay within it in spite of rounding: a norm is off
+# by at most 33 units of rounding (64 entries at a time, 32 in the l1 norm, then float64 rounded up), and scaling adds
+# four.
+MARGIN = {torch.float32: 2.0**-18, torch.float64: 2.0**-46}
+
+# Thresholds far from these ends, so that no product of a gradient and its factor leaves the range of float32.
+LEAST, MOST = 2.0**-40, 2.0**40
+
+# An example whose gradient is longer than this many thresholds adds nothing: its factor would lose digits in float32.
+_LONGEST = 2.0**80
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """How gradients are clipped.
+
+    Attributes:
+        norm: 1 or 2.
+        thresholds: Each group's threshold.
+        margin: By how much, relatively, to stay below it.
+        bounds: What every entry of a group is held to instead of the group's norm, or None.
+        total: A threshold for the norm of all groups together, applied before their own, or None.
+        quanta: The steps to which clipped gradients are truncated, group by group, so that sums are exact; or None.
+        counts: Whether to count the examples within their threshold.
+    """
+
+    norm: int
+    thresholds: Sequence[float]
+    margin: float
+    bounds: Sequence[float] | None = None
+    total: float | None = None
+    quanta: Sequence[float] | None = None
+    counts: bool = False
+
+    @property
+    def by_length(self) -> bool:
+        """Whether l2 norms alone decide, and sums are in floating point: then rows need not be written down."""
+        return self.norm == 2 and self.bounds is None and self.quanta is None
+
+
+class Sums:
+    """The clipped sums of one step so far.
+
+    Attributes:
+        flat: The sums of all groups, one after another.
+        inside: How many examples were within their threshold, group by group.
+        examples: How many examples have been added.
+        begun: Whether a backward has added anything, if only padding.
+        padding: True for the places of the backward under way that are padding, which adds and counts nothing; or None.
+    """
+
+    def __init__(
+        self, sizes: Sequence[Sequence[int]], dtype: torch.dtype, device: torch.device, held: int | None = None
+    ) -> None:
+        self._sizes = sizes
+        self._starts = [0, *accumulate(sum(group) for group in sizes)]
+        self._places: dict[tuple[int, int], Tensor] = {}
+        self._norms: list[tuple[int, Tensor]] = []
+        self._masks: dict[int, Tensor] = {}
+        self.flat = torch.zeros(self._starts[-1] if held is None else held, dtype=dtype, device=device)
+        self.inside = torch.zeros(len(sizes), dtype=torch.float64, device=device)
+        self.examples = 0
+        self.begun = False
+        self.padding: Tensor | None = None
+
+    def begin(self, placed: Tensor) -> None:
+        """Begin a backward over examples and padding: `placed` (on the CPU) is True where an example stands."""
+        self.begun = True
+        self.examples += int(placed.sum())
+        padding = ~placed
+        # From pinned memory, so that the host need not wait for the GPU.
+        self.mask(len(placed)).copy_(padding.pin_memory() if self.flat.is_cuda else padding, non_blocking=True)
+
+    def mask(self, places: int) -> Tensor:
+        """Take the mask of padding that all backwards over so many places share: what is recorded reads it."""
+        if places not in self._masks:
+            self._masks[places] = torch.zeros(places, dtype=torch.bool, device=self.flat.device)
+        self.padding = self._masks[places]
+        return self.padding
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self.flat.zero_()
+        self.inside.zero_()
+        self._norms.clear()
+        self.examples = 0
+        self.begun = False
+
+    def add_group(self, at: int, rows: GroupRows, scale: float, rule: Rule) -> None:
+        """Clip the rows of one group, each times `scale`, and add them."""
+        if rule.bounds is not None:
+            for place, own in self._pieces(at, rows):
+                exact = None if rule.quanta is None else rule.quanta[at]
+                place.add_(_held(own, scale, rule.bounds[at], exact, place.dtype, self.padding))
+            return
+        self.add_groups([at], rows, scale, rule)
+
+    def add_groups(self, groups: Sequence[int], rows: GroupRows, scale: float, rule: Rule) -> None:
+        """Clip the rows of several groups that have one threshold, those of the first group first, and add them.
+
+        Args:
+            groups: The groups; more than one where `rows` are those of `stacked_layers.Apart`.
+            rows: What `add_group` takes, for each of them in turn.
+            scale: What the rows are multiplied by.
+            rule: By norms, not entry by entry.
+        """
+        at, several = groups[0], len(groups)
+        pieces = self._pieces(at, rows)
+        limit = rule.thresholds[at] * (1 - rule.margin)
+        padding = self.padding if several == 1 or self.padding is None else self.padding.repeat(several)
+        if rule.norm == 2 and rule.quanta is None and gpu_clipping.serves(pieces):
+            pieces = gpu_clipping.swept(pieces)
+            norms, shares = gpu_clipping.shares(pieces, limit / scale, _LONGEST, padding)
+        else:
+            pieces, norms = _measured(pieces, rule.norm)
+            shares = _of_examples(_shares(norms, limit / scale), padding)
+        if rule.counts:
+            self._norms += zip(groups, norms.view(several, -1), strict=True)
+        _add(pieces, shares, limit, None if rule.quanta is None else rule.quanta[at])
+
+    def add_all(self, groups: dict[int, GroupRows], scale: float, rule: Rule) -> None:
+        """Clip the whole to the rule's total, then what is left of every group to its own threshold, and add them.
+
+        The total comes first because it keeps the direction of a gradient: the thresholds of the groups, and the counts
+        of examples within them, concern what it leaves.
+        """
+        if not groups or rule.total is None:
+            return
+        measured = {at: _measured(self._pieces(at, rows), rule.norm) for at, rows in groups.items()}
+        whole = rule.total * (1 - rule.margin)
+        parts = torch.stack([norms for _, norms in measured.values()])
+        length = raised(torch.linalg.vector_norm(parts, ord=rule.norm, dim=0), len(parts))
+        first = _of_examples(_shares(length, whole / scale).mul_(whole), self.padding)
+        for at, (pieces, norms) in measured.items():
+            # Infinitely long parts of an example are left out: infinity times zero is not a number.
+            left = (first * norms).nan_to_num_(nan=0.0)
+            if rule.counts:
+                self._norms.append((at, left / scale))
+            limit = rule.thresholds[at] * (1 - rule.margin)
+            _add(pieces, first * _shares(left, limit), limit, None if rule.quanta is None else rule.quanta[at])
+
+    def count(self, scale: float, rule: Rule) -> None:
+        """Count the examples of one backward that were within their thresholds."""
+        if self._norms:
+            groups = [at for at, _ in self._norms]
+            limits = [rule.thresholds[at] / scale for at in groups]
+            norms = torch.stack([own for _, own in self._norms])
+            within = norms <= torch.tensor(limits, dtype=norms.dtype, device=norms.device)[:, None]
+            within = within if self.padding is None else within & ~self.padding
+            self.inside.index_add_(0, torch.tensor(groups, device=norms.device), within.sum(1, dtype=torch.float64))
+            self._norms.clear()
+
+    def place(self, at: int, which: int) -> Tensor:
+        """Where the sum of one parameter of a group lies."""
+        first = self._starts[at] + sum(self._sizes[at][:which])
+        return self._place(first, first + self._sizes[at][which])
+
+    def _pieces(self, at: int, rows: GroupRows) -> Pieces:
+        """Where each parameter's rows go; short rows that lie side by side become one, to launch less."""
+        made: list[tuple[int, int, list[Rows]]] = []
+        start = self._starts[at]
+        for size, own in zip(self._sizes[at], rows, strict=True):
+            if own is not None:
+                first, last, before = made[-1] if made else (0, -1, [])
+                if last == start and _short(own, size) and _short(before[-1], start - first):
+                    made[-1] = (first, start + size, [*before, own])
+                else:
+                    made.append((start, start + size, [own]))
+            start += size
+        return [(self._place(first, last), _joined(own)) for first, last, own in made]
+
+    def _place(self, first: int, last: int) -> Tensor:
+        found = self._places.get((first, last))
+        if found is None:
+            found = self._places[first, last] = self.flat[first:last]
+        return found
+
+
+def _of_examples(shares: Tensor, padding: Tensor | None) -> Tensor:
+    """The shares with 0 for padding; rows are finite by now, so that 0 times a row is 0."""
+    return shares if padding is None else shares.masked_fill_(padding, 0.0)
+
+
+def _short(own: Rows, size: int) -> bool:
+    return isinstance(own, Dense) and own.squares is None and size <= _SHORT
+
+
+def _joined(rows: list[Rows]) -> Rows:
+    return rows[0] if len(rows) == 1 else Dense(torch.cat([own.dense() for own in rows], 1))
+
+
+def _add(pieces: Pieces, shares: Tensor, limit: float, quantum: float | None) -> None:
+    """Add the rows, each times its share of the limit."""
+    if quantum is None:
+        factors = shares.to(pieces[0][0].dtype)
+        for place, own in pieces:
+            own.add_to(place, factors, limit)
+    else:
+        factors = shares * limit
+        for place, own in pieces:
+            place.add_(_summed(own, lambda rows: _truncated(rows.double() * factors[:, None], quantum)))
+
+
+def _summed(own: Rows, work: Callable[[Tensor], Tensor]) -> Tensor:
+    """A sum over the rows written down, which need not be brought into order before."""
+    return own.arranged(work(own.rows)) if isinstance(own, Dense) else work(own.dense())
+
+
+def _held(
+    own: Rows, scale: float, bound: float, quantum: float | None, kind: torch.dtype, padding: Tensor | None
+) -> Tensor:
+    """The sum of the rows times `scale`, every entry held to a bound, without padding."""
+
+    def work(rows: Tensor) -> Tensor:
+        if padding is not None:
+            rows.masked_fill_(padding[:, None], 0.0)  # a copy by now, or made for this
+        if quantum is None and kind == torch.float32 and row_kernels.usable(rows, rows.shape[0]):
+            return row_kernels.held_sum(rows, scale, _below(bound))
+        scaled = (rows if rows.dtype == torch.float64 else rows.float()) * scale
+        limit = bound if scaled.dtype == kind == torch.float64 else _below(bound)
+        held = scaled.clamp_(-limit, limit)
+        return held.sum(0) if quantum is None else _truncated(held.double(), quantum)
+
+    return _summed(own.finite(), work)
+
+
+def _below(bound: float) -> float:
+    """The largest float32 that is not above a number."""
+    nearest = np.float32(bound)
+    return float(nearest if float(nearest) <= bound else np.nextafter(nearest, np.float32(0)))
+
+
+def _measured(pieces: Pieces, norm: int) -> tuple[Pieces, Tensor]:
+    """The rows without numbers that are not finite, and their norms in float64 (infinite where one overflows)."""
+    if pieces[0][1].is_cuda:  # to look whether all is well would make it wait: sweeping is cheaper than asking
+        pieces = [(place, own.finite()) for place, own in pieces]
+        return pieces, _norms(pieces, norm)
+    norms = _norms(pieces, norm)
+    if not math.isfinite(float(norms.sum())):
+        pieces = [(place, own.finite()) for place, own in pieces]
+        # Swept rows may lie in memory in another way, and have other last digits, which decide who is counted as
+        # within the threshold: whose norm was finite keeps it, so that no example changes that of others.
+        norms = torch.where(norms.isfinite(), norms, _norms(pieces, norm))
+    return pieces, norms
+
+
+def _norms(pieces: Pieces, norm: int) -> Tensor:
+    alone = pieces[0][1]
+    if len(pieces) == 1 and alone.is_cuda and isinstance(alone, Dense) and alone.squares is None:
+        return row_norms(alone.rows, norm)  # two launches less than the root of the sum of squares
+    powers = [own.powers(norm) for _, own in pieces]
+    total = powers[0] if len(powers) == 1 else raised(torch.stack(powers).sum(0), len(powers))
+    norms = total if norm == 1 else total.sqrt()
+    extra = [allowed for _, own in pieces if (allowed := own.allowances()) is not None]
+    if extra:  # each part may be longer by its allowance: together by the length of the vector of them
+        norms = norms + (extra[0] if len(extra) == 1 else torch.linalg.vector_norm(torch.stack(extra), dim=0))
+    return norms
+
+
+def _shares(norms: Tensor, least: float) -> Tensor:
+    """1 / norm, or 1 / `least` where the norm is less: what to multiply a row by so that it is at most 1 long.
+
+    An example whose norm is infinite, or absurdly large, adds nothing.
+    """
+    return torch.threshold(norms.clamp(min=least).reciprocal_(), 1 / (_LONGEST * least), 0.0)
+
+
+def _truncated(values: Tensor, quantum: float) -> Tensor:
+    """The sum of rows whose entries are cut towards zero to whole quanta: no norm grows, and no order matters."""
+    return (values / quantum).trunc_().sum(0) * quantum

@@ -1,0 +1,157 @@
+"""What a backward gathers: the rows of each group, clipped and added as soon as the last of its layers is done."""
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from typing import cast
+
+from torch import Tensor, nn
+
+from inid.dpsgd.kernels.stacked_layers import Apart, Together, room, settings_of
+from inid.dpsgd.layers import Formula, rows_of
+from inid.dpsgd.rows.clipped_sums import GroupRows, Rule, Sums
+from inid.dpsgd.rows.forward_pass import ForwardPass
+from inid.dpsgd.rows.fused_layers import fused_rows, loss_of
+from inid.dpsgd.rows.fused_positions import Positions, put_together
+from inid.dpsgd.rows.gradient_rows import Dense, Rows
+from inid.dpsgd.rows.units import Unit
+from inid.errors import GuaranteeError
+
+__all__ = ["GatheredRows", "Places"]
+
+Places = dict[nn.Parameter, tuple[int, int]]  # the group of a parameter, and where in the group it stands
+
+
+class GatheredRows:
+    """Takes what flows back to layers, or their rows, and adds them to `sums` once they are clipped.
+
+    Attributes:
+        rule: How rows are clipped.
+        sums: Where the clipped rows are added.
+        lost: By layer, what allowances for rounding typically cost of a clipped gradient (see `fused_layers`).
+        uses: How many layers use a parameter.
+        tied: Parameters with uses outside their layers.
+        stacking: Whether layers may wait for others like them (see `stacked_layers`).
+    """
+
+    def __init__(self, places: Places, rule: Rule, sums: Sums, *, mean: bool) -> None:
+        self.rule, self.sums = rule, sums
+        self._places, self._mean = places, mean
+        self._lengths = Counter(at for at, _ in places.values())
+        self._known: dict[Unit, tuple[bool, bool]] = {}
+        self._groups: dict[Unit, list[int]] = {}
+        self.lost: dict[Unit, float] = {}
+        self.uses: Counter[nn.Parameter] = Counter()
+        self.tied: Collection[nn.Parameter] = ()
+        self.stacking = True
+
+    def forget(self) -> None:
+        """Look anew at which parameters are used where."""
+        self._known.clear()
+
+    def expect(self, turn: ForwardPass, unit: Unit) -> None:
+        """Note that a gradient will come for each parameter of a layer that is called."""
+        if (groups := self._groups.get(unit)) is None:
+            groups = self._groups[unit] = [self._places[parameter][0] for parameter in unit.parameters.values()]
+        for at in groups:
+            turn.waiting[at] = turn.waiting.get(at, 0) + 1
+
+    def take(self, turn: ForwardPass, unit: Unit, inputs: Tensor, gradients: Tensor) -> None:
+        """Take what a layer with a formula met and what flows back to it, examples first; it may wait for others."""
+        if not self._waits(turn, unit, inputs, gradients):
+            self._work_out(turn, [unit], inputs, gradients)
+        elif turn.stacked.size > room(gradients.device):
+            self._take_waiting(turn)
+
+    def add(self, turn: ForwardPass, parameter: nn.Parameter, rows: Rows, uses: int = 1) -> None:
+        """Add the rows of a parameter, or of several in its group, to those of its group."""
+        at, place = self._places[parameter]
+        if at in turn.done:
+            raise GuaranteeError("a gradient came after its group had been clipped: call backward after the forward.")
+        group = turn.gathered.setdefault(at, [None] * self._lengths[at])
+        before = group[place]
+        # A parameter that is used twice has one gradient per example, the sum, and is clipped once.
+        group[place] = rows if before is None else put_together(before, rows)
+        turn.waiting[at] -= uses
+        if turn.waiting[at] == 0 and self.rule.total is None:
+            turn.done.add(at)
+            self.sums.add_group(at, turn.gathered.pop(at), turn.scale(mean=self._mean), self.rule)
+
+    def finish(self, turn: ForwardPass) -> None:
+        """Clip and add what is left at the end of a backward."""
+        scale = turn.scale(mean=self._mean)
+        self._take_waiting(turn)
+        if self.rule.total is not None:
+            self.sums.add_all(turn.gathered, scale, self.rule)
+        else:
+            for at, group in turn.gathered.items():  # some of their layers took no part in the loss
+                self.sums.add_group(at, group, scale, self.rule)
+        self.sums.count(scale, self.rule)
+        turn.gathered.clear()
+
+    def _waits(self, turn: ForwardPass, unit: Unit, inputs: Tensor, gradients: Tensor) -> bool:
+        """Let a layer wait, where it may be clipped together with others; says whether it does."""
+        rule, most = self.rule, room(gradients.device)
+        if not most or not self.stacking or not rule.by_length or rule.total is not None:
+            return False
+        alone, tied = self._circumstances(unit)
+        single = not tied and unit in turn.plan.once and (alone or len(self._lengths) == 1)
+        settings = settings_of(unit.layer, inputs) if single and inputs.shape[0] == turn.examples else None
+        if settings is None:
+            return False
+        places = [self._places[parameter] for parameter in unit.parameters.values()]
+        common = (
+            settings,
+            rule.thresholds[places[0][0]],
+            *((name, place if alone else 0) for name, (_, place) in zip(unit.parameters, places, strict=True)),
+            *((each.shape, each.dtype) for each in (inputs, gradients)),
+        )
+        return turn.stacked.add(common, unit, inputs, gradients, most)
+
+    def _take_waiting(self, turn: ForwardPass) -> None:
+        for units, inputs, gradients in turn.stacked.taken():
+            self._work_out(turn, units, inputs, gradients)
+
+    def _work_out(self, turn: ForwardPass, units: Sequence[Unit], inputs: Tensor, gradients: Tensor) -> None:
+        """Work out the rows of one layer, or of several like it whose examples follow one another."""
+        unit, count = units[0], turn.examples * len(units)
+        rows = self._fused(units, inputs, gradients) if len(inputs) == count else None
+        if rows is None:
+            rows = rows_of(unit.layer, cast("Formula", unit.formula), inputs, gradients, count)
+        if len(units) == 1:
+            for name, parameter in unit.parameters.items():
+                self.add(turn, parameter, rows[name])
+            return
+        every = {name: [each.parameters[name] for each in units] for name in unit.parameters}
+        places = {name: [self.sums.place(*self._places[p]) for p in every[name]] for name in every}
+        written = cast("dict[str, Dense | Positions]", rows)
+        if not self._circumstances(unit)[0]:
+            for name, parameters in every.items():
+                self.add(turn, parameters[0], Together(written[name], places[name]), len(units))
+            return
+        groups = [self._places[parameter][0] for parameter in next(iter(every.values()))]
+        turn.done.update(groups)
+        own: GroupRows = [None] * self._lengths[groups[0]]
+        for name, parameters in every.items():
+            own[self._places[parameters[0]][1]] = Apart(written[name], places[name])
+        self.sums.add_groups(groups, own, turn.scale(mean=self._mean), self.rule)
+
+    def _fused(self, units: Sequence[Unit], inputs: Tensor, gradients: Tensor) -> dict[str, Rows] | None:
+        """The layers' gradients without rows, where the rule is served by such sums."""
+        if not self.rule.by_length:
+            return None
+        unit = units[0]
+        alone, tied = self._circumstances(unit)
+        kept = self.rule.total is not None or not alone
+        made = fused_rows(unit.layer, inputs, gradients, kept=kept, tied=tied, layers=len(units))
+        if made is not None and "weight" in unit.parameters and any(each not in self.lost for each in units):
+            self.lost |= dict.fromkeys(units, loss_of(made["weight"], unit.parameters["weight"].shape))
+        return made
+
+    def _circumstances(self, unit: Unit) -> tuple[bool, bool]:
+        """Whether a layer's parameters are a group of their own, and whether one of them has other uses."""
+        if (found := self._known.get(unit)) is None:
+            groups = {self._places[parameter][0] for parameter in unit.parameters.values()}
+            alone = len(groups) == 1 and self._lengths[next(iter(groups))] == len(unit.parameters)
+            tied = any(self.uses[p] > 1 or p in self.tied for p in unit.parameters.values())
+            found = self._known[unit] = alone, tied
+        return found
