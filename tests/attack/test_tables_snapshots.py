@@ -123,6 +123,7 @@ def test_a_frame_of_spark_is_read_once():
     test_products_are_of_the_same_rows(data, "row")
     test_tables_of_counts_agree(data, "cell", {"sum": {"x": [("k",), ("g",)]}})
     test_ordered_columns_are_counted_in_one_reading(data, tables.Person("u", 3))
+    test_the_queries_of_a_publication_are_of_one_reading(data, tables.Person("u", 3))
 
 
 @pytest.mark.parametrize("unit", ["row", tables.Person("u", 3)], ids=["row", "person"])
@@ -170,6 +171,35 @@ def test_ordered_columns_are_counted_in_one_reading(source, unit):
     totals = [counts.sums.sum() for (counts,) in found]
     assert len(totals) == 5
     assert totals[0] == totals[2] == totals[3] == totals[4] > 0
+
+
+def counted(t):
+    """Queries of several kinds and two views, each of which counts the rows with a known key."""
+    other = t.with_columns(twice="g * 2", bounds={"twice": (0, 4)})
+    return tables.Publication(
+        counts=t.query(marginals=[("k", "g"), ("k",)]),
+        means=t.query(count=True, mean=["x"], by={"k": ["a", "b"]}),
+        levels=t.query(cdf={"g": [()]}),
+        twice=other.query(count=True, sum=["twice"]),
+    )
+
+
+@pytest.mark.parametrize("unit", ["row", tables.Person("u", 3, order_by="g")], ids=["row", "person"])
+def test_the_queries_of_a_publication_are_of_one_reading(source, unit):
+    """All rows have a whole number g: running counts end at the number of rows, which the other view counts too."""
+    data, read = source
+    facts = {"bounds": {"x": (0, 100), "g": (0, 2)}, "domains": {"k": ["a", "b"], "g": [0, 1, 2]}, "other": "cell"}
+    pub = counted(tables.Table(data, unit=unit, **facts))
+    asked = [one for query in pub.queries.values() for one in query.question.aggregations(query.table)]
+    if read is not None:
+        read.clear()
+    pub.release(pub.plan(inid.PureDP(1.0)))
+    assert read is None or len(read) == 1
+    counts, means, levels, twice = pub.queries["counts"].table.source.run(asked)
+    rows = {int(table.sums[0].sum()) for table in counts} | {int(levels[0].sums.sum()), int(twice[0].sums[0])}
+    assert len(rows) == 1
+    if unit == "row":
+        assert np.array_equal(means[0].sums[0], counts[0].sums[0].sum(axis=1)[:2])
 
 
 RANDOM = {

@@ -199,8 +199,8 @@ class Query(Generic[PlanT, ResultT]):
 
     def exact(self, plan: Any) -> Any:
         """The numbers before noise, held to public limits, as the plan's draw takes them. NOT PRIVATE: for tests."""
-        question = self.question.chosen_by(plan)
-        return question.exact(self.table.source.run(question.aggregations(self.table)), plan)
+        (found,) = _exact_answers([(self.table, self.question.chosen_by(plan), plan)])
+        return found
 
     def exact_values(self, plan: Any) -> Any:
         """The old name of `exact`."""
@@ -260,15 +260,26 @@ def release_together(
     taken = queries[0][1].delta if len(queries) == 1 else 0.0  # a charge of several holds its own
     noises = [noise for _, plan in queries for noise in plan.noises]
     paid = iter(charge_together(noises, whole, ledger, label, delta=taken))
-    exact = [query.exact(plan) for query, plan in queries]
+    posed = [(query.table, query.question.chosen_by(plan), plan) for query, plan in queries]
     found = []
-    for (query, plan), own, numbers in zip(queries, draws, exact, strict=True):
-        question = query.question.chosen_by(plan)
+    for (table, question, plan), own, numbers in zip(posed, draws, _exact_answers(posed), strict=True):
         released, keys = drawn_steps(question, plan, own, numbers, paid)
         *earlier, last = released
         made = plan.settled(released) if earlier else plan
-        found.append(question.results(last, level, question, query.table.source, made, keys, tuple(earlier)))
+        found.append(question.results(last, level, question, table.source, made, keys, tuple(earlier)))
     return found
+
+
+def _exact_answers(posed: Sequence[tuple[Table, Question, Any]]) -> list[Any]:
+    """The numbers of each question before noise, from one run of the engine that holds the table. NOT PRIVATE.
+
+    Args:
+        posed: Each question with its plan, and the table that it is asked of: views of one.
+    """
+    asked = [question.aggregations(table) for table, question, _ in posed]
+    found = iter(posed[0][0].source.run([one for some in asked for one in some]))
+    pairs = zip(posed, asked, strict=True)
+    return [question.exact([next(found) for _ in some], plan) for (_, question, plan), some in pairs]
 
 
 def drawn_steps(

@@ -3,16 +3,15 @@
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from inid.tables.aggregation import Aggregation, FoundKeys, GridKeys, Grouping, People, PublicKeys, Totals
 from inid.tables.engines.cell_codes import CellTable, unknown
+from inid.tables.engines.expression_columns import columns_read
 from inid.tables.engines.guarded import EngineError, optional
 from inid.tables.engines.query_terms import QueryNames, QueryTerms
-from inid.tables.engines.roles import Role
 from inid.tables.facts import Key, is_plain
 
 if TYPE_CHECKING:
@@ -35,33 +34,17 @@ def check_aggregations(engine: "Engine", asked: Sequence[Aggregation]) -> None:
 
 
 def aggregated(engine: "Engine", asked: Sequence[Aggregation], what: str) -> list[list[Totals]]:
-    """What was added up, for each grouping of each aggregation. Those of one view in a row are read together.
+    """What was added up, for each grouping of each aggregation. What several read, they read together, once.
 
     Raises:
         EngineError: The engine failed.
     """
-    found: list[list[Totals]] = []
-    for _, some in groupby(asked, key=lambda one: id(one.view)):
-        queries = [_Query(engine.seen(one.view), one) for one in some]
-        found += [queries[0].run(what)] if len(queries) == 1 else _run_together(queries)
-    return found
-
-
-def _run_together(queries: Sequence["_Query"]) -> list[list[Totals]]:
-    """Several aggregations of one reading of all their columns."""
-    nw, engine = optional("narwhals"), queries[0].engine
-    pairs = dict.fromkeys(pair for query in queries for pair in query.names.wanted.values())
-    places = {pair: f"column_{at}" for at, pair in enumerate(pairs)}
-    wanted: dict[str, tuple[str, Role]] = {name: pair for pair, name in places.items()}
-
-    def summed(query: "_Query", grouping: Grouping, frame: Any) -> Any:
-        own = [nw.col(places[pair]).alias(new) for new, pair in query.names.wanted.items()]
-        return query.summed(engine, query.counted(engine, frame.select(*own, "one")), grouping)
-
-    asked = [(query, grouping) for query in queries for grouping in query.asked.groupings]
-    rows = engine.run_several(lambda engine: engine.counted_rows(wanted), [partial(summed, *one) for one in asked])
-    made = iter([query.placed(grouping, own) for (query, grouping), own in zip(asked, rows, strict=True)])
-    return [[next(made) for _ in query.asked.groupings] for query in queries]
+    queries = [_Query(engine.seen(one.view), one) for one in asked]
+    if len(queries) <= 1:
+        return [query.run(what) for query in queries]
+    columns = (pair for query in queries for pair in columns_read(query.engine, query.names.wanted))
+    with engine.read_once(columns) as reading:
+        return [_Query(reading.seen(one.view), one).run(what) for one in asked]
 
 
 class _Query:
@@ -117,12 +100,8 @@ class _Query:
 
     def rows(self, engine: "Engine") -> Any:
         """Of each row that counts its keys, and what it adds."""
-        return self.counted(engine, engine.counted_rows(self.names.wanted))
-
-    def counted(self, engine: "Engine", frame: Any) -> Any:
-        """The same, of a frame of the columns that are read."""
         nw, names = optional("narwhals"), self.names
-        frame = self._with_keys(engine, frame)
+        frame = self._with_keys(engine, engine.counted_rows(names.wanted))
         if self.terms.prepared:
             frame = engine.prepared(frame, self.terms.prepared)
         if self._added_later:

@@ -5,14 +5,14 @@ and no certain rows: `csv_files` states what is looked at there.)
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import copy
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from inid.arguments import listed, shown
 from inid.errors import ArgumentError
 from inid.tables.aggregation import Aggregation, Totals
 from inid.tables.engines.aggregating import aggregated, check_aggregations, is_known
@@ -20,9 +20,8 @@ from inid.tables.engines.cell_codes import CellTable
 from inid.tables.engines.expression_columns import seen_columns
 from inid.tables.engines.guarded import guarded, optional
 from inid.tables.engines.made_columns import MadeColumn
-from inid.tables.engines.roles import IdKind, Role, is_text
+from inid.tables.engines.roles import IdKind, Role, TypedColumns
 from inid.tables.engines.terms import Present, Term
-from inid.tables.expression_leaves import Leaf
 from inid.tables.facts import Bounds, Key
 from inid.tables.view import View, column_kind
 
@@ -31,27 +30,18 @@ __all__ = ["Build", "Engine", "SqlEngine", "schema_of"]
 Build = Callable[["Engine"], Any]  # a query as a narwhals frame, made for the engine that is passed
 
 
-class Engine(ABC):
+class Engine(TypedColumns, ABC):
     """A table inside its engine.
 
     Attributes:
-        schema: The type of each column, in narwhals' words.
         text: The columns hold text: numbers are parsed where they are used.
-        view: Which rows count, and which columns are computed from others.
         computes_anew: A frame is computed again for each query of it.
+        reading: The columns that `read_once` has kept, and the name there of each by its role; None for the source.
     """
 
     text = False
     computes_anew = False
-    view = View()
-
-    def __init__(self, schema: Mapping[str, Any]) -> None:
-        if not schema:
-            raise ArgumentError("a table needs at least one column: a frame without columns has no rows to count.")
-        self.schema = schema
-
-    def __repr__(self) -> str:  # frames print their values, and types their categories
-        return f"{type(self).__name__}({len(self.schema)} columns)"
+    reading: tuple[Any, Mapping[tuple[str, Role], str]] | None = None
 
     # What each engine does in its own way.
 
@@ -148,6 +138,9 @@ class Engine(ABC):
     def run(self, asked: Sequence[Aggregation], what: str = "run the query") -> list[list[Totals]]:
         """Add up: for each aggregation one array of whole numbers per grouping, all of one reading. Not private.
 
+        A release of several queries makes one call, with the aggregations of all of them: a database answers it in one
+        transaction.
+
         Raises:
             EngineError: The engine failed.
         """
@@ -174,6 +167,19 @@ class Engine(ABC):
             return [self.rows(query(kept)) for query in queries]
 
         return guarded(results, "run the queries")
+
+    @contextmanager
+    def read_once(self, columns: Iterable[tuple[str, Role]]) -> Iterator["Engine"]:
+        """The same table with these columns alone, each typed for its role: read once, for several queries in a row.
+
+        Raises:
+            EngineError: The engine failed.
+        """
+        names = {pair: f"column_{at}" for at, pair in enumerate(dict.fromkeys(columns))}
+        wanted = {name: pair for pair, name in names.items()}
+        made = copy(self)
+        made.reading = guarded(lambda: self.kept(self.typed_columns(wanted)), "run the queries"), names
+        yield made
 
     def cell_sums(
         self, build: Build, domains: Mapping[str, Sequence[Key]], sizes: Mapping[str, int], tables: Sequence[CellTable]
@@ -222,7 +228,14 @@ class Engine(ABC):
 
     def columns(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
         """The same as `typed_columns`, of the rows that count, and also with computed columns."""
-        return seen_columns(self, wanted) if self.view else self.typed_columns(wanted)
+        return seen_columns(self, wanted) if self.view else self.own_columns(wanted)
+
+    def own_columns(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
+        """The same as `typed_columns`, of what was read once where several queries read it."""
+        if self.reading is None:
+            return self.typed_columns(wanted)
+        nw, (frame, names) = optional("narwhals"), self.reading
+        return frame.select(*(nw.col(names[pair]).alias(new) for new, pair in wanted.items()))
 
     def counted_rows(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
         """The same as `columns`, and a column "one" that is 1 in every row."""
@@ -248,130 +261,6 @@ class Engine(ABC):
             inside = nw.when((value >= -(2.0**63)) & (value < 2.0**63)).then(value)
             made.append(nw.when(inside.floor() == inside).then(inside).cast(nw.Int64).alias(name))
         return frame.with_columns(*made)
-
-    def _holds_dates(self, column: str) -> bool:
-        nw, kind = optional("narwhals"), self.schema[column]
-        # A moment in a time zone is on another day elsewhere, and engines differ in where they are.
-        return bool(kind == nw.Date or (kind == nw.Datetime and kind.time_zone is None))
-
-    # What types say.
-
-    def is_float(self, column: str) -> bool:
-        """Whether the column, as it is, can hold NaN."""
-        return bool(self.schema[column].is_float())
-
-    def is_untyped(self, column: str) -> bool:
-        """Whether the column's values decide its type, so that a refusal by it would tell something of them."""
-        return False
-
-    def may_hold_nan(self, column: str) -> bool:
-        """Whether the column, read as a number, can hold NaN."""
-        return self.is_float(column)
-
-    def present(self, name: str, column: str) -> Any:
-        """The doubles of a column, called `name` in the query, with null for NaN: both are missing values."""
-        value = optional("narwhals").col(name)
-        return value.fill_nan(None) if self.may_hold_nan(column) else value
-
-    def _holds_numbers(self, column: str) -> bool:
-        kind = self.schema[column]
-        return bool(kind.is_numeric() or kind == optional("narwhals").Boolean)
-
-    def _holds_keys(self, column: str, key: type) -> bool:
-        kind = self.schema[column]
-        return bool({str: is_text(kind), bool: kind == optional("narwhals").Boolean, int: kind.is_integer()}[key])
-
-    def _holds_single_values(self, column: str) -> bool:
-        kind = self.schema[column]
-        return not bool(kind.is_nested() or kind == optional("narwhals").Object)
-
-    def _hint(self) -> str:
-        return f"it has {listed(self.schema)}"
-
-    # What is refused, from names and types alone.
-
-    def require(self, name: str, columns: Sequence[str]) -> None:
-        """Refuse unknown columns.
-
-        Raises:
-            ArgumentError: A column does not exist.
-        """
-        for column in (one for one in columns if one not in self.schema):
-            alike = [known for known in self.schema if str(known).casefold() == str(column).casefold()]
-            cure = f"did you mean {alike[0]!r}?" if alike else f"{self._hint()}."
-            raise ArgumentError(f"{name} names the column {shown(column)}, which the table lacks: {cure}")
-
-    def require_numbers(self, name: str, columns: Sequence[str]) -> None:
-        """Refuse columns whose type is not numeric.
-
-        Raises:
-            ArgumentError: A column is unknown or holds something else than numbers.
-        """
-        self.require(name, columns)
-        for column in columns:
-            computed = self.view.derived.get(column)
-            holds = self._holds_numbers(column) if computed is None else column_kind(computed) != "text"
-            if not holds:
-                what = _name(self.schema[column])
-                raise ArgumentError(f"{name} names {column!r}, which holds {what}, not numbers: cast the column first.")
-
-    def require_keys(self, name: str, column: str, keys: Sequence[Key]) -> None:
-        """Refuse keys of another kind than the column's.
-
-        Raises:
-            ArgumentError: The column is unknown, or its type cannot equal the keys.
-        """
-        self.require(name, [column])
-        computed = self.view.derived.get(column)
-        if computed is None:
-            holds = self._holds_keys(column, type(keys[0]))
-        else:
-            holds = type(keys[0]) is {"text": str, "truth": bool, "number": int}[column_kind(computed)]
-        if not holds:
-            kinds = {str: "strings", bool: "booleans", int: "whole numbers"}[type(keys[0])]
-            raise ArgumentError(
-                f"{name} has keys that are {kinds}, but {column!r} holds {_name(self.schema[column])}: "
-                "cast one of the two."
-            )
-
-    def require_leaves(self, name: str, leaves: Iterable[Leaf]) -> None:
-        """Refuse columns that an expression cannot read as it does.
-
-        Raises:
-            ArgumentError: A column is unknown, or of another type.
-        """
-        samples: dict[str, Key] = {"str": "", "int": 0, "bool": False}
-        for column, role in sorted(leaves):
-            if role in samples:
-                self.require_keys(name, column, [samples[role]])
-            elif role == "number":
-                self.require_numbers(name, [column])
-            else:
-                self.require(name, [column])
-                if not self._holds_dates(column):
-                    raise ArgumentError(
-                        f"{name} reads {column!r} as a date, but it holds {_name(self.schema[column])}: cast it to a "
-                        "date, or to a time without a time zone, first."
-                    )
-
-    def require_single(self, name: str, columns: Sequence[str]) -> None:
-        """Refuse columns of several values each, whose order engines decide by the types inside.
-
-        Raises:
-            ArgumentError: A column is unknown or holds lists, structs or the like.
-        """
-        self.require(name, columns)
-        for column in columns:
-            if not self._holds_single_values(column):
-                raise ArgumentError(
-                    f"{name} names {column!r}, which holds {_name(self.schema[column])}: "
-                    "make it a column of single values, such as texts or whole numbers."
-                )
-
-
-def _name(kind: Any) -> str:
-    """What a type is called; some print their categories, which are values."""
-    return str(kind).partition("(")[0]
 
 
 def schema_of(frame: Any, names: Sequence[str]) -> dict[str, Any]:

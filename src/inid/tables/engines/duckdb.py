@@ -3,8 +3,8 @@
 (Engines differ in what PyArrow's own kernels do at the edges; so they are not used.)
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from copy import copy
 from pathlib import Path
 from threading import RLock
@@ -47,7 +47,7 @@ class DuckDB(SqlEngine):
 
     def __init__(self, relation: Any, names: list[str] | None = None, connection: Any = None) -> None:
         self._relation, self._connection = relation, connection
-        self._kept_rows = f"inid_rows_{uuid4().hex}"  # a table of rows that several queries read
+        self._kept_rows = _new_name()
         # A connection runs one statement at a time; a second thread's would end the first one's.
         self._lock: Any = RLock()
         super().__init__(schema_of(optional("narwhals").from_native(relation), names or list(relation.columns)))
@@ -86,6 +86,16 @@ class DuckDB(SqlEngine):
             finally:
                 self._forget()
 
+    @contextmanager
+    def read_once(self, columns: Iterable[tuple[str, Role]]) -> Iterator[Engine]:
+        with self._lock:
+            try:
+                with super().read_once(columns) as made:
+                    made._kept_rows = _new_name()  # type: ignore[attr-defined]  # noqa: SLF001 - of this very class
+                    yield made
+            finally:
+                self._forget()
+
     def cell_sums(
         self, build: Build, domains: Mapping[str, Sequence[Key]], sizes: Mapping[str, int], tables: Sequence[CellTable]
     ) -> list[NDArray[np.int64]] | None:
@@ -103,8 +113,12 @@ class DuckDB(SqlEngine):
         return optional("narwhals").from_native(self._told(self._relation, f"FROM {self._kept_rows}"))
 
     def _forget(self) -> None:
+        statement = f"DROP TABLE IF EXISTS temp.{self._kept_rows}"
         with suppress(optional("duckdb").Error):  # in a transaction that has failed nothing can be dropped
-            self._told(self._relation, f"DROP TABLE IF EXISTS temp.{self._kept_rows}")
+            if self._connection is not None:  # its relation may be of a file that is gone
+                self._connection.execute(statement)
+            else:
+                self._told(self._relation, statement)
 
     def _told(self, relation: Any, statement: str) -> Any:
         return relation.query("inid_relation", statement)
@@ -121,6 +135,11 @@ class DuckDB(SqlEngine):
 
     def made_rows(self, columns: Mapping[str, MadeColumn]) -> Any:
         return arrow_rows(columns)
+
+
+def _new_name() -> str:
+    """Of a table of rows that several queries read."""
+    return f"inid_rows_{uuid4().hex}"
 
 
 class DuckDBRelation(DuckDB):

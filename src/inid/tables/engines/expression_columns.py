@@ -17,7 +17,7 @@ from inid.tables.expression_leaves import ROLES, Leaf
 if TYPE_CHECKING:
     from inid.tables.engines.base import Engine
 
-__all__ = ["seen_columns"]
+__all__ = ["columns_read", "seen_columns"]
 
 _LEAST = 1 / node.MOST  # a smaller divisor counts as 0
 _WHOLE = 2.0**52  # every double beyond is a whole number
@@ -26,44 +26,48 @@ _EPOCH = dt.date(1970, 1, 1)
 
 def seen_columns(engine: "Engine", wanted: Mapping[str, tuple[str, Role]]) -> Any:
     """The columns that a query wants, of the rows that count; the arguments are those of `Engine.columns`."""
-    nw, view = optional("narwhals"), engine.view
-    steps = _Steps(engine)
-    outputs: dict[str, str] = {}
-    whole: list[str] = []
-    for new, (column, role) in wanted.items():
-        if column not in view.derived:
-            outputs[new] = new
-            continue
-        outputs[new] = steps.place(view.derived[column])[0]
-        if role == "int":
-            whole.append(new)
-    kept = None if view.where is None else steps.place(view.where)[0]
-    plain = {new: pair for new, pair in wanted.items() if pair[0] not in view.derived}
-    frame = engine.typed_columns({**plain, **steps.leaves})
+    nw, steps = optional("narwhals"), _Steps(engine, wanted)
+    frame = engine.own_columns(steps.read)
     for level in steps.levels:
         frame = frame.with_columns(*(made.alias(name) for name, made in level.items()))
-    if kept is not None:
-        frame = frame.filter(nw.col(kept))
-    numbers = [new for new, (column, role) in wanted.items() if column in view.derived and role == "number"]
-    chosen = {new: nw.col(name).cast(nw.Float64) if new in numbers else nw.col(name) for new, name in outputs.items()}
-    frame = frame.select(*(value.alias(new) for new, value in chosen.items()))
+    if steps.kept is not None:
+        frame = frame.filter(nw.col(steps.kept))
+    computed = {new: role for new, (column, role) in wanted.items() if column in engine.view.derived}
+    made = {new: nw.col(name) for new, name in steps.outputs.items()}
+    made |= {new: made[new].cast(nw.Float64) for new, role in computed.items() if role == "number"}
+    frame = frame.select(*(value.alias(new) for new, value in made.items()))
+    whole = [new for new, role in computed.items() if role == "int"]
     return engine.whole_numbers(frame, whole) if whole else frame
+
+
+def columns_read(engine: "Engine", wanted: Mapping[str, tuple[str, Role]]) -> list[tuple[str, Role]]:
+    """The columns of the table itself that a query of these reads, and as what."""
+    return list(_Steps(engine, wanted).read.values())
 
 
 class _Steps:
     """The columns that expressions take, level by level: each level uses those before it only.
 
     Attributes:
-        leaves: The columns of the table itself, by their names in the query.
+        read: The columns of the table itself, by their names in the query.
         levels: The steps of each level, by name.
+        outputs: Where each wanted column stands in the end.
+        kept: The column that says which rows count; None where all do.
     """
 
-    def __init__(self, engine: "Engine") -> None:
-        self.leaves: dict[str, tuple[str, Role]] = {}
+    def __init__(self, engine: "Engine", wanted: Mapping[str, tuple[str, Role]]) -> None:
+        view = engine.view
+        self.read: dict[str, tuple[str, Role]] = {
+            new: pair for new, pair in wanted.items() if pair[0] not in view.derived
+        }
         self.levels: list[dict[str, Any]] = []
         self._engine = engine
         self._names: dict[Leaf, str] = {}
         self._known: dict[tuple[str, str], tuple[str, int]] = {}
+        self.outputs = {
+            new: new if new in self.read else self.place(view.derived[column])[0] for new, (column, _) in wanted.items()
+        }
+        self.kept = None if view.where is None else self.place(view.where)[0]
 
     def place(self, value: node.Expression) -> tuple[str, int]:
         """The name of an expression's column, and the level from which on it exists."""
@@ -96,7 +100,7 @@ class _Steps:
         """A column of the table, typed for a role; numbers have null for NaN."""
         leaf = (column, role)
         name = self._names.setdefault(leaf, f"leaf_{len(self._names)}")
-        self.leaves[name] = leaf
+        self.read[name] = leaf
         if role in ("number", "day", "year"):
             return self._engine.present(name, column)
         return optional("narwhals").col(name)

@@ -1,10 +1,16 @@
-"""What a column is used for in a query."""
+"""What a column is used for in a query, and what the types of columns allow."""
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
+from inid.arguments import listed, shown
+from inid.errors import ArgumentError
 from inid.tables.engines.guarded import optional
+from inid.tables.expression_leaves import Leaf
+from inid.tables.facts import Key
+from inid.tables.view import View, column_kind
 
-__all__ = ["FIRST_DAY", "LAST_DAY", "IdKind", "Role", "is_text"]
+__all__ = ["FIRST_DAY", "LAST_DAY", "IdKind", "Role", "TypedColumns", "is_text"]
 
 # Years 1 to 9999, in days since 1970. Engines differ in what they do with dates beyond these: such a date is missing.
 FIRST_DAY, LAST_DAY = -719_162, 2_932_896
@@ -21,3 +27,144 @@ def is_text(kind: Any) -> bool:
     """
     nw = optional("narwhals")
     return kind in (nw.String, nw.Categorical) or isinstance(kind, nw.Enum)
+
+
+class TypedColumns:
+    """What the names and types of a table's columns say, and what they refuse. No value is looked at.
+
+    Attributes:
+        schema: The type of each column, in narwhals' words.
+        view: Which rows count, and which columns are computed from others.
+    """
+
+    view = View()
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        if not schema:
+            raise ArgumentError("a table needs at least one column: a frame without columns has no rows to count.")
+        self.schema = schema
+
+    def __repr__(self) -> str:  # frames print their values, and types their categories
+        return f"{type(self).__name__}({len(self.schema)} columns)"
+
+    def is_float(self, column: str) -> bool:
+        """Whether the column, as it is, can hold NaN."""
+        return bool(self.schema[column].is_float())
+
+    def is_untyped(self, column: str) -> bool:
+        """Whether the column's values decide its type, so that a refusal by it would tell something of them."""
+        return False
+
+    def may_hold_nan(self, column: str) -> bool:
+        """Whether the column, read as a number, can hold NaN."""
+        return self.is_float(column)
+
+    def present(self, name: str, column: str) -> Any:
+        """The doubles of a column, called `name` in the query, with null for NaN: both are missing values."""
+        value = optional("narwhals").col(name)
+        return value.fill_nan(None) if self.may_hold_nan(column) else value
+
+    def _holds_numbers(self, column: str) -> bool:
+        kind = self.schema[column]
+        return bool(kind.is_numeric() or kind == optional("narwhals").Boolean)
+
+    def _holds_dates(self, column: str) -> bool:
+        nw, kind = optional("narwhals"), self.schema[column]
+        # A moment in a time zone is on another day elsewhere, and engines differ in where they are.
+        return bool(kind == nw.Date or (kind == nw.Datetime and kind.time_zone is None))
+
+    def _holds_keys(self, column: str, key: type) -> bool:
+        kind = self.schema[column]
+        return bool({str: is_text(kind), bool: kind == optional("narwhals").Boolean, int: kind.is_integer()}[key])
+
+    def _holds_single_values(self, column: str) -> bool:
+        kind = self.schema[column]
+        return not bool(kind.is_nested() or kind == optional("narwhals").Object)
+
+    def _hint(self) -> str:
+        return f"it has {listed(self.schema)}"
+
+    # What is refused.
+
+    def require(self, name: str, columns: Sequence[str]) -> None:
+        """Refuse unknown columns.
+
+        Raises:
+            ArgumentError: A column does not exist.
+        """
+        for column in (one for one in columns if one not in self.schema):
+            alike = [known for known in self.schema if str(known).casefold() == str(column).casefold()]
+            cure = f"did you mean {alike[0]!r}?" if alike else f"{self._hint()}."
+            raise ArgumentError(f"{name} names the column {shown(column)}, which the table lacks: {cure}")
+
+    def require_numbers(self, name: str, columns: Sequence[str]) -> None:
+        """Refuse columns whose type is not numeric.
+
+        Raises:
+            ArgumentError: A column is unknown or holds something else than numbers.
+        """
+        self.require(name, columns)
+        for column in columns:
+            computed = self.view.derived.get(column)
+            holds = self._holds_numbers(column) if computed is None else column_kind(computed) != "text"
+            if not holds:
+                what = _name(self.schema[column])
+                raise ArgumentError(f"{name} names {column!r}, which holds {what}, not numbers: cast the column first.")
+
+    def require_keys(self, name: str, column: str, keys: Sequence[Key]) -> None:
+        """Refuse keys of another kind than the column's.
+
+        Raises:
+            ArgumentError: The column is unknown, or its type cannot equal the keys.
+        """
+        self.require(name, [column])
+        computed = self.view.derived.get(column)
+        if computed is None:
+            holds = self._holds_keys(column, type(keys[0]))
+        else:
+            holds = type(keys[0]) is {"text": str, "truth": bool, "number": int}[column_kind(computed)]
+        if not holds:
+            kinds = {str: "strings", bool: "booleans", int: "whole numbers"}[type(keys[0])]
+            raise ArgumentError(
+                f"{name} has keys that are {kinds}, but {column!r} holds {_name(self.schema[column])}: "
+                "cast one of the two."
+            )
+
+    def require_leaves(self, name: str, leaves: Iterable[Leaf]) -> None:
+        """Refuse columns that an expression cannot read as it does.
+
+        Raises:
+            ArgumentError: A column is unknown, or of another type.
+        """
+        samples: dict[str, Key] = {"str": "", "int": 0, "bool": False}
+        for column, role in sorted(leaves):
+            if role in samples:
+                self.require_keys(name, column, [samples[role]])
+            elif role == "number":
+                self.require_numbers(name, [column])
+            else:
+                self.require(name, [column])
+                if not self._holds_dates(column):
+                    raise ArgumentError(
+                        f"{name} reads {column!r} as a date, but it holds {_name(self.schema[column])}: cast it to a "
+                        "date, or to a time without a time zone, first."
+                    )
+
+    def require_single(self, name: str, columns: Sequence[str]) -> None:
+        """Refuse columns of several values each, whose order engines decide by the types inside.
+
+        Raises:
+            ArgumentError: A column is unknown or holds lists, structs or the like.
+        """
+        self.require(name, columns)
+        for column in columns:
+            if not self._holds_single_values(column):
+                raise ArgumentError(
+                    f"{name} names {column!r}, which holds {_name(self.schema[column])}: "
+                    "make it a column of single values, such as texts or whole numbers."
+                )
+
+
+def _name(kind: Any) -> str:
+    """What a type is called; some print their categories, which are values."""
+    return str(kind).partition("(")[0]
