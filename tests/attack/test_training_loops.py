@@ -47,6 +47,19 @@ def test_a_look_at_another_batch_inside_the_loop_is_refused(monkeypatch):
     assert training.accountant.steps == 0
 
 
+def test_processes_that_were_joined_after_make_private_are_refused(monkeypatch):
+    """Each would train on all examples by itself, and what they make together would be paid for once."""
+    training = made(monkeypatch, [2, 3])
+    batches = iter(training.data_loader)
+    train(training, next(batches)[0])
+    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.distributed, "get_rank", lambda: 0)
+    monkeypatch.setattr(torch.distributed, "get_world_size", lambda: 2)
+    with pytest.raises(GuaranteeError, match="after init_process_group"):
+        train(training, next(batches)[0])
+    assert training.accountant.steps == 1
+
+
 def test_a_look_after_the_training_or_before_a_new_loop_is_fine(monkeypatch):
     training = made(monkeypatch, [2, 12, 3, 4, 5], steps=4)
     batches = iter(training.data_loader)

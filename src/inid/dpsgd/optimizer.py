@@ -164,6 +164,7 @@ class PrivateOptimizer(torch.optim.Optimizer):
         if not self._loader.drawn.complete:
             self._adding_up = True
             return loss
+        self._processes.check()
         self._check_gradients()
         if self._charged is not None:
             self._charged.take_step()

@@ -9,7 +9,7 @@ from torch import Tensor, distributed, nn
 
 from inid.dpsgd.parallel.dataset_digest import example_digests
 from inid.dpsgd.parallel.sharded_parameters import is_sharded
-from inid.errors import ArgumentError, InidError
+from inid.errors import ArgumentError, GuaranteeError, InidError
 
 __all__ = ["Processes"]
 
@@ -28,6 +28,19 @@ class Processes:
         together = distributed.is_available() and distributed.is_initialized()
         self.rank = distributed.get_rank() if together else 0
         self.world = distributed.get_world_size() if together else 1
+
+    def check(self) -> None:
+        """Refuse processes that were joined after `make_private`: each would draw, and add noise, for itself alone.
+
+        Raises:
+            GuaranteeError: There are more or fewer of them than there were.
+        """
+        if Processes().world != self.world:
+            raise GuaranteeError(
+                f"make_private saw {self.world} process(es) of torch.distributed, and now there are "
+                f"{Processes().world}, which would train on the same examples and count them once: call make_private "
+                "in every process after init_process_group (in a framework, from its setup hook)."
+            )
 
     def agree(self, settings: object) -> None:
         """Refuse settings that differ between processes: one would clip by other thresholds than the noise is for.
