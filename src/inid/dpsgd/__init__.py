@@ -1,6 +1,6 @@
 """Private training of PyTorch models: clipping by groups, noise allocated optimally among them.
 
-Start with `make_private`, then `optimizer`: a step. `layers` has formulas of gradients, `accountant` what a run costs.
+Start with `make_private`, then `optimizer`: a step. `layers` has their rules, `accountant` what a run costs.
 
 sampling  which examples a step draws
 trial     that a model keeps examples apart
@@ -19,6 +19,7 @@ except ImportError as _error:
     raise MissingExtraError("inid.dpsgd needs PyTorch: install it with `pip install 'inid[torch]'`.") from _error
 
 from inid.dpsgd.accountant import Accountant, Segment, noise_multiplier_for
+from inid.dpsgd.layers import LayerRule, register_layer
 from inid.dpsgd.loss.per_example_loss import per_example_loss
 from inid.dpsgd.make_private import make_private
 from inid.dpsgd.noise.banded import Banded
@@ -36,6 +37,7 @@ __all__ = [
     "Adaptive",
     "Banded",
     "CapturedBackward",
+    "LayerRule",
     "ParameterAverage",
     "PoissonLoader",
     "PrivateOptimizer",
@@ -48,5 +50,6 @@ __all__ = [
     "noise_multiplier_for",
     "per_example_loss",
     "plan_training",
+    "register_layer",
     "validate",
 ]

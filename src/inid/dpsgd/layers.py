@@ -1,213 +1,111 @@
-"""Per-example gradients of the layers that have a formula of their own.
+"""Which layers have a rule: a formula for the gradients of single examples, and what may be done with it.
 
-Each function takes a layer, its input and the gradient that flows back to its output, batch first, and gives the rows
-of its parameters by name. What is not here is differentiated example by example (see `vmap_gradients`).
+A layer without a rule is differentiated example by example (see `vmap_gradients`). The rules of torch's layers stand
+here; `register_layer` adds one for a layer of your own.
 """
 
-from collections.abc import Callable
+from collections.abc import Sequence
 
-import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
-from inid.dpsgd.kernels import row_kernels
 from inid.dpsgd.parallel.sharded_parameters import own_class
-from inid.dpsgd.rows.gradient_rows import Dense, Outer, Rows, Spread
+from inid.dpsgd.rows import layer_formulas as formulas
+from inid.dpsgd.rows.fused_layers import fused_convolution, fused_linear, fused_table
+from inid.dpsgd.rows.layer_rule import LayerRule
+from inid.dpsgd.trial.rule_check import check_rule
+from inid.errors import ArgumentError
 
-__all__ = ["Formula", "apart", "formula_of", "linear_weight", "rows_of", "takes_positions"]
-
-Formula = Callable[[nn.Module, Tensor, Tensor], dict[str, Rows]]
-Sizes = tuple[int, ...]
-
-_WIDEST = 2**13  # what a program of a layer normalisation holds at a time
+__all__ = ["LayerRule", "register_layer", "rule_of"]
 
 
-def formula_of(layer: nn.Module) -> Formula | None:
-    """The formula of a layer, or None where torch.func has to do the work.
+def _padded_with_zeros(layer: nn.Module) -> bool:
+    return layer.padding_mode == "zeros"
 
-    >>> formula_of(nn.Linear(2, 3)) is not None, formula_of(nn.LSTM(2, 3)) is None
+
+def _of_single_lookups(layer: nn.Module) -> bool:
+    return not (layer.scale_grad_by_freq or layer.sparse)
+
+
+_CONVOLUTION = LayerRule(
+    formula=formulas.convolution,
+    narrowed=True,
+    settings=("kernel_size", "stride", "padding", "dilation", "groups"),
+    accepts=_padded_with_zeros,
+    fused=fused_convolution,
+)
+_INSTANCE_NORM = LayerRule(formula=formulas.instance_norm)
+
+# A subclass may compute something else, so that a rule is for a class alone.
+_RULES: dict[type[nn.Module], LayerRule] = {
+    nn.Linear: LayerRule(formula=formulas.linear, positions=True, narrowed=True, settings=(), fused=fused_linear),
+    nn.Conv1d: _CONVOLUTION,
+    nn.Conv2d: _CONVOLUTION,
+    nn.GroupNorm: LayerRule(formula=formulas.group_norm, settings=("num_groups", "eps")),
+    nn.InstanceNorm1d: _INSTANCE_NORM,
+    nn.InstanceNorm2d: _INSTANCE_NORM,
+    nn.LayerNorm: LayerRule(formula=formulas.layer_norm, positions=True, settings=("normalized_shape", "eps")),
+    nn.RMSNorm: LayerRule(formula=formulas.rms_norm, positions=True, settings=("normalized_shape", "eps")),
+    nn.Embedding: LayerRule(formula=formulas.embedding, positions=True, accepts=_of_single_lookups, fused=fused_table),
+}
+
+# Known by name, since its library need not be there: GPT-2's linear layer, whose weight is stored transposed.
+_NAMED = {
+    ("transformers.pytorch_utils", "Conv1D"): LayerRule(formula=formulas.transposed_linear, positions=True),
+}
+
+
+def rule_of(layer: nn.Module) -> LayerRule | None:
+    """The rule of a layer, or None where torch.func has to do the work.
+
+    >>> rule_of(nn.Linear(2, 3)).positions, rule_of(nn.LSTM(2, 3)) is None
     (True, True)
     """
-    # A subclass may compute something else, and so may a layer whose weight is made from other parameters.
-    found = _transposed_linear if _is_transposed_linear(layer) else _FORMULAS.get(own_class(layer))
-    plain = set(layer._parameters) <= {"weight", "bias"} and next(layer.children(), None) is None  # noqa: SLF001 - no other way
-    # A replaced forward may compute something else; hooks run around the forward, where autograd sees them.
-    replaced = getattr(layer.forward, "__func__", None) is not type(layer).forward
-    if found is None or not plain or replaced or not isinstance(getattr(layer, "weight", None), nn.Parameter):
-        return None
-    if isinstance(layer, (nn.Conv1d, nn.Conv2d)) and layer.padding_mode != "zeros":
-        return None
-    if isinstance(layer, nn.Embedding) and (layer.scale_grad_by_freq or layer.sparse):
-        return None
-    return found
-
-
-def apart(layer: nn.Module, examples: int, *tensors: Tensor) -> tuple[Tensor, ...]:
-    """Inputs and gradients of a layer with the examples by themselves in front, where it takes positions behind them.
-
-    >>> [tuple(each.shape) for each in apart(nn.Linear(2, 1), 3, torch.ones(6, 2), torch.ones(6, 1))]
-    [(3, 2, 2), (3, 2, 1)]
-    """
-    several = tensors[0].shape[0] // examples
-    if several == 1 or not takes_positions(layer):
-        return tensors
-    return tuple(each.reshape(examples, several, *each.shape[1:]) for each in tensors)
-
-
-def rows_of(layer: nn.Module, formula: Formula, inputs: Tensor, gradients: Tensor, examples: int) -> dict[str, Rows]:
-    """The rows of a layer whose input has one or several entries per example in its first dimension.
-
-    >>> layer, x, g = nn.GroupNorm(1, 2), torch.ones(6, 2, 3), torch.ones(6, 2, 3)
-    >>> rows_of(layer, formula_of(layer), x, g, 3)["bias"].dense().tolist()
-    [[6.0, 6.0], [6.0, 6.0], [6.0, 6.0]]
-    """
-    rows = formula(layer, inputs, gradients)
-    if len(inputs) == examples:
-        return rows
-    return {name: Dense(own.dense().view(examples, len(inputs) // examples, -1).sum(1)) for name, own in rows.items()}
-
-
-def takes_positions(layer: nn.Module) -> bool:
-    """Whether a layer treats any number of dimensions between the first and its own as positions."""
-    return isinstance(layer, (nn.Linear, nn.Embedding, nn.LayerNorm, nn.RMSNorm)) or _is_transposed_linear(layer)
-
-
-def _linear(layer: nn.Module, inputs: Tensor, gradients: Tensor) -> dict[str, Rows]:
-    rows = {"weight": _linear_rows(inputs, gradients)}
-    return rows if layer.bias is None else {**rows, "bias": _bias_rows(gradients)}
-
-
-def _transposed_linear(_layer: nn.Module, inputs: Tensor, gradients: Tensor) -> dict[str, Rows]:
-    """GPT-2's `Conv1D`: a linear layer whose weight is stored transposed."""
-    return {"weight": _linear_rows(gradients, inputs), "bias": _bias_rows(gradients)}
-
-
-def _is_transposed_linear(layer: nn.Module) -> bool:
     kind = own_class(layer)
-    return kind.__name__ == "Conv1D" and kind.__module__ == "transformers.pytorch_utils"
+    rule = _RULES.get(kind) or _NAMED.get((kind.__module__, kind.__name__))
+    return rule if rule is not None and rule.is_for(layer) else None
 
 
-def _linear_rows(inputs: Tensor, gradients: Tensor) -> Rows:
-    """The rows of the weight W of y = x W^T, over any number of positions."""
-    if inputs.ndim == 2:
-        return Outer(gradients, inputs)
-    inputs, gradients = inputs.flatten(1, -2), gradients.flatten(1, -2)
-    return Dense((gradients.mT @ inputs).flatten(1))
+def register_layer(kind: type[nn.Module], rule: LayerRule, *, examples: Sequence[tuple[nn.Module, Tensor]]) -> None:
+    """Give layers of a class a rule, so that their gradients by example come from a formula; before `make_private`.
 
+    The rule is checked first, on what you pass: its rows must be the gradients that autograd gives for each example
+    alone. It is for the class itself, not for subclasses, and for layers without parts that take one tensor and return
+    one.
 
-def linear_weight(_layer: nn.Module, inputs: Tensor, gradients: Tensor) -> dict[str, Rows]:
-    """The formula of a weight that is used by `functional.linear`, outside its own layer."""
-    return {"weight": _linear_rows(inputs, gradients)}
+    Args:
+        kind: The class of the layers.
+        rule: The rule.
+        examples: Layers of the class, one for each way to set one up, each with an input of two or more made-up
+            examples.
 
+    Raises:
+        ArgumentError: What is passed is not as above, or the class has a rule.
+        GuaranteeError: The formula gives other rows than autograd, or depends on more than the rule says.
 
-def _bias_rows(gradients: Tensor) -> Rows:
-    return Dense(gradients if gradients.ndim == 2 else gradients.flatten(1, -2).sum(1))
-
-
-def _convolution(layer: nn.Module, inputs: Tensor, gradients: Tensor) -> dict[str, Rows]:
-    assert isinstance(layer, (nn.Conv1d, nn.Conv2d))  # noqa: S101 - for the type checker: the table of formulas says so
-    padded = functional.pad(inputs, layer._reversed_padding_repeated_twice)  # noqa: SLF001 - the layer's own padding
-    if isinstance(layer, nn.Conv1d):
-        padded, planes = padded.unsqueeze(2), gradients.unsqueeze(2)
-        kernel, stride, dilation = (1, *layer.kernel_size), (1, *layer.stride), (1, *layer.dilation)
-    else:
-        planes, kernel, stride, dilation = gradients, layer.kernel_size, layer.stride, layer.dilation
-    if row_kernels.usable(planes, len(planes) * layer.groups):
-        whole, squares = row_kernels.convolution_rows(padded, planes, kernel, stride, dilation, layer.groups)
-        rows = Dense(whole, squares=squares)
-    else:
-        rows = _in_torch(padded, planes, kernel, stride, dilation, layer.groups)
-    made: dict[str, Rows] = {"weight": rows}
-    return made if layer.bias is None else {**made, "bias": Dense(gradients.flatten(2).sum(2))}
-
-
-def _in_torch(padded: Tensor, planes: Tensor, kernel: Sizes, stride: Sizes, dilation: Sizes, groups: int) -> Dense:
-    # Windows written down whole are nine times the input for a 3 x 3 kernel; lines of windows three times, for one more
-    # product per line of the kernel, which pays unless planes are small.
-    lines = stride[0] == 1 and planes.shape[2] * planes.shape[3] >= padded.shape[1]
-    return (_by_lines if lines else _by_windows)(padded, planes, kernel, stride, dilation, groups)
-
-
-def _by_windows(padded: Tensor, planes: Tensor, kernel: Sizes, stride: Sizes, dilation: Sizes, groups: int) -> Dense:
-    size = (*padded.shape[:2], *kernel, *planes.shape[2:])
-    examples, channels, rows, columns = padded.stride()
-    steps = (rows * dilation[0], columns * dilation[1], rows * stride[0], columns * stride[1])
-    met = padded.as_strided(size, (examples, channels, *steps))  # what each entry of the kernel met
-    pieces = planes.reshape(len(planes) * groups, planes.shape[1] // groups, -1)
-    windows = met.reshape(pieces.shape[0], size[1] // groups * kernel[0] * kernel[1], -1)
-    return Dense((pieces @ windows.mT).reshape(len(planes), -1))
-
-
-def _by_lines(padded: Tensor, planes: Tensor, kernel: Sizes, stride: Sizes, dilation: Sizes, groups: int) -> Dense:
-    count, outputs, height, width = planes.shape
-    examples, channels, rows, columns = padded.stride()
-    size = (*padded.shape[:2], kernel[1], padded.shape[2], width)
-    met = padded.as_strided(size, (examples, channels, columns * dilation[1], rows, columns * stride[1]))
-    flat = met.reshape(count * groups, size[1] // groups * kernel[1], -1)
-    pieces = planes.reshape(count * groups, outputs // groups, -1)
-    made = pieces.new_empty(count * groups, kernel[0], outputs // groups, flat.shape[1])
-    for line in range(kernel[0]):
-        start = line * dilation[0] * width
-        torch.bmm(pieces, flat[:, :, start : start + height * width].mT, out=made[:, line])
-    # To bring the rows into the weight's own order would be to copy them all; it is done to their sum.
-    stored = (groups, kernel[0], outputs // groups, size[1] // groups, kernel[1])
-    return Dense(made.view(count, -1), stored, (0, 2, 3, 1, 4))
-
-
-def _channel_norm(normalised: Tensor, gradients: Tensor) -> dict[str, Rows]:
-    """Weight and bias per channel: group and instance normalisation."""
-    normalised, gradients = (entry.reshape(*entry.shape[:2], -1) for entry in (normalised, gradients))
-    return {"weight": Dense((gradients * normalised).sum(2)), "bias": Dense(gradients.sum(2))}
-
-
-def _group_norm(layer: nn.Module, inputs: Tensor, gradients: Tensor) -> dict[str, Rows]:
-    assert isinstance(layer, nn.GroupNorm)  # noqa: S101 - as above
-    if row_kernels.usable(gradients, len(gradients)):
-        weight, bias = row_kernels.group_norm_rows(inputs, gradients, layer.num_groups, layer.eps)
-        return {"weight": Dense(weight), "bias": Dense(bias)}
-    return _channel_norm(torch.group_norm(inputs, layer.num_groups, eps=layer.eps), gradients)
-
-
-def _instance_norm(layer: nn.Module, inputs: Tensor, gradients: Tensor) -> dict[str, Rows]:
-    return _channel_norm(functional.instance_norm(inputs, eps=float(layer.eps)), gradients)  # type: ignore[arg-type]
-
-
-def _entry_norm(normalised: Tensor, gradients: Tensor, size: int) -> dict[str, Rows]:
-    """Weight and bias per entry of the trailing dimensions: layer and root-mean-square normalisation."""
-    gradients, normalised = (entry.reshape(entry.shape[0], -1, size) for entry in (gradients, normalised))
-    return {"weight": Dense((gradients * normalised).sum(1)), "bias": Dense(gradients.sum(1))}
-
-
-def _layer_norm(layer: nn.Module, inputs: Tensor, gradients: Tensor) -> dict[str, Rows]:
-    assert isinstance(layer, nn.LayerNorm)  # noqa: S101 - as above
-    if layer.weight.numel() <= _WIDEST and row_kernels.usable(gradients, len(gradients)):
-        weight, bias = row_kernels.layer_norm_rows(inputs, gradients, layer.weight.numel(), layer.eps)
-        return {"weight": Dense(weight), "bias": Dense(bias)}
-    normalised = functional.layer_norm(inputs, layer.normalized_shape, eps=layer.eps)
-    return _entry_norm(normalised, gradients, layer.weight.numel())
-
-
-def _rms_norm(layer: nn.Module, inputs: Tensor, gradients: Tensor) -> dict[str, Rows]:
-    assert isinstance(layer, nn.RMSNorm)  # noqa: S101 - as above
-    normalised = functional.rms_norm(inputs, layer.normalized_shape, eps=layer.eps)
-    return _entry_norm(normalised, gradients, layer.weight.numel())
-
-
-def _embedding(layer: nn.Module, inputs: Tensor, gradients: Tensor) -> dict[str, Rows]:
-    assert isinstance(layer, nn.Embedding)  # noqa: S101 - as above
-    tokens = inputs.reshape(inputs.shape[0], -1)
-    flat = gradients.reshape(*tokens.shape, -1)
-    return {"weight": Spread.gathered(tokens, flat, layer.num_embeddings, layer.padding_idx)}
-
-
-_FORMULAS: dict[type[nn.Module], Formula] = {
-    nn.Linear: _linear,
-    nn.Conv1d: _convolution,
-    nn.Conv2d: _convolution,
-    nn.GroupNorm: _group_norm,
-    nn.InstanceNorm1d: _instance_norm,
-    nn.InstanceNorm2d: _instance_norm,
-    nn.LayerNorm: _layer_norm,
-    nn.RMSNorm: _rms_norm,
-    nn.Embedding: _embedding,
-}
+    >>> import torch
+    >>> class Scale(nn.Module):
+    ...     def __init__(self, size):
+    ...         super().__init__()
+    ...         self.weight = nn.Parameter(torch.ones(size))
+    ...     def forward(self, x):
+    ...         return self.weight * x
+    >>> rule = LayerRule(formula=lambda layer, inputs, gradients: {"weight": inputs * gradients})
+    >>> register_layer(Scale, rule, examples=[(Scale(3), torch.randn(4, 3))])
+    >>> rule_of(Scale(3)) is rule
+    True
+    """
+    if not (isinstance(kind, type) and issubclass(kind, nn.Module)):
+        raise ArgumentError(f"kind must be a class of layers, got {type(kind).__name__}: pass the class itself.")
+    if not isinstance(rule, LayerRule):
+        raise ArgumentError(f"rule must be a LayerRule, got {type(rule).__name__}: make one of your formula.")
+    if kind in _RULES or (kind.__module__, kind.__name__) in _NAMED:
+        raise ArgumentError(f"kind {kind.__name__} has a rule already: register a class of your own.")
+    if not isinstance(examples, Sequence) or not examples:
+        raise ArgumentError("examples must be pairs of a layer and its input, got none: pass at least one.")
+    for layer, inputs in examples:
+        if type(layer) is not kind:
+            raise ArgumentError(
+                f"examples must be layers of class {kind.__name__}, got {type(layer).__name__}: pass one."
+            )
+        check_rule(rule, layer, inputs)
+    _RULES[kind] = rule

@@ -7,8 +7,9 @@ every formula, norm and factor is worked out once for (layers x examples) rows. 
 rows of its own, as if they were those of another example: what is summed, and the norm of each group, are the same
 numbers as one by one. Only sums go to as many places as there are layers.
 
-Layers wait if they are of one class with the same settings, met inputs and gradients of one shape and type, are used
-once in the forward, and are either groups of their own with one threshold or all in one group (global clipping).
+Layers wait if they are of one class with the same settings (see `layer_rule`), met inputs and gradients of one shape
+and type, are used once in the forward, and are either groups of their own with one threshold or all in one group
+(global clipping).
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,27 +17,17 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from inid.dpsgd.kernels.row_kernels import MOST_PROGRAMS
-from inid.dpsgd.layers import takes_positions
 from inid.dpsgd.rows.fused_positions import Positions
 from inid.dpsgd.rows.gradient_rows import Bounds, Dense, raised
 from inid.dpsgd.rows.units import Unit
 
-__all__ = ["Apart", "Together", "Waiting", "room", "settings_of"]
+__all__ = ["Apart", "Together", "Waiting", "room"]
 
 _PART = 64  # of the device's memory that what waits may take
 _MANY = 4  # what takes more than one such part of the room is not worth waiting for others
-
-_SETTINGS: dict[type[nn.Module], tuple[str, ...]] = {
-    nn.Linear: (),
-    nn.Conv1d: ("kernel_size", "stride", "padding", "dilation", "groups"),
-    nn.Conv2d: ("kernel_size", "stride", "padding", "dilation", "groups"),
-    nn.GroupNorm: ("num_groups", "eps"),
-    nn.LayerNorm: ("normalized_shape", "eps"),
-    nn.RMSNorm: ("normalized_shape", "eps"),
-}
 
 
 def room(device: torch.device) -> int:
@@ -51,18 +42,6 @@ def room(device: torch.device) -> int:
 @lru_cache(maxsize=64)
 def _room(device: torch.device) -> int:
     return int(torch.cuda.get_device_properties(device).total_memory) // _PART
-
-
-def settings_of(layer: nn.Module, inputs: Tensor) -> tuple[object, ...] | None:
-    """What a layer's formula depends on besides its input and gradient; None for one that is always taken alone.
-
-    >>> settings_of(nn.LayerNorm(3), torch.ones(2, 4, 3))[1:], settings_of(nn.Linear(3, 3), torch.ones(2, 3))
-    (((3,), 1e-05), None)
-    """
-    names = _SETTINGS.get(type(layer))
-    if names is None or (inputs.ndim == 2 and takes_positions(layer)):
-        return None
-    return type(layer), *(getattr(layer, name) for name in names)
 
 
 @dataclass(eq=False)

@@ -4,6 +4,8 @@ per_example_gradients  where they come from: the forward of a model is wrapped
 wrapped_forward        how a forward is wrapped, and its inputs are kept
 forward_pass           one forward and the backward that belongs to it
 units                  the layers whose parameters get their gradients at once
+layer_rule             what a kind of layer has to say of itself
+layer_formulas         the formulas of torch's layers
 gradient_rows          the gradients of one parameter, in the form that is cheapest to clip
 fused_layers           which layers need not write them down
 fused_positions        gradients that are never written down

@@ -16,57 +16,97 @@ from inid.dpsgd.kernels.fused_norms import CHUNKS
 from inid.dpsgd.kernels.fused_rounding import UNIT, accumulated, argument_rounding, chunked, rounded_product
 from inid.dpsgd.rows.fused_positions import Lookups, Positions
 from inid.dpsgd.rows.gradient_rows import Dense, Rows
+from inid.dpsgd.rows.layer_rule import LayerRule
 
-__all__ = ["fused_rows", "loss_of", "narrowed", "stored", "typical_loss"]
+__all__ = [
+    "fused_convolution",
+    "fused_linear",
+    "fused_rows",
+    "fused_table",
+    "loss_of",
+    "narrowed",
+    "stored",
+    "typical_loss",
+]
 
 _FEW = 2**22  # entries of all rows together that are always written down
 _MANY = 2**27  # and that never are, since they would be the most that a step holds
-_NARROWED = (nn.Linear, nn.Conv1d, nn.Conv2d)  # layers whose inputs autocast makes narrower
 _KINDS = (torch.bfloat16, torch.float32, torch.float64)  # float16 would overflow where a factor is large
 
 
 def fused_rows(
-    layer: nn.Module, inputs: Tensor, gradients: Tensor, *, kept: bool, tied: bool, layers: int = 1
+    rule: LayerRule, layer: nn.Module, inputs: Tensor, gradients: Tensor, *, kept: bool, tied: bool, layers: int = 1
 ) -> dict[str, Rows] | None:
     """The gradients of a layer's parameters without rows, or None where rows are to be written down.
 
     Args:
-        layer: A layer with a formula (see `layers`).
+        rule: The layer's rule.
+        layer: The layer.
         inputs: What it met, examples first.
         gradients: What flows back to its output.
         kept: Whether the gradients stay until others are known (global clipping).
         tied: Whether the weight has other uses.
         layers: How many layers like this one the examples are of (see `stacked_layers`); one layer's decide.
     """
-    if gradients.dtype not in _KINDS:
+    if rule.fused is None or gradients.dtype not in _KINDS:
         return None
-    if isinstance(layer, nn.Embedding):
-        return _table(layer, inputs, gradients) if gradients.is_cuda or tied else None
-    if isinstance(layer, nn.Linear) and inputs.ndim > 2:
-        back = gradients.flatten(1, -2)
-        if not _pays(back, inputs.shape[-1], layers, kept=kept):
-            return None
-        made: dict[str, Rows] = {"weight": Positions(back, inputs.flatten(1, -2))}
-        return made if layer.bias is None else {**made, "bias": _added(back, 1)}
-    if isinstance(layer, (nn.Conv1d, nn.Conv2d)) and layer.groups == 1:
-        back = gradients.flatten(2)
-        # The windows that each position met would have to be laid out first: rows are cheaper even where they stay
-        # until the norm is known (ResNet-20 on an H200: a step took several times as long without rows).
-        if not _pays(back.mT, layer.weight[0].numel(), layers, kept=False):
-            return None
-        made = {"weight": Positions(back.mT, inputs, lambda met: _windows(layer, met))}
-        return made if layer.bias is None else {**made, "bias": _added(back, 2)}
-    return None
+    return rule.fused(layer, inputs, gradients, kept=kept, tied=tied, layers=layers)
 
 
-def narrowed(layer: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...]:
+def fused_linear(
+    layer: nn.Module, inputs: Tensor, gradients: Tensor, *, kept: bool, tied: bool, layers: int
+) -> dict[str, Rows] | None:
+    """A linear layer over positions."""
+    del tied
+    if inputs.ndim <= 2:
+        return None
+    back = gradients.flatten(1, -2)
+    if not _pays(back, inputs.shape[-1], layers, kept=kept):
+        return None
+    made: dict[str, Rows] = {"weight": Positions(back, inputs.flatten(1, -2))}
+    return made if layer.bias is None else {**made, "bias": _added(back, 1)}
+
+
+def fused_convolution(
+    layer: nn.Module, inputs: Tensor, gradients: Tensor, *, kept: bool, tied: bool, layers: int
+) -> dict[str, Rows] | None:
+    """A convolution in one group of channels."""
+    del kept, tied
+    assert isinstance(layer, (nn.Conv1d, nn.Conv2d))  # noqa: S101 - for the type checker: the table of rules says so
+    if layer.groups != 1:
+        return None
+    back = gradients.flatten(2)
+    # The windows that each position met would have to be laid out first: rows are cheaper even where they stay
+    # until the norm is known (ResNet-20 on an H200: a step took several times as long without rows).
+    if not _pays(back.mT, layer.weight[0].numel(), layers, kept=False):
+        return None
+    made: dict[str, Rows] = {"weight": Positions(back.mT, inputs, lambda met: _windows(layer, met))}
+    return made if layer.bias is None else {**made, "bias": _added(back, 2)}
+
+
+def fused_table(
+    layer: nn.Module, inputs: Tensor, gradients: Tensor, *, kept: bool, tied: bool, layers: int
+) -> dict[str, Rows] | None:
+    """A table of vectors."""
+    del kept, layers
+    assert isinstance(layer, nn.Embedding)  # noqa: S101 - as above
+    if not (gradients.is_cuda or tied):
+        return None
+    tokens = inputs.reshape(inputs.shape[0], -1)
+    if layer.padding_idx is not None:
+        tokens = torch.where(tokens == layer.padding_idx, -1, tokens)
+    return {"weight": Lookups(tokens, gradients.reshape(*tokens.shape, -1), layer.num_embeddings)}
+
+
+def narrowed(rule: LayerRule, args: tuple[Any, ...]) -> tuple[Any, ...]:
     """The arguments of a layer with the input as autocast will make it, so that it is made and kept once.
 
+    >>> rule = LayerRule(formula=lambda layer, inputs, gradients: {}, narrowed=True)
     >>> with torch.autocast("cpu", dtype=torch.bfloat16):
-    ...     narrowed(nn.Linear(2, 2), (torch.ones(2),))[0].dtype
+    ...     narrowed(rule, (torch.ones(2),))[0].dtype
     torch.bfloat16
     """
-    if type(layer) in _NARROWED and len(args) == 1 and args[0].dtype == torch.float32:
+    if rule.narrowed and len(args) == 1 and args[0].dtype == torch.float32:
         kind = args[0].device.type
         if torch.is_autocast_enabled(kind):
             return (args[0].to(torch.get_autocast_dtype(kind)),)
@@ -112,13 +152,6 @@ def _windows(layer: nn.Conv1d | nn.Conv2d, inputs: Tensor) -> Tensor:
     met = padded.as_strided((len(padded), *sides, padded.shape[1], *kernel), (examples, *steps))
     # In one copy for all examples: functional.unfold makes one for each, and another kernel turns them over.
     return met.reshape(len(padded), sides[0] * sides[1], -1)
-
-
-def _table(layer: nn.Embedding, inputs: Tensor, gradients: Tensor) -> dict[str, Rows]:
-    tokens = inputs.reshape(inputs.shape[0], -1)
-    if layer.padding_idx is not None:
-        tokens = torch.where(tokens == layer.padding_idx, -1, tokens)
-    return {"weight": Lookups(tokens, gradients.reshape(*tokens.shape, -1), layer.num_embeddings)}
 
 
 def loss_of(rows: Rows, shape: torch.Size) -> float:

@@ -6,8 +6,8 @@ from typing import cast
 
 from torch import Tensor, nn
 
-from inid.dpsgd.kernels.stacked_layers import Apart, Together, room, settings_of
-from inid.dpsgd.layers import Formula, rows_of
+from inid.dpsgd.kernels.stacked_layers import Apart, Together, room
+from inid.dpsgd.layers import LayerRule
 from inid.dpsgd.rows.clipped_sums import GroupRows, Rule, Sums
 from inid.dpsgd.rows.forward_pass import ForwardPass
 from inid.dpsgd.rows.fused_layers import fused_rows, loss_of
@@ -95,7 +95,7 @@ class GatheredRows:
             return False
         alone, tied = self._circumstances(unit)
         single = not tied and unit in turn.plan.once and (alone or len(self._lengths) == 1)
-        settings = settings_of(unit.layer, inputs) if single and inputs.shape[0] == turn.examples else None
+        settings = _rule(unit).alike(unit.layer, inputs) if single and inputs.shape[0] == turn.examples else None
         if settings is None:
             return False
         places = [self._places[parameter] for parameter in unit.parameters.values()]
@@ -116,7 +116,7 @@ class GatheredRows:
         unit, count = units[0], turn.examples * len(units)
         rows = self._fused(units, inputs, gradients) if len(inputs) == count else None
         if rows is None:
-            rows = rows_of(unit.layer, cast("Formula", unit.formula), inputs, gradients, count)
+            rows = _rule(unit).rows(unit.layer, inputs, gradients, count)
         if len(units) == 1:
             for name, parameter in unit.parameters.items():
                 self.add(turn, parameter, rows[name])
@@ -142,7 +142,7 @@ class GatheredRows:
         unit = units[0]
         alone, tied = self._circumstances(unit)
         kept = self.rule.total is not None or not alone
-        made = fused_rows(unit.layer, inputs, gradients, kept=kept, tied=tied, layers=len(units))
+        made = fused_rows(_rule(unit), unit.layer, inputs, gradients, kept=kept, tied=tied, layers=len(units))
         if made is not None and "weight" in unit.parameters and any(each not in self.lost for each in units):
             self.lost |= dict.fromkeys(units, loss_of(made["weight"], unit.parameters["weight"].shape))
         return made
@@ -155,3 +155,7 @@ class GatheredRows:
             tied = any(self.uses[p] > 1 or p in self.tied for p in unit.parameters.values())
             found = self._known[unit] = alone, tied
         return found
+
+
+def _rule(unit: Unit) -> LayerRule:
+    return cast("LayerRule", unit.rule)

@@ -20,7 +20,7 @@ from torch.nn import functional
 from torch.nn.utils import skip_init
 from torch.utils import _pytree as pytree
 
-from inid.dpsgd.layers import apart, linear_weight
+from inid.dpsgd.layers import LayerRule, rule_of
 from inid.dpsgd.loss.backward_calls import listen
 from inid.dpsgd.loss.loop_checks import watched
 from inid.dpsgd.loss.nodes import Edge
@@ -232,7 +232,7 @@ class PerExampleGradients:
         again: bool,
     ) -> Any:
         unit = call.unit
-        if unit.formula is None:
+        if unit.rule is None:
             self._inside = True
             try:
                 made = run_with_own_parameters(
@@ -253,7 +253,7 @@ class PerExampleGradients:
                 return made
             finally:
                 self._inside = False
-        args = narrowed(unit.layer, args)
+        args = narrowed(unit.rule, args)
         output = frozen(unit, forward, args, kwargs)
         kept = Kept(stored(cast("Tensor", first_tensor(args, kwargs)), output))
         output.register_hook(partial(self._collect_rows, unit, turn, again, kept))
@@ -334,7 +334,7 @@ class PerExampleGradients:
         if parameter not in self._tied:
             name = f"{self._names[parameter]} in functional.linear"
             layer = skip_init(nn.Linear, 1, 1, bias=False)  # type: ignore[no-untyped-call] # stands for its kind
-            self._tied[parameter] = Unit(name, layer, linear_weight, {"weight": parameter})
+            self._tied[parameter] = Unit(name, layer, rule_of(layer), {"weight": parameter})
             self._gathered.tied = self._tied
             self._gathered.forget()
         return self._run_layer(self._tied[parameter], lambda x: functional.linear(x, weight, bias), (inputs,), {})
@@ -348,7 +348,8 @@ class PerExampleGradients:
             # Under autocast a layer may have met its input in another precision than it was given in.
             if inputs.dtype != gradients.dtype and inputs.is_floating_point():
                 inputs = inputs.to(gradients.dtype)
-            inputs, gradients = apart(unit.layer, turn.examples, inputs, gradients.detach())
+            rule = cast("LayerRule", unit.rule)
+            inputs, gradients = rule.apart(turn.examples, inputs, gradients.detach())
             self._gathered.take(turn, unit, inputs, gradients)
 
     def _collect_leaf(self, unit: Unit, turn: ForwardPass, again: bool, name: str, leaf: Tensor) -> None:

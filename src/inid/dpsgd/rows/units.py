@@ -7,7 +7,7 @@ from functools import cached_property
 from torch import nn
 from torch.nn.utils import parametrize
 
-from inid.dpsgd.layers import Formula, formula_of
+from inid.dpsgd.layers import LayerRule, rule_of
 from inid.dpsgd.parallel.sharded_parameters import is_sharded, own_class
 from inid.errors import GuaranteeError
 
@@ -20,7 +20,7 @@ class Unit:
 
     name: str
     layer: nn.Module
-    formula: Formula | None
+    rule: LayerRule | None
     parameters: dict[str, nn.Parameter]
 
     @cached_property
@@ -48,7 +48,7 @@ class Unit:
 def units_of(module: nn.Module) -> list[Unit]:
     """The smallest layers that own all the trainable parameters they use, each once, also under several parents.
 
-    >>> [(u.name, u.formula is not None) for u in units_of(nn.Sequential(nn.Linear(2, 2), nn.GRU(2, 2)))]
+    >>> [(u.name, u.rule is not None) for u in units_of(nn.Sequential(nn.Linear(2, 2), nn.GRU(2, 2)))]
     [('0', True), ('1', False)]
     """
     found: dict[nn.Module, Unit] = {}
@@ -77,13 +77,13 @@ def _holds_lists(module: nn.Module) -> bool:
 
 
 def _found(module: nn.Module, prefix: str) -> Iterator[Unit]:
-    formula = formula_of(module)
+    rule = rule_of(module)
     own = {name: p for name, p in module.named_parameters(recurse=False) if p.requires_grad}
     # A parameter that a child has as well (BERT's bias of the last layer) is used by the child.
     of_children = {p for child in module.children() for p in child.parameters()}
-    if formula is not None:
+    if rule is not None:
         if own:
-            yield Unit(prefix, module, formula, own)
+            yield Unit(prefix, module, rule, own)
     elif any(p not in of_children for p in own.values()) or parametrize.is_parametrized(module) or _holds_lists(module):
         every = {name: p for name, p in module.named_parameters() if p.requires_grad}
         if every:

@@ -6,6 +6,7 @@ runs              the model on them: together and alone, and twice where chance 
 full_batch        the same three among many
 state             whether the model keeps what it saw
 trace             what happened in one run
+rule_check        whether a layer's formula gives what autograd gives
 agreement         whether numbers agree within rounding
 call_plan         which layers are called, and how examples lie in what they get: the answer of a trial
 selected_rows     tensors whose entries were selected by the examples' values

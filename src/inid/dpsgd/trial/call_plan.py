@@ -19,7 +19,6 @@ from typing import Any
 
 from torch import Tensor
 
-from inid.dpsgd.layers import takes_positions
 from inid.dpsgd.parallel.distributed import Processes
 from inid.dpsgd.rows.units import Unit
 from inid.dpsgd.trial.agreement import Agreement, Beside, Flow
@@ -134,7 +133,7 @@ class _Comparison:
     def __init__(self, together: Trace) -> None:
         self._together, self._allowed, self._alike = together, together.rounding**0.5, True
         # Layers with a formula have the examples in front; others may have them anywhere (the state of an LSTM).
-        self._arguments = [self._leaves(leaves, 1 if unit.formula else None) for unit, leaves, _, _ in together.calls]
+        self._arguments = [self._leaves(leaves, 1 if unit.rule else None) for unit, leaves, _, _ in together.calls]
         self._outputs = [self._leaves(leaves) for _, _, leaves, _ in together.calls]
         self._output = self._leaves(together.output)
         self._flows = [
@@ -178,12 +177,12 @@ class _Comparison:
             if not any(entries):
                 # What comes from another such layer will differ by example once that layer's input is repeated.
                 (later if derived else repeated).add(unit)
-            elif unit.formula is None:
+            elif unit.rule is None:
                 joined = tuple(_joined(unit, output, self._outputs[at]))
             calls.append(Call(unit, entries, along, joined))
         apart = {call.unit for call in calls if any(call.entries)}
         for unit in repeated | (later if not repeated else set()):
-            if unit in apart or unit in later or unit.formula is None or not takes_positions(unit.layer):
+            if unit in apart or unit in later or unit.rule is None or not unit.rule.positions:
                 raise SameForAllError(unit)
         _check_output(self._together.output, self._output)
         negligible = 2**10 * self._allowed**2 * self._together.pushed

@@ -55,7 +55,7 @@ class Trace:
         derived = any(isinstance(leaf, Tensor) and leaf.requires_grad for leaf in arguments)
         leaves = pytree.tree_leaves(output)
         # Of layers with a formula nobody asks for the output, and outputs of all layers are half of what a run makes.
-        self.calls.append((unit, _copies(arguments), _copies(leaves) if unit.formula is None else [], derived))
+        self.calls.append((unit, _copies(arguments), _copies(leaves) if unit.rule is None else [], derived))
         self._round(arguments + leaves)
         self.grown.append([leaf for leaf in leaves if isinstance(leaf, Tensor) and leaf.requires_grad])
 

@@ -7,6 +7,7 @@ from torch.nn import functional
 
 from attack.test_clipped_sums import added, assert_within, limits_of
 from inid.dpsgd.kernels import fused_norms
+from inid.dpsgd.layers import rule_of
 from inid.dpsgd.rows import fused_layers, gathered_rows
 from inid.dpsgd.rows.fused_layers import fused_rows, typical_loss
 from inid.dpsgd.rows.fused_positions import Lookups, Positions, Tied
@@ -136,13 +137,14 @@ def test_adaptive_thresholds_get_their_norms(seen):
 
 def test_rows_are_written_where_they_are_short_or_few():
     layer, few = nn.Linear(700, 800), torch.randn(2, 3, 800)
-    assert fused_rows(layer, torch.randn(2, 3, 700), few, kept=False, tied=False) is None
-    assert fused_rows(layer, torch.randn(9, 3, 700), torch.randn(9, 3, 800), kept=False, tied=False) is not None
+    rule = rule_of(layer)
+    assert fused_rows(rule, layer, torch.randn(2, 3, 700), few, kept=False, tied=False) is None
+    assert fused_rows(rule, layer, torch.randn(9, 3, 700), torch.randn(9, 3, 800), kept=False, tied=False) is not None
     long = torch.randn(9, 400, 800)
-    assert fused_rows(layer, torch.randn(9, 400, 700), long, kept=False, tied=False) is None
-    assert fused_rows(layer, torch.randn(9, 400, 700), long, kept=True, tied=False) is not None
+    assert fused_rows(rule, layer, torch.randn(9, 400, 700), long, kept=False, tied=False) is None
+    assert fused_rows(rule, layer, torch.randn(9, 400, 700), long, kept=True, tied=False) is not None
     half = torch.randn(9, 3, 800).half()
-    assert fused_rows(layer, torch.randn(9, 3, 700).half(), half, kept=False, tied=False) is None
+    assert fused_rows(rule, layer, torch.randn(9, 3, 700).half(), half, kept=False, tied=False) is None
 
 
 def test_the_typical_loss_is_what_positions_at_right_angles_lose():
