@@ -28,7 +28,7 @@ from inid.tables.plan import Plan
 from inid.tables.publication import Publication, PublicationPlan, PublicationResult
 from inid.tables.query import Query
 from inid.tables.questions.choice import choose
-from inid.tables.questions.discovery.question import discover
+from inid.tables.questions.discovery.kind import discover
 from inid.tables.questions.synthetic.stored_rows import synthetic_rows
 from inid.tables.result import Result, Row
 from inid.tables.streams.plan import StreamPlan, plan_stream
@@ -74,7 +74,7 @@ _EARLIER = {
     "ChoiceQuestion": "questions.choice",
     "ChoiceResult": "questions.choice",
     "Combination": "questions.marginals.combinations",
-    "Discovered": "questions.discovery.question",
+    "Discovered": "questions.discovery.kind",
     "DiscoveryPlan": "questions.discovery.plan",
     "DiscoveryQuery": "questions.discovery.kind",
     "DiscoveryQuestion": "questions.discovery.kind.Discovery",

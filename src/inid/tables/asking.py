@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from inid.tables.publication import Publication
     from inid.tables.query import Query
     from inid.tables.questions.choice import ChoicePlan, ChoiceResult
-    from inid.tables.questions.discovery.kind import DiscoveryQuery
-    from inid.tables.questions.discovery.question import Discovered
+    from inid.tables.questions.discovery.kind import Discovered, DiscoveryQuery
     from inid.tables.questions.marginals.plan import MarginalsPlan
     from inid.tables.questions.marginals.result import MarginalsResult
     from inid.tables.questions.ordered.plan import OrderedPlan

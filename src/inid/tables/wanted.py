@@ -27,12 +27,18 @@ from inid.mechanisms import MechanismName
 from inid.planning.division import whole_of
 from inid.promises import Budget, GaussianDP, PureDP
 
-__all__ = ["UNITS", "Wanted", "equal_errors", "wanted_of", "worse_numbers", "worse_sentence"]
+__all__ = ["UNITS", "Wanted", "equal_errors", "families", "wanted_of", "worse_numbers", "worse_sentence"]
 
 _WORSE = 1 + 1e-6  # beyond the rounding of what was calibrated
 _MOST = 8  # are listed in a sentence
 
 UNITS: dict[MechanismName, Budget] = {"gaussian": GaussianDP(1.0), "laplace": PureDP(1.0)}
+
+
+def families(promise: Budget, mechanism: str = "auto") -> tuple[MechanismName, ...]:
+    """The kinds of noise that are planned with: the one that was chosen, or those that keep a promise."""
+    chosen: dict[str, tuple[MechanismName, ...]] = {"gaussian": ("gaussian",), "laplace": ("laplace",)}
+    return chosen.get(mechanism, ("laplace",) if isinstance(promise, PureDP) else ("gaussian", "laplace"))
 
 
 class Wanted(NamedTuple):
@@ -67,9 +73,8 @@ def equal_errors(
     >>> equal_errors({"gaussian": [1.0, 3.0], "laplace": [1.0, 9.0]}.__getitem__, GaussianDP(0.5), questions=2)
     [4.0, 12.0]
     """
-    families: tuple[MechanismName, ...] = ("laplace",) if isinstance(promise, PureDP) else ("gaussian", "laplace")
     found = []
-    for family in families:
+    for family in families(promise):
         errors = alone(family)
         whole = float(whole_of(promise, family)) / (questions * len(errors))
         units = math.sqrt(whole) if family == "gaussian" else whole

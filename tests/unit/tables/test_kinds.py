@@ -119,7 +119,7 @@ def test_nothing_outside_the_kinds_tells_them_apart_or_imports_them():
     allowed = {
         "tables/__init__.py": [
             f"{questions.__name__}.choice.choose",
-            f"{questions.__name__}.discovery.question.discover",
+            f"{questions.__name__}.discovery.kind.discover",
             f"{questions.__name__}.synthetic.stored_rows.synthetic_rows",
         ],
         "learn/on_synthetic_rows.py": [
@@ -129,7 +129,7 @@ def test_nothing_outside_the_kinds_tells_them_apart_or_imports_them():
     }
     inner = [f"{questions.__name__}.statistics.kind.Statistics"]  # a stream asks statistics, and nothing else
     allowed |= {f"tables/streams/{name}.py": inner for name in ("period_query", "period_sums", "plan")}
-    said = "choice.ChoicePlan choice.ChoiceResult discovery.kind.DiscoveryQuery discovery.question.Discovered "
+    said = "choice.ChoicePlan choice.ChoiceResult discovery.kind.Discovered discovery.kind.DiscoveryQuery "
     said += "marginals.plan.MarginalsPlan marginals.result.MarginalsResult ordered.plan.OrderedPlan "
     said += "statistics.kind.StatisticsQuery synthetic.plan.SyntheticPlan synthetic.result.SyntheticResult"
     # For type checkers alone (`test_asking`).

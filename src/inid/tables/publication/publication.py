@@ -24,13 +24,13 @@ from inid.errors import ArgumentError, BudgetError
 from inid.mechanisms import MechanismChoice, MechanismName
 from inid.numbers.decimals import decimal_down, decimal_fraction, decimal_up
 from inid.planning.division import Division, divide
-from inid.promises import ApproxDP, Budget, PureDP
+from inid.promises import ApproxDP, Budget
 from inid.tables.plan import PlannedNumber
 from inid.tables.publication.plan import PublicationPlan
 from inid.tables.publication.result import PublicationResult
 from inid.tables.query import Query, release_together
 from inid.tables.table import Table
-from inid.tables.wanted import UNITS, wanted_of
+from inid.tables.wanted import UNITS, families, wanted_of
 
 if TYPE_CHECKING:
     from inid.accounting import Ledger
@@ -127,17 +127,12 @@ class Publication:
         }
         weights = [read_importance(importance, name, self.queries) for name in queries]
         shares = read_shares(share, self.queries)
-        families: tuple[MechanismName, ...] = ("gaussian", "laplace")
-        if chosen != "auto":
-            families = ("gaussian",) if chosen == "gaussian" else ("laplace",)
-        elif isinstance(budget, PureDP):
-            families = ("laplace",)
-        families = served_families(queries, shares, families)
+        kinds = served_families(queries, shares, families(budget, chosen))
         promise, taken = _beside(budget, queries)
         equal = {name: query.question.equal(promise, questions=len(queries)) for name, query in queries.items()}
         wanted = {name: wanted_of(named[name], equal[name]).limits for name in queries}
-        divisions = {family: _divided(promise, queries, family, wanted, weights, shares) for family in families}
-        family = min(families, key=lambda one: divisions[one].objective)
+        divisions = {family: _divided(promise, queries, family, wanted, weights, shares) for family in kinds}
+        family = min(kinds, key=lambda one: divisions[one].objective)
         plans = {}
         for (name, query), part in zip(queries.items(), divisions[family].parts, strict=True):
             if part is None:

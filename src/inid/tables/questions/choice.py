@@ -16,6 +16,7 @@ not grow with the number of groups.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from inid.arguments import Floats, choice, shown
@@ -32,7 +33,6 @@ from inid.tables.presentation import Labels
 from inid.tables.public_facts import CountingQuestion, parsing
 from inid.tables.question import Question
 from inid.tables.questions.statistics.kind import Statistics
-from inid.tables.questions.statistics.sums import cell_names
 from inid.tables.report_inputs import view_facts
 from inid.tables.result import Result, Row
 from inid.tables.table import Table
@@ -133,7 +133,6 @@ class ChoiceQuestion(CountingQuestion, Question):
 
     @classmethod
     def read(cls, table: Table, asked: Mapping[str, Any]) -> Self:
-        """See `Question.read`."""
         counted = {name: asked[name] for name in ("count", "count_distinct") if name in asked}
         if len(asked) > 1 + len(counted) or len(counted) > 1:
             raise ArgumentError(
@@ -154,7 +153,7 @@ class ChoiceQuestion(CountingQuestion, Question):
     @property
     def groups(self) -> list[dict[str, Key]]:
         """The keys of each group."""
-        return [dict(cell) for cell in cell_names(self.by)]
+        return [dict(zip(self.by, keys, strict=True)) for keys in product(*self.by.values())]
 
     def plan(self, budget: Budget) -> ChoicePlan:
         """The noise of the choice: that of one number."""
@@ -173,27 +172,22 @@ class ChoiceQuestion(CountingQuestion, Question):
         return Statistics(by=self.by, **counted, **nothing, **facts, view=self.view)  # type: ignore[arg-type]
 
     def aggregations(self, table: Table) -> tuple[Aggregation, ...]:
-        """See `Question.aggregations`."""
         return self._sizes.aggregations(table)
 
-    def exact(self, found: Sequence[Sequence[Totals]], plan: ChoicePlan) -> Floats:  # noqa: ARG002 - as for any plan
+    def exact(self, found: Sequence[Sequence[Totals]], plan: ChoicePlan) -> Floats:
         """The size of each group, before noise. NOT PRIVATE: for curators and tests."""
         return read_values(found[0][0].sums.ravel(), len(self.groups))
 
-    def draws(self, plan: ChoicePlan) -> tuple[Draw, ...]:  # noqa: ARG002 - the noise says all
+    def draws(self, plan: ChoicePlan) -> tuple[Draw, ...]:
         """The position of the largest count alone is published."""
         return (Largest(),)
 
-    def may_be_full(self, release: Release) -> bool:  # noqa: ARG002 - no count is released
+    def may_be_full(self, release: Release) -> bool:
         """No: no count is released."""
         return False
 
     def answers(
-        self,
-        release: Release,
-        level: float,
-        keys: Sequence[Key] = (),  # noqa: ARG002 - they are public
-        earlier: Sequence[Release] = (),  # noqa: ARG002 - one step
+        self, release: Release, level: float, keys: Sequence[Key] = (), earlier: Sequence[Release] = ()
     ) -> tuple[Row, ...]:
         """One line: the keys of the chosen group, whose position was released; no count was.
 
@@ -210,7 +204,7 @@ class ChoiceQuestion(CountingQuestion, Question):
         nothing = (math.nan, math.nan, math.nan)
         return (Row("largest", "", place, *nothing, std, chosen | {WITHIN: f"{short:.4g} {self.counting}"}),)
 
-    def blocks(self, estimates: Sequence[Estimate], labels: Labels) -> list[EstimateBlock]:  # noqa: ARG002
+    def blocks(self, estimates: Sequence[Estimate], labels: Labels) -> list[EstimateBlock]:
         """None: no number was released."""
         return []
 
@@ -219,18 +213,17 @@ class ChoiceQuestion(CountingQuestion, Question):
         reach = f"{rows[0].keys[WITHIN]}, with probability {100 * level:.4g} %"
         return [("the largest group", rows[0].groups), ("short of the largest by at most", reach)]
 
-    def facts(self, plan: ChoicePlan, rows: Sequence[Row], level: float) -> list[tuple[str, str]]:  # noqa: ARG002
+    def facts(self, plan: ChoicePlan, rows: Sequence[Row], level: float) -> list[tuple[str, str]]:
         """The answer, and what it was chosen from."""
         chosen = f"{len(self.groups):,} groups by {', '.join(self.by)}, by the number of {self.counting}"
         return [*self.answered_facts(rows, level), ("chosen from", chosen), *view_facts(self.view)]
 
-    def check_noisy(self, release: Release, record: Mapping[str, Any]) -> None:  # noqa: ARG002
-        """See `Question.check_noisy`: one number, the position of a group, which `answers` checks."""
+    def check_noisy(self, release: Release, record: Mapping[str, Any]) -> None:
+        """One number, the position of a group, which `answers` checks."""
         if release.values.shape != (1,):
             raise RecordError("the record does not hold one finite noisy sum for each coordinate of its plan.")
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-safe dictionary, of which `from_dict` makes the same question."""
         return {
             "choose": {column: list(keys) for column, keys in self.by.items()},
             **self.facts_to_dict(),
@@ -238,11 +231,6 @@ class ChoiceQuestion(CountingQuestion, Question):
 
     @classmethod
     def from_dict(cls, record: Any) -> Self:
-        """The question that `to_dict` described.
-
-        Raises:
-            RecordError: The record does not parse.
-        """
         with parsing(record):
             return cls(
                 by={column: read_keys(f"choose of {column}", keys) for column, keys in record["choose"].items()},

@@ -1,17 +1,19 @@
 """Spending one promise on the counts of keys that nobody listed."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from inid.mechanisms import Mechanism, MechanismName
-from inid.planning import NoisePlan, plan
-from inid.promises import ApproxDP, Budget, PureDP
+from inid.mechanisms import Mechanism
+from inid.planning import NoisePlan
+from inid.promises import ApproxDP
 from inid.report import PlanLine, PlanSummary
 from inid.report.number_text import plain_number
 from inid.tables.plan import Plan, whole_promise
-from inid.tables.questions.discovery.question import DiscoveryQuestion
 
-__all__ = ["DiscoveryPlan", "plan_discovery"]
+if TYPE_CHECKING:
+    from inid.tables.questions.discovery.kind import Discovery
+
+__all__ = ["DiscoveryPlan"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +26,7 @@ class DiscoveryPlan(Plan):
     """
 
     noise: NoisePlan
-    question: DiscoveryQuestion
+    question: "Discovery"
 
     @property
     def threshold(self) -> float:
@@ -33,7 +35,6 @@ class DiscoveryPlan(Plan):
 
     @property
     def delta(self) -> float:
-        """The probability that is taken from a ledger's reserve, beside what the noise costs."""
         return self.question.asked.delta
 
     @property
@@ -75,14 +76,3 @@ class DiscoveryPlan(Plan):
             f"a key appears when its noisy count is at least {self.threshold:.6g}",
         ]
         return "\n".join(lines)
-
-
-def plan_discovery(question: DiscoveryQuestion, budget: Budget, mechanism: str) -> DiscoveryPlan:
-    """Plan with each kind of noise that keeps the promise, and take the one with the lower threshold."""
-    kinds: tuple[MechanismName, ...] = ("gaussian", "laplace")
-    if mechanism != "auto":
-        kinds = (mechanism,)  # type: ignore[assignment]
-    elif isinstance(budget, PureDP):
-        kinds = ("laplace",)
-    made = [DiscoveryPlan(plan(question.sensitivity(kind), budget, mechanism=kind), question) for kind in kinds]
-    return min(made, key=lambda one: one.threshold)

@@ -1,17 +1,21 @@
 """What a release of keys that nobody listed returns."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from inid.errors import ArgumentError
 from inid.tables.facts import Key
 from inid.tables.presentation import answer_columns, short_table
 from inid.tables.questions.discovery.plan import DiscoveryPlan
-from inid.tables.questions.discovery.question import NEAR, DiscoveryQuestion
 from inid.tables.result import NOT_PRIVATE, Result
 from inid.tables.table import Table
 
-__all__ = ["DiscoveryResult"]
+if TYPE_CHECKING:
+    from inid.tables.questions.discovery.kind import Discovery
+
+__all__ = ["NEAR", "DiscoveryResult"]
+
+NEAR = "near_threshold"
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,7 +25,7 @@ class DiscoveryResult(Result):
     An interval holds the exact count with the probability `level`, where it is not near the threshold.
     """
 
-    question: DiscoveryQuestion
+    question: "Discovery"
     plan: DiscoveryPlan
 
     @property
@@ -64,7 +68,7 @@ class DiscoveryResult(Result):
         return short_table(self.lines, head, self.level) + (f"\n{note}" if near else "")
 
     def results_record(self) -> dict[str, Any]:
-        """See `Result.results_record`: with the keys that were found, and the threshold."""
+        """With the keys that were found, and the threshold."""
         return self._found_record | super().results_record()
 
     def _answers_record(self) -> dict[str, Any]:

@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Self
+from dataclasses import replace
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
-from inid.arguments import Floats
+from inid.arguments import Floats, choice
 from inid.errors import ArgumentError, InidError, RecordError
-from inid.mechanisms import MechanismChoice, MechanismName
+from inid.mechanisms import Mechanism, MechanismChoice, MechanismName
 from inid.promises import Budget
 from inid.releasing import Release
 from inid.report import ColumnFacts, Estimate, EstimateBlock
@@ -26,17 +27,18 @@ from inid.tables.questions.marginals.combinations import (
     read_cells,
 )
 from inid.tables.questions.marginals.exact_tables import by_channel, tables_aggregation
-from inid.tables.questions.marginals.plan import MarginalsPlan, Objective, errors_alone, plan_marginals, planned
+from inid.tables.questions.marginals.plan import MarginalsPlan, Objective, planned
 from inid.tables.questions.marginals.question import MarginalsQuestion
 from inid.tables.questions.marginals.released_numbers import exact_numbers
 from inid.tables.questions.marginals.result import MarginalsResult
 from inid.tables.questions.marginals.table_answers import TableAnswers
-from inid.tables.questions.marginals.table_statistics import read_numbers
-from inid.tables.questions.marginals.tolerances import named_tolerances
+from inid.tables.questions.marginals.table_statistics import TableStatistic, read_numbers
+from inid.tables.questions.marginals.tolerances import named_tolerances, read_tolerances
 from inid.tables.record import SLACK, is_near
 from inid.tables.report_inputs import column_facts, listed_keys, named_levels, protection, view_facts
 from inid.tables.result import Row
 from inid.tables.table import Table
+from inid.tables.wanted import UNITS, wanted_of
 
 __all__ = ["Marginals"]
 
@@ -88,7 +90,6 @@ class Marginals(MarginalsQuestion, Question):
 
     @classmethod
     def read(cls, table: Table, asked: Mapping[str, Any]) -> Self:
-        """See `Question.read`."""
         plain = [name for name in ("mean", "sum") if not isinstance(asked.get(name, {}), Mapping)]
         if plain or any(name not in _STATED for name in asked):
             raise ArgumentError(
@@ -110,23 +111,40 @@ class Marginals(MarginalsQuestion, Question):
         tolerance: Tolerances | None = None,
         mechanism: MechanismChoice = "auto",
     ) -> MarginalsPlan:
-        """See `Query.plan`."""
-        return plan_marginals(self, budget, objective=objective, tolerance=tolerance, mechanism=mechanism)
+        goal = cast("Objective", choice("objective", objective, ("max", "sum")))
+        kind = choice("mechanism", mechanism, ("auto", "gaussian", "laplace"))
+        if not tolerance:
+            usual = read_tolerances(self, tolerance)
+            return planned(self, budget, objective=goal, tolerance=usual, mechanism=kind)
+        equal = self.equal(budget)
+        found = wanted_of(self.wanted(tolerance), equal)
+        made = planned(self, budget, objective=goal, tolerance=np.array(found.limits), mechanism=kind)
+        return replace(made, numbers=replace(made.numbers, tolerance=np.array(found.stated)), equal=tuple(equal))
 
     def for_accuracy(self, tolerance: Tolerances | None, *, failure: float, delta: float | None) -> MarginalsAccuracy:
-        """See `Query.plan_for_accuracy`."""
         return plan_marginals_for_accuracy(self, tolerance, failure=failure, delta=delta)
 
     def alone(self, mechanism: MechanismName) -> list[float]:
-        """See `Question.alone`."""
-        return errors_alone(self, mechanism)
+        """Tables with as many keys, in any order, have the same."""
+        found: dict[tuple[str, tuple[int, ...]], float] = {}
+        places = []
+        for statistic in self.statistics:
+            place = statistic.name, tuple(sorted(self.domains.size(column) for column in statistic.table))
+            if place not in found:
+                found[place] = self._error_alone(statistic, mechanism)
+            places.append(place)
+        return [found[place] for place in places]
+
+    def _error_alone(self, statistic: TableStatistic, mechanism: MechanismName) -> float:
+        if not (statistic.table or statistic.column):  # the total of the counts has no residuals
+            public = self.neighbours == "replace" and not self.vanishing
+            return 0.0 if public else self.unit_rows * Mechanism.named(mechanism).deviation
+        return float(self.only(statistic).plan_within(UNITS[mechanism], mechanism, [1.0]).numbers.std[0])
 
     def wanted(self, tolerance: Tolerances | None) -> list[float | None]:
-        """See `Question.wanted`."""
         return named_tolerances(self, tolerance)
 
     def plan_within(self, budget: Budget, mechanism: MechanismName, wanted: Sequence[float]) -> MarginalsPlan:
-        """See `Question.plan_within`."""
         return planned(self, budget, objective="sum", tolerance=np.array(wanted), mechanism=mechanism)
 
     def tolerances(self, stated: Mapping[str, float]) -> Tolerances:
@@ -144,13 +162,11 @@ class Marginals(MarginalsQuestion, Question):
         return self.with_offset(plan.question.offset)
 
     def check(self, table: Table) -> None:
-        """See `Question.check`."""
         self.check_exact()
         self.check_cells()
         super().check(table)
 
     def aggregations(self, table: Table) -> tuple[Aggregation, ...]:
-        """See `Question.aggregations`."""
         columns = tuple(self.summed.values())
         return (tables_aggregation(self.domains, self.maximal, columns, self.missing, self.person, table.view),)
 
@@ -159,11 +175,7 @@ class Marginals(MarginalsQuestion, Question):
         return exact_numbers(self, by_channel(self.maximal, found[0], tuple(self.summed.values())), plan.noise)
 
     def answers(
-        self,
-        release: Release,
-        level: float,
-        keys: Sequence[Any] = (),  # noqa: ARG002 - they are public
-        earlier: Sequence[Release] = (),  # noqa: ARG002 - one step
+        self, release: Release, level: float, keys: Sequence[Any] = (), earlier: Sequence[Release] = ()
     ) -> tuple[Row, ...]:
         """Every cell of the asked tables as a line of its own, like those of other statistics."""
         return TableAnswers(self, release, level).rows()
@@ -179,8 +191,7 @@ class Marginals(MarginalsQuestion, Question):
             start = stop
         return blocks
 
-    def facts(self, plan: MarginalsPlan, rows: Sequence[Row], level: float) -> list[tuple[str, str]]:  # noqa: ARG002
-        """Term and description of every public fact of the question."""
+    def facts(self, plan: MarginalsPlan, rows: Sequence[Row], level: float) -> list[tuple[str, str]]:
         dropped = "count in a cell of their own" if self.domains.other == "cell" else "are left out"
         what = "statistics by tables" if self.summed else "tables of counts"
         groups = [f"{name}: {listed_keys(self.domains.keys[name])}" for name in self.columns]
@@ -202,21 +213,15 @@ class Marginals(MarginalsQuestion, Question):
         ]
 
     def check_combination(self, cells: Cells, column: str | None) -> None:
-        """See `Question.check_combination`."""
         read_cells(self, cells, column)
 
     def combination_record(self, name: str, cells: Cells, column: str | None, found: Combination) -> dict[str, Any]:
-        """See `Question.combination_record`."""
         return combination_record(name, cells, column, found)
 
     def check_answers(
-        self,
-        record: Mapping[str, Any],
-        release: Release,
-        level: float,
-        earlier: Sequence[Release] = (),  # noqa: ARG002 - one step
+        self, record: Mapping[str, Any], release: Release, level: float, earlier: Sequence[Release] = ()
     ) -> None:
-        """See `Question.check_answers`: whole tables are stored, and combinations of their cells."""
+        """Whole tables are stored, and combinations of their cells."""
         answers = TableAnswers(self, release, level)
         _compare_tables(record.get("tables"), answers)
         _compare_combinations(record.get("combinations", []), answers)

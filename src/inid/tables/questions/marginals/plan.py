@@ -3,14 +3,13 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 
 from inid.arguments import choice
 from inid.errors import GuaranteeError
-from inid.mechanisms import Mechanism, MechanismName
 from inid.planning import NoisePlan, plan
 from inid.planning.text import aligned, counted
 from inid.promises import Budget, PureDP
@@ -23,10 +22,9 @@ from inid.tables.questions.marginals.least_squares import precisions
 from inid.tables.questions.marginals.question import MarginalsQuestion
 from inid.tables.questions.marginals.table_statistics import OFFSETS, TableStatistic
 from inid.tables.questions.marginals.tables_inside import largest_inside
-from inid.tables.questions.marginals.tolerances import named_tolerances, read_tolerances
-from inid.tables.wanted import UNITS, equal_errors, wanted_of, worse_numbers
+from inid.tables.wanted import worse_numbers
 
-__all__ = ["MarginalPlan", "MarginalsPlan", "Objective", "errors_alone", "plan_marginals"]
+__all__ = ["MarginalPlan", "MarginalsPlan", "Objective", "planned"]
 
 Objective = Literal["max", "sum"]
 _WORST = 20
@@ -138,7 +136,7 @@ class MarginalsPlan(Plan):
         return PlanSummary(self.noise, lines, gains, None, rows, guessed, self.advice, **seen)  # type: ignore[arg-type]
 
     def planned_numbers(self) -> list[PlannedNumber]:
-        """See `Plan.planned_numbers`: a mean is never further off than its bounds allow."""
+        """A mean is never further off than its bounds allow."""
         grids = {name: column.grid for name, column in self.question.summed.items()}
         return [
             PlannedNumber(
@@ -152,7 +150,7 @@ class MarginalsPlan(Plan):
 
     @property
     def worse(self) -> list[tuple[str, float, float]]:
-        """See `Plan.worse`: of very many tables, only those that are worse are described."""
+        """Of very many tables, only those that are worse are described."""
         places = np.flatnonzero(self.numbers.std > np.array(self.equal)).tolist() if self.equal else []
         found = self._entries(places)
         own = [self.equal[at] for at in places]
@@ -260,48 +258,10 @@ def _columns(number: int) -> str:
     return "the total" if number == 0 else f"{number} column{'s' if number > 1 else ''}"
 
 
-def plan_marginals(
-    question: MarginalsQuestion, budget: Budget, *, objective: str, tolerance: object, mechanism: str
-) -> MarginalsPlan:
-    """Share the promise between blocks (Gaussian noise) or tables (Laplace noise); see `MarginalsQuery.plan`."""
-    goal: Objective = "max" if choice("objective", objective, ("max", "sum")) == "max" else "sum"
-    kind = choice("mechanism", mechanism, ("auto", "gaussian", "laplace"))
-    if not tolerance:
-        return planned(question, budget, objective=goal, tolerance=read_tolerances(question, tolerance), mechanism=kind)
-    equal = equal_errors(partial(errors_alone, question), budget)
-    found = wanted_of(named_tolerances(question, tolerance), equal)
-    made = planned(question, budget, objective=goal, tolerance=np.array(found.limits), mechanism=kind)
-    return replace(made, numbers=replace(made.numbers, tolerance=np.array(found.stated)), equal=tuple(equal))
-
-
-def errors_alone(question: MarginalsQuestion, mechanism: MechanismName) -> list[float]:
-    """The std of each statistic when it is asked by itself, with one unit of the promise.
-
-    Tables with as many keys, in any order, have the same.
-    """
-    found: dict[tuple[str, tuple[int, ...]], float] = {}
-    places = []
-    for statistic in question.statistics:
-        place = statistic.name, tuple(sorted(question.domains.size(column) for column in statistic.table))
-        if place not in found:
-            found[place] = _error_alone(question, statistic, mechanism)
-        places.append(place)
-    return [found[place] for place in places]
-
-
-def _error_alone(question: MarginalsQuestion, statistic: TableStatistic, mechanism: MechanismName) -> float:
-    if not (statistic.table or statistic.column):  # the total of the counts has no residuals
-        public = question.neighbours == "replace" and not question.vanishing
-        return 0.0 if public else question.unit_rows * Mechanism.named(mechanism).deviation
-    own = question.only(statistic)
-    made = planned(own, UNITS[mechanism], objective="sum", tolerance=np.ones(1), mechanism=mechanism)
-    return float(made.numbers.std[0])
-
-
 def planned(
     question: MarginalsQuestion, budget: Budget, *, objective: Objective, tolerance: Floats, mechanism: str
 ) -> MarginalsPlan:
-    """The same for arguments that were read; one tolerance per statistic."""
+    """Share the promise between blocks (Gaussian noise) or tables (Laplace noise); one tolerance per statistic."""
     made = []
     if mechanism == "gaussian" or (mechanism == "auto" and not isinstance(budget, PureDP)):
         made.append(_gaussian(question, budget, objective, tolerance))

@@ -315,7 +315,6 @@ class MarginalsQuestion(PublicFacts):
         return np.asarray(np.maximum.reduceat(noise.scales, starts.astype(np.int64)))
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-safe dictionary, of which `from_dict` makes the same question."""
         numbers = {
             "means": {name: [list(table) for table in tables] for name, tables in self.means.items()},
             "sums": {name: [list(table) for table in tables] for name, tables in self.sums.items()},
@@ -335,11 +334,6 @@ class MarginalsQuestion(PublicFacts):
 
     @classmethod
     def from_dict(cls, record: Any) -> Self:
-        """The question that `to_dict` described.
-
-        Raises:
-            RecordError: The record does not parse.
-        """
         cure = "the record was changed"
         with parsing(record):
             stated = {

@@ -120,7 +120,6 @@ class MarginalsResult(Result):
 
     @property
     def may_be_full(self) -> bool:
-        """See `Question.may_be_full`."""
         return self.most_rows(SURE) >= self.question.max_rows
 
     def most_rows(self, level: float) -> float:
@@ -128,7 +127,6 @@ class MarginalsResult(Result):
         return self._tables.most_rows(level)
 
     def shown(self, *, tidy: bool = False, integers: bool = False) -> tuple[Row, ...]:
-        """Every answer as it is published; see `Result.shown`."""
         if integers and not tidy:
             raise ArgumentError(_ROUNDED)
         if not tidy:
@@ -148,7 +146,7 @@ class MarginalsResult(Result):
         )
 
     def results_record(self) -> dict[str, Any]:
-        """See `Result.results_record`: all cells of a table of counts have one std."""
+        """All cells of a table of counts have one std."""
         return self._answers_record()
 
     def _answers_record(self) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Statistics of ordered columns as a kind of question: how they are asked, planned, counted in the engine and shown."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Self, get_args
 
 import numpy as np
@@ -11,23 +12,17 @@ from inid.mechanisms import MechanismChoice, MechanismName
 from inid.promises import Budget
 from inid.releasing import Release
 from inid.report import Dimension, Estimate, EstimateBlock
-from inid.tables.aggregation import Aggregation, Totals
+from inid.tables.aggregation import Aggregation, GridKeys, Grouping, KeyColumn, PublicKeys, Rows, Totals
 from inid.tables.facts import Key, as_numbers, read_keys
 from inid.tables.presentation import Labels
 from inid.tables.question import Question
-from inid.tables.questions.ordered.levels import Levels, level_counts
-from inid.tables.questions.ordered.plan import (
-    OrderedPlan,
-    errors_alone,
-    named_tolerances,
-    plan_ordered,
-    planned,
-    tolerance_units,
-)
+from inid.tables.questions.ordered.levels import Levels
+from inid.tables.questions.ordered.plan import OrderedPlan, named_tolerances, planned, tolerance_units
 from inid.tables.questions.ordered.question import OrderedQuestion, OrderedTable
 from inid.tables.report_inputs import named_levels, view_facts
 from inid.tables.result import SURE, Row
 from inid.tables.table import Table
+from inid.tables.wanted import UNITS, wanted_of
 
 __all__ = ["OrderedColumns"]
 
@@ -60,7 +55,6 @@ class OrderedColumns(OrderedQuestion, Question):
 
     @classmethod
     def read(cls, table: Table, asked: Mapping[str, Any]) -> Self:
-        """See `Question.read`."""
         if any(name not in _STATED for name in asked):
             raise ArgumentError(
                 "distribution functions, quantiles and running totals are a query of their own: ask for other "
@@ -71,44 +65,53 @@ class OrderedColumns(OrderedQuestion, Question):
 
     @property
     def asked_as(self) -> str:
-        """The argument of `Table.query` by which the first statistic is asked."""
         return "quantile" if self.probabilities else self.tables[0].kinds[0]
 
     def plan(
         self, budget: Budget, *, tolerance: Mapping[str, float] | None = None, mechanism: MechanismChoice = "auto"
     ) -> OrderedPlan:
-        """See `Query.plan`: tolerances are of running counts, in rows."""
+        """Tolerances are of running counts, in rows."""
         kind = choice("mechanism", mechanism, get_args(MechanismChoice))
-        return plan_ordered(self, budget, tolerance=tolerance, mechanism=kind)
+        named = self.wanted(tolerance)
+        if not tolerance:
+            return planned(self, budget, [1.0] * len(named), kind)
+        equal = self.equal(budget)
+        found = wanted_of(named, equal)
+        made = planned(self, budget, found.limits, kind)
+        tables = (replace(one, tolerance=stated) for one, stated in zip(made.tables, found.stated, strict=True))
+        keys = {column: f"quantile({column})" for column in self.probabilities}
+        units = {column: tolerance[key] for column, key in keys.items() if key in tolerance}
+        return replace(made, tables=tuple(tables), equal=tuple(equal), units=units)
 
     def alone(self, mechanism: MechanismName) -> list[float]:
-        """See `Question.alone`."""
-        return errors_alone(self, mechanism)
+        each = (replace(self, tables=(table,)) for table in self.tables)
+        return [planned(one, UNITS[mechanism], [1.0], mechanism).tables[0].std for one in each]
 
     def wanted(self, tolerance: Mapping[str, float] | None) -> list[float | None]:
-        """See `Question.wanted`."""
         return named_tolerances(self, tolerance)
 
     def tolerance_notes(self, tolerance: Mapping[Any, float] | None) -> list[str]:
-        """See `Question.tolerance_notes`: those of quantiles may be in the unit of the column."""
+        """Those of quantiles may be in the unit of the column."""
         return tolerance_units(self, tolerance)
 
     def plan_within(self, budget: Budget, mechanism: MechanismName, wanted: Sequence[float]) -> OrderedPlan:
-        """See `Question.plan_within`."""
         return planned(self, budget, wanted, mechanism)
 
     def aggregations(self, table: Table) -> tuple[Aggregation, ...]:
-        """See `Question.aggregations`: rows are limited for each of the tables apart."""
-        return tuple(
-            level_counts(
-                self.levels[own.column],
-                {column: self.keys[column] for column in own.groups},
-                self.fill.get(own.column),
-                self.person,
-                table.view,
-            )
-            for own in self.tables
-        )
+        """How many rows lie on each level, the last axis, by groups; rows are limited for each of the tables apart.
+
+        Rows with another key, or without a value, are left out.
+        """
+        found = []
+        for own in self.tables:
+            column, levels = own.column, self.levels[own.column]
+            keys: dict[str, KeyColumn] = {name: PublicKeys(name, self.keys[name]) for name in own.groups}
+            grid = levels.grid
+            keys[f"level of {column}"] = PublicKeys(column, levels.keys) if grid is None else GridKeys(column, grid)
+            fill = {} if grid is None or column not in self.fill else {column: self.fill[column]}
+            tables = (Grouping(tuple(keys), (0,)),)
+            found.append(Aggregation(keys, (Rows(),), tables, fill, self.person, view=table.view))
+        return tuple(found)
 
     def exact(self, found: Sequence[Sequence[Totals]], plan: OrderedPlan) -> Floats:
         """The numbers before noise, in the coordinates of a plan. NOT PRIVATE: for curators and tests."""
@@ -116,7 +119,7 @@ class OrderedColumns(OrderedQuestion, Question):
         return self.values(counted, plan.noise.mechanism)
 
     def may_be_full(self, release: Release) -> bool:
-        """See `Question.may_be_full`: the last of its running counts says how many rows a group has."""
+        """The last of its running counts says how many rows a group has."""
         found = (made.cumulative()[2][:, -1].max() for made in self.prefixes(release, SURE))
         return bool(max(found) >= self.max_rows)
 
@@ -132,8 +135,7 @@ class OrderedColumns(OrderedQuestion, Question):
                 start = stop
         return blocks
 
-    def facts(self, plan: OrderedPlan, rows: Sequence[Row], level: float) -> list[tuple[str, str]]:  # noqa: ARG002
-        """Term and description of every public fact of the question."""
+    def facts(self, plan: OrderedPlan, rows: Sequence[Row], level: float) -> list[tuple[str, str]]:
         return [
             ("statistics", ", ".join(f"{kind} of {table.label}" for table in self.tables for kind in table.kinds)),
             ("left out", "rows with other keys, or without a value"),

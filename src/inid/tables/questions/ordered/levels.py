@@ -3,7 +3,6 @@
 Levels are keys that are stated in their order, or a grid between public bounds.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,11 +11,9 @@ import numpy as np
 from inid.arguments import Floats
 from inid.errors import ArgumentError
 from inid.fixed_point import Grid
-from inid.tables.aggregation import Aggregation, GridKeys, Grouping, KeyColumn, PublicKeys, Rows
-from inid.tables.facts import Bounds, Key, Person, read_bounds, read_keys
-from inid.tables.view import View
+from inid.tables.facts import Bounds, Key, read_bounds, read_keys
 
-__all__ = ["MOST_LEVELS", "Levels", "level_counts"]
+__all__ = ["MOST_LEVELS", "Levels"]
 
 
 @dataclass(frozen=True)
@@ -90,25 +87,6 @@ class Levels:
         if record["bounds"] is not None:
             return cls(column, bounds=read_bounds({column: record["bounds"]})[column])
         return cls(column, read_keys(f"levels of {column}", record["keys"]))
-
-
-def level_counts(
-    levels: Levels, by: Mapping[str, tuple[Key, ...]], fill: float | None, person: Person | None, view: View
-) -> Aggregation:
-    """How many rows lie on each level, by groups: rows with another key, or without a value, are left out.
-
-    Args:
-        levels: The ordered column, the last axis of the counts.
-        by: The public keys of each column that groups.
-        fill: The public value of missing entries, or None where they are left out.
-        person: Whose rows are limited, or None.
-        view: Which rows there are.
-    """
-    column, grid = levels.column, levels.grid
-    keys: dict[str, KeyColumn] = {name: PublicKeys(name, listed) for name, listed in by.items()}
-    keys[f"level of {column}"] = PublicKeys(column, levels.keys) if grid is None else GridKeys(column, grid)
-    filled = {} if grid is None or fill is None else {column: fill}
-    return Aggregation(keys, (Rows(),), (Grouping(tuple(keys), (0,)),), filled, person, view=view)
 
 
 MOST_LEVELS = 1024

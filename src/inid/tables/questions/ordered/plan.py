@@ -2,8 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from functools import partial
+from dataclasses import asdict, dataclass, field
 from typing import Any, cast
 
 import numpy as np
@@ -13,21 +12,13 @@ from inid.errors import ArgumentError
 from inid.mechanisms import Mechanism, MechanismName
 from inid.planning import NoisePlan, plan
 from inid.planning.text import aligned, counted
-from inid.promises import Budget, PureDP
+from inid.promises import Budget
 from inid.report import PlanLine, PlanSummary
 from inid.tables.plan import Plan, PlannedNumber
 from inid.tables.questions.ordered.question import OrderedQuestion
-from inid.tables.wanted import UNITS, equal_errors, wanted_of
+from inid.tables.wanted import families
 
-__all__ = [
-    "OrderedPlan",
-    "OrderedTablePlan",
-    "errors_alone",
-    "named_tolerances",
-    "plan_ordered",
-    "planned",
-    "tolerance_units",
-]
+__all__ = ["OrderedPlan", "OrderedTablePlan", "named_tolerances", "planned", "tolerance_units"]
 
 
 @dataclass(frozen=True)
@@ -87,7 +78,6 @@ class OrderedPlan(Plan):
         return PlanSummary(self.noise, lines, gains, None, **seen)  # type: ignore[arg-type]
 
     def planned_numbers(self) -> list[PlannedNumber]:
-        """See `Plan.planned_numbers`."""
         return [PlannedNumber(f"running count of {table.label}", 1, table.std) for table in self.tables]
 
     @property
@@ -130,40 +120,16 @@ class OrderedPlan(Plan):
         return "\n".join([head, promise, "", *aligned(rows, left=1), *self.unit_lines, *worse])
 
 
-def plan_ordered(
-    question: OrderedQuestion, budget: Budget, *, tolerance: Mapping[str, float] | None, mechanism: str
-) -> OrderedPlan:
-    """Plan with each kind of noise that keeps the promise, and take the one with the smaller mean squared error."""
-    named = named_tolerances(question, tolerance)
-    if not tolerance:
-        return planned(question, budget, [1.0] * len(named), mechanism)
-    equal = equal_errors(partial(errors_alone, question), budget)
-    found = wanted_of(named, equal)
-    made = planned(question, budget, found.limits, mechanism)
-    entries = zip(made.tables, found.stated, strict=True)
-    tables = tuple(replace(table, tolerance=stated) for table, stated in entries)
-    units = {
-        column: tolerance[f"quantile({column})"]
-        for column in question.probabilities
-        if f"quantile({column})" in tolerance
-    }
-    return replace(made, tables=tables, equal=tuple(equal), units=units)
-
-
-def errors_alone(question: OrderedQuestion, mechanism: MechanismName) -> list[float]:
-    """The std of the running counts of each table when it is asked by itself, with one unit of the promise."""
-    alone = [replace(question, tables=(table,)) for table in question.tables]
-    return [_planned(one, UNITS[mechanism], mechanism, [1.0]).tables[0].std for one in alone]
-
-
 def planned(question: OrderedQuestion, budget: Budget, wanted: Sequence[float], mechanism: str) -> OrderedPlan:
-    """The same for arguments that were read; one tolerance per table."""
-    kinds: tuple[MechanismName, ...] = ("gaussian", "laplace")
-    if mechanism != "auto":
-        kinds = (mechanism,)  # type: ignore[assignment]
-    elif isinstance(budget, PureDP):
-        kinds = ("laplace",)
-    made = [_planned(question, budget, kind, wanted) for kind in kinds]
+    """Plan with each kind of noise that keeps the promise, and take the one with the smaller mean squared error.
+
+    Args:
+        question: What is asked.
+        budget: The promise.
+        wanted: One tolerance per table.
+        mechanism: The kind of noise, or "auto".
+    """
+    made = [_planned(question, budget, kind, wanted) for kind in families(budget, mechanism)]
     return min(made, key=lambda one: sum((t.std / t.tolerance) ** 2 for t in one.tables))
 
 

@@ -125,11 +125,7 @@ class OrderedQuestion(PublicFacts):
         return found
 
     def answers(
-        self,
-        release: Release,
-        level: float,
-        keys: Sequence[Key] = (),  # noqa: ARG002 - they are public
-        earlier: Sequence[Release] = (),  # noqa: ARG002 - one step
+        self, release: Release, level: float, keys: Sequence[Key] = (), earlier: Sequence[Release] = ()
     ) -> tuple[Row, ...]:
         """The answers that noisy numbers give, with intervals."""
         rows: list[Row] = []
@@ -175,7 +171,6 @@ class OrderedQuestion(PublicFacts):
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-safe dictionary, of which `from_dict` makes the same question."""
         return {
             "ordered": [
                 {"column": one.column, "groups": list(one.groups), "kinds": list(one.kinds)} for one in self.tables
@@ -189,11 +184,6 @@ class OrderedQuestion(PublicFacts):
 
     @classmethod
     def from_dict(cls, record: Any) -> Self:
-        """The question that `to_dict` described.
-
-        Raises:
-            RecordError: The record does not parse.
-        """
         with parsing(record):
             made = cls(
                 tables=tuple(

@@ -69,7 +69,7 @@ class ColumnStatistic(ABC):
     def tolerance(self, own: Sequence[float], grids: Sequence[Grid], rows: float) -> float:
         """What a tolerance of each column in its own unit means for it."""
 
-    def range(self, grids: Sequence[Grid]) -> float:  # noqa: ARG002 - most have none
+    def range(self, grids: Sequence[Grid]) -> float:
         """How far apart two answers can be: no error counts for more."""
         return math.inf
 
@@ -84,25 +84,21 @@ class Sum(ColumnStatistic):
     name = "sum"
 
     def placed(self, columns: tuple[str, ...], present: tuple[str, ...], sums: NeededSums) -> Statistic:
-        """See `ColumnStatistic.placed`."""
         number = sums.count(present) if sums.values[columns[0]].middle != 0 else None
         return Statistic(self.name, columns, number, (sums.sum(columns[0], present),))
 
-    def slopes(self, statistic: Statistic, grids: Sequence[Grid], rows: float) -> dict[int, float]:  # noqa: ARG002
-        """See `ColumnStatistic.slopes`: exact."""
+    def slopes(self, statistic: Statistic, grids: Sequence[Grid], rows: float) -> dict[int, float]:
+        # Exact, where those of others are of first order.
         count = {} if statistic.count is None else {statistic.count: abs(grids[0].middle)}
         return {statistic.sums[0]: 1.0} | count
 
     def rounding(self, statistic: Statistic, layout: Layout, rows: float) -> float:
-        """See `ColumnStatistic.rounding`."""
         return layout.values[statistic.columns[0]].step / 2 * rows
 
-    def tolerance(self, own: Sequence[float], grids: Sequence[Grid], rows: float) -> float:  # noqa: ARG002
-        """See `ColumnStatistic.tolerance`."""
+    def tolerance(self, own: Sequence[float], grids: Sequence[Grid], rows: float) -> float:
         return own[0] * rows
 
     def estimate(self, noisy: "NoisySums", statistic: Statistic) -> "Estimate":
-        """See `ColumnStatistic.estimate`."""
         return noisy.total(statistic)
 
 
@@ -112,27 +108,21 @@ class Mean(ColumnStatistic):
     name = "mean"
 
     def placed(self, columns: tuple[str, ...], present: tuple[str, ...], sums: NeededSums) -> Statistic:
-        """See `ColumnStatistic.placed`."""
         return Statistic(self.name, columns, sums.count(present), (sums.sum(columns[0], present),))
 
     def slopes(self, statistic: Statistic, grids: Sequence[Grid], rows: float) -> dict[int, float]:
-        """See `ColumnStatistic.slopes`."""
         return {statistic.sums[0]: 1 / rows} | _of_count(statistic, grids[0].half / 2 / rows)
 
-    def rounding(self, statistic: Statistic, layout: Layout, rows: float) -> float:  # noqa: ARG002
-        """See `ColumnStatistic.rounding`."""
+    def rounding(self, statistic: Statistic, layout: Layout, rows: float) -> float:
         return layout.values[statistic.columns[0]].step / 2
 
-    def tolerance(self, own: Sequence[float], grids: Sequence[Grid], rows: float) -> float:  # noqa: ARG002
-        """See `ColumnStatistic.tolerance`."""
+    def tolerance(self, own: Sequence[float], grids: Sequence[Grid], rows: float) -> float:
         return own[0]
 
     def range(self, grids: Sequence[Grid]) -> float:
-        """See `ColumnStatistic.range`."""
         return 2 * grids[0].half
 
     def estimate(self, noisy: "NoisySums", statistic: Statistic) -> "Estimate":
-        """See `ColumnStatistic.estimate`."""
         return noisy.mean(statistic)
 
 
@@ -143,13 +133,11 @@ class Moment(ColumnStatistic):
         self.name = name  # type: ignore[misc]
 
     def placed(self, columns: tuple[str, ...], present: tuple[str, ...], sums: NeededSums) -> Statistic:
-        """See `ColumnStatistic.placed`."""
         number = sums.count(present)
         places = tuple(sums.sum(name, present) for name in columns)
         return Statistic(self.name, columns, number, places, sums.product(columns[0], columns[-1], present))
 
     def slopes(self, statistic: Statistic, grids: Sequence[Grid], rows: float) -> dict[int, float]:
-        """See `ColumnStatistic.slopes`."""
         first, second, factor = grids[0].half, grids[-1].half, self.unit(grids)
         same = statistic.columns[0] == statistic.columns[-1]
         found: dict[int, float] = {}
@@ -159,25 +147,21 @@ class Moment(ColumnStatistic):
             found[statistic.product] = factor / rows
         return found | _of_count(statistic, factor * first * second / (2 if same else 4) / rows)
 
-    def unit(self, grids: Sequence[Grid]) -> float:  # noqa: ARG002 - that of a root is another
+    def unit(self, grids: Sequence[Grid]) -> float:
         """What one unit of the moment is worth in the answer."""
         return 1.0
 
-    def rounding(self, statistic: Statistic, layout: Layout, rows: float) -> float:  # noqa: ARG002
-        """See `ColumnStatistic.rounding`."""
+    def rounding(self, statistic: Statistic, layout: Layout, rows: float) -> float:
         one, two = (layout.factors[name] for name in (statistic.columns[0], statistic.columns[-1]))
         return one.half * two.step + two.half * one.step
 
-    def tolerance(self, own: Sequence[float], grids: Sequence[Grid], rows: float) -> float:  # noqa: ARG002
-        """See `ColumnStatistic.tolerance`."""
+    def tolerance(self, own: Sequence[float], grids: Sequence[Grid], rows: float) -> float:
         return math.sqrt(own[0] * grids[0].half) * math.sqrt(own[-1] * grids[-1].half)
 
     def range(self, grids: Sequence[Grid]) -> float:
-        """See `ColumnStatistic.range`."""
         return math.prod(grid.half for grid in grids)
 
     def estimate(self, noisy: "NoisySums", statistic: Statistic) -> "Estimate":
-        """See `ColumnStatistic.estimate`."""
         return noisy.moment(statistic)
 
 
@@ -185,23 +169,18 @@ class Deviation(Moment):
     """The root of a variance. Planned for a standard deviation of a quarter of the range."""
 
     def unit(self, grids: Sequence[Grid]) -> float:
-        """See `Moment.unit`."""
         return 1 / grids[0].half
 
     def rounding(self, statistic: Statistic, layout: Layout, rows: float) -> float:
-        """See `ColumnStatistic.rounding`."""
         return super().rounding(statistic, layout, rows) / layout.factors[statistic.columns[0]].half
 
-    def tolerance(self, own: Sequence[float], grids: Sequence[Grid], rows: float) -> float:  # noqa: ARG002
-        """See `ColumnStatistic.tolerance`."""
+    def tolerance(self, own: Sequence[float], grids: Sequence[Grid], rows: float) -> float:
         return own[0]
 
     def range(self, grids: Sequence[Grid]) -> float:
-        """See `ColumnStatistic.range`."""
         return 2 * grids[0].half
 
     def estimate(self, noisy: "NoisySums", statistic: Statistic) -> "Estimate":
-        """See `ColumnStatistic.estimate`."""
         return noisy.deviation(statistic)
 
 
@@ -209,7 +188,6 @@ class Covariance(Moment):
     """The covariances of all pairs of columns, over rows that have all of them."""
 
     def parts(self, columns: tuple[str, ...]) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
-        """See `ColumnStatistic.parts`."""
         return [((first, second), columns) for at, first in enumerate(columns) for second in columns[at:]]
 
 

@@ -16,7 +16,7 @@ from inid.promises import Budget
 from inid.report import ColumnFacts, Dimension, Estimate, EstimateBlock
 from inid.report.number_text import plain_number
 from inid.sets import Allocation, Sensitivity, read_order
-from inid.tables.aggregation import Aggregation, Integers, Totals
+from inid.tables.aggregation import Aggregation, Grouping, Integers, PublicKeys, Totals
 from inid.tables.facts import Bins, Categories, Key, read_cells, read_columns, read_keys
 from inid.tables.presentation import Labels
 from inid.tables.query import Query
@@ -26,7 +26,6 @@ from inid.tables.questions.statistics.layout import Layout
 from inid.tables.questions.statistics.plan import Planning, TableAccuracy, TablePlan, errors_alone, with_advice
 from inid.tables.questions.statistics.question import StatisticsQuestion
 from inid.tables.questions.statistics.sensitivity import largest_sum
-from inid.tables.questions.statistics.sums import arranged, sums_aggregation
 from inid.tables.report_inputs import column_facts, key_word, listed_keys, named_levels, protection, view_facts
 from inid.tables.result import Result, Row
 from inid.tables.table import Table
@@ -90,7 +89,7 @@ class StatisticsQuery(Query[TablePlan, Result]):
         array([  2., -25.])
         """
         (found,) = self.table.source.run(self.question.aggregations(self.table))
-        return arranged(self.layout, *found)
+        return self.question.arranged(*found)
 
 
 class Statistics(StatisticsQuestion, Question):
@@ -104,13 +103,12 @@ class Statistics(StatisticsQuestion, Question):
     queries = StatisticsQuery
 
     @classmethod
-    def claims(cls, asked: Mapping[str, Any]) -> bool:  # noqa: ARG003 - what no other kind claims
+    def claims(cls, asked: Mapping[str, Any]) -> bool:
         """Whether arguments ask for statistics: whatever no other kind claims."""
         return True
 
     @classmethod
     def read(cls, table: Table, asked: Mapping[str, Any]) -> Self:
-        """See `Question.read`."""
         known = ("count", "count_distinct", *column_statistics(), "histogram", "by")
         unknown = [name for name in asked if name not in known]
         if unknown:
@@ -121,18 +119,27 @@ class Statistics(StatisticsQuestion, Question):
 
     @property
     def asked_as(self) -> str:
-        """The argument of `Table.query` by which the first statistic is asked."""
         return self.layout.statistics[0].kind
 
     def aggregations(self, table: Table) -> tuple[Aggregation, ...]:
-        """See `Question.aggregations`."""
-        return (sums_aggregation(self.layout, self.by, self.missing, self.person, table.view),)
+        terms = tuple(
+            term for item in self.layout.items for term in item.terms(self.layout.values, self.layout.factors)
+        )
+        keys = {column: PublicKeys(column, tuple(listed)) for column, listed in self.by.items()}
+        tables = (Grouping(tuple(keys), tuple(range(len(terms)))),)
+        return (Aggregation(keys, terms, tables, self.missing, self.person, view=table.view),)
 
-    def exact(self, found: Sequence[Sequence[Totals]], plan: TablePlan) -> Floats:  # noqa: ARG002 - as for every plan
+    def arranged(self, found: Totals) -> Integers:
+        """The sums item by item, within an item cell by cell of the groups."""
+        ends = np.cumsum([len(item.names) for item in self.layout.items])
+        table = found.sums.reshape(len(found.sums), -1)
+        return np.concatenate([part.T.ravel() for part in np.split(table, ends[:-1])])
+
+    def exact(self, found: Sequence[Sequence[Totals]], plan: TablePlan) -> Floats:
         """The exact sums as floats. Holding them to a public size is 1-Lipschitz; rounding is in the sensitivity."""
         sizes = [largest_sum(item, self.max_rows) for item in self.layout.items]
         limits, units = self.spread(sizes).astype(np.int64), self.spread([item.step for item in self.layout.items])
-        return np.clip(arranged(self.layout, *found[0]), -limits, limits).astype(np.float64) * units
+        return np.clip(self.arranged(*found[0]), -limits, limits).astype(np.float64) * units
 
     def plan(
         self,
@@ -144,7 +151,7 @@ class Statistics(StatisticsQuestion, Question):
         allocation: Allocation = "optimal",
         order: float = 2,
     ) -> TablePlan:
-        """See `Query.plan`; with the advice to state fill values, where that would help."""
+        """With the advice to state fill values, where that would help."""
         power = read_order(order)
         planning = _planning(self, tolerance, weights)
         if tolerance:
@@ -164,21 +171,17 @@ class Statistics(StatisticsQuestion, Question):
     def for_accuracy(
         self, tolerance: Mapping[str, float] | None, *, failure: float, delta: float | None
     ) -> TableAccuracy:
-        """See `Query.plan_for_accuracy`."""
         planning = _planning(self, tolerance, None)
         probability = real("failure", failure, above=0, cure="pass a probability such as failure=0.05")
         return planning.for_accuracy(failure=probability, delta=delta)
 
     def alone(self, mechanism: MechanismName) -> list[float]:
-        """See `Question.alone`."""
         return errors_alone(self, mechanism)
 
     def wanted(self, tolerance: Mapping[str, float] | None) -> list[float | None]:
-        """See `Question.wanted`."""
         return named_tolerances(self.layout, tolerance, _columns(self.layout), _rows(self))
 
     def plan_within(self, budget: Budget, mechanism: MechanismName, wanted: Sequence[float]) -> TablePlan:
-        """See `Question.plan_within`."""
         planning = Planning(self, list(wanted))
         return planning.plan(budget, mechanism=mechanism, allocation="optimal", order=2.0)
 
@@ -204,8 +207,7 @@ class Statistics(StatisticsQuestion, Question):
             start = stop
         return blocks
 
-    def facts(self, plan: TablePlan, rows: Sequence[Row], level: float) -> list[tuple[str, str]]:  # noqa: ARG002
-        """Term and description of every public fact of the question."""
+    def facts(self, plan: TablePlan, rows: Sequence[Row], level: float) -> list[tuple[str, str]]:
         kinds = ["count"] if self.count else []
         kinds += ["count of people"] if self.count_distinct else []
         kinds += [f"{kind} of {counted(len(names), 'column')}" for kind, names in self.columns.items() if names]

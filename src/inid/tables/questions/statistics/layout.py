@@ -12,6 +12,7 @@ from typing import Literal
 
 from inid.errors import ArgumentError
 from inid.fixed_point import Grid
+from inid.tables.aggregation import Inside, Pair, People, Rows, Term, Value
 from inid.tables.facts import Bins, Categories
 
 __all__ = [
@@ -80,6 +81,19 @@ class Item:
     def width(self) -> int:
         """The largest change that replacing one row makes, where a row may also add nothing."""
         return max(self.most, 0) - min(self.least, 0)
+
+    def terms(self, values: Mapping[str, Grid], factors: Mapping[str, Grid]) -> list[Term]:
+        """What each row adds to each sum of the item, by the grids of columns that are added up and multiplied."""
+        if self.cells is not None:
+            return [Inside(self.columns[0], self.cells, at, self.present) for at in range(len(self.names))]
+        if self.kind == "people":
+            return [People()]
+        if self.kind == "count":
+            return [Rows(self.present)]
+        if self.kind == "sum":
+            return [Value(self.columns[0], values[self.columns[0]], self.present)]
+        first, second = self.columns
+        return [Pair((first, second), (factors[first], factors[second]), self.shift, self.present)]
 
 
 def count_item(present: tuple[str, ...]) -> Item:

@@ -99,7 +99,6 @@ class TablePlan(Plan):
         return self.question.rows is not None
 
     def summary(self) -> PlanSummary:
-        """The plan line by line, as reports and the command show it."""
         lines = tuple(
             PlanLine(
                 label=entry.label,
@@ -115,7 +114,7 @@ class TablePlan(Plan):
         return PlanSummary(self.noise, lines, gains, self.remark, self.rows, guessed, self.advice, worse=worse)
 
     def planned_numbers(self) -> list[PlannedNumber]:
-        """See `Plan.planned_numbers`: a mean or a variance is never further off than its bounds allow."""
+        """A mean or a variance is never further off than its bounds allow."""
         layout, cells = self.question.layout, len(self.question.cells)
         found = []
         for entry, statistic in zip(self.statistics, layout.statistics, strict=True):

@@ -126,8 +126,8 @@ class StatisticsQuestion(PublicFacts):
         self,
         release: Release,
         level: float,
-        keys: Sequence[Key] = (),  # noqa: ARG002 - they are public
-        earlier: Sequence[Release] = (),  # noqa: ARG002 - one step
+        keys: Sequence[Key] = (),
+        earlier: Sequence[Release] = (),
         *,
         tables: int = 1,
     ) -> tuple[Row, ...]:
@@ -167,7 +167,6 @@ class StatisticsQuestion(PublicFacts):
         return [", ".join(part for part in (cell, place) if part) for cell in self.cells for place in bins]
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-safe dictionary, of which `from_dict` makes the same question."""
         return {
             "count": self.count,
             "count_distinct": self.count_distinct,
@@ -187,11 +186,6 @@ class StatisticsQuestion(PublicFacts):
 
     @classmethod
     def from_dict(cls, record: Any) -> Self:
-        """The question that `to_dict` described.
-
-        Raises:
-            RecordError: The record does not parse.
-        """
         with parsing(record):
             histogram = {
                 column: read_cells(column, cells["edges"])
