@@ -67,11 +67,10 @@ def test_the_whole_job_on_a_public_table_by_keyboard_alone(browser, tmp_path, mo
             for kind, text in (("Lower limit", "0"), ("Upper limit", "9"), ("mean", " "), ("Tolerance", "0.1")):
                 tab_to(page, f'[aria-label="{kind} of {name}"]')
                 page.keyboard.press("Space") if text == " " else page.keyboard.type(text)
-        tab_to(page, '[data-key="by"] .add')
-        page.keyboard.press("Enter")
-        page.keyboard.type("species")
-        page.keyboard.press("Tab")
+        tab_to(page, '[aria-label="Public values of species"]')
         page.keyboard.type("setosa, versicolor, virginica")
+        tab_to(page, '[aria-label="Group by species"]')
+        page.keyboard.press("Space")
         tab_to(page, '[data-key="rows"]')
         page.keyboard.type("150")
         before = planned(page)
@@ -226,7 +225,7 @@ def test_the_demonstration_compares_with_the_truth_and_stops_clean(browser, tmp_
 def test_filters_and_computed_columns_go_the_same_way(browser, server):
     with Tab(browser, server) as tab:
         page = tab.page
-        page.click("text=More settings")
+        page.click("#computed summary")
         page.fill("#derive", "older = age + 10")
         page.press("#derive", "Tab")
         page.wait_for_selector('[aria-label="mean of older"]')
@@ -265,14 +264,13 @@ def test_quantiles_and_distributions_are_asked_for_planned_and_released(browser,
     with Tab(browser, server) as tab:
         page = tab.page
         page.check('input[name="ask"][value="order"]')
-        page.fill('[aria-label="Least value of age"]', "0")
-        page.fill('[aria-label="Largest value of age"]', "100")
+        page.fill('[aria-label="Lower limit of age"]', "0")
+        page.fill('[aria-label="Upper limit of age"]', "100")
+        page.fill('[aria-label="Public values of sex"]', "F, M")
         page.fill('[aria-label="Quantiles of age"]', "0.25, 0.5")
         page.check('[aria-label="distribution of age"]')
-        page.fill('[aria-label="Tolerance of the running total of age"]', "4")
-        page.click('[data-key="by"] .add')
-        page.select_option(".pair select", "sex")
-        page.fill(".pair textarea", "F, M")
+        page.fill('[aria-label="Tolerance of running total of age, in rows"]', "4")
+        page.check('[aria-label="Group by sex"]')
         assert "running count of age by sex" in planned(page)
         (home / "job.toml").write_text(written_job(page), encoding="utf-8")
         shown = page.inner_text("#chart-part")
@@ -296,16 +294,21 @@ def test_tables_of_counts_have_tolerances_and_an_aim(browser, server, home):
         page = tab.page
         page.check('input[name="ask"][value="marginals"]')
         for column, values in (("sex", "F, M"), ("age", "0:79")):
-            page.click('[data-key="domains"] .add')
-            page.select_option("[data-pair=domains]:last-of-type select", column)
-            page.fill("[data-pair=domains]:last-of-type textarea", values)
-        page.fill("#marginals", "sex, age: 8\nsex: 2")
+            page.fill(f'[aria-label="Public values of {column}"]', values)
+        for at, names in enumerate((("sex", "age"), ("sex",)), 1):
+            page.click(".add-table")
+            for name in names:
+                page.check(f'[aria-label="Table {at} by {name}"]')
+        page.fill('[aria-label="Tolerance of counts by sex and age"]', "8")
+        page.fill('[aria-label="Tolerance of counts by sex"]', "2")
         page.select_option('[data-key="objective"]', "sum")
         (home / "job.toml").write_text(written_job(page), encoding="utf-8")
         shown = page.inner_text("#chart-part")
         page.reload()
         page.wait_for_selector("body[data-ready]")
-        assert page.input_value("#marginals") == "sex, age: 8\nsex: 2"
+        assert page.is_checked('[aria-label="Table 1 by age"]')
+        assert not page.is_checked('[aria-label="Table 2 by age"]')
+        assert page.input_value('[aria-label="Tolerance of counts by sex and age"]') == "8"
     job = read_toml(home / "job.toml")
     assert (job["tolerance"], job["objective"]) == ({"sex*age": 8, "sex": 2}, "sum")
     for line in json.loads(run("plan --config job.toml --json").stdout)["lines"]:
@@ -352,12 +355,12 @@ def test_what_is_begun_and_not_finished_is_not_left_out_without_a_word(browser, 
         assert "The person column is missing" in page.inner_text("#error")
         page.wait_for_selector("#ask-release:disabled")
         page.check('input[name="unit"][value="row"]')
-        page.click('[data-key="by"] .add')
+        page.click('[data-key="histogram"] .add')
         page.select_option(".pair select", "sex")
         page.wait_for_selector("#ask-release:enabled")
         page.click("#ask-release")
         page.wait_for_selector("#release-error:visible")
-        assert "Groups: a row is not filled in" in page.inner_text("#release-error")
+        assert "Histogram: a row is not filled in" in page.inner_text("#release-error")
         page.fill(".pair textarea", "F, M")
         planned(page)
         page.click("#ask-release")

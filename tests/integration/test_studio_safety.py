@@ -149,8 +149,10 @@ def test_a_column_named_as_a_script_is_a_name(browser, server):
         page.fill(f'[aria-label="Upper limit of {EVIL}"]', "9")
         page.check(f'[aria-label="mean of {EVIL}"]')
         assert f"mean({EVIL})" in planned(page)
-        page.click('[data-key="by"] .add')
+        page.click('[data-key="histogram"] .add')
         assert EVIL in page.inner_text(".pair select")
+        page.fill(f'[aria-label="Public values of {EVIL}"]', EVIL)
+        assert EVIL in page.inner_text("[data-picks=by]")
         assert page.locator("#form script").count() == 0
 
 
@@ -163,10 +165,8 @@ def test_names_of_files_keys_notes_and_formulas_are_texts_also_when_released(bro
         page.locator('[aria-label^="Lower limit of <img"]').fill("0")
         page.locator('[aria-label^="Upper limit of <img"]').fill("9")
         page.locator('[aria-label^="mean of <img"]').check()
-        page.click('[data-key="by"] .add')
-        page.select_option(".pair select", IMAGE)
-        page.fill(".pair textarea", f"{IMAGE}\nb, {IMAGE}")
-        page.click("text=More settings")
+        page.locator('[aria-label^="Public values of <img"]').fill(f"{IMAGE}\nb, {IMAGE}")
+        page.locator('[aria-label^="Group by <img"]').check()
         page.fill('[data-key="label"]', IMAGE)
         planned(page)
         page.wait_for_selector("#exports-part pre", state="attached")

@@ -47,7 +47,7 @@ def test_a_stream_from_its_plan_to_a_window(browser, server):
         page.fill("#stream-file", "visits")
         page.select_option("#ledger", "budget.db")
         page.select_option("#table", "people.csv")
-        page.check("#count")
+        page.check("[data-key=count]")
         assert page.is_disabled("#ask-release")
         page.fill("#periods", f"spring,{IMAGE},autumn")
         page.wait_for_selector("#ask-release:enabled")
@@ -130,7 +130,7 @@ def test_what_is_confirmed_is_what_is_opened(browser, server):
         page = tab.page
         page.fill("#stream-file", "first")
         page.select_option("#table", "people.csv")
-        page.check("#count")
+        page.check("[data-key=count]")
         page.fill("#periods", "a,b")
         page.wait_for_selector("#ask-release:enabled")
         page.route("**/api/stream-prepare", late)

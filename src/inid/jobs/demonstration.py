@@ -126,7 +126,7 @@ def demonstration_job(folder: Path, promise: Budget) -> Job:
         "mean": list(COLUMNS),
         "bounds": {name: [low, high] for name, (low, high, _) in COLUMNS.items()},
         "tolerance": {name: tolerance for name, (*_, tolerance) in COLUMNS.items()},
-        "missing": {name: (low + high) / 2 for name, (low, high, _) in COLUMNS.items()},
+        "missing": {name: _middle(low, high) for name, (low, high, _) in COLUMNS.items()},
     }
     return Job.from_dict(values)
 
@@ -146,13 +146,18 @@ def demonstration_tables_job(folder: Path, promise: Budget) -> Job:
         "marginals": [["size"], ["texture"], ["size", "texture"]],
         "mean": {area: [["size"]]},
         "bounds": {area: [low, high]},
-        "missing": {area: (low + high) / 2},
+        "missing": {area: _middle(low, high)},
         "tolerance": {"size": 10, "texture": 10, "size*texture": 10, f"mean({area})": tolerance},
         # Gaussian noise composes well with that of the means, so that one ledger takes both.
         "mechanism": "laplace" if isinstance(promise, PureDP) else "gaussian",
         "combine": {"coarse less smooth": "count(texture='coarse') - count(texture='smooth')"},
     }
     return Job.from_dict(values)
+
+
+def _middle(low: float, high: float) -> float:
+    """Halfway between two limits, as people write it: 0.225, not 0.22499999999999998."""
+    return round((low + high) / 2, 9)
 
 
 def _usual(folder: Path, promise: Budget, files: dict[str, str]) -> dict[str, Any]:

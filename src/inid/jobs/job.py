@@ -173,6 +173,12 @@ class Job:
 
         return job_as_python(self)
 
+    def to_notebook(self) -> str:
+        """The job as a notebook: the cells of its Python script, with a sentence each."""
+        from inid.jobs.notebook import script_as_notebook
+
+        return script_as_notebook(self.to_python())
+
 
 def job_keys() -> tuple[str, ...]:
     """The names of all keys of a job, in order."""

@@ -15,7 +15,7 @@ from inid.jobs.combinations import StatedCombination, read_combination
 from inid.jobs.ledgers import open_or_create
 from inid.jobs.planned_job import PlannedJob
 from inid.jobs.questions import TableQuestion
-from inid.jobs.result_files import as_csv, frame_as_csv
+from inid.jobs.result_files import FOR_PROGRAMS, CsvStyle, as_csv, frame_as_csv
 from inid.mechanisms import Mechanism
 from inid.report import Estimate, EstimateBlock, LedgerState, ReportInputs
 from inid.schema import Naming
@@ -122,9 +122,9 @@ class ReleasedJob:
         ]
         return self.result.results_record() | ({"combinations": combined} if combined else {})
 
-    def csv(self) -> str:
+    def csv(self, style: CsvStyle = FOR_PROGRAMS) -> str:
         """The published numbers as a CSV file."""
-        return as_csv(self.estimates, flagged=self.planned.job.outputs.too_noisy is not None)
+        return as_csv(self.estimates, flagged=self.planned.job.outputs.too_noisy is not None, style=style)
 
     def rows_csv(self, progress: bool | None = None) -> str:
         """Synthetic rows as a CSV file. The first call makes them, which takes seconds."""

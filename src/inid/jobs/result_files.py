@@ -7,6 +7,7 @@ import io
 import os
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,40 @@ from inid.errors import ArgumentError, InidError
 from inid.report import Estimate
 from inid.tables.presentation import FIXED, NUMBERS
 
-__all__ = ["UnwritableError", "as_csv", "check_apart", "check_writable", "followed", "frame_as_csv", "write_whole"]
+__all__ = [
+    "FOR_PROGRAMS",
+    "FOR_SPREADSHEETS",
+    "CsvStyle",
+    "UnwritableError",
+    "as_csv",
+    "check_apart",
+    "check_writable",
+    "followed",
+    "frame_as_csv",
+    "write_whole",
+]
 
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
-_QUOTED = (",", '"', "\r", "\n")
+_QUOTED = ('"', "\r", "\n")
+
+
+@dataclass(frozen=True)
+class CsvStyle:
+    """How a CSV file is written: for programs, or for spreadsheets, which open it by the habits of a country.
+
+    Attributes:
+        separator: What stands between cells.
+        decimal: What stands before the decimals of a number.
+        marked: Whether the file begins with a mark (BOM) by which spreadsheets know that it is UTF-8.
+    """
+
+    separator: str = ","
+    decimal: str = "."
+    marked: bool = False
+
+
+FOR_PROGRAMS = CsvStyle()
+FOR_SPREADSHEETS = {"point": CsvStyle(marked=True), "comma": CsvStyle(";", ",", marked=True)}
 
 
 class UnwritableError(InidError, OSError):
@@ -61,7 +92,7 @@ def check_apart(named: dict[str, Path | None]) -> None:
             raise ArgumentError(f"{other} and {option} name the same file {str(path)!r}: name two.")
 
 
-def as_csv(estimates: Sequence[Estimate], *, flagged: bool = False) -> str:
+def as_csv(estimates: Sequence[Estimate], *, flagged: bool = False, style: CsvStyle = FOR_PROGRAMS) -> str:
     """The rows of the CSV file, one column per key; numbers keep every digit, and one that does not exist is empty.
 
     With `flagged`, a last column says whether a number is too noisy to publish.
@@ -73,17 +104,19 @@ def as_csv(estimates: Sequence[Estimate], *, flagged: bool = False) -> str:
     statistic,column,sex,estimate,lower,upper,std,scale
     mean,'=1+1,F,0.5,0.25,0.75,0.1,0.1
     <BLANKLINE>
+    >>> as_csv([Estimate("count", "", "", 2.5, None, None, 0.1)], style=FOR_SPREADSHEETS["comma"]).splitlines()[1]
+    'count;;2,5;;;0,1;'
     """
     names = list(dict.fromkeys(name for row in estimates for name in row.keys))
     heads = [f"{name}_key" if name in FIXED else name for name in names]
     last = ("too_noisy",) if flagged else ()
-    rows = [",".join(map(_cell, ("statistic", "column", *heads, *NUMBERS, *last)))]
+    rows = [_line(("statistic", "column", *heads, *NUMBERS, *last), style)]
     for row in estimates:
         keys = [row.keys.get(name, "") for name in names]
         cells = [row.statistic, row.column, *keys, *(getattr(row, name) for name in NUMBERS)]
         flags = [str(row.too_noisy).lower()] if flagged else []
-        rows.append(",".join(map(_cell, [*cells, *flags])))
-    return "\n".join(rows) + "\n"
+        rows.append(_line([*cells, *flags], style))
+    return ("\ufeff" if style.marked else "") + "\n".join(rows) + "\n"
 
 
 def frame_as_csv(frame: Any) -> str:
@@ -119,9 +152,14 @@ def followed(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-def _cell(value: str | float | None) -> str:
+def _line(cells: Sequence[str | float | None], style: CsvStyle) -> str:
+    return style.separator.join(_cell(cell, style) for cell in cells)
+
+
+def _cell(value: str | float | None, style: CsvStyle) -> str:
     if not isinstance(value, str):
-        return "" if value is None else repr(value)
+        return "" if value is None else repr(value).replace(".", style.decimal)
     text = f"'{value}" if value.startswith(_FORMULA_STARTS) else value
     # The csv module would leave a lone carriage return unquoted, which readers take for the end of a row.
-    return '"' + text.replace('"', '""') + '"' if any(mark in text for mark in _QUOTED) else text
+    quoted = any(mark in text for mark in (style.separator, *_QUOTED))
+    return '"' + text.replace('"', '""') + '"' if quoted else text

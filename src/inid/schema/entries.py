@@ -58,12 +58,43 @@ register(
         "Epsilon",
         "promise",
         "1",
+        note="How far one person can shift what is published. Smaller is more private and noisier; 1 is common.",
     ),
     Key(
-        "delta", probability("1e-6"), "X", "The delta that goes with --epsilon.", "promise", "Delta", "promise", "1e-6"
+        "delta",
+        probability("1e-6"),
+        "X",
+        "The delta that goes with --epsilon.",
+        "promise",
+        "Delta",
+        "promise",
+        "1e-6",
+        note="A small probability beside epsilon, far below one in the number of people: with it noise can be "
+        "smaller for many numbers at once.",
     ),
-    Key("mu", positive("0.3"), "X", "Gaussian DP.", "promise", "Mu", "promise", "0.3"),
-    Key("rho", positive("0.1"), "X", "Zero-concentrated DP.", "promise", "Rho", "promise", "0.1"),
+    Key(
+        "mu",
+        positive("0.3"),
+        "X",
+        "Gaussian DP.",
+        "promise",
+        "Mu",
+        "promise",
+        "0.3",
+        note="How far one person can shift what is published, in standard deviations of the noise. Smaller is more "
+        "private.",
+    ),
+    Key(
+        "rho",
+        positive("0.1"),
+        "X",
+        "Zero-concentrated DP.",
+        "promise",
+        "Rho",
+        "promise",
+        "0.1",
+        note="Half of the square of mu, where the noise is Gaussian. Smaller is more private.",
+    ),
     Key(
         "mechanism",
         Choice({"auto": "the smaller error", "gaussian": "Gaussian", "laplace": "Laplace"}, "the smaller error"),
@@ -71,6 +102,7 @@ register(
         "auto (the smaller error, the default), gaussian or laplace.",
         "noise",
         "Noise",
+        note="The kind of noise. Without a choice it is the one with the smaller error.",
     ),
     Key(
         "allocation",
@@ -88,6 +120,8 @@ register(
         "noise",
         "Tolerance",
         "columns",
+        note="The error that you could live with, in the unit of the column. Noise moves away from numbers whose "
+        "tolerance is tight, to those where it is loose.",
     ),
     Key(
         "weights",
@@ -108,6 +142,8 @@ register(
         "noise",
         "Make small",
         "tables",
+        note="What the plan makes small: the largest error of all tables in units of their tolerances, or all "
+        "squared errors together.",
     ),
     Key(
         "order",
@@ -117,6 +153,7 @@ register(
         "noise",
         "Order of the error",
         example="2",
+        note="How errors are added up: 2 adds squares, a larger order looks at the largest error.",
     ),
 )
 
@@ -129,6 +166,8 @@ register(
         "ledger",
         "Ledger",
         "data",
+        note="The file that adds up what all releases together tell. A release is charged to it before the table "
+        "is read.",
     ),
     Key(
         "name",
@@ -138,6 +177,7 @@ register(
         "ledger",
         "Name in the ledger file",
         example="default",
+        note="One file may hold several ledgers, each with a name of its own.",
     ),
     Key(
         "unit",
@@ -146,6 +186,7 @@ register(
         "With --person: what the ledger calls a person (default: the column).",
         "ledger",
         "Unit of the ledger",
+        note="What the ledger calls the person who is protected: it must be the word with which the ledger wasmade.",
     ),
     Key("label", Word(), "TEXT", "A note for the ledger's history.", "ledger", "Note for the ledger"),
     Key(
@@ -157,6 +198,7 @@ register(
         "Part of the ledger",
         "promise",
         "1/3",
+        note="How much of the ledger this release takes: 1/3, 0.25, or rest for all that is left.",
     ),
     Key(
         "level",
@@ -166,6 +208,7 @@ register(
         "output",
         "Probability of the intervals",
         example="0.95",
+        note="How often the printed intervals hold the exact value: 0.95 is 19 times of 20.",
     ),
     Key(
         "combine",
@@ -187,7 +230,8 @@ register(
         "output",
         "Tidy counts",
         "tidy",
-        note="Tidy counts are not negative and agree between tables, at no cost of privacy; they have no intervals. "
+        note="Tidy counts are not negative and agree between tables, at no cost of privacy; they have no "
+        "intervals."
         "Whole numbers go with them.",
         negative=True,
     ),
@@ -258,5 +302,44 @@ register(
         "Periods in a window",
         "stream",
         "for example 3",
+    ),
+)
+
+register(
+    Key(
+        "rule",
+        Word(),
+        "RULE",
+        "auto (the default), or gaussian: nearly all releases are Gaussian.",
+        "new ledger",
+        place="",
+    ),
+    Key(
+        "currency",
+        Choice(
+            {
+                "mu^2": "Gaussian noise: tables, means, many numbers at a time",
+                "epsilon": "Laplace noise: few numbers, or promises without a delta",
+                "renyi": "both kinds of noise, and training of models",
+            },
+            "not at all: every release states its promise in numbers",
+        ),
+        "WORD",
+        "What --part counts: epsilon, mu^2 or renyi; it is stated now or never.",
+        "new ledger",
+        "Parts are counted in",
+        "ledger",
+        note="Whether a release may take a part of the year, a third say, and by which noise parts add up. It is "
+        "stated now or never. Most publications have Gaussian noise.",
+    ),
+    Key(
+        "reserve",
+        probability("1e-7"),
+        "X",
+        "A part of --delta for releases that need one beside their noise: --discover.",
+        "new ledger",
+        "Of delta, kept for finding keys",
+        "ledger",
+        "none, if left empty",
     ),
 )

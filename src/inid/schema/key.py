@@ -1,5 +1,6 @@
 """A key: one option of a job, once. Flags and help, TOML, the page, exports and the reference follow from it."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,6 +10,9 @@ from inid.schema.values import Switch, ValueType
 __all__ = ["Key", "Naming", "key", "keys", "register"]
 
 Naming = Callable[[str], str]  # how an error names a key: "max_rows" in a file, "--max-rows" on a command line
+
+
+_FLAG = re.compile(r"--[a-z][a-z0-9-]*")
 
 
 @dataclass(frozen=True)
@@ -25,7 +29,7 @@ class Key:
         label: What the page calls it; its name where that is a word of the page's.
         place: In which part of the page its field stands; empty where it has none.
         example: What its empty field suggests.
-        note: What the page says below its field.
+        note: What it means in the words of the page, where its help is too short for that.
         asks: Whether it alone is a question.
         positional: Whether it is an argument of the command without a flag.
         negative: Whether a switch can also be turned off by a flag.
@@ -59,6 +63,16 @@ class Key:
     def title(self) -> str:
         """What the page calls it."""
         return self.label or self.name
+
+    @property
+    def meaning(self) -> str:
+        """What it means, in the words of the page: its note, else its help with titles in the place of flags.
+
+        >>> key("order_by").meaning
+        'With Person column: which of their rows come first.'
+        """
+        titles = {one.flag: one.title for one in keys()}
+        return self.note or _FLAG.sub(lambda found: titles.get(found[0], found[0].strip("-")), self.help)
 
     def saying(self, text: str, **changed: Any) -> "Key":
         """The same key of a command for which it means something more special."""

@@ -35,6 +35,9 @@ register(
         "table",
         "Limits",
         "columns",
+        note="The least and the largest value that counts, such as 0 to 110 for an age: values beyond are moved to "
+        "the nearer one. They are public knowledge, never read off the table. Narrower limits mean less "
+        "noise.",
     ),
     Key(
         "count",
@@ -93,6 +96,8 @@ register(
         "order",
         "for example 0.5",
         asks=True,
+        note="0.5 is the median: half of the values lie at or below it. 0.25 and 0.75 are the quartiles. Several "
+        "go with commas between them.",
     ),
     Key(
         "cdf",
@@ -103,6 +108,7 @@ register(
         "Distribution",
         "order",
         asks=True,
+        note="For each value, which part of the rows lies at or below it.",
     ),
     Key(
         "cumulative",
@@ -113,6 +119,7 @@ register(
         "Running total",
         "order",
         asks=True,
+        note="For each value, how many rows lie at or below it.",
     ),
     Key(
         "by",
@@ -124,7 +131,7 @@ register(
         "Groups",
         "groups",
         "F, M",
-        "Every statistic for each of these public keys: commas between them, or one per line.",
+        "Every statistic for each of these public keys.",
     ),
     Key(
         "discover",
@@ -167,6 +174,7 @@ register(
         "question",
         "Kind of keys",
         "keys",
+        note="What the keys are: text, whole numbers, or yes and no.",
     ),
     Key(
         "choose",
@@ -214,6 +222,8 @@ register(
         "Fill value",
         "columns",
         "none",
+        note="What a missing entry counts as. Without a fill value missing entries are left out, which costs a "
+        "little more noise.",
     ),
     Key(
         "where",
@@ -234,7 +244,7 @@ register(
         "Computed columns",
         "computed",
         "adult = age >= 18",
-        "One per line, name = formula. They join the columns above.",
+        "One per line, name = formula: adult = age >= 18. They join the columns above.",
     ),
     Key(
         "rows",
@@ -245,6 +255,8 @@ register(
         "Rows, a public guess",
         "guess",
         "for example 1000",
+        note="About how many rows the table has, from public knowledge. It makes the errors to expect realistic; a "
+        "wrong guess changes no answer.",
     ),
     Key(
         "table_max_rows",
@@ -264,6 +276,8 @@ register(
         "unit",
         "Person column",
         "who",
+        note="The column that says whose row it is: a number of a person, say. All rows of one person are "
+        "protected together.",
     ),
     Key(
         "max_rows",
@@ -274,6 +288,7 @@ register(
         "Rows per person",
         "who",
         "for example 5",
+        note="How many rows of one person count; the others are left out. More rows per person mean more noise.",
     ),
     Key(
         "order_by",
@@ -295,6 +310,8 @@ register(
         "add_remove, replace or zero_out (default: the ledger's, else add_remove).",
         "neighbours",
         "Neighbours",
+        note="What the promise compares: a table with somebody and without them, with somebody else in their "
+        "place, or with their numbers blank.",
     ),
     Key(
         "domains",
@@ -316,6 +333,7 @@ register(
         "table",
         "Rows with other keys",
         "tables",
+        note="What becomes of rows whose key is in no list: they count in a cell of their own, or are left out.",
     ),
     Key(
         "marginals",
@@ -326,9 +344,8 @@ register(
         "question",
         "Tables of counts",
         "marginals",
-        "sex, age: 5\nrace",
-        "One table per line, its columns with commas between them; a tolerance may follow a colon. Or a number for all "
-        "tables over so many columns.",
+        "",
+        "A table of counts for each combination of the values of its columns.",
         asks=True,
     ),
 )

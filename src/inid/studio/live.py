@@ -33,6 +33,11 @@ class Column:
     name: str
     kind: str
 
+    @property
+    def is_text(self) -> bool:
+        """Whether it is known to hold texts, which have no limits and no mean; a CSV file says nothing about it."""
+        return self.kind == "text"
+
 
 @dataclass(frozen=True)
 class LivePlan:

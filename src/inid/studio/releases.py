@@ -26,7 +26,7 @@ from inid.jobs import Job, ReleasedJob, read_toml, release_job
 from inid.jobs.charging import UnansweredError
 from inid.jobs.failures import sentence_of
 from inid.jobs.ledgers import open_existing, stored_settings
-from inid.jobs.result_files import as_csv, write_whole
+from inid.jobs.result_files import FOR_SPREADSHEETS, write_whole
 from inid.jobs.stored_record import PublishedBefore, read_published
 from inid.report import page
 from inid.studio.folder import RELEASES, Folder
@@ -38,11 +38,14 @@ __all__ = ["FILES", "Outcome", "Releases"]
 
 FILES = {
     "result.csv": "text/csv; charset=utf-8",
+    "spreadsheet.csv": "text/csv; charset=utf-8",
+    "spreadsheet-decimal-comma.csv": "text/csv; charset=utf-8",
     "record.json": "application/json",
     "report.html": "text/html; charset=utf-8",
     "job.toml": "application/toml",
     "command.sh": "text/x-shellscript; charset=utf-8",
     "script.py": "text/x-python; charset=utf-8",
+    "notebook.ipynb": "application/x-ipynb+json",
 }
 _FAILURE = "failure.txt"
 _PREPARED = 64  # tokens that were made and not used
@@ -201,10 +204,13 @@ class Releases:
         except Exception as error:  # noqa: BLE001 - whatever it was, whether it was charged must be known
             return self._failed(place, token, live, error)
         texts = {
-            "result.csv": lambda: as_csv(released.estimates),
+            "result.csv": released.csv,
+            "spreadsheet.csv": lambda: released.csv(FOR_SPREADSHEETS["point"]),
+            "spreadsheet-decimal-comma.csv": lambda: released.csv(FOR_SPREADSHEETS["comma"]),
             "report.html": lambda: page(released.report()),
             "command.sh": lambda: live.job.to_command() + "\n",
             "script.py": live.job.to_python,
+            "notebook.ipynb": live.job.to_notebook,
             "record.json": released.record_text,  # last: with it the release is whole
         }
         unwritten = []

@@ -23,16 +23,14 @@ from starlette.routing import Route
 
 from inid.arguments import Floats, integer
 from inid.errors import ArgumentError, InidError
-from inid.jobs import read_budget
 from inid.jobs.failures import sentence_of
-from inid.jobs.ledgers import make_ledger
 from inid.report.rendering import rendered
-from inid.schema.values import probability
 from inid.studio import stream_views, views
 from inid.studio.folder import Folder
-from inid.studio.form import field_name, form_of, page_words
+from inid.studio.form import form_of, page_words
 from inid.studio.live import Column, Planner
 from inid.studio.live_streams import STREAM_FILES, LiveStreams, ShownStream
+from inid.studio.picking import Picking
 from inid.studio.releases import FILES, Outcome, Releases
 from inid.studio.security import Guard, Secrets
 
@@ -41,6 +39,9 @@ __all__ = ["Studio", "make_app", "serve"]
 _PAGES = {"/": "table", "/stream": "stream", "/explore": "explore"}
 _STATIC = {
     "form.js": "text/javascript",
+    "questions.js": "text/javascript",
+    "lists.js": "text/javascript",
+    "guide.js": "text/javascript",
     "stream.js": "text/javascript",
     "studio.js": "text/javascript",
     "open.js": "text/javascript",
@@ -71,6 +72,7 @@ class Studio:
 
     def __post_init__(self) -> None:
         self.planner = Planner(self.folder)
+        self.picking = Picking(self.folder, self.planner)
         self.releases = Releases(self.folder)
         self.streams = LiveStreams(self.folder)
         self._turns: dict[str, int] = {}
@@ -104,7 +106,8 @@ class Studio:
         live = self.planner.plan(body.get("form"))
         refusal = None if live.ledger is None else live.ledger.refusal
         again = views.RELEASED if body.get("again") is True else ""
-        shown = {"figures": live.planned.summary.figures(), "html": views.plan_parts(live, again)}
+        shown: dict[str, Any] = {"figures": live.planned.summary.figures(), "html": views.plan_parts(live, again)}
+        shown |= {"glance": views.glance(live)}
         return shown | {"affordable": refusal is None, "refusal": (again or refusal) if refusal else ""}
 
     def details(self, body: Any) -> dict[str, Any]:
@@ -115,22 +118,6 @@ class Studio:
         live = self.planner.plan(form)
         curve = self.planner.curve(form, lambda: self._turns.get(tab) == turn)
         return {"figures": live.planned.summary.to_dict(), "html": views.details_part(live, curve)}
-
-    def ledger(self, body: Any) -> dict[str, Any]:
-        """Make a ledger, as `inid ledger create` does."""
-        if not all(isinstance(value, str) for value in body.values()):
-            raise ArgumentError("the fields of a ledger are texts: fill them in again.")
-        values = {key: value.strip() or None for key, value in body.items()}
-        name = values.get("ledger") or ""
-        name = name if Path(name).suffix else f"{name}.db"
-        total = read_budget({key: values.get(key) for key in ("epsilon", "delta", "mu", "rho")}, field_name)
-        if total is None:
-            raise ArgumentError("a total is missing: state Epsilon, with or without Delta, for all releases together.")
-        settings: dict[str, Any] = {key: values[key] for key in ("unit", "currency") if values.get(key)}
-        reserve = probability("1e-7").read("Of delta, kept for finding keys", values.get("reserve"))
-        settings |= {} if reserve is None else {"reserve": float(reserve)}
-        make_ledger(self.folder.ledger(name), "default", total, **settings).close()
-        return {"name": name}
 
     def prepare(self, body: Any) -> dict[str, Any]:
         """A token for one release, and what it would spend."""
@@ -201,7 +188,11 @@ def make_app(studio: Studio, port: int) -> Guard:
         "columns": studio.columns,
         "plan": studio.plan,
         "details": studio.details,
-        "ledger": studio.ledger,
+        "codes": studio.picking.codes,
+        "compare": studio.picking.compare,
+        "bands": studio.picking.bands,
+        "ledger": studio.picking.new_ledger,
+        "ledger-names": studio.picking.ledger_names,
         "prepare": studio.prepare,
         "release": studio.release,
         "released": studio.released,

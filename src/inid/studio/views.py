@@ -19,6 +19,7 @@ from inid.schema import Key, key, keys
 from inid.studio.charts import error_curve, profile
 from inid.studio.live import Column, Curve, LivePlan, typical_error
 from inid.studio.releases import Outcome
+from inid.studio.steps import STEPS, STREAM_STEPS
 from inid.tables.report_inputs import protected_unit
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "RELEASED",
     "columns_parts",
     "details_part",
+    "glance",
     "open_page",
     "plan_parts",
     "release_part",
@@ -38,18 +40,24 @@ __all__ = [
 _TEMPLATES = environment("inid.studio")
 FILE_WORDS = {
     "result.csv": "Estimates (CSV)",
+    "spreadsheet.csv": "For a spreadsheet (1.5)",
+    "spreadsheet-decimal-comma.csv": "For a spreadsheet (1,5)",
     "record.json": "Record (JSON)",
     "report.html": "Report (HTML)",
     "job.toml": "Job (TOML)",
     "command.sh": "Shell command",
     "script.py": "Python script",
+    "notebook.ipynb": "Notebook",
 }
 RELEASED = "This is released and paid for; the ledger has no room for a second release of it."
 
 
-def _fields(place: str, page: str = "table") -> list[Key]:
+_SCRIPTS = ("form.js", "questions.js", "lists.js", "guide.js", "studio.js")
+
+
+def _fields(place: str, page: str = "table", *groups: str) -> list[Key]:
     """The keys with a field in some part of a page; a stream is asked less, and has no part of its own ledger."""
-    found = [one for one in keys() if one.place == place]
+    found = [one for one in keys(*groups) if one.place == place]
     if page == "stream":
         return [one for one in found if one.name in OPEN_KEYS and (one.group != "ledger" or place == "promise")]
     return [one for one in found if page != "explore" or one.group != "ledger"]
@@ -63,7 +71,10 @@ def studio_page(page: str) -> str:
     choices: dict[str, Any] = {one.name: one.type for one in keys() if one.type.field == "choice"}
     usual = {name: word for name, kind in choices.items() for word in kind.known if kind.known[word] == kind.usual}
     asked = {one.name: one.place for one in keys() if one.asks}
-    return rendered("page.html", page=page, version=__version__, asked=asked, usual=usual)
+    steps = STREAM_STEPS if page == "stream" else STEPS
+    scripts = [*_SCRIPTS[:-1], *(["stream.js"] if page == "stream" else []), _SCRIPTS[-1]]
+    shown = {"page": page, "version": __version__, "asked": asked, "usual": usual, "steps": steps, "scripts": scripts}
+    return rendered("page.html", **shown)
 
 
 def open_page(key: str) -> str:
@@ -72,9 +83,10 @@ def open_page(key: str) -> str:
 
 
 def columns_parts(columns: Sequence[Column]) -> dict[str, str]:
-    """One row of fields per column: for statistics, and for questions about the order of values."""
+    """One row of fields per column: its public facts, its statistics, and questions about the order of its values."""
     return {
         "html": rendered("columns.html", columns=columns),
+        "statistics": rendered("statistic_columns.html", columns=columns),
         "order": rendered("order_columns.html", columns=columns),
     }
 
@@ -87,16 +99,13 @@ def plan_parts(live: LivePlan, again: str = "") -> dict[str, str]:
         again: What is said in place of a refusal, where exactly this was released just now.
     """
     summary, stated = live.planned.summary, live.planned.query is None
-    noise = live.planned.job.noise
-    wanted = noise.tolerance is not None or noise.weights is not None  # else a tolerance is only the usual one
-    lines = [line for line in summary.lines if line.tolerance and wanted]
+    wanted = _is_wanted(live)
     facts = []
     if summary.opponent is not None:
         gain = plain_ratio(summary.gains["spr"])
         facts.append((f"{gain}×", f"as much {_error_name(live)} with {summary.opponent}"))
-    if lines:
-        near = sum(line.deviation <= (line.tolerance or 0.0) for line in lines)
-        facts.append((f"{near} of {len(lines)}", "numbers expected within their tolerance"))
+    if wanted:
+        facts.append((_near(live), "numbers expected within their tolerance"))
     facts.append((str(summary.noise.mechanism).capitalize(), f"noise, on {summary.noise.dimension:,} numbers"))
     return {
         "facts": rendered("facts.html", facts=facts, remark=summary.remark, **_gain(live)),
@@ -105,6 +114,26 @@ def plan_parts(live: LivePlan, again: str = "") -> dict[str, str]:
         "ledger": _ledger(live, again),
         "promise": _promise(live),
     }
+
+
+def glance(live: LivePlan) -> str:
+    """The plan in a line, for whoever looks at another part of the page."""
+    found = [f"{_near(live)} numbers expected within their tolerance."] if _is_wanted(live) else []
+    if live.ledger is not None and live.ledger.after is not None:
+        found.append(f"{live.ledger.after} % of the ledger would be spent after this release.")
+    return " ".join(found)
+
+
+def _is_wanted(live: LivePlan) -> bool:
+    """Whether anybody said which errors they could live with; else a tolerance is only the usual one."""
+    noise = live.planned.job.noise
+    wanted = noise.tolerance is not None or noise.weights is not None
+    return wanted and any(line.tolerance for line in live.planned.summary.lines)
+
+
+def _near(live: LivePlan) -> str:
+    lines = [line for line in live.planned.summary.lines if line.tolerance]
+    return f"{sum(line.deviation <= (line.tolerance or 0.0) for line in lines)} of {len(lines)}"
 
 
 def _error_name(live: LivePlan) -> str:

@@ -5,11 +5,12 @@ import io
 import os
 import stat
 
+import pandas as pd
 import pytest
 
 from inid.cli.exit_codes import ExitCode, outcome
 from inid.errors import ArgumentError
-from inid.jobs.result_files import UnwritableError, as_csv, check_apart, check_writable, write_whole
+from inid.jobs.result_files import FOR_SPREADSHEETS, UnwritableError, as_csv, check_apart, check_writable, write_whole
 from inid.report import Estimate
 
 
@@ -89,3 +90,21 @@ def test_one_file_is_not_meant_twice(tmp_path, monkeypatch):
     with pytest.raises(ArgumentError, match="--out and --report"):
         check_apart({"--out": here, "--record": None, "--report": here.relative_to(tmp_path)})
     check_apart({"--out": here, "--report": tmp_path / "b"})
+
+
+@pytest.mark.parametrize(("style", "reading"), [("point", {}), ("comma", {"sep": ";", "decimal": ","})])
+def test_a_spreadsheet_opens_it_by_the_habits_of_its_country(tmp_path, style, reading):
+    """The oracle is pandas, told the separators of the country; the mark at the beginning says that it is UTF-8."""
+    rows = [
+        Estimate("mean", "größe; in m", "", 1.5, -0.25, 1e-7, 0.1, {"sex": "F,M"}),
+        Estimate("count", "=1+1", "", 1234567.0, None, None, 2.0, {"sex": "Ä"}),
+    ]
+    path = tmp_path / "a.csv"
+    write_whole(path, as_csv(rows, style=FOR_SPREADSHEETS[style]))
+    assert path.read_bytes().startswith(b"\xef\xbb\xbf")
+    frame = pd.read_csv(path, encoding="utf-8-sig", **reading)
+    assert frame["estimate"].tolist() == [1.5, 1234567.0]
+    assert frame["lower"].tolist()[0] == -0.25
+    assert frame["upper"].tolist()[0] == 1e-7
+    assert frame["column"].tolist() == ["größe; in m", "'=1+1"]
+    assert frame["sex"].tolist() == ["F,M", "Ä"]

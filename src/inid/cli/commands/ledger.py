@@ -11,22 +11,14 @@ from inid.jobs.ledgers import is_file, make_ledger, open_existing
 from inid.jobs.planned_job import missing_promise
 from inid.jobs.result_files import check_writable
 from inid.report import LedgerState
-from inid.schema import Key, key
-from inid.schema.values import Word, probability
+from inid.schema import key, keys
 
 __all__ = ["ADOPT", "BACKUP", "CREATE", "HISTORY", "SHOW"]
 
 _DATABASE = argument("ledger", "LEDGER", "A file, or postgresql://user:password@host/database.")
 _NAME, _UNIT = key("name"), key("unit").saying("What one neighbour differs in (default: row).")
-_RULE = Key("rule", Word(), "RULE", "auto (the default), or gaussian: nearly all releases are Gaussian.")
 _NEIGHBOURS = key("neighbours").saying("add_remove (the default), replace or zero_out.")
-_CURRENCY = Key("currency", Word(), "WORD", "What --part counts: epsilon, mu^2 or renyi; it is stated now or never.")
-_RESERVE = Key(
-    "reserve",
-    probability("1e-7"),
-    "X",
-    "A part of --delta for releases that need one beside their noise: --discover.",
-)
+_RULE, _CURRENCY, _RESERVE = keys("new ledger")
 _BACKUP = argument("path", "PATH", "The file to make; there must be none of this name.")
 
 

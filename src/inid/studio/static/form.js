@@ -25,34 +25,78 @@ function options(select, names, first) {
 // The form as the keys of a job.
 
 const empty = () => Object.create(null); // a column may be named __proto__
+const same = (one, two) => JSON.stringify(one) === JSON.stringify(two);
+const isNamed = (value) => Boolean(value) && typeof value === "object" && !Array.isArray(value);
+const isSeen = (field) => !field.closest("[hidden]");
 
 function collect() {
-  const values = empty();
-  for (const field of form.querySelectorAll("[data-key]")) {
-    if (field.closest("[hidden]")) continue;
+  const values = readFields(form, empty(), (field) => !field.closest(".question"));
+  for (const card of cards()) Object.assign(values, questionOf(card));
+  if (page !== "explore") addPublicFacts(values);
+  if (page === "explore") collectNumbers(values);
+  for (const [key, value] of Object.entries(kept)) values[key] = isNamed(value) ? Object.assign(empty(), value, values[key]) : values[key] ?? value;
+  return values;
+}
+
+function readFields(root, values, isOwn) {
+  for (const field of root.querySelectorAll("[data-key]")) {
+    if (!isOwn(field) || !isSeen(field)) continue;
     const { key, kind, column } = field.dataset;
     const text = (field.value || "").trim();
     if (kind === "text" && text) values[key] = text;
     if (kind === "switch" && field.checked) values[key] = true;
     if (kind === "name" && field.checked) (values[key] ??= []).push(column);
+    if (kind === "every" && text) values[key] = text;
     if (kind === "groupings" && field.checked) (values[key] ??= empty())[column] = JSON.parse(field.dataset.held || "[]");
-    if (kind === "tables" && text) [values[key], values.tolerance] = tablesOf(text);
     if (kind === "formulas" && text) values[key] = formulasOf(text);
     if ((kind === "low" || kind === "high") && text) ((values[key] ??= empty())[column] ??= ["", ""])[kind === "low" ? 0 : 1] = text;
-    if (kind === "entry" && text && isNeeded(field)) (values[key] ??= empty())[column] = text;
+    if (kind === "entry" && text) (values[key] ??= empty())[column] = text;
   }
-  for (const row of form.querySelectorAll(".pair")) {
-    if (row.closest("[hidden]")) continue;
+  for (const row of root.querySelectorAll(".pair")) {
+    if (!isOwn(row) || !isSeen(row)) continue;
     const [column, text] = [row.querySelector("select").value, row.querySelector("textarea").value.trim()];
     if (column && text) (values[row.dataset.pair] ??= empty())[column] = text;
   }
-  if (page === "explore") collectNumbers(values);
-  for (const [key, value] of Object.entries(kept)) values[key] = isNamed(value) ? Object.assign(empty(), value, values[key]) : values[key] ?? value;
-  if (values.tolerance === undefined) delete values.tolerance;
   return values;
 }
 
-const isNamed = (value) => Boolean(value) && typeof value === "object" && !Array.isArray(value);
+// Public facts are stated once, and sent where a question needs them: fill values of columns that are added up, lists
+// of columns that tables and orders go by.
+function addPublicFacts(values) {
+  const numbers = new Set();
+  const lists = new Set();
+  for (const card of cards()) {
+    const own = questionOf(card);
+    for (const key of ["sum", "mean", "variance", "std", "covariance"]) for (const name of isNamed(own[key]) ? Object.keys(own[key]) : own[key] || []) numbers.add(name);
+    for (const name of neededLists(card, own)) lists.add(name);
+  }
+  for (const field of form.querySelectorAll("[data-kind=fill]")) {
+    if (field.value.trim() && numbers.has(field.dataset.column)) (values.missing ??= empty())[field.dataset.column] = field.value.trim();
+  }
+  for (const name of lists) if (listOf(name)) (values.domains ??= empty())[name] = listOf(name);
+}
+
+function neededLists(card, own) {
+  if (askOf(card) === "marginals") return /^\d+$/.test(String(own.marginals)) ? listed() : tablesOf(card).flatMap((table) => table.by);
+  if (askOf(card) !== "order") return [];
+  const asked = ["quantile", "cdf", "cumulative"].flatMap((key) => Object.keys(own[key] || {}));
+  const groups = ["cdf", "cumulative"].flatMap((key) => Object.values(own[key] || {}).flat(2));
+  return [...asked.filter((name) => !limitsOf(name)), ...groups];
+}
+
+const rowOf = (name) => [...form.querySelectorAll("#columns tr[data-column]")].find((row) => row.dataset.column === name);
+const listOf = (name) => rowOf(name)?.querySelector(".list").value.trim() || "";
+const limitsOf = (name) => Boolean(rowOf(name)?.querySelector("[data-kind=low]")?.value.trim());
+const listed = () => columnNames.filter(listOf);
+
+function formulasOf(text) {
+  const found = empty();
+  for (const line of text.split("\n").filter((one) => one.trim())) {
+    const [, name, formula] = /^([^=]*)=?(.*)$/.exec(line);
+    found[name.trim()] = formula.trim();
+  }
+  return found;
+}
 
 const usual = JSON.parse(document.body.dataset.usual); // the words that mean the same as no choice
 const asked = JSON.parse(document.body.dataset.asked); // the keys that are questions, and where their fields are
@@ -62,7 +106,7 @@ function keep(values) {
   kept = empty();
   const seen = collect();
   for (const [key, value] of Object.entries(values)) {
-    if (!isNamed(value)) { if (seen[key] === undefined && ![undefined, "", false, usual[key]].includes(value)) kept[key] = value; continue; }
+    if (!isNamed(value)) { if (!same(seen[key], value) && ![undefined, "", false, usual[key]].includes(value)) kept[key] = value; continue; }
     const rest = Object.entries(value).filter(([name]) => !Object.hasOwn(seen[key] ?? {}, name));
     if (rest.length) kept[key] = Object.assign(empty(), Object.fromEntries(rest));
   }
@@ -76,46 +120,16 @@ function showKept() {
   find("kept-text").textContent = `Also stated, without a field here: ${words.join("; ")}.`;
 }
 
-function isNeeded(field) {
-  const { needs } = field.dataset;
-  if (needs === "count") return find("count").checked;
-  if (needs === "row") return field.closest("tr").querySelector("input:checked, [data-key=quantile]:not(:placeholder-shown)") !== null;
-  return true;
-}
-
-function tablesOf(text) {
-  if (/^\d+$/.test(text)) return [Number(text), undefined];
-  const [tables, limits] = [[], empty()];
-  for (const line of text.split("\n")) {
-    const [, list, limit] = /^(.*?)(?::\s*([\d.]+(?:e[-+]?\d+)?))?\s*$/i.exec(line);
-    const names = list.split(",").map((name) => name.trim()).filter(Boolean);
-    if (names.length) tables.push(names);
-    if (names.length && limit) limits[names.join("*")] = limit;
-  }
-  return [tables, Object.keys(limits).length ? limits : undefined];
-}
-
-function tablesText(tables, limits) {
-  if (!Array.isArray(tables)) return tables || "";
-  return tables.map((names) => names.join(", ") + (limits[names.join("*")] ? `: ${limits[names.join("*")]}` : "")).join("\n");
-}
-
-function formulasOf(text) {
-  const found = empty();
-  for (const line of text.split("\n").filter((one) => one.trim())) {
-    const [, name, formula] = /^([^=]*)=?(.*)$/.exec(line);
-    found[name.trim()] = formula.trim();
-  }
-  return found;
-}
-
 // What is begun and not finished would be left out without a word: a release asks for all of it, a plan for who is protected.
 function unfinished(everything) {
   if (page === "explore") return "";
   if (form.elements.unit.value === "person" && !form.querySelector("[data-key=person]").value) return "The person column is missing: choose the column that says whose row it is.";
   for (const row of everything ? form.querySelectorAll(".pair") : []) {
     const [column, text] = [row.querySelector("select").value, row.querySelector("textarea").value.trim()];
-    if (!row.closest("[hidden]") && !(column && text)) return `${row.parentElement.dataset.legend}: a row is not filled in. Choose a column and list its public values, or remove the row.`;
+    if (isSeen(row) && !(column && text)) return `${row.parentElement.dataset.legend}: a row is not filled in. Choose a column and list its public values, or remove the row.`;
+  }
+  for (const card of everything ? cards() : []) {
+    if (askOf(card) === "marginals" && tablesOf(card).some((table) => !table.counts && !table.numbers.length)) return "A table is not filled in: tick what stands in its cells, or remove it.";
   }
   return "";
 }
@@ -125,47 +139,58 @@ function isAsked(values) {
   return Boolean(values.table) && Object.keys(asked).some((key) => values[key] !== undefined) && (page !== "stream" || values.periods !== undefined);
 }
 
-function fill(values) {
+function fill(values, lists = {}) {
   if (values.person) form.elements.unit.value = "person";
-  const places = new Set(Object.keys(asked).filter((key) => values[key]).map((key) => asked[key]));
-  const chosen = ["order", "keys", "marginals"].find((place) => places.has(place)) || (values.domains && "marginals");
-  if (chosen) form.elements.ask.value = chosen;
   const promise = ["mu", "rho", "part"].find((key) => values[key]) || (values.epsilon && !values.delta ? "epsilon" : "epsilon delta");
   find("promise").value = promise;
-  for (const row of form.querySelectorAll(".pair")) row.remove();
-  for (const field of form.querySelectorAll("[data-key][data-kind]")) {
-    const { key, kind, column } = field.dataset;
-    const value = values[key];
-    const named = value && typeof value === "object" && !Array.isArray(value) ? value : {};
-    const own = Object.hasOwn(named, column) ? named[column] : "";
-    if (kind === "text" && value !== undefined) field.value = value;
-    if (kind === "switch") field.checked = value === true;
-    if (kind === "name") field.checked = (value || []).includes(column);
-    if (kind === "low") field.value = own[0] || "";
-    if (kind === "high") field.value = own[1] || "";
-    if (kind === "entry") field.value = own;
-    if (kind === "formulas") field.value = Object.entries(named).map(([name, formula]) => `${name} = ${formula}`).join("\n");
-    if (kind === "tables") field.value = tablesText(value, isNamed(values.tolerance) ? values.tolerance : {});
-    if (kind === "groupings") { field.checked = Object.hasOwn(named, column); field.dataset.held = JSON.stringify(own || []); }
-  }
-  for (const repeater of form.querySelectorAll(".repeater")) {
-    for (const [column, text] of Object.entries(values[repeater.dataset.key] || {})) addPair(repeater, column, text);
+  fillFields(form, values, (field) => !field.closest(".question"));
+  if (page !== "explore") {
+    for (const key of ["choose", "by", "domains"]) for (const [name, text] of Object.entries(isNamed(values[key]) ? values[key] : {})) fillList(name, text);
+    for (const [name, text] of Object.entries(lists)) fillList(name, text);
+    startQuestions(values);
   }
   if (page === "explore") fillNumbers(values);
   show();
 }
 
-// Rows that can be added: groups, histograms, public values; numbers of the explorer.
+function fillList(name, text) {
+  const area = rowOf(name)?.querySelector(".list");
+  if (area) area.value = text;
+}
+
+function fillFields(root, values, isOwn) {
+  for (const row of [...root.querySelectorAll(".pair")].filter(isOwn)) row.remove();
+  for (const field of [...root.querySelectorAll("[data-key][data-kind]")].filter(isOwn)) {
+    const { key, kind, column } = field.dataset;
+    const value = values[key];
+    const own = isNamed(value) && Object.hasOwn(value, column) ? value[column] : "";
+    if (kind === "text" && value !== undefined) { if (field.id === "name") options(field, [value], "default"); field.value = value; }
+    if (kind === "switch") field.checked = value === true;
+    if (kind === "name") field.checked = Array.isArray(value) && value.includes(column);
+    if (kind === "low") field.value = own[0] || "";
+    if (kind === "high") field.value = own[1] || "";
+    if (kind === "entry" || kind === "fill") field.value = own;
+    if (kind === "every") field.value = /^\d+$/.test(String(value)) ? value : "";
+    if (kind === "formulas") field.value = Object.entries(isNamed(value) ? value : {}).map(([name, formula]) => `${name} = ${formula}`).join("\n");
+    if (kind === "groupings") { field.checked = isNamed(value) && Object.hasOwn(value, column); field.dataset.held = JSON.stringify(own || []); }
+  }
+  for (const repeater of [...root.querySelectorAll(".repeater")].filter(isOwn)) {
+    for (const [column, text] of Object.entries(values[repeater.dataset.key] || {})) addPair(repeater, column, text);
+  }
+}
+
+// Rows that can be added: histograms; numbers of the explorer.
 
 function addPair(repeater, column = "", text = "") {
   const { key, legend, example } = repeater.dataset;
   const select = made("select", { "aria-label": `${legend}: column` });
   options(select, columnNames, "column");
   select.value = column;
-  const area = made("textarea", { rows: String(text.includes("\n") ? 3 : 1), "aria-label": `${legend}: public values`, placeholder: example });
+  const area = made("textarea", { rows: String(Math.min(8, text.split("\n").length)), class: "grows", "aria-label": `${legend}: public values`, placeholder: example });
   area.value = text;
+  const bands = made("button", { type: "button", class: "make-bands", "aria-label": `Make bands for ${legend}` }, "Bands…");
   const gone = made("button", { type: "button", class: "remove", "aria-label": `Remove from ${legend}` }, "×");
-  const row = made("div", { class: "pair", "data-pair": key }, select, area, gone);
+  const row = made("div", { class: "pair", "data-pair": key }, select, area, bands, gone);
   gone.addEventListener("click", () => { row.remove(); changed(); repeater.querySelector(".add").focus(); });
   repeater.insertBefore(row, repeater.querySelector(".add"));
   return select;
@@ -209,13 +234,28 @@ function fillNumbers(values) {
 // What is shown of the form.
 
 function show() {
-  const chosen = ["ask", "unit"].map((name) => form.elements[name]?.value);
+  const chosen = [form.elements.unit?.value];
   if (page === "stream") chosen.push(isThere() ? "there" : "new", find("want").value);
-  for (const part of form.querySelectorAll("[data-shown-for]")) part.hidden = !part.dataset.shownFor.split(" ").some((word) => chosen.includes(word));
+  for (const part of document.querySelectorAll("[data-shown-for]")) part.hidden = !part.dataset.shownFor.split(" ").some((word) => chosen.includes(word));
   const parts = find("promise").value.split(" ");
   for (const part of form.querySelectorAll("[data-promise]")) part.hidden = !parts.includes(part.dataset.promise);
   const size = Number(find(parts[0]).value);
-  find("size").hidden = parts[0] === "part";
+  find("size").hidden = find("size-note").hidden = parts[0] === "part";
   if (size > 0) find("size").value = Math.round(100 * Math.log10(size));
   find("size").setAttribute("aria-valuetext", `${parts[0]} ${find(parts[0]).value}`);
+  if (page !== "explore") { showQuestions(); showLists(); }
+}
+
+// A list of 16 codes is seen as 16 codes.
+function showLists() {
+  find("currency-box").hidden = !find("ledger-delta").value.trim();
+  for (const area of form.querySelectorAll("textarea.list, textarea.grows")) {
+    const text = area.value.trim();
+    const wide = Math.max(area.clientWidth / 8, 16);
+    area.rows = Math.max(1, Math.min(8, text.split("\n").reduce((sum, line) => sum + Math.ceil((line.length + 1) / wide), 0)));
+    const counted = area.closest("td")?.querySelector(".counted");
+    const range = /^(-?\d+):(-?\d+)$/.exec(text);
+    const count = range ? range[2] - range[1] + 1 : text.split(text.includes("\n") ? "\n" : ",").filter((one) => one.trim()).length;
+    if (counted) counted.textContent = count > 3 ? `${count} values` : "";
+  }
 }

@@ -38,21 +38,48 @@ function put(parts) {
 
 async function loadColumns(computed = []) {
   const table = find("table").value;
-  find("question").hidden = !table;
-  find("lead").hidden = Boolean(table);
-  if (!table) return;
+  const shown = (isShown) => { for (const part of form.querySelectorAll(".needs-table")) part.hidden = !isShown; };
+  if (!table) return shown(false);
   try {
     const answer = await ask("columns", { table, computed });
+    shown(true);
     columnNames = answer.names;
     find("columns").innerHTML = answer.html;
-    if (find("order-columns")) find("order-columns").innerHTML = answer.order;
+    columnParts = answer;
     for (const select of form.querySelectorAll(".column-choice")) options(select, columnNames, "column");
     find("filter-field").hidden = columnNames.length < 12;
     say("error", "");
   } catch (error) {
-    find("question").hidden = true;
+    shown(false);
     say("error", error.message);
   }
+}
+
+// What the fields hold, the lists that no question needs now among it.
+const snapshot = () => ({ values: collect(), lists: Object.fromEntries(listed().map((name) => [name, listOf(name)])) });
+
+async function computedChanged(more = {}) {
+  const { values, lists } = snapshot();
+  await loadColumns(Object.keys(values.derive || {}));
+  fill(values, Object.assign(lists, more));
+  changed();
+}
+
+// The names of the ledgers in the chosen file; a file that is still to be made has none.
+async function loadNames() {
+  const ledger = find("ledger").value;
+  let names = [];
+  try {
+    names = ledger && page !== "explore" ? (await ask("ledger-names", { ledger })).names : [];
+  } catch {
+    // The plan says what is wrong with the ledger.
+  }
+  const others = names.filter((name) => name !== "default");
+  const before = find("name").value;
+  options(find("name"), others, "default");
+  find("name-box").hidden = !others.length;
+  if (others.includes(before)) find("name").value = before;
+  else if (others.length && !names.includes("default")) find("name").value = others[0];
 }
 
 function filterColumns() {
@@ -74,7 +101,7 @@ let planFailed = false;
 function changed() {
   changedAt = performance.now();
   show();
-  if (!isThere()) sessionStorage.setItem(draftKey, JSON.stringify(collect()));
+  if (!isThere()) sessionStorage.setItem(draftKey, JSON.stringify(page === "explore" ? { values: collect() } : snapshot()));
   wanted += 1;
   document.body.dataset.state = "planning";
   if (!planning) plan();
@@ -98,6 +125,7 @@ async function plan() {
       performance.measure("plan", { start: started, end: performance.now() });
       if (answered === wanted) later = setTimeout(details, 300, values, answered); // else these values are old
     }
+    if (answered === wanted) guide(values, answer);
     if (answered === wanted) document.body.dataset.state = answer ? "planned" : "waiting";
   }
   planning = false;
@@ -106,7 +134,7 @@ async function plan() {
 // The figures of another question are not this one's.
 function clearPlan(status) {
   find("results").hidden = true;
-  find("ledger-part").replaceChildren();
+  find("ledger-part")?.replaceChildren();
   if (planFailed) say("error", ""); // what is wrong with the files stays
   planFailed = false;
   say("status", status);
@@ -210,11 +238,15 @@ async function listReleases() {
 
 async function makeLedger() {
   say("ledger-error", "");
-  const values = { ledger: find("ledger-file").value, epsilon: find("ledger-epsilon").value, delta: find("ledger-delta").value, unit: find("ledger-unit").value, reserve: find("ledger-reserve").value };
+  const values = { ledger: find("ledger-file").value };
+  for (const name of ["name", "epsilon", "delta", "unit", "reserve"]) values[name] = find(`ledger-${name}`).value;
+  values.currency = values.delta.trim() ? find("ledger-currency").value : "";
   try {
     const answer = await ask("ledger", values);
     await chooseFiles();
-    find("ledger").value = answer.name;
+    find("ledger").value = answer.ledger;
+    await loadNames();
+    find("name").value = answer.name === "default" ? "" : answer.name;
     find("new-ledger").open = false;
     find("ledger").focus();
     changed();
@@ -242,29 +274,38 @@ async function chooseFiles() {
 
 form.addEventListener("submit", (event) => event.preventDefault());
 form.addEventListener("input", (event) => {
-  const { id, name } = event.target;
-  if (name === "ask") clearPlan("");
+  const { id, dataset, classList } = event.target;
+  if (event.target.closest("dialog")) { if (id.startsWith("bands-")) previewBands(); return; }
+  if (dataset.ask) clearPlan("");
+  if (dataset.what) tickTable(event.target);
+  if (dataset.limit) limits.set(dataset.limit, event.target.value.trim());
+  if (classList.contains("list")) clearHeld(dataset.column);
   if (id === "size") find(find("promise").value.split(" ")[0]).value = String(Number((10 ** (event.target.value / 100)).toPrecision(3)));
   if (id === "filter") filterColumns();
   else if (page === "stream" && changedStream(id)) return;
-  else if (id === "table") loadColumns().then(changed);
+  else if (id === "table") computedChanged();
+  else if (id === "ledger") loadNames().then(changed);
   else if (id === "preset") { find("numbers").replaceChildren(); (presets[event.target.value] || [["", "", ""]]).forEach((row) => addNumber(...row)); changed(); }
-  else if (!id.startsWith("ledger-")) changed();
+  else if (id.startsWith("ledger-")) showLists();
+  else changed();
 });
 form.addEventListener("change", async (event) => {
-  if (event.target.id !== "derive") return;
-  const values = collect();
-  await loadColumns(Object.keys(values.derive || {}));
-  fill(values);
-  changed();
+  if (event.target.id === "derive") await computedChanged();
+  if (event.target.id === "list-file") await bringList();
 });
 form.addEventListener("click", async (event) => {
+  const step = event.target.closest(".steps li");
+  if (step) { event.preventDefault(); goTo(step.dataset.for); } // the address keeps the token of a release
   const button = event.target.closest("button");
   if (!button) return;
-  if (button.classList.contains("add")) addPair(button.parentElement).focus();
-  if (button.classList.contains("show")) await showEarlier(button.dataset.token);
-  if (button.classList.contains("copy")) { await navigator.clipboard.writeText(button.parentElement.querySelector("code").textContent); button.textContent = "Copied"; }
-  const actions = { "make-ledger": makeLedger, "ask-release": prepare, "do-release": release, "add-number": () => addNumber().focus(), cancel: () => find("confirm").close(), "leave-out": () => { kept = empty(); showKept(); changed(); }, ...(page === "stream" ? periodActions : {}) };
+  const { classList, dataset } = button;
+  if (classList.contains("add")) addPair(button.parentElement).focus();
+  if (classList.contains("add-table")) { addTable(button.closest(".question")); changed(); button.parentElement.querySelector(".one-table:last-child input").focus(); }
+  if (classList.contains("edit-list")) openList(dataset.column);
+  if (classList.contains("make-bands")) openBands(button);
+  if (classList.contains("show")) await showEarlier(dataset.token);
+  if (classList.contains("copy")) { await navigator.clipboard.writeText(button.parentElement.querySelector("code").textContent); button.textContent = "Copied"; }
+  const actions = { "make-ledger": makeLedger, "ask-release": prepare, "do-release": release, "add-number": () => addNumber().focus(), cancel: () => find("confirm").close(), "leave-out": () => { kept = empty(); showKept(); changed(); }, ...listActions, ...guideActions, ...(page === "stream" ? periodActions : {}) };
   if (Object.hasOwn(actions, button.id)) actions[button.id]();
 });
 addEventListener("focus", () => { if (document.body.dataset.ready) changed(); }); // another tab may have charged
@@ -272,19 +313,20 @@ addEventListener("focus", () => { if (document.body.dataset.ready) changed(); })
 async function begin() {
   try {
     const start = await chooseFiles();
-    const draft = sessionStorage.getItem(draftKey);
-    const values = draft ? JSON.parse(draft) : page !== "explore" ? start.form : {};
+    const draft = JSON.parse(sessionStorage.getItem(draftKey) || "null");
+    const { values, lists } = draft ?? { values: page !== "explore" ? start.form : {} };
     if (page !== "explore") {
       find("table").value = values.table || "";
       await loadColumns(Object.keys(values.derive || {}));
-      fill(values);
+      fill(values, lists);
       keep(values);
+      await loadNames();
     }
     if (page === "stream") await beginStream();
     else if (page === "table") {
       await listReleases();
       const asked = location.hash.slice(1);
-      if (asked) find("outcome").innerHTML = (await ask("released", { token: asked })).html;
+      if (/^[0-9a-f]{20}$/.test(asked)) find("outcome").innerHTML = (await ask("released", { token: asked })).html;
     } else if (draft) fill(values); // the explorer has a field for everything that it drafts
     else { presets.first.forEach((row) => addNumber(...row)); find("preset").value = "first"; show(); }
   } catch (error) {

@@ -21,8 +21,10 @@ ONE_AT_A_TIME = RLock()  # the setting belongs to a whole database: two queries 
 
 def connect() -> Any:
     """An embedded DuckDB of one's own: it writes nothing to the terminal and believes no statistics."""
-    connection = optional("duckdb").connect()
-    connection.execute("SET enable_progress_bar = false")
+    duckdb = optional("duckdb")
+    connection = duckdb.connect()
+    with suppress(duckdb.Error):  # in a notebook without widgets it cannot be set, because there is none
+        connection.execute("SET enable_progress_bar = false")
     connection.execute(f"SET disabled_optimizers = '{_STEP}'")
     return connection
 

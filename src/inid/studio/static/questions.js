@@ -1,0 +1,204 @@
+"use strict";
+// The questions of a form: what each asks, its groups, its tables by ticks, and the tolerances of its numbers.
+
+const cards = () => (page === "explore" ? [] : [...form.querySelectorAll(".question")]);
+const askOf = (card) => card.querySelector("[data-ask]:checked")?.value ?? "statistics";
+let cardsMade = 0;
+const limits = new Map(); // tolerances by question and name: what is unticked and ticked again keeps its own
+let columnParts = { statistics: "", order: "" };
+
+function addCard() {
+  const card = find("question-template").content.firstElementChild.cloneNode(true);
+  cardsMade += 1;
+  card.dataset.number = String(cardsMade);
+  for (const radio of card.querySelectorAll("[name=ask]")) {
+    radio.dataset.ask = radio.value;
+    radio.name = cardsMade === 1 ? "ask" : `ask-${cardsMade}`;
+  }
+  card.querySelector(".statistic-columns").innerHTML = columnParts.statistics;
+  if (card.querySelector(".order-columns")) card.querySelector(".order-columns").innerHTML = columnParts.order;
+  for (const select of card.querySelectorAll(".column-choice")) options(select, columnNames, "column");
+  find("questions").append(card);
+  return card;
+}
+
+function startQuestions(values) {
+  find("questions").replaceChildren();
+  cardsMade = 0;
+  limits.clear();
+  fillQuestion(addCard(), values);
+}
+
+function questionOf(card) {
+  const values = readFields(card, empty(), () => true);
+  if (["statistics", "order"].includes(askOf(card))) pick(card, "by", values);
+  if (askOf(card) === "keys") pick(card, "choose", values);
+  if (askOf(card) === "marginals") {
+    const every = values.marginals;
+    if (every !== undefined) values.marginals = /^\d+$/.test(every) ? Number(every) : every;
+    for (const table of tablesOf(card)) {
+      if (table.counts && table.by.length && every === undefined) (values.marginals ??= []).push(table.by);
+      for (const [kind, name] of table.numbers) ((values[kind] ??= empty())[name] ??= []).push(table.by);
+    }
+  }
+  for (const [name] of wantedTolerances(card, values)) {
+    const text = limits.get(`${card.dataset.number} ${name}`);
+    if (text) (values.tolerance ??= empty())[name] = text;
+  }
+  return values;
+}
+
+// A group is a column with the public values that step 2 lists, or with those that a file states for it alone.
+function pick(card, key, values) {
+  for (const tick of card.querySelectorAll(`[data-picks=${key}] input:checked`)) {
+    const list = tick.dataset.held || wholeRange(listOf(tick.dataset.column));
+    if (list && isSeen(tick)) (values[key] ??= empty())[tick.dataset.column] = list;
+  }
+}
+
+function wholeRange(text) {
+  const ends = /^(-?\d{1,9}):(-?\d{1,9})$/.exec(text);
+  if (!ends || ends[2] - ends[1] > 10000 || ends[2] - ends[1] < 0) return text;
+  return Array.from({ length: ends[2] - ends[1] + 1 }, (_, at) => Number(ends[1]) + at).join(", ");
+}
+
+function fillQuestion(card, values) {
+  const places = new Set(Object.keys(asked).filter((key) => values[key] && !(key === "count" && values.discover)).map((key) => asked[key]));
+  const byTables = isNamed(values.mean) || isNamed(values.sum);
+  const chosen = byTables ? "marginals" : ["order", "keys", "marginals"].find((place) => places.has(place)) || (values.domains && !places.size && "marginals");
+  const radio = [...card.querySelectorAll("[data-ask]")].find((one) => one.value === chosen);
+  if (radio) radio.checked = true;
+  fillFields(card, values, () => true);
+  for (const key of ["by", "choose"]) {
+    for (const [name, text] of Object.entries(isNamed(values[key]) ? values[key] : {})) addTick(card, key, name, text);
+  }
+  fillTables(card, values);
+  for (const [name, text] of Object.entries(isNamed(values.tolerance) ? values.tolerance : {})) limits.set(`${card.dataset.number} ${name}`, text);
+}
+
+// Ticks of columns whose public values are listed.
+
+function addTick(card, key, name, held = "") {
+  const place = card.querySelector(`[data-picks=${key}] .ticks`);
+  if (!place || [...place.querySelectorAll("input")].some((tick) => tick.dataset.column === name)) return;
+  const word = key === "by" ? "Group by" : "Choose among";
+  const tick = made("input", { type: "checkbox", "data-column": name, "aria-label": `${word} ${name}` });
+  tick.checked = Boolean(held);
+  if (held && held !== listOf(name)) tick.dataset.held = held;
+  place.append(made("label", {}, tick, ` ${name}`));
+}
+
+function showQuestions() {
+  const names = listed();
+  for (const card of cards()) {
+    for (const part of card.querySelectorAll("[data-asked-for]")) part.hidden = !part.dataset.askedFor.split(" ").includes(askOf(card));
+    for (const picks of card.querySelectorAll("[data-picks]")) {
+      const place = picks.querySelector(".ticks");
+      for (const tick of place.querySelectorAll("input")) if (!names.includes(tick.dataset.column) && !tick.dataset.held) tick.parentElement.remove();
+      for (const name of names) addTick(card, picks.dataset.picks, name);
+      let hint = place.querySelector(".note");
+      if (!place.querySelector("input")) { if (!hint) place.append(made("p", { class: "note" }, "List the public values of a column in step 2, and it can be ticked here.")); } else if (hint) hint.remove();
+    }
+    for (const table of card.querySelectorAll(".one-table")) showTable(table);
+  }
+  showTolerances();
+}
+
+// Tables: what each goes by, and what stands in its cells, by ticks.
+
+const numbered = () => columnNames.filter(limitsOf);
+
+function addTable(card, by = [], counts = true, numbers = []) {
+  const place = card.querySelector(".tables");
+  if (!place) return null;
+  const gone = made("button", { type: "button", class: "remove", "aria-label": "Remove this table" }, "×");
+  const table = made("fieldset", { class: "one-table" }, made("legend", {}, "Table"), made("div", { class: "by ticks" }), made("div", { class: "cells ticks" }), gone);
+  table.dataset.by = JSON.stringify(by);
+  table.dataset.cells = JSON.stringify([...(counts ? [["count", ""]] : []), ...numbers]);
+  gone.addEventListener("click", () => { table.remove(); changed(); card.querySelector(".add-table").focus(); });
+  place.append(table);
+  showTable(table);
+  return table;
+}
+
+const byOf = (table) => JSON.parse(table.dataset.by);
+const cellsOf = (table) => JSON.parse(table.dataset.cells);
+
+function tablesOf(card) {
+  return [...card.querySelectorAll(".one-table")].map((table) => ({ by: byOf(table), counts: cellsOf(table).some(([kind]) => kind === "count"), numbers: cellsOf(table).filter(([kind]) => kind !== "count") }));
+}
+
+function showTable(table) {
+  const at = [...table.parentElement.children].indexOf(table) + 1;
+  table.querySelector("legend").textContent = `Table ${at}`;
+  const [by, cells] = [byOf(table), cellsOf(table)];
+  const groups = [...new Set([...columnNames.filter((name) => listOf(name) || by.includes(name)), ...by])];
+  const numbers = [["count", ""], ...[...new Set([...numbered(), ...cells.map(([, name]) => name).filter(Boolean)])].flatMap((name) => [["mean", name], ["sum", name]])];
+  ticked(table.querySelector(".by"), "by", groups.map((name) => [name, name, `Table ${at} by ${name}`, by.includes(name), [name]]));
+  ticked(table.querySelector(".cells"), "cells", numbers.map(([kind, name]) => [`${kind} ${name}`, kind === "count" ? "counts" : `${kind} of ${name}`, `Table ${at}: ${kind === "count" ? "counts" : `${kind} of ${name}`}`, cells.some((own) => same(own, [kind, name])), [kind, name]]));
+}
+
+function ticked(place, what, wanted) {
+  const signature = JSON.stringify(wanted.map(([id, , label]) => [id, label]));
+  if (place.dataset.signature !== signature) {
+    place.dataset.signature = signature;
+    place.replaceChildren(made("span", { class: "note" }, what === "by" ? "by" : "cells hold"));
+    for (const [, word, label, , entry] of wanted) {
+      const tick = made("input", { type: "checkbox", "aria-label": label });
+      tick.dataset.entry = JSON.stringify(entry);
+      tick.dataset.what = what;
+      place.append(made("label", {}, tick, ` ${word}`));
+    }
+    if (what === "by" && !wanted.length) place.append(made("span", { class: "note" }, " nothing yet: list the public values of a column in step 2"));
+  }
+  [...place.querySelectorAll("input")].forEach((tick, at) => { tick.checked = wanted[at][3]; });
+}
+
+function tickTable(tick) {
+  const table = tick.closest(".one-table");
+  const entry = JSON.parse(tick.dataset.entry);
+  const key = tick.dataset.what;
+  const one = key === "by" ? entry[0] : entry;
+  const before = JSON.parse(table.dataset[key]).filter((own) => !same(own, one));
+  table.dataset[key] = JSON.stringify(tick.checked ? [...before, one] : before);
+}
+
+function fillTables(card, values) {
+  const place = card.querySelector(".tables");
+  if (!place) return;
+  place.replaceChildren();
+  const tables = [];
+  const found = (by) => tables.find((table) => same(table.by, by)) ?? (tables.push({ by, counts: false, numbers: [] }), tables[tables.length - 1]);
+  for (const by of Array.isArray(values.marginals) ? values.marginals : []) found(by).counts = true;
+  for (const kind of ["mean", "sum"]) for (const [name, groupings] of Object.entries(isNamed(values[kind]) ? values[kind] : {})) for (const by of groupings) found(by).numbers.push([kind, name]);
+  for (const table of tables) addTable(card, table.by, table.counts, table.numbers);
+}
+
+// Tolerances of what is asked.
+
+function wantedTolerances(card, values) {
+  const ask = askOf(card);
+  if (ask === "marginals") {
+    const tables = tablesOf(card).filter((table) => table.counts && table.by.length).map((table) => [table.by.join("*"), `counts by ${table.by.join(" and ")}`]);
+    const numbers = ["mean", "sum"].flatMap((kind) => Object.keys(isNamed(values[kind]) ? values[kind] : {}).map((name) => [`${kind}(${name})`, `${kind} of ${name}`]));
+    return [...(Array.isArray(values.marginals) ? tables : []), ...numbers];
+  }
+  if (ask === "order") return [...new Set(["quantile", "cdf", "cumulative"].flatMap((key) => Object.keys(values[key] || {})))].map((name) => [name, `running total of ${name}, in rows`]);
+  if (ask !== "statistics") return [];
+  const names = new Set(["sum", "mean", "variance", "std", "covariance"].flatMap((key) => values[key] || []));
+  return [...(values.count ? [["count", "number of rows"]] : []), ...columnNames.filter((name) => names.has(name)).map((name) => [name, name])];
+}
+
+function showTolerances() {
+  const place = find("tolerances");
+  const wanted = cards().flatMap((card) => wantedTolerances(card, questionOf(card)).map(([name, words]) => [`${card.dataset.number} ${name}`, words]));
+  if (place.dataset.signature === JSON.stringify(wanted)) return;
+  place.dataset.signature = JSON.stringify(wanted);
+  place.replaceChildren();
+  for (const [id, words] of wanted) {
+    const input = made("input", { inputmode: "decimal", "data-limit": id, "aria-label": `Tolerance of ${words}`, placeholder: "none" });
+    input.value = limits.get(id) || "";
+    place.append(made("label", { class: "field small" }, made("span", {}, words), input));
+  }
+  if (!wanted.length) place.append(made("p", { class: "note" }, "Once something is asked, its tolerances can be stated here."));
+}
