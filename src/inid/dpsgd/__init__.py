@@ -23,6 +23,7 @@ from inid.dpsgd.layers import LayerRule, register_layer
 from inid.dpsgd.loss.per_example_loss import per_example_loss
 from inid.dpsgd.make_private import make_private
 from inid.dpsgd.noise.banded import Banded
+from inid.dpsgd.noise.correlation import Correlation
 from inid.dpsgd.noise.training_plan import TrainingPlan, plan_training
 from inid.dpsgd.optimizer import PrivateOptimizer
 from inid.dpsgd.parameter_average import ParameterAverage
@@ -37,6 +38,7 @@ __all__ = [
     "Adaptive",
     "Banded",
     "CapturedBackward",
+    "Correlation",
     "LayerRule",
     "ParameterAverage",
     "PoissonLoader",

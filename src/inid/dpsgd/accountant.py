@@ -83,7 +83,7 @@ class Accountant:
 
     @property
     def steps(self) -> int:
-        """How many steps were taken."""
+        """How many steps were counted; of a run with correlated noise, the rounds of turns (`Correlation`)."""
         return sum(segment.steps for segment in self._history)
 
     def step(
@@ -94,14 +94,15 @@ class Accountant:
         sample_rate: float,
         neighbours: Neighbours = "zero_out",
         private: bool = True,
+        steps: int = 1,
     ) -> None:
-        """Count one step."""
-        one = Segment(mechanism, noise_multiplier, sample_rate, 1, neighbours)
+        """Count one step, or so many at once, as the rounds of a run with correlated noise."""
+        more = Segment(mechanism, noise_multiplier, sample_rate, steps, neighbours)
         self.private = self.private and private
-        if self._history and replace(self._history[-1], steps=1) == one:
-            self._history[-1] = replace(one, steps=self._history[-1].steps + 1)
+        if self._history and replace(self._history[-1], steps=steps) == more:
+            self._history[-1] = replace(more, steps=self._history[-1].steps + steps)
         else:
-            self._history.append(one)
+            self._history.append(more)
 
     def get_epsilon(self, delta: float) -> float:
         """The epsilon, certified, that all steps so far have cost at a delta; warns where `private` is False."""

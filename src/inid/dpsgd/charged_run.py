@@ -1,6 +1,7 @@
 """A training run that is charged to a ledger: once, before its first step."""
 
 import math
+import operator
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -31,11 +32,15 @@ class ChargedRun:
         run: All steps of the run.
         label: The ledger's note.
         processes: Who trains; only the first talks to the ledger.
+        unit: What its steps are called: with correlated noise they are rounds of several.
+
+    Attributes:
+        charge: The number of the charge in the ledger, and the digest of its line; None before it is made.
     """
 
-    def __init__(self, ledger: Ledger, run: Segment, label: str, processes: Processes) -> None:
-        self._ledger, self._run, self._label, self._processes = ledger, run, label, processes
-        self._charge: tuple[int, str] | None = None  # its number in the ledger, and the digest of its line
+    def __init__(self, ledger: Ledger, run: Segment, label: str, processes: Processes, unit: str = "steps") -> None:
+        self._ledger, self._run, self._label, self._processes, self._unit = ledger, run, label, processes, unit
+        self.charge: tuple[int, str] | None = None
         self._leased: Iterator[int] = iter(())
         self._leased_by = os.getpid()
 
@@ -48,12 +53,19 @@ class ChargedRun:
         if self._leased_by != os.getpid():  # a fork: the lease stays with the process that took it
             self._leased, self._leased_by = iter(()), os.getpid()
         if next(self._leased, None) is None:
-            self._charge, leased = self._processes.on_first(self._paid)
+            self.charge, leased = self._processes.on_first(self._paid)
             self._leased = iter(leased)
             next(self._leased)
 
+    def left(self) -> int:
+        """How many steps of the run can still be taken."""
+        charge, leased = self.charge, operator.length_hint(self._leased)
+        if charge is None:
+            return self._run.steps
+        return leased + self._processes.on_first(lambda: self._ledger.steps_left(charge[0]))
+
     def _paid(self) -> tuple[tuple[int, str], range]:
-        charge = self._charge
+        charge = self.charge
         if charge is None:
             charge = self._new_charge()
         left = self._ledger.steps_left(charge[0])
@@ -67,8 +79,9 @@ class ChargedRun:
                 raise
             raise BudgetError(
                 f"{error} With noise_multiplier={fits:g} instead of {self._run.noise_multiplier:.6g} in make_private, "
-                f"all {self._run.steps} steps fit. (A target_epsilon is met by the accountant, which knows the whole "
-                "run; a ledger, whose charges may be chosen one after another, needs more noise for the same promise.)"
+                f"all {self._run.steps} {self._unit} fit. (A target_epsilon is met by the accountant, which knows the "
+                "whole run; a ledger, whose charges may be chosen one after another, needs more noise for the same "
+                "promise.)"
             ) from error
         return receipt.id, receipt.digest
 
@@ -91,7 +104,7 @@ class ChargedRun:
         """What identifies the charge, for a run that goes on from a checkpoint."""
         run = self._run
         return {
-            "charge": None if self._charge is None else list(self._charge),
+            "charge": None if self.charge is None else list(self.charge),
             "run": [run.mechanism, run.noise_multiplier, run.sample_rate, run.neighbours],
         }
 
@@ -106,12 +119,12 @@ class ChargedRun:
             raise RecordError(f"the state is not of a run with this noise that a ledger paid for: {cure}.")
         charge = state.get("charge")
         found = None if charge is None else (charge[0], charge[1])
-        if self._charge is not None and found != self._charge:
+        if self.charge is not None and found != self.charge:
             raise RecordError("this run has been charged already, and the state is of another: make a new optimizer.")
         known = {(record.id, record.digest) for record in self._ledger.history()} if found else set()
         if found is not None and found not in known:
             raise RecordError(f"the state names a charge that is not in this ledger: {cure}.")
-        self._charge = found
+        self.charge = found
 
 
 def _rounded_up(value: float) -> float:

@@ -10,6 +10,8 @@ from torch import Tensor, nn
 from inid.dpsgd.accountant import Accountant
 from inid.dpsgd.charged_run import ChargedRun
 from inid.dpsgd.loss.by_rows import LossByRows
+from inid.dpsgd.noise.correlated_run import CorrelatedRun
+from inid.dpsgd.noise.correlation import Correlation
 from inid.dpsgd.noise.step_noise import Recipe, Source, add_planned_noise, element_bounds, quanta_of
 from inid.dpsgd.parallel.distributed import Processes
 from inid.dpsgd.parallel.sharding import holding_of
@@ -36,6 +38,7 @@ class PrivateOptimizer(torch.optim.Optimizer):
         accountant: What the run has cost.
         plan: The noise of the next step, by groups.
         thresholds: The groups' thresholds in the next step.
+        correlation: How noise is correlated over the steps.
         groups: The names of the groups.
         gradients: What clips the gradients of examples.
         losses: What takes losses row by row.
@@ -59,6 +62,8 @@ class PrivateOptimizer(torch.optim.Optimizer):
         planned: int | None = None,
         example: object = None,
         charged: ChargedRun | None = None,
+        correlation: Correlation | None = None,
+        correlated: CorrelatedRun | None = None,
     ) -> None:
         # The base class would start a second set of books; groups and state stay the original's.
         self.original, self.accountant = original, accountant
@@ -67,6 +72,7 @@ class PrivateOptimizer(torch.optim.Optimizer):
         self._recipe, self._multiplier, self._adaptive = recipe, noise_multiplier, adaptive
         self._loader, self._source, self._mean, self._processes = loader, source, mean, processes
         self._planned, self._charged = planned, charged
+        self._correlation, self._correlated = correlation, correlated
         self._adding_up = False  # parts of a batch have come, and not the last
         self._given: dict[nn.Parameter, Tensor] = {}
         self._step_count = 0
@@ -108,8 +114,13 @@ class PrivateOptimizer(torch.optim.Optimizer):
 
     @property
     def plan(self) -> NoisePlan:
-        """The noise of the next step."""
+        """The noise of the next step; with correlated noise, of what is fresh in it."""
         return self._plan
+
+    @property
+    def correlation(self) -> Correlation | None:
+        """How noise is correlated over the steps: prints what that gives and takes. None where it was not asked for."""
+        return self._correlation
 
     def summary(self) -> str:
         """The next step, group by group: threshold, noise, and the signal that allowances for rounding cost.
@@ -166,6 +177,18 @@ class PrivateOptimizer(torch.optim.Optimizer):
             return loss
         self._processes.check()
         self._check_gradients()
+        self._pay()
+        self._hand_out_gradients()
+        self._sums.clear()
+        self._adding_up = False
+        self.original.step()
+        return loss
+
+    def _pay(self) -> None:
+        private = current_source().private and self._loader.drawn.private
+        if self._correlated is not None:
+            self._correlated.pay(self._loader.drawn, self.accountant, self._charged, private=private)
+            return
         if self._charged is not None:
             self._charged.take_step()
         self._loader.drawn.close()
@@ -174,14 +197,9 @@ class PrivateOptimizer(torch.optim.Optimizer):
             noise_multiplier=self._multiplier,
             sample_rate=self._loader.sample_rate,
             neighbours=self._recipe.neighbours,
-            private=current_source().private and self._loader.drawn.private,
+            private=private,
         )
         self._warn_beyond_plan()
-        self._hand_out_gradients()
-        self._sums.clear()
-        self._adding_up = False
-        self.original.step()
-        return loss
 
     def _warn_beyond_plan(self) -> None:
         if self._planned is not None and self.accountant.steps == self._planned + 1:
@@ -214,6 +232,8 @@ class PrivateOptimizer(torch.optim.Optimizer):
             parameter.grad = self._given[parameter] = gradient
 
     def _with_noise(self, sums: Tensor, counts: list[int] | None) -> Tensor:
+        if self._correlated is not None:
+            return self._correlated.noisy(sums, self._plan, counts)
         return add_planned_noise(sums, self._plan, self._source, counts)
 
     def _adapt(self) -> None:
@@ -295,6 +315,8 @@ class PrivateOptimizer(torch.optim.Optimizer):
         self._adding_up = False
         self._set_thresholds(checked)
         self.gradients.rule = self._rule()
+        if self._correlated is not None:
+            self._correlated.resume(self.accountant, self._charged)
 
     @property
     def _step_supports_amp_scaling(self) -> bool:

@@ -16,7 +16,16 @@ from inid.planning import NoisePlan, plan
 from inid.promises import GaussianDP, PureDP
 from inid.sets import Neighbours, Sensitivity
 
-__all__ = ["Allocation", "Recipe", "Source", "add_planned_noise", "element_bounds", "quanta_of"]
+__all__ = [
+    "Allocation",
+    "Recipe",
+    "Source",
+    "add_planned_noise",
+    "add_scaled",
+    "element_bounds",
+    "quanta_of",
+    "standard_noise",
+]
 
 Allocation = Literal["optimal", "spr", "iid"]
 Source = Literal["torch", "exact"]
@@ -92,22 +101,26 @@ def add_planned_noise(sums: Tensor, made: NoisePlan, source: Source, counts: Seq
         source: Where noise comes from.
         counts: How many entries of each run of the plan are here, where the others are in other processes.
     """
-    runs = made.runs if counts is None else [(run[0], here) for run, here in zip(made.runs, counts, strict=True)]
     if source == "exact":
-        scales = made.scales if counts is None else np.repeat([scale for scale, _ in runs], counts)
+        scales = made.scales if counts is None else np.repeat([scale for scale, _ in made.runs], counts)
         noisy = add_noise(sums.double().cpu().numpy(), scales, made.mechanism)
         return torch.from_numpy(noisy).to(sums.device)
     if current_source().silent:
         return sums.clone()
+    return add_scaled(standard_noise(sums, made.mechanism), sums, made, counts)
+
+
+def add_scaled(noise: Tensor, sums: Tensor, made: NoisePlan, counts: Sequence[int] | None = None) -> Tensor:
+    """Noise of scale 1, which is written over, times the plan's scales, and the sums."""
     # Scaled where it lies, run by run: a vector of scales would be as long as the model, and held all the while.
-    noise = _standard(sums, made.mechanism)
+    runs = made.runs if counts is None else [(run[0], here) for run, here in zip(made.runs, counts, strict=True)]
     up = 1.0 if sums.dtype == torch.float64 else 1 + 2.0**-22  # not below the plan's in less precision than its own
     pieces = torch.split(noise, [count for _, count in runs])
     torch._foreach_mul_(pieces, [scale * up for scale, _ in runs])  # as torch's own optimizers do
     return noise.add_(sums)
 
 
-def _standard(like: Tensor, mechanism: str) -> Tensor:
+def standard_noise(like: Tensor, mechanism: str) -> Tensor:
     """Noise of scale 1, from a generator with a fresh key: 63 bits on a GPU, 128 elsewhere."""
     if like.is_cuda:
         generator = torch.Generator(like.device).manual_seed(current_source().bits(63))

@@ -1,16 +1,18 @@
 """plan_training(): what correlated noise gives a run, and what it takes, before anybody trains."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Literal
 
 from inid import arguments
-from inid.dpsgd.accountant import noise_multiplier_for
+from inid.dpsgd.accountant import Accountant, noise_multiplier_for
 from inid.dpsgd.noise.banded import Banded
 from inid.dpsgd.sampling.cyclic_sampling import CyclicGroups
 from inid.errors import ArgumentError
 from inid.promises import ApproxDP
 
-__all__ = ["TrainingChoice", "TrainingPlan", "plan_training"]
+__all__ = ["TrainingChoice", "TrainingPlan", "best_of", "check_conditions", "compared", "plan_training", "tried_bands"]
 
 _PAYS = 0.95  # noise in the sums, over that of independent noise, from which on it is not worth the memory
 _TRIED = tuple(2**k for k in range(8))  # up to 128 bands: the noise of so many steps is held
@@ -82,8 +84,8 @@ def plan_training(
 ) -> TrainingPlan:
     """Compare independent noise with noise that is correlated over the steps of a run, at the same promise.
 
-    What is compared is the noise in the running sums of gradients, of which parameters are made. It is a plan: training
-    itself (`make_private`) adds independent noise.
+    What is compared is the noise in the running sums of gradients, of which parameters are made. `make_private` takes
+    the same `correlation`.
 
     Args:
         n: How many examples there are; with "add_remove", the public bound on their number.
@@ -113,47 +115,73 @@ def plan_training(
     <BLANKLINE>
     * chosen; noise is over that of independent noise (1 band)
     """
-    _check_conditions(mechanism, neighbours)
+    check_conditions(mechanism, neighbours)
     examples = arguments.integer("n", n, least=1, cure="pass how many examples there are")
     size = arguments.integer("batch", batch, least=1, cure="pass the mean size of a batch")
     rounds = arguments.integer("epochs", epochs, least=1, cure="pass how often the run goes over the examples")
     promise = ApproxDP(arguments.real("epsilon", epsilon, above=0, cure="pass what the run may cost"), delta)
-    steps = rounds * max(1, round(examples / size))
+    steps, rate = rounds * max(1, round(examples / size)), Fraction(size, examples)
     if isinstance(correlation, Banded):
         wanted = [correlation.bands]
     else:
         if correlation is not None:
             arguments.choice("correlation", correlation, ("auto",))
-        wanted = [bands for bands in _TRIED if bands <= min(examples // size, steps)]
-    turns = {bands: CyclicGroups(examples, size, bands, steps) for bands in sorted({1, *wanted})}
+        wanted = tried_bands(rate, steps)
+    choices = compared({1, *wanted}, rate, steps, promise.epsilon, promise.delta)
+    return TrainingPlan(steps, promise, choices, best_of(choices, correlation))
+
+
+def tried_bands(sample_rate: Fraction, steps: int) -> list[int]:
+    """What "auto" tries: the powers of two for which a group holds a batch, and a run is longer.
+
+    >>> tried_bands(Fraction(1, 10), steps=100)
+    [1, 2, 4, 8]
+    """
+    return [bands for bands in _TRIED if bands * sample_rate <= 1 and bands <= steps]
+
+
+def compared(
+    bands: Iterable[int],
+    sample_rate: Fraction,
+    steps: int,
+    epsilon: float,
+    delta: float,
+    accountant: Accountant | None = None,
+) -> tuple[TrainingChoice, ...]:
+    """Strategies at the same promise, 1 band among them; what an accountant has counted is part of the promise."""
+    turns = {each: CyclicGroups(sample_rate, each, steps) for each in sorted(bands)}
     needed = {
-        bands: noise_multiplier_for(
-            target_epsilon=promise.epsilon, target_delta=promise.delta, sample_rate=own.rate, steps=own.blocks
+        each: noise_multiplier_for(
+            target_epsilon=epsilon,
+            target_delta=delta,
+            sample_rate=own.rate,
+            steps=own.blocks,
+            accountant=accountant,
         )
-        for bands, own in turns.items()
+        for each, own in turns.items()
     }
     alone = needed[1] * Banded(1).error(steps)
-    choices = tuple(
+    return tuple(
         TrainingChoice(
-            Banded(bands),
-            turns[bands],
+            Banded(each),
+            turns[each],
             multiplier,
-            multiplier * Banded(bands).error(steps) / alone,
-            multiplier * Banded(bands).single_step(steps) / needed[1],
+            multiplier * Banded(each).error(steps) / alone,
+            multiplier * Banded(each).single_step(steps) / needed[1],
         )
-        for bands, multiplier in needed.items()
+        for each, multiplier in needed.items()
     )
-    return TrainingPlan(steps, promise, choices, _chosen(choices, correlation))
 
 
-def _chosen(choices: tuple[TrainingChoice, ...], correlation: object) -> TrainingChoice:
+def best_of(choices: Sequence[TrainingChoice], correlation: object) -> TrainingChoice:
+    """The one that was asked for; for "auto" the one of least noise, or the first where that has not 5 % less."""
     if isinstance(correlation, Banded):
         return next(each for each in choices if each.correlation == correlation)
     best = min(choices, key=lambda each: each.ratio)
     return best if correlation == "auto" and best.ratio <= _PAYS else choices[0]
 
 
-def _check_conditions(mechanism: object, neighbours: object) -> None:
+def check_conditions(mechanism: object, neighbours: object) -> None:
     """Refuse what the claim of `cyclic_sampling` does not cover."""
     if arguments.choice("mechanism", mechanism, ("gaussian", "laplace")) == "laplace":
         raise ArgumentError(

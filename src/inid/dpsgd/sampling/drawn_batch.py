@@ -40,6 +40,7 @@ class Drawn:
         used: The batch whose examples are in the sums.
         stepped: The batch of the last step.
         private: Whether the batch was drawn from secret randomness.
+        number: The number of the step for which it was drawn, where groups take turns (`turns`).
         watched: How many physical batches have had their loss looked at.
     """
 
@@ -53,6 +54,7 @@ class Drawn:
     used: int = 0
     stepped: int = 0
     private: bool = True
+    number: int = 0
     watched: int = 0
     views: int = 1
     reader: object = None
@@ -85,9 +87,18 @@ class Drawn:
         return self.views if rows % self.views == 0 else 1
 
     def hand_out(
-        self, reader: object, tensors: Sequence[Tensor], placed: Tensor, *, first: bool, last: bool, private: bool
+        self,
+        reader: object,
+        tensors: Sequence[Tensor],
+        placed: Tensor,
+        *,
+        first: bool,
+        last: bool,
+        private: bool,
+        number: int = 0,
     ) -> None:
         """Note a physical batch that an iterator hands out."""
+        self.number = number
         same = self.reader is reader
         if same:
             self.ahead = self.ahead or not self.seen

@@ -13,6 +13,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, cast
 
 import numpy as np
@@ -20,23 +21,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils import _pytree as pytree
-from torch.utils.data import (
-    ConcatDataset,
-    DataLoader,
-    DistributedSampler,
-    IterableDataset,
-    RandomSampler,
-    SequentialSampler,
-    Subset,
-    TensorDataset,
-    default_collate,
-)
+from torch.utils.data import DataLoader, TensorDataset, default_collate
 
 from inid.arguments import shown
+from inid.dpsgd.sampling.checked_loader import checked_batch_size
 from inid.dpsgd.sampling.collate_checks import check_collate
 from inid.dpsgd.sampling.collating import Placing
+from inid.dpsgd.sampling.dealt_positions import DealtPositions
 from inid.dpsgd.sampling.drawn_batch import Drawn
-from inid.dpsgd.sampling.poisson_draw import StepPlaces, bernoulli, dealt
+from inid.dpsgd.sampling.turns import Turns
 from inid.errors import ArgumentError, GuaranteeError
 from inid.noise import current_source
 from inid.sets import Neighbours
@@ -58,12 +51,14 @@ class _Part:
         first: Whether it is the first of its step.
         last: Whether it is the last.
         private: Whether it was drawn from secret randomness.
+        number: The number of its step, where groups take turns.
     """
 
     held: NDArray[np.int64]
     first: bool
     last: bool
     private: bool
+    number: int
 
     def examples(self, views: int) -> list[int]:
         """The examples in the dataset's order, each as often as it has views; the dataset's first if there are none.
@@ -122,7 +117,7 @@ class PoissonLoader:
         world: int = 1,
         key: int | None = None,
     ) -> None:
-        batch_size = _checked_size(loader)
+        batch_size = checked_batch_size(loader)
         self.dataset = cast("Any", loader.dataset)
         size = len(self.dataset)
         if size == 0 or (sample_rate is None and batch_size * world > size):
@@ -130,6 +125,8 @@ class PoissonLoader:
                 f"data_loader must hold at least one batch, got {size} examples and batches of "
                 f"{batch_size * world}: pass a smaller batch_size."
             )
+        # The decimal that was written: ten groups at the rate 0.1 are all examples.
+        self.plain_rate = Fraction(batch_size * world, size) if sample_rate is None else Fraction(repr(sample_rate))
         self._sample_rate = batch_size * world / size if sample_rate is None else sample_rate
         self.steps = max(1, round(1 / self.sample_rate)) if steps is None else steps
         self.expected_batch_size = float(batch_size * world)
@@ -149,25 +146,40 @@ class PoissonLoader:
                 "a secret number of examples is dealt out to several processes at random: pass the same secret key= in "
                 "all of them, a random number of 128 bits that nobody can guess, such as secrets.randbits(128)."
             )
-        positions = size if neighbours == "zero_out" else self._bound(size)
-        self._places = StepPlaces.fitted(
-            -(-positions // world),
-            self.sample_rate,
-            None if max_physical_batch_size is None else max_physical_batch_size // augmentations,
-        )
-        held = dealt(size, self._places.positions, rank=rank, world=world, key=key)
-        self._own = held[held >= 0]
-        self._dealt = key is None or current_source().private  # from secret randomness, where that matters
-        self._held = np.append(held, -1)  # the example of each position; none at position -1
-        self._examples = self._places.mean / (1.0 if neighbours == "zero_out" else _ROOM)
-        self.physical_batch_size = augmentations * self._places.size
-        self.physical_batches = self._places.batches
-        full = self.sample_rate == 1 and self._places.places == self._own.size
-        self.drawn = Drawn(views=augmentations, padded=padded and not full)
+        self._most = None if max_physical_batch_size is None else max_physical_batch_size // augmentations
+        self._secret, self._rank, self._world = neighbours == "add_remove", rank, world
+        self._positions = self._bound(size) if self._secret else size
+        self._turns: Turns | None = None
         self._padded, self._loader = padded, loader
+        self._deal(key, augmentations)
         self._placing = Placing(loader.collate_fn, self.dataset, pinned=loader.pin_memory and torch.cuda.is_available())
         self._shapes: list[tuple[int, ...]] | None = None
         self._collated = False  # whether the collate function has been looked at
+
+    def take_turns(self, turns: Turns, key: int) -> None:
+        """Draw from groups that take turns, before anything has been drawn.
+
+        Args:
+            turns: Whose turn it is; the rate becomes that of a group in its turn.
+            key: A secret number, the same in all processes, by which examples are dealt to the groups.
+        """
+        self._turns, self._sample_rate = turns, turns.groups.rate
+        self._deal(key, self.drawn.views)
+
+    def _deal(self, key: int | None, views: int) -> None:
+        self._dealt = DealtPositions.of(
+            len(self.dataset),
+            self._positions,
+            rate=self.sample_rate,
+            most=self._most,
+            groups=1 if self._turns is None else self._turns.groups.groups,
+            rank=self._rank,
+            world=self._world,
+            key=key,
+        )
+        self.physical_batch_size = views * self._dealt.places.size
+        self.physical_batches = self._dealt.places.batches
+        self.drawn = Drawn(views=views, padded=self._padded and not self._dealt.full)
 
     def _bound(self, size: int) -> int:
         """A public bound on a secret number of examples, made of what was stated."""
@@ -191,7 +203,10 @@ class PoissonLoader:
 
     @property
     def sample_rate(self) -> float:
-        """The probability with which an example is in a batch. It cannot be set: a ledger was charged for it."""
+        """The probability with which an example is in a batch, where groups take turns in one of its group's.
+
+        It cannot be set: a ledger was charged for it.
+        """
         return self._sample_rate
 
     @sample_rate.setter
@@ -201,12 +216,16 @@ class PoissonLoader:
     @property
     def padding(self) -> float:
         """About how much of what the model computes is padding (by a normal approximation): what the padding costs."""
-        return 1 - self._examples / self._places.places if self._padded else 0.0
+        places = self._dealt.places
+        return 1 - places.mean / (_ROOM if self._secret else 1.0) / places.places if self._padded else 0.0
 
     def __repr__(self) -> str:
         size = f"{self.physical_batch_size} rows, {100 * self.padding:.0f} % of them padding"
         shown_size = size if self._padded else f"at most {self.physical_batch_size} rows"
-        return f"<PoissonLoader: rate {self.sample_rate:.6g}, {self.steps} steps, physical batches of {shown_size}>"
+        turns = "" if self._turns is None else f" in one of {self._turns.groups.groups} turns"
+        return (
+            f"<PoissonLoader: rate {self.sample_rate:.6g}{turns}, {self.steps} steps, physical batches of {shown_size}>"
+        )
 
     def __len__(self) -> int:
         """How many physical batches one iteration hands out: as many as there are steps, times those of a step.
@@ -232,7 +251,13 @@ class PoissonLoader:
                     )
                 placed = torch.from_numpy(part.held >= 0)
                 self.drawn.hand_out(
-                    reader, _tensors(batch), placed, first=part.first, last=part.last, private=part.private
+                    reader,
+                    _tensors(batch),
+                    placed,
+                    first=part.first,
+                    last=part.last,
+                    private=part.private,
+                    number=part.number,
                 )
                 own = self.drawn.batch
                 self._warn_of_lengths(batch)
@@ -276,17 +301,21 @@ class PoissonLoader:
 
     def _parts(self) -> Iterator[_Part]:
         """The physical batches of all steps."""
+        number, turns = -1, self._turns
         for _ in range(self.steps):
             # Asked now: with workers, batches are drawn long before they are handed out.
-            private = self._dealt and current_source().private
-            if self._padded:
-                held = list(self._held[self._places.draw()])
-            else:
-                chosen = self._own[bernoulli(self._own.size, self.sample_rate)]
-                cuts = range(self._places.size, chosen.size, self._places.size)
-                held = np.split(chosen, cuts) if chosen.size else [np.array([-1])]
+            private = self._dealt.private and current_source().private
+            if turns is not None:
+                # Without workers the batch before is used or given up by now, and its number can be drawn for again.
+                drawn_for = turns.next_number(number if self._loader.num_workers else -1)
+                if drawn_for is None:
+                    turns.end(begun=number >= 0)
+                    return
+                number = drawn_for
+            group = 0 if turns is None else turns.group(number)
+            held = self._dealt.draw(group, padded=self._padded)
             for at, each in enumerate(held):
-                yield _Part(each, at == 0, at == len(held) - 1, private)
+                yield _Part(each, at == 0, at == len(held) - 1, private, number)
 
     def _warn_of_lengths(self, batch: object) -> None:
         shapes = [tuple(leaf.shape[1:]) for leaf in _tensors(batch)]
@@ -315,44 +344,6 @@ def _fixed(name: str, value: object) -> ArgumentError:
         f"{name} of a private loader is fixed, got {shown(value)}: call make_private again with a DataLoader of the "
         "batch_size that you want (and this accountant, which goes on counting)."
     )
-
-
-def _checked_size(loader: object) -> int:
-    """The size of a loader's batches; what has no examples to draw one by one is refused."""
-    cure = "make it with DataLoader(dataset, batch_size=...) over a dataset with a length"
-    if not isinstance(loader, DataLoader):
-        raise ArgumentError(f"data_loader must be a torch DataLoader, got {shown(type(loader).__name__)}: {cure}.")
-    if not loader.batch_size:
-        raise ArgumentError(f"data_loader must have a batch_size, got {loader.batch_size!r}: {cure}.")
-    if isinstance(loader.dataset, IterableDataset) or not hasattr(loader.dataset, "__len__"):
-        raise ArgumentError(f"data_loader goes over a dataset without a length, so none can be drawn from it: {cure}.")
-    if not isinstance(loader.sampler, (SequentialSampler, RandomSampler, DistributedSampler)):
-        raise ArgumentError(
-            f"data_loader has a sampler of its own ({type(loader.sampler).__name__}), which Poisson sampling would "
-            "replace: leave it out, and pass torch.utils.data.Subset(dataset, indices) to train on a part."
-        )
-    named = _named_examples(loader.dataset)
-    if len(np.unique(named, axis=0)) < len(named):
-        raise ArgumentError(
-            "data_loader names an example twice, through a Subset or a ConcatDataset, so that it would count twice: "
-            "name every example once."
-        )
-    return int(loader.batch_size)
-
-
-def _named_examples(dataset: Any) -> NDArray[np.int64]:
-    """Which examples of which underlying datasets a dataset holds, as pairs, through nested subsets."""
-    if isinstance(dataset, Subset):
-        inner = _named_examples(dataset.dataset)
-        chosen = np.array([int(at) for at in dataset.indices], dtype=np.int64)
-        if chosen.size and not (-len(inner) <= chosen.min() and chosen.max() < len(inner)):
-            raise ArgumentError(
-                "data_loader goes over a Subset with an index outside its dataset: correct the indices."
-            )
-        return inner[chosen]
-    if isinstance(dataset, ConcatDataset):
-        return np.concatenate([_named_examples(part) for part in dataset.datasets])
-    return np.stack([np.full(len(dataset), id(dataset)), np.arange(len(dataset))], axis=1)
 
 
 class _Lists:

@@ -1,10 +1,12 @@
 """plan_training: what correlated noise gives at the same promise, and what it refuses."""
 
+from fractions import Fraction
+
 import pytest
 
 from inid import BudgetError, InidError, dpsgd
 from inid.dpsgd import Banded, plan_training
-from inid.dpsgd.noise.training_plan import TrainingChoice, _chosen
+from inid.dpsgd.noise.training_plan import TrainingChoice, best_of
 from inid.dpsgd.sampling.cyclic_sampling import CyclicGroups
 from inid.errors import ArgumentError
 
@@ -49,10 +51,10 @@ def test_auto_stays_with_independent_noise_where_it_gives_less_than_5_percent():
 
 @pytest.mark.parametrize(("ratio", "bands"), [(0.951, 1), (0.95, 4), (0.5, 4)])
 def test_auto_wants_5_percent_less_noise(ratio, bands):
-    sampling = CyclicGroups(positions=100, batch=5, groups=1, steps=20)
+    sampling = CyclicGroups(Fraction(1, 20), groups=1, steps=20)
     choices = tuple(TrainingChoice(Banded(b), sampling, 1.0, r, 1.0) for b, r in ((1, 1.0), (2, 0.99), (4, ratio)))
-    assert _chosen(choices, "auto").correlation == Banded(bands)
-    assert _chosen(choices, None) is choices[0]
+    assert best_of(choices, "auto").correlation == Banded(bands)
+    assert best_of(choices, None) is choices[0]
 
 
 def test_none_is_independent_noise():
@@ -88,12 +90,6 @@ def test_what_is_not_proven_or_malformed_is_refused(changed, names):
     with pytest.raises(InidError, match=names) as caught:
         plan_training(**given)
     assert isinstance(caught.value, ArgumentError)
-
-
-def test_make_private_takes_no_correlation_yet():
-    """Not before every condition is enforced there."""
-    with pytest.raises(TypeError, match="correlation"):
-        dpsgd.make_private(correlation=Banded(4))
 
 
 def test_a_promise_that_no_noise_keeps_is_a_budget_error():
