@@ -23,7 +23,9 @@ __all__ = ["RECORDS", "answers_of_case", "command_record", "exact_numbers", "fil
 RECORDS = Path(__file__).parent / "records"
 _SEED = 7
 _MOST = 40
-_TIME = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:\+00:00| UTC)?)?")
+_TIME = re.compile(
+    r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:\+00:00| UTC)?)?|\d\d? [A-Z][a-z]+ \d{4}, \d\d:\d\d UTC"
+)
 _DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
 
 

@@ -41,7 +41,8 @@ def ledger(name):
 
 
 def labels(name):
-    return {f"{name}2": {f"{name}0": f"label {name}", f"{name}1": "other"}}
+    keys = {f"{name}0": f"label {name}", f"{name}1": "other"}
+    return {f"{name}2": (f"column {name}", keys), name: f"number {name}"}
 
 
 PERSON = tables.Person("id", max_rows=2)
@@ -70,7 +71,8 @@ def publication(_kind, name, path):
     t = table(name, unit=PERSON)
     made = tables.Publication(part=QUERIES["means by key"](t, name), cells=QUERIES["tables of counts"](t, name))
     result = made.release(made.plan(PROMISE), ledger(name), label=f"note {name}")
-    result.report(path, title=f"title {name}", labels=labels(name), too_noisy=0.5)
+    named = labels(name) | {"part": f"heading {name}"}
+    result.report(path, title=f"title {name}", labels=named, rows_are=f"people {name}")
 
 
 def stream(_kind, name, path):

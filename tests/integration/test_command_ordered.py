@@ -50,7 +50,7 @@ def test_quantiles_in_groups_are_released_and_proved(people, tmp_path):
     rows = list(csv.DictReader((tmp_path / "out.csv").read_text(encoding="utf-8").splitlines()))
     assert [(row["sex"], row["p"]) for row in rows] == [(s, p) for s in "FM" for p in ("0.25", "0.5", "0.75")]
     assert all(0 <= float(row["lower"]) <= float(row["estimate"]) <= float(row["upper"]) <= 100 for row in rows)
-    assert "Quantile of age by sex and probability" in (tmp_path / "page.html").read_text()
+    assert "Quantiles of age by sex" in (tmp_path / "page.html").read_text()
     assert command("verify", "record.json").exit_code == 0
     forged = json.loads((tmp_path / "record.json").read_text())
     forged["results"][0]["estimate"] += 1

@@ -87,8 +87,8 @@ class Outputs(Stated):
     @property
     def form(self) -> dict[str, Any]:
         """How the answers are shown."""
-        share = None if self.too_noisy is None else float(self.too_noisy)
-        return {"tidy": self.tidy, "integers": self.integers, "too_noisy": share}
+        marked = {} if self.too_noisy is None else {"too_noisy": float(self.too_noisy)}
+        return {"tidy": self.tidy, "integers": self.integers, **marked}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,10 +19,9 @@ from inid.jobs.result_files import FOR_PROGRAMS, CsvStyle, as_csv, frame_as_csv
 from inid.mechanisms import Mechanism
 from inid.report import Estimate, EstimateBlock, LedgerState, ReportInputs
 from inid.schema import Naming
-from inid.tables.presentation import noisy_rows
 from inid.tables.record import RULES, record_digest
-from inid.tables.report_inputs import as_estimates, published_estimates
-from inid.tables.result import PageFacts, Result, Row
+from inid.tables.report_inputs import as_estimates, marked, published_estimates
+from inid.tables.result import TOO_NOISY, PageFacts, Result, Row
 
 __all__ = ["ReleasedJob", "release_job"]
 
@@ -71,9 +70,8 @@ class ReleasedJob:
             Row("combination", name, "", found.estimate, found.lower, found.upper, found.std, {}, unit)
             for name, (_, found) in self.combinations.items()
         ]
-        share = self.planned.job.outputs.form["too_noisy"]
-        flags = noisy_rows(rows, share) if share is not None else [False] * len(rows)
-        return tuple(replace(one, too_noisy=flag) for one, flag in zip(as_estimates(rows), flags, strict=True))
+        share = self.planned.job.outputs.form.get("too_noisy")
+        return tuple(marked(one, share) for one in as_estimates(rows))
 
     @property
     def may_be_full(self) -> bool:
@@ -138,6 +136,7 @@ class ReleasedJob:
     def report(self) -> ReportInputs:
         """What the HTML report shows."""
         question = self.planned.job.question
+        form = {"too_noisy": TOO_NOISY} | self.planned.job.outputs.form
         made = self.result.report_inputs(
             PageFacts(
                 self.title,
@@ -145,10 +144,13 @@ class ReleasedJob:
                 ledger=self.ledger,
                 summary=self.planned.summary,
                 digest=self.record["digest"],
-                **self.planned.job.outputs.form,
+                **form,
             )
         )
-        combined = [EstimateBlock("combination", one.column, (), (one,)) for one in self._combined_estimates]
+        combined = [
+            EstimateBlock("combination", one.column, (), (marked(one, form["too_noisy"]),))
+            for one in self._combined_estimates
+        ]
         return replace(made, blocks=[*made.blocks, *combined])
 
 

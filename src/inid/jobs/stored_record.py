@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from inid.report import Estimate, EstimateBlock
-from inid.tables.report_inputs import as_estimates
+from inid.tables.presentation import Words
+from inid.tables.report_inputs import as_estimates, marked, published_blocks, things_of
+from inid.tables.result import TOO_NOISY
 from inid.tables.verification import proved
 
 __all__ = ["PublishedBefore", "read_published"]
@@ -19,11 +21,15 @@ class PublishedBefore:
         blocks: What was released, statistic by statistic.
         level: The probability of the intervals.
         facts: Answers that are no numbers, as term and text.
+        things: What the rows of the table are.
+        only: Which rows count, where not all do.
     """
 
     blocks: Sequence[EstimateBlock]
     level: float
     facts: Sequence[tuple[str, str]] = ()
+    things: str = "rows"
+    only: str = ""
 
 
 def read_published(record: Mapping[str, Any]) -> PublishedBefore:
@@ -34,10 +40,19 @@ def read_published(record: Mapping[str, Any]) -> PublishedBefore:
         GuaranteeError: Its plan does not keep its promise, or the noise was not real.
     """
     found = proved(record)
-    blocks = found.question.blocks(as_estimates(found.rows), {})
+    estimates = [marked(one, TOO_NOISY) for one in as_estimates(found.rows)]
+    blocks = published_blocks(found.question, found.releases[-1], found.level, estimates, Words(), TOO_NOISY)
     lines = [
-        Estimate("combination", one["name"], "", one["estimate"], one["lower"], one["upper"], one["std"])
+        marked(
+            Estimate("combination", one["name"], "", one["estimate"], one["lower"], one["upper"], one["std"]), TOO_NOISY
+        )
         for one in record.get("combinations", [])
     ]
     blocks += [EstimateBlock("combination", line.column, (), (line,)) for line in lines]
-    return PublishedBefore(blocks, found.level, found.question.answered_facts(found.rows, found.level))
+    return PublishedBefore(
+        blocks,
+        found.level,
+        found.question.answered_facts(found.rows, found.level),
+        things_of(found.question.person, None),
+        "" if found.question.view.where is None else str(found.question.view.where),
+    )

@@ -13,7 +13,7 @@ from inid.report.drawing import Element, element, picture
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-__all__ = ["Axis", "axis_over", "bar", "bar_with_interval", "budget_bar", "dots", "ticks", "whisker"]
+__all__ = ["Axis", "axis_over", "bar", "bar_with_interval", "budget_bar", "dots", "sureness", "ticks", "whisker"]
 
 _HEIGHT = 18
 _MARGIN = 2.5  # percent on either side, so that marks at the ends are whole
@@ -120,24 +120,42 @@ def budget_bar(spent: int, after: int | None) -> "Markup":
     return picture(*shapes, description=text, height=14)
 
 
-def ticks(axis: Axis, suffix: str = "") -> "Markup":
-    """The labels under a column of drawings."""
+def sureness(marks: Sequence[tuple[str, float]]) -> "Markup":
+    """How sure somebody can be, between a coin toss and certainty: (css class, probability), the later on top."""
+    axis = Axis(0.5, 1.0)
+    shapes = [_rail()]
+    shapes += [element("circle", class_=f"dot {kind}", cx=f"{axis.at(p)}%", cy=9, r=6) for kind, p in marks]
+    for at, side, word in ((2.5, "start", "50 %: a coin toss"), (97.5, "end", "100 %: certain")):
+        shapes.append(element("text", word, x=f"{at}%", y=30, text_anchor=side))
+    said = ", ".join(f"{100 * p:.3g} %" for _, p in marks)
+    return picture(*shapes, description=f"How sure, from 50 to 100 %: {said}", height=34, class_="ticks")
+
+
+def ticks(axis: Axis, suffix: str = "", *, factor: float = 1, ends: bool = False) -> "Markup":
+    """The labels under a column of drawings.
+
+    Args:
+        axis: Where they lie.
+        suffix: What stands behind each number.
+        factor: What each number is multiplied by.
+        ends: Label the two ends of the axis alone.
+    """
     shapes = []
-    for value in axis.ticks():
+    for value in (axis.low, axis.high) if ends else axis.ticks():
         at = axis.at(value)
         side = "start" if at < 8 else "end" if at > 92 else "middle"
-        shapes.append(element("text", f"{_tick(value)}{suffix}", x=f"{at}%", y=13, text_anchor=side))
+        shapes.append(element("text", f"{_tick(factor * value)}{suffix}", x=f"{at}%", y=13, text_anchor=side))
     return picture(*shapes, description="", height=_HEIGHT, class_="ticks")
 
 
 def _tick(value: float) -> str:
     """A round number in few characters.
 
-    >>> _tick(1000.0), _tick(1e7), _tick(0.5)
-    ('1,000', '10⁷', '0.5')
+    >>> _tick(10_000.0), _tick(1e7), _tick(0.5)
+    ('10,000', '10⁷', '0.5')
     """
     power = round(math.log10(abs(value))) if value else 0
-    if abs(power) >= 4 and value == 10.0**power:
+    if abs(power) >= 6 and value == 10.0**power:
         return "10" + str(power).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
     return f"{value:,.10g}"
 

@@ -1,173 +1,216 @@
-"""The estimates as HTML: rows with intervals, cross tables for two keys, bars for counts and histograms."""
+"""The estimates as HTML: rows with intervals, cross tables for two keys, bars for counts, totals where they add up."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import groupby, product
 from typing import TYPE_CHECKING, Any
 
+from inid.report.block_words import COUNTED, block_title, digits_of, value_word
 from inid.report.charts import Axis, axis_over, bar_with_interval, ticks, whisker
+from inid.report.estimate_notes import estimate_notes
 from inid.report.inputs import Estimate, EstimateBlock
-from inid.report.number_text import rounded_interval
+from inid.report.number_text import Digits
 from inid.report.rendering import rendered
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-__all__ = ["estimates_section"]
+__all__ = ["anchors", "estimate_tables", "estimates_section"]
 
 _MOST_ROWS = 300  # rows shown of one table; the rest is in the files
 _MOST_ACROSS = 8  # columns of a cross table
-_MANY_CELLS = 12  # of a cross table, from which on its cells are shaded
-_COUNTED = ("count", "count_distinct", "histogram")
-_BARS = (*_COUNTED, "cdf", "cumulative")
-_WIDE = ("mean", "variance", "std", "covariance", "cdf", "quantile")  # of several noisy numbers: the range errs wide
-_NAMES = {
-    "count": "Number of rows",
-    "count_distinct": "Number of people",
-    "sum": "Sum",
-    "mean": "Mean",
-    "variance": "Variance",
-    "std": "Standard deviation",
-    "covariance": "Covariance",
-    "histogram": "Number of rows",
-    "cdf": "Share of rows up to a value",
-    "cumulative": "Number of rows up to a value",
-    "quantile": "Quantile",
-}
+_MOST_MAPPED = 60  # rows and columns of a map of shades
+_MANY_CELLS = 12  # of a table, from which on its cells are shaded
+_BARS = (*COUNTED, "cdf", "cumulative")
+_SHADES = 6
 
 
-def estimates_section(blocks: Sequence[EstimateBlock], level: float, too_noisy: float | None = None) -> "Markup":
+def estimates_section(
+    blocks: Sequence[EstimateBlock],
+    level: float,
+    too_noisy: float | None = None,
+    *,
+    things: str = "rows",
+    only: str = "",
+) -> "Markup":
     """The section of the page with all released numbers.
 
     Args:
         blocks: What was released, statistic by statistic.
         level: The probability of the ranges.
         too_noisy: The share of the estimate beyond which a range is marked as too wide; None where none is.
+        things: What the rows of the table are.
+        only: Which rows count, where not all do.
     """
-    every = [row for block in blocks for row in block.estimates]
-    number = sum(row.too_noisy for row in every)
+    notes = estimate_notes(blocks, level, too_noisy, things)
+    return rendered("estimates.html", parts=estimate_tables(blocks, things), notes=notes, only=only)
+
+
+def anchors(blocks: Sequence[EstimateBlock], prefix: str = "table") -> list[str]:
+    """The place of each block on the page; blocks without groups stand in one table.
+
+    >>> one, many = EstimateBlock("mean", "age", (), ()), EstimateBlock("count", "", ("a dimension",), ())
+    >>> anchors([one, one, many])
+    ['table-1', 'table-1', 'table-3']
+    """
+    found: list[str] = []
+    for at, block in enumerate(blocks):
+        joins = at > 0 and not block.dimensions and not blocks[at - 1].dimensions
+        found.append(found[-1] if joins else f"{prefix}-{at + 1}")
+    return found
+
+
+def estimate_tables(blocks: Sequence[EstimateBlock], things: str, prefix: str = "table") -> "list[Markup]":
+    """Each block as a table; blocks without groups stand in one."""
+    places = iter(zip(blocks, anchors(blocks, prefix), strict=True))
     parts = []
-    for plain, members in groupby(blocks, key=lambda block: not block.dimensions):
-        listed = list(members)
-        parts += [_plain_table(listed)] if plain else [_grouped(block) for block in listed]
-    return rendered(
-        "estimates.html",
-        parts=parts,
-        percent=f"{100 * level:.4g}",
-        least="at least " if any(block.statistic in _WIDE for block in blocks) else "",
-        tidied=any(row.estimate is not None and row.lower is None for row in every),
-        limit=None if too_noisy is None else f"{100 * too_noisy:.4g}",
-        marked=f"{number:,} of {len(every):,} numbers {'is' if number == 1 else 'are'}",
-        near_zero=_near_zero(blocks),
+    for (plain, place), members in groupby(places, key=lambda one: (not one[0].dimensions, one[1])):
+        listed = [block for block, _ in members]
+        parts.append(_plain_table(listed, things, place) if plain else _grouped(listed[0], things, place))
+    return parts
+
+
+@dataclass(frozen=True)
+class _Look:
+    """How the numbers of one block look: their digits, their axis, and the range over which cells are shaded."""
+
+    block: EstimateBlock
+    digits: Digits
+    axis: Axis
+    heat: Axis | None
+
+    @classmethod
+    def of(cls, block: EstimateBlock) -> "_Look":
+        return cls(block, digits_of(block), _axis(block), _heat(block))
+
+    def cell(self, row: Estimate, *, shaded: bool = True) -> dict[str, Any]:
+        """A number as it is shown."""
+        middle, left, right = self.digits.three((row.estimate, row.lower, row.upper))
+        # One without an upper end says nothing of a count.
+        ends = "" if row.lower is None else "no information" if row.upper is None else f"{left} to {right}"
+        return {
+            "there": row.estimate is not None,
+            "estimate": middle,
+            "range": ends,
+            "too_noisy": row.too_noisy,
+            "shade": "dim" if row.too_noisy else self._shade(row) if shaded else "",
+            "description": "" if row.estimate is None else _description(row),
+        }
+
+    def line(self, words: Iterable[str], row: Estimate, *, drawn: bool = True) -> dict[str, Any]:
+        """A number in a row of its own, with its picture."""
+        return {"words": list(words), "cell": self.cell(row), "picture": self._drawn(row) if drawn else ""}
+
+    def _drawn(self, row: Estimate) -> "Markup | str":
+        if row.lower is None or row.estimate is None or row.upper is None:
+            return ""
+        draw = bar_with_interval if self.block.statistic in _BARS else whisker
+        return draw(self.axis, row.lower, row.estimate, row.upper, _description(row))
+
+    def _shade(self, row: Estimate) -> str:
+        """One of six shades, by the place of a number between the least and the largest one."""
+        if self.heat is None or row.estimate is None:
+            return ""
+        part = (row.estimate - self.heat.low) / (self.heat.high - self.heat.low)
+        return f"heat{min(int(_SHADES * max(part, 0)), _SHADES - 1)}"
+
+
+def _plain_table(blocks: Sequence[EstimateBlock], things: str, anchor: str) -> "Markup":
+    """Statistics without groups, one row each; a mean lies between its public bounds, which its axis names."""
+    lines = []
+    for block in blocks:
+        look = _Look.of(block)
+        bounded = block.statistic == "mean" and block.bounds is not None
+        line = look.line([block_title(block, things)], block.estimates[0], drawn=bounded)
+        if bounded and line["picture"]:
+            line["picture"] += ticks(look.axis, ends=True)
+        lines.append(line)
+    return _list_table("", ["statistic"], "number", lines, anchor=anchor)
+
+
+def _grouped(block: EstimateBlock, things: str, anchor: str) -> "Markup":
+    smaller = min(len(dimension.levels) for dimension in block.dimensions)
+    look = _Look.of(block)
+    if len(block.dimensions) == 2 and smaller <= _MOST_ACROSS:
+        return _cross_table(look, things, anchor)
+    cells = product(*(dimension.levels for dimension in block.dimensions))
+    rows = list(zip(cells, block.estimates, strict=True))
+    lines = [look.line(cell, row) for cell, row in rows[:_MOST_ROWS]]
+    names = [dimension.heading for dimension in block.dimensions]
+    whole = block.totals.get(())
+    total = None
+    if whole:
+        words = [_total_word(block), *[""] * (len(names) - 1)]
+        total = look.line(words, whole[0], drawn=False)
+    return _list_table(
+        block_title(block, things),
+        names,
+        value_word(block, things),
+        lines,
+        anchor=anchor,
+        more=len(rows) - _MOST_ROWS,
+        ticks=ticks(look.axis, "%" if look.digits.percent else "", factor=100 if look.digits.percent else 1),
+        total=total,
+        map=_heat_map(look) if len(block.dimensions) == 2 else "",
     )
 
 
-def _near_zero(blocks: Sequence[EstimateBlock]) -> bool:
-    """Whether the released ranges of all groups of several hold 0: an afterthought, from published numbers alone."""
-    rows = [row for block in blocks if block.statistic in _COUNTED and block.dimensions for row in block.estimates]
-    known = [row for row in rows if row.lower is not None and row.upper is not None]
-    return len(known) > 1 and all((row.lower or 0) <= 0 <= (row.upper or 0) for row in known)
+def _list_table(title: str, words: Sequence[str], value: str, lines: Sequence[Any], **more: Any) -> "Markup":
+    usual = {"more": 0, "ticks": "", "total": None, "map": ""}
+    return rendered("list_table.html", title=title, words=words, value=value, lines=lines, **usual | more)
 
 
-def block_title(block: EstimateBlock) -> str:
-    """What a block shows, in words.
-
-    >>> block_title(EstimateBlock("mean", "age", (), ()))
-    'Mean of age'
-    """
-    if block.statistic == "combination":
-        return block.column
-    name = _NAMES.get(block.statistic, block.statistic)
-    columns = " and ".join(dict.fromkeys(block.column.split(",")))
-    counted = block.statistic in _COUNTED or not block.column
-    subject = name if counted else f"{name} of {columns}"
-    by = " and ".join(dimension.name for dimension in block.dimensions)
-    return f"{subject} by {by}" if by else subject
+def _total_word(block: EstimateBlock) -> str:
+    return "all" if block.statistic == "mean" else "total"
 
 
-def _plain_table(blocks: Sequence[EstimateBlock]) -> "Markup":
-    """Statistics without groups, one row each, on an axis of its own."""
-    rows = [([block_title(block)], block.estimates[0], _axis(block)) for block in blocks]
-    return _list_table("", ["statistic"], rows)
-
-
-def _grouped(block: EstimateBlock) -> "Markup":
-    smaller = min(len(dimension.levels) for dimension in block.dimensions)
-    if len(block.dimensions) == 2 and smaller <= _MOST_ACROSS:
-        return _cross_table(block)
-    cells = product(*(dimension.levels for dimension in block.dimensions))
-    axis, counted = _axis(block), block.statistic in _BARS
-    rows = [(cell, estimate, axis) for cell, estimate in zip(cells, block.estimates, strict=True)]
-    names = [dimension.name for dimension in block.dimensions]
-    return _list_table(block_title(block), names, rows, ticks=ticks(axis), counted=counted)
-
-
-def _list_table(
-    title: str,
-    words: Sequence[str],
-    rows: Sequence[tuple[Iterable[str], Estimate, Axis]],
-    *,
-    ticks: str = "",
-    counted: bool = False,
-) -> "Markup":
-    lines = [
-        {"words": list(names), "cell": _cell(row), "picture": _drawn(row, axis, counted=counted)}
-        for names, row, axis in rows[:_MOST_ROWS]
-    ]
-    return rendered("list_table.html", title=title, words=words, lines=lines, ticks=ticks, more=len(rows) - _MOST_ROWS)
-
-
-def _drawn(row: Estimate, axis: Axis, *, counted: bool) -> str:
-    if row.lower is None or row.estimate is None or row.upper is None:
-        return ""
-    draw = bar_with_interval if counted else whisker
-    return draw(axis, row.lower, row.estimate, row.upper, _description(row))
-
-
-def _cell(row: Estimate, heat: Axis | None = None) -> dict[str, Any]:
-    """A number as it is shown."""
-    middle, _, _ = rounded_interval(row.estimate, row.lower, row.upper)
-    return {
-        "there": row.estimate is not None,
-        "estimate": middle,
-        "range": _ends(row),
-        "too_noisy": row.too_noisy,
-        "shade": "dim" if row.too_noisy else _shade(row, heat),
-        "description": "" if row.estimate is None else _description(row),
-    }
-
-
-def _cross_table(block: EstimateBlock) -> "Markup":
-    """Two keys: the longer one down, the shorter one across; each cell an estimate and its range."""
+def _cross_table(look: _Look, things: str, anchor: str) -> "Markup":
+    """Two keys: the longer one down, the shorter one across; each cell an estimate and its range; totals last."""
+    block = look.block
     first, second = block.dimensions
-    width = len(second.levels)
-    turned = len(first.levels) < width
+    turned = len(first.levels) < len(second.levels) and not block.span
     down, across = (second, first) if turned else (first, second)
-    heat, rows = _heat(block), []
+    width, ends, rows = len(second.levels), (1, 0) if turned else (0, 1), []
+    beside, below, corner = (block.totals.get(kept, ()) for kept in (ends[:1], ends[1:], ()))
     for at, level in enumerate(down.levels[:_MOST_ROWS]):
         places = [k * width + at if turned else at * width + k for k in range(len(across.levels))]
-        rows.append((level, [_cell(block.estimates[place], heat) for place in places]))
+        cells = [look.cell(block.estimates[place]) for place in places]
+        rows.append((level, "", cells + ([look.cell(beside[at], shaded=False)] if beside else [])))
+    word = _total_word(block)
+    if below:
+        rows.append((word, "total", [look.cell(row, shaded=False) for row in (*below, *corner)]))
     return rendered(
         "cross_table.html",
-        title=block_title(block),
-        down=down.name,
-        across=across.name,
-        levels=across.levels,
+        title=block_title(block, things),
+        anchor=anchor,
+        down=down.heading,
+        across=across.heading,
+        levels=[*across.levels, *([word] if beside else [])],
         rows=rows,
         more=len(down.levels) - _MOST_ROWS,
     )
 
 
+def _heat_map(look: _Look) -> "Markup | str":
+    """Many cells at a glance, above the list of their numbers."""
+    first, second = look.block.dimensions
+    if look.heat is None or max(len(first.levels), len(second.levels)) > _MOST_MAPPED:
+        return ""
+    width = len(second.levels)
+    rows = [
+        (level, [look.cell(row) for row in look.block.estimates[at * width : (at + 1) * width]])
+        for at, level in enumerate(first.levels)
+    ]
+    return rendered("heat_map.html", levels=second.levels, rows=rows)
+
+
 def _heat(block: EstimateBlock) -> Axis | None:
-    """The range of a table of many counts, over which its cells are shaded."""
-    found = [row.estimate for row in block.estimates if row.estimate is not None]
-    if len(found) < _MANY_CELLS or block.statistic not in _COUNTED or max(found) <= 0:
+    """The range of a table of many numbers, over which its cells are shaded: counts from 0 on."""
+    found = [row.estimate for row in block.estimates if row.estimate is not None and not row.too_noisy]
+    if len(found) < _MANY_CELLS:
         return None
-    return Axis(0.0, max(found))
-
-
-def _shade(row: Estimate, heat: Axis | None) -> str:
-    """One of six shades, by the place of a count between 0 and the largest one."""
-    return "" if heat is None or row.estimate is None else f"heat{min(int(6 * max(row.estimate, 0) / heat.high), 5)}"
+    low, high = 0.0 if block.statistic in _BARS else min(found), max(found)
+    return Axis(low, high) if high > low else None
 
 
 def _axis(block: EstimateBlock) -> Axis:
@@ -175,15 +218,7 @@ def _axis(block: EstimateBlock) -> Axis:
     if block.statistic == "mean" and block.bounds is not None:
         return Axis(*block.bounds)
     ends = [value for row in block.estimates for value in (row.lower, row.upper) if value is not None]
-    return axis_over([0.0, *ends])
-
-
-def _ends(row: Estimate) -> str:
-    """The range in words; one without an upper end says nothing of a count. Empty where there is none."""
-    if row.lower is None or row.upper is None:
-        return "" if row.lower is None else "no information"
-    _, left, right = rounded_interval(row.estimate, row.lower, row.upper)
-    return f"{left} to {right}"
+    return axis_over(ends if block.statistic == "quantile" else [0.0, *ends])
 
 
 def _description(row: Estimate) -> str:

@@ -51,10 +51,22 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Dimension:
-    """One key that estimates are grouped by, and the names of its public values."""
+    """One key that estimates are grouped by, and the names of its public values.
+
+    Attributes:
+        name: The column, or what people call it.
+        levels: What its values are called.
+        suffix: What stands behind the name, such as "up to".
+    """
 
     name: str
     levels: tuple[str, ...]
+    suffix: str = ""
+
+    @property
+    def heading(self) -> str:
+        """What stands above its values."""
+        return f"{self.name} {self.suffix}".strip()
 
 
 @dataclass(frozen=True)
@@ -67,6 +79,8 @@ class EstimateBlock:
         dimensions: What it is grouped by; for a histogram the last one is its cells.
         estimates: One per combination of levels, the last dimension running fastest.
         bounds: The public bounds of the column, over which means are drawn.
+        totals: Over everything but some dimensions, which the key lists by position: () is over all of them.
+        span: What its first dimension runs over, in words, where that is no key: "in each period".
     """
 
     statistic: str
@@ -74,6 +88,8 @@ class EstimateBlock:
     dimensions: tuple[Dimension, ...]
     estimates: tuple[Estimate, ...]
     bounds: tuple[float, float] | None = None
+    totals: Mapping[tuple[int, ...], tuple[Estimate, ...]] = field(default_factory=dict)
+    span: str = ""
 
 
 @dataclass(frozen=True)
@@ -191,6 +207,10 @@ class ReportInputs:
         ledger: The ledger as it was found after the charge, or None when it is not shown.
         digest: The digest of the release's record, or None.
         too_noisy: The share of the estimate beyond which an interval is marked as too wide; None marks none.
+        things: What the rows of the table are, such as "people".
+        only: Which rows count, where not all do.
+        answers: Answers that are no numbers, as term and text.
+        lead: What else was published, in sentences.
     """
 
     title: str
@@ -206,3 +226,7 @@ class ReportInputs:
     ledger: LedgerState | None = None
     digest: str | None = None
     too_noisy: float | None = None
+    things: str = "rows"
+    only: str = ""
+    answers: Sequence[tuple[str, str]] = ()
+    lead: str = ""

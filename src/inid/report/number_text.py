@@ -1,8 +1,14 @@
 """Numbers as people write them: a few digits, thousands apart, as many places as the noise leaves any meaning to."""
 
 import math
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-__all__ = ["plain_number", "plain_ratio", "rounded_interval"]
+__all__ = ["Digits", "digits_for", "plain_number", "plain_ratio", "rounded_interval"]
+
+Three = tuple[float | None, float | None, float | None]
+_MOST_DIGITS = 4  # of a number with decimals: 38.64, not 38.6421
 
 
 def plain_number(value: float, digits: int = 5) -> str:
@@ -55,3 +61,67 @@ def rounded_interval(estimate: float | None, lower: float | None, upper: float |
         return f"{estimate:.6g}", f"{lower:.6g}", f"{upper:.6g}"
     places = min(max(0, 1 - math.floor(math.log10(half))), 12)
     return f"{estimate:,.{places}f}", f"{lower:,.{places}f}", f"{upper:,.{places}f}"
+
+
+@dataclass(frozen=True)
+class Digits:
+    """How the numbers of one table are printed: with equally many decimals, or as shares in percent.
+
+    Attributes:
+        places: The number of decimals; None where nothing is known of the noise, for a few digits of each.
+        percent: Whether they are shares.
+        whole: Whether the estimates are whole numbers, while the ends of intervals may have decimals.
+    """
+
+    places: int | None
+    percent: bool = False
+    whole: bool = False
+
+    def three(self, numbers: Three) -> tuple[str, str, str]:
+        """An estimate and the ends of its interval, which are rounded outwards; a dash for what is not there.
+
+        >>> Digits(1).three((38.642, 38.251, 39.033)), Digits(0).three((-0.2, -3.4, None))
+        (('38.6', '38.2', '39.1'), ('0', '-4', '-'))
+        """
+        middle, low, high = numbers
+        places = 0 if self.whole else self.places
+        return self._one(middle, round, places), self._one(low, math.floor), self._one(high, math.ceil)
+
+    def _one(self, number: float | None, way: Callable[[float], int], places: int | None = -1) -> str:
+        if number is None:
+            return "-"
+        x, places = 100 * number if self.percent else number, self.places if places == -1 else places
+        if places is not None:
+            unit = 10.0**places
+            near = round(x * unit)
+            exact = abs(x * unit - near) <= 1e-9 * max(1.0, abs(near))  # 0.1 + 0.2 is no reason to go one up
+            x = (near if exact else way(x * unit)) / unit + 0.0
+        text = plain_number(x) if places is None else f"{x:,.{places}f}"
+        return f"{text} %" if self.percent else text
+
+
+def digits_for(rows: Sequence[Three], *, whole: bool = False, percent: bool = False, levels: bool = False) -> Digits:
+    """As many decimals as the noise of most of these numbers leaves any meaning to, and four digits at most.
+
+    Args:
+        rows: Estimates with the ends of their intervals.
+        whole: Whether they are counts, which have no decimals.
+        percent: Whether they are shares.
+        levels: Whether they are values of a column, which are often whole: 35, not 35.000.
+
+    >>> digits_for([(38.6421, 38.6391, 38.6450)]).places, digits_for([(35.0, 35.0, 36.0)]).places
+    (2, 0)
+    """
+    known = [row for row in rows if None not in row]
+    finite = [(a or 0.0, b or 0.0, c or 0.0) for a, b, c in known]
+    if whole or (finite and all(abs(x) < 2**53 and x == int(x) for row in finite for x in row)):
+        return Digits(0, percent)
+    factor = 100 if percent else 1
+    halves = [factor * (high - low) / 2 for _, low, high in finite]
+    largest = max((factor * abs(x) for row in finite for x in row), default=0.0)
+    half = statistics.median(halves) if halves else 0.0
+    if not 0 < half < 1e300 or not 0 < largest < 1e300:
+        return Digits(None, percent)
+    useful, most = 1 - math.floor(math.log10(half)), _MOST_DIGITS - 1 - levels - math.floor(math.log10(largest))
+    even = levels and all(middle == int(middle) for middle, _, _ in finite)
+    return Digits(min(max(0, useful), max(0, most), 12), percent, even)

@@ -1,27 +1,32 @@
-"""The page itself: the promise in plain words and what it took, estimates, what was asked; then the proof."""
+"""The page itself: what was published, the promise in plain words and what it took, the numbers; then the proof."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from inid._version import __version__
 from inid.planning import NoisePlan
 from inid.promises import Budget
-from inid.report.charts import budget_bar
-from inid.report.estimate_tables import estimates_section
-from inid.report.inputs import EstimateBlock, ReportInputs
-from inid.report.number_text import plain_ratio
-from inid.report.plan_summary import PlanSummary, summarize_plan
-from inid.report.promise_text import belief_in_words, promise_in_words
+from inid.report.block_words import COUNTED, block_title
+from inid.report.charts import budget_bar, sureness
+from inid.report.estimate_tables import anchors, estimates_section
+from inid.report.inputs import Estimate, ReportInputs
+from inid.report.number_text import Digits
+from inid.report.plan_summary import summarize_plan
+from inid.report.promise_text import belief_after, belief_in_words, promise_in_words
 from inid.report.rendering import rendered
-from inid.report.technical_part import technical_part
+from inid.report.technical_part import definition_list, technical_part
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-__all__ = ["asked_section", "document", "heading", "page", "promise_section", "released_cards", "report_plan"]
+__all__ = ["answers_part", "contents", "document", "heading", "page", "promise_section", "report_plan"]
 
-_TOTALS = {"count": "rows", "count_distinct": "people"}
+_MONTHS = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "December",
+)  # fmt: skip
 
 
 def page(inputs: ReportInputs) -> str:
@@ -33,9 +38,19 @@ def page(inputs: ReportInputs) -> str:
     >>> page(ReportInputs("Two numbers", summarize_plan(p)))[:15]
     '<!doctype html>'
     """
-    estimates = estimates_section(inputs.blocks, inputs.level, inputs.too_noisy) if inputs.blocks else ""
-    promise = promise_section(inputs, inputs.plan.budget)
-    parts = [_head(inputs), promise, estimates, asked_section(inputs), technical_part(inputs)]
+    numbers: Markup | str = ""
+    if inputs.blocks:
+        numbers = estimates_section(
+            inputs.blocks, inputs.level, inputs.too_noisy, things=inputs.things, only=inputs.only
+        )
+    parts = [
+        heading(inputs.title, [inputs]),
+        contents([inputs], _entries(inputs)),
+        promise_section(inputs, inputs.plan.budget),
+        answers_part(inputs),
+        numbers,
+        technical_part(inputs),
+    ]
     return document(inputs.title, parts)
 
 
@@ -60,33 +75,107 @@ def report_plan(plan: NoisePlan, path: str | Path, *, title: str = "A plan for p
     Path(path).write_text(page(ReportInputs(title, summarize_plan(plan))), encoding="utf-8")
 
 
-def _head(inputs: ReportInputs) -> "Markup":
-    cards = released_cards(inputs.blocks)
-    if inputs.plan.opponent is not None:
-        cards.append((f"{plain_ratio(inputs.plan.gains['spr'])}×", _gain_over(inputs.plan, inputs.plan.opponent)))
-    return heading(inputs.title, inputs.time, cards, private=inputs.private)
+def heading(title: str, parts: Sequence[ReportInputs]) -> "Markup":
+    """The top of a page: its title, when it was released, a warning, and the figures that matter.
+
+    Args:
+        title: The title.
+        parts: What the page shows of each query.
+    """
+    first = parts[0]
+    cards = []
+    counted = _counted(parts)
+    if counted is not None:
+        cards.append((counted[0], f"{counted[1]}, about"))
+    number = _numbers(parts)
+    if number:
+        cards.append((f"{number:,}", "number published" if number == 1 else "numbers published"))
+    if first.ledger is not None and first.charge is not None:
+        cards.append((f"{100 - first.ledger.percent} %", "of the budget left"))
+    return rendered(
+        "heading.html",
+        title=title,
+        when=_day(first.time) if first.time else "",
+        cards=cards,
+        private=all(inputs.private for inputs in parts),
+    )
 
 
-def released_cards(blocks: Sequence[EstimateBlock]) -> list[tuple[str, str]]:
-    """How many numbers were released, and about how many rows or people, where that is one of the numbers."""
-    count = sum(len(block.estimates) for block in blocks)
-    cards = [(f"{count:,}", f"{'number' if count == 1 else 'numbers'} released")] if blocks else []
-    whole = [block for block in blocks if block.statistic in _TOTALS and not block.dimensions]
-    totals = [(block.estimates[0].estimate, _TOTALS[block.statistic]) for block in whole]
-    return cards + [(f"{max(round(total), 0):,}", f"{word}, about") for total, word in totals if total is not None]
+def contents(parts: Sequence[ReportInputs], entries: Sequence[tuple[str, str, Sequence[str]]]) -> "Markup | str":
+    """What was published and about how many people, as far as that is public; with links.
+
+    Args:
+        parts: What the page shows of each query.
+        entries: Place, name and what stands there.
+    """
+    number, counted = _numbers(parts), _counted(parts)
+    if not entries:
+        return ""
+    things = parts[0].things
+    numbers = "1 number" if number == 1 else f"{number:,} numbers" if number else "An answer"
+    about = f"the {things} of a table" if counted is None else f"about {counted[0]} {counted[1]}"
+    sentence = f"{numbers} on {about}{counted[2] if counted else ''}."
+    lead = " ".join(dict.fromkeys(inputs.lead for inputs in parts if inputs.lead))
+    return rendered(
+        "contents.html", sentence=sentence, lead=lead, entries=[*entries, ("technical", "Technical part", ())]
+    )
 
 
-def heading(title: str, time: str | None, cards: Sequence[tuple[str, str]], *, private: bool) -> "Markup":
-    """The top of a page: its title, when it was released, a warning, and the figures that matter."""
-    return rendered("heading.html", title=title, time=time, cards=cards, private=private)
+def _entries(inputs: ReportInputs) -> list[tuple[str, str, Sequence[str]]]:
+    """The tables of one query; those that stand in one table of the page are one entry."""
+    found: dict[str, list[str]] = {}
+    for block, place in zip(inputs.blocks, anchors(inputs.blocks), strict=True):
+        found.setdefault(place, []).append(block_title(block, inputs.things))
+    entries: list[tuple[str, str, Sequence[str]]] = [
+        (place, titles[0] if len(titles) == 1 else ", ".join([titles[0], *map(_small, titles[1:])]), ())
+        for place, titles in found.items()
+    ]
+    return ([("answers", "Answers", ())] if inputs.answers else []) + entries
 
 
-def _gain_over(plan: PlanSummary, opponent: str) -> str:
-    """What the gain on the first card is counted in: the answers, where the plan releases other numbers."""
-    opponent = opponent.replace("an equal split", "an equal split of the budget")
-    if plan.answers_differ:
-        return f"error of the answers with {opponent}, this plan = 1"
-    return f"error of {opponent}, this plan = 1"
+def _small(title: str) -> str:
+    return title[:1].lower() + title[1:]
+
+
+def _numbers(parts: Sequence[ReportInputs]) -> int:
+    return sum(len(block.estimates) for inputs in parts for block in inputs.blocks)
+
+
+def _counted(parts: Sequence[ReportInputs]) -> tuple[str, str, str] | None:
+    """How many people the table has, in words, what they are, and how far off that may be; None where it is secret."""
+    for inputs in parts:
+        for block in () if inputs.only else inputs.blocks:
+            row = _whole(block.estimates, block.totals.get(()), block.dimensions)
+            if block.statistic not in COUNTED or row is None or row.estimate is None:
+                continue
+            middle, left, right = Digits(0).three((max(row.estimate, 0.0), row.lower, row.upper))
+            ends = "" if row.lower is None or row.upper is None else f" ({left} to {right})"
+            return middle, "people" if block.statistic == "count_distinct" else inputs.things, ends
+    for inputs in parts:
+        plan = inputs.plan
+        if inputs.blocks and plan.rows is not None and not plan.guessed and not inputs.only:
+            return f"{plan.rows:,}", inputs.things, " (a public guess)"
+    return None
+
+
+def _whole(rows: Sequence[Estimate], totals: Sequence[Estimate] | None, dimensions: Sequence[Any]) -> Estimate | None:
+    """The number that is about the whole table."""
+    if not dimensions:
+        return rows[0]
+    return totals[0] if totals else None
+
+
+def _day(time: str) -> str:
+    """A moment as people write it.
+
+    >>> _day("2026-11-17 09:05:31 UTC"), _day("2026-11-17T09:05:31+00:00"), _day("yesterday")
+    ('17 November 2026, 09:05 UTC', '17 November 2026, 09:05 UTC', 'yesterday')
+    """
+    try:
+        made = datetime.fromisoformat(time.replace(" UTC", "+00:00"))
+    except ValueError:
+        return time
+    return f"{made.day} {_MONTHS[made.month - 1]} {made.year}, {made:%H:%M} UTC"
 
 
 def promise_section(inputs: ReportInputs, budget: Budget) -> "Markup":
@@ -100,8 +189,16 @@ def promise_section(inputs: ReportInputs, budget: Budget) -> "Markup":
     if state is not None and not state.closed:
         took = state.shares.get(inputs.charge or 0, 0)
         others = max(state.percent - took, 0)
-        spent = {"took": took, "others": others, "left": 100 - state.percent, "bar": budget_bar(others, others + took)}
-        spent["all_of_it"] = belief_in_words(state.total)
+        marks = [("plan", belief_after(budget).sure), ("spr", belief_after(state.total).sure)]
+        spent = {
+            "took": took,
+            "others": others,
+            "left": 100 - state.percent,
+            "bar": budget_bar(others, others + took),
+            "this_alone": belief_in_words(budget),
+            "all_of_it": belief_in_words(state.total),
+            "scale": sureness(sorted(marks, key=lambda mark: -mark[1])),
+        }
     return rendered(
         "promise.html",
         words=promise_in_words(budget, inputs.unit, inputs.plan.noise.sensitivity.neighbours),
@@ -112,6 +209,6 @@ def promise_section(inputs: ReportInputs, budget: Budget) -> "Markup":
     )
 
 
-def asked_section(inputs: ReportInputs, level: str = "h2") -> str:
-    """What was asked, under a heading of some level; nothing where nothing is known of it."""
-    return rendered("asked.html", level=level, terms=inputs.question) if inputs.question else ""
+def answers_part(inputs: ReportInputs) -> "Markup | str":
+    """Answers that are no numbers."""
+    return rendered("answers.html", list=definition_list(inputs.answers)) if inputs.answers else ""

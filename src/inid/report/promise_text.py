@@ -116,9 +116,11 @@ def promise_in_words(budget: Budget, unit: str, neighbours: str) -> str:
     After seeing all of these numbers they can be about 73 % sure at most, whatever else they know.
     """
     change = _CHANGES.get(neighbours, _CHANGES["add_remove"])
+    belief = belief_after(budget)
+    exception = f" There is a chance of {_chance(belief.exception)} that this fails." if belief.exception else ""
     return (
         f"Suppose somebody thinks it an even chance whether {unit} {change}. After seeing all of these numbers they "
-        f"can be {belief_in_words(budget)}, whatever else they know."
+        f"can be {_limit(belief)}, whatever else they know.{exception}"
     )
 
 
@@ -126,11 +128,13 @@ def belief_in_words(budget: Budget) -> str:
     """How sure somebody can be under a promise who thought it an even chance.
 
     >>> belief_in_words(ApproxDP(epsilon=1.0, delta=1e-6))
-    'about 73 % sure at most (but for a chance of 1 in 1,000,000)'
+    'about 73 % sure at most'
     """
-    belief = belief_after(budget)
-    limit = "all but certain" if belief.percent == "100 %" else f"about {belief.percent} sure at most"
-    return f"{limit} (but for a chance of {_chance(belief.exception)})" if belief.exception else limit
+    return _limit(belief_after(budget))
+
+
+def _limit(belief: Belief) -> str:
+    return "all but certain" if belief.percent == "100 %" else f"about {belief.percent} sure at most"
 
 
 def detection_in_words(budget: Budget) -> str:

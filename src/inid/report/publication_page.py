@@ -1,14 +1,22 @@
-"""The page of a publication: the promise of all of it, contents, the numbers of each query, then the proofs."""
+"""The page of a publication: what was published, the promise of all of it, the numbers of each query, the proofs."""
 
 from collections.abc import Mapping, Sequence
 
 from inid.promises import Budget
-from inid.report.estimate_tables import estimates_section
+from inid.report.block_words import block_title
+from inid.report.estimate_notes import estimate_notes
+from inid.report.estimate_tables import estimate_tables
 from inid.report.inputs import ReportInputs
-from inid.report.page import asked_section, document, heading, promise_section, released_cards
+from inid.report.page import answers_part, contents, document, heading, promise_section
 from inid.report.promise_text import promise_symbols
 from inid.report.rendering import rendered
-from inid.report.technical_part import certificate_terms, definition_list, noise_of_each_number, promise_terms
+from inid.report.technical_part import (
+    certificate_terms,
+    definition_list,
+    ledger_part,
+    noise_of_each_number,
+    promise_terms,
+)
 
 __all__ = ["publication_page"]
 
@@ -25,28 +33,42 @@ def publication_page(
         worse: What ends worse than under an equal split over queries, in sentences.
         digest: The digest of the record of the publication.
     """
-    first = next(iter(parts.values()))
-    cards = released_cards([block for inputs in parts.values() for block in inputs.blocks])
-    cards.append((f"{len(parts)}", "queries under one promise"))
+    every = list(parts.values())
+    first = every[0]
+    blocks = [block for inputs in every for block in inputs.blocks]
+    entries = [
+        (
+            f"part-{at}",
+            inputs.title,
+            list(dict.fromkeys(block_title(block, inputs.things) for block in inputs.blocks)),
+        )
+        for at, inputs in enumerate(every, start=1)
+    ]
     shown = [
         {
             "name": name,
-            "estimates": estimates_section(inputs.blocks, inputs.level, inputs.too_noisy) if inputs.blocks else "",
-            "asked": asked_section(inputs, "h3"),
+            "title": inputs.title,
+            "only": inputs.only,
+            "answers": answers_part(inputs),
+            "tables": estimate_tables(inputs.blocks, inputs.things, f"part-{at}-table"),
+            "asked": definition_list(inputs.question) if inputs.question else "",
             "symbols": promise_symbols(inputs.plan.budget),
             "mechanism": inputs.plan.noise.mechanism,
             "noise": noise_of_each_number(inputs.plan),
             "certificate": definition_list(certificate_terms(inputs)),
         }
-        for name, inputs in parts.items()
+        for at, (name, inputs) in enumerate(parts.items(), start=1)
     ]
     body = rendered(
         "publication.html",
-        heading=heading(title, first.time, cards, private=all(inputs.private for inputs in parts.values())),
+        heading=heading(title, every),
+        contents=contents(every, entries),
         promise=promise_section(first, budget),
+        notes=estimate_notes(blocks, first.level, first.too_noisy, first.things) if blocks else "",
         parts=shown,
         promised=definition_list(promise_terms(budget)),
         worse=worse,
+        ledger=ledger_part(first.ledger),
         digest=definition_list([("digest of the record", digest)]),
     )
     return document(title, [body])

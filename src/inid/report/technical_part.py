@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from inid.promises import Budget
 from inid.report.charts import axis_over, bar, dots, ticks
-from inid.report.inputs import ReportInputs
+from inid.report.inputs import LedgerState, ReportInputs
 from inid.report.number_text import plain_number, plain_ratio
 from inid.report.plan_summary import PlanLine, PlanSummary
 from inid.report.promise_text import detection_in_words, promise_name, promise_symbols
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = [
     "certificate_terms",
     "definition_list",
+    "ledger_part",
     "noise_of_each_number",
     "promise_terms",
     "technical_part",
@@ -30,15 +31,35 @@ _ALLOCATIONS = {"optimal": "optimal", "iid": "i.i.d.", "spr": "equal split"}
 def technical_part(inputs: ReportInputs) -> "Markup":
     """Everything that a statistician wants to know and others may skip."""
     plan = inputs.plan
+    gain = None
+    if plan.opponent is not None:
+        gain = plain_ratio(plan.gains["spr"]), _gain_over(plan, plan.opponent)
     return rendered(
         "technical.html",
+        terms=inputs.question,
+        gain=gain,
         sentences=[text for text in (plan.remark, plan.gain, *plan.worse) if text],
         ways=ways_to_keep_the_promise(plan),
         noise=noise_of_each_number(plan),
-        ledger=inputs.ledger,
+        ledger=ledger_part(inputs.ledger),
         columns=inputs.columns,
         certificate=definition_list(certificate_terms(inputs)),
     )
+
+
+def _gain_over(plan: PlanSummary, opponent: str) -> str:
+    """What the gain is counted in: the answers, where the plan releases other numbers."""
+    opponent = opponent.replace("an equal split", "an equal split of the budget")
+    if plan.answers_differ:
+        return f"error of the answers with {opponent}, this plan = 1"
+    return f"error of {opponent}, this plan = 1"
+
+
+def ledger_part(state: LedgerState | None) -> "Markup | str":
+    """The currencies of the ledger; nothing to show where one charge took the whole promise."""
+    if state is None or state.closed:
+        return ""
+    return rendered("ledger.html", ledger=state, total=_kept(state.total))
 
 
 def ways_to_keep_the_promise(plan: PlanSummary) -> "Markup":
@@ -117,6 +138,7 @@ def certificate_terms(inputs: ReportInputs) -> list[tuple[str, str]]:
             ("spent", f"{proof.spent:.17g} (rounded up)"),
             ("arithmetic", proof.arithmetic),
         ]
+    terms += [("released", inputs.time)] if inputs.time else []
     return terms + ([("digest of the record", inputs.digest)] if inputs.digest else [])
 
 

@@ -10,6 +10,7 @@ from inid.studio.charts import totals_chart
 from inid.studio.live_streams import STREAM_FILES, LiveStream, ShownStream
 from inid.studio.views import FILE_WORDS, rendered
 from inid.tables.report_inputs import protected_unit
+from inid.tables.result import TOO_NOISY
 from inid.tables.streams.page import stream_blocks
 
 __all__ = ["opening_part", "stream_details", "stream_parts", "stream_plan_parts"]
@@ -51,7 +52,7 @@ def opening_part(live: LiveStream) -> str:
 
 def stream_parts(shown: ShownStream) -> dict[str, str]:
     """A stream that is there: how far it is, its picture, and its numbers."""
-    blocks = stream_blocks(shown.results)
+    blocks = stream_blocks(shown.results, TOO_NOISY)
     drawn = "" if shown.bands is None else totals_chart(shown.bands, shown.periods)
     files = [(name, FILE_WORDS[name]) for name in STREAM_FILES] if shown.released else []
     return {
@@ -63,7 +64,7 @@ def stream_parts(shown: ShownStream) -> dict[str, str]:
             missing=shown.results[-1].missing if shown.results else (),
             picture=drawn,
             name="" if shown.bands is None else shown.bands.name,
-            estimates=estimates_section(blocks, shown.level) if blocks else "",
+            estimates=estimates_section(blocks, shown.level, TOO_NOISY) if blocks else "",
         ),
     }
 

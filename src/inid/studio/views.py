@@ -21,6 +21,7 @@ from inid.studio.live import Column, Curve, LivePlan, typical_error
 from inid.studio.releases import Outcome
 from inid.studio.steps import STEPS, STREAM_STEPS
 from inid.tables.report_inputs import protected_unit
+from inid.tables.result import TOO_NOISY
 
 __all__ = [
     "FILE_WORDS",
@@ -188,19 +189,21 @@ def release_part(outcome: Outcome, before: PublishedBefore | None = None, truth:
     """
     made = outcome.released
     seen = before or PublishedBefore([], 0.0)
-    blocks, level, facts, note = seen.blocks, seen.level, seen.facts, ""
+    note = ""
     if made is not None:
         inputs = made.report()
-        blocks, level = inputs.blocks, inputs.level
-        facts = made.result.facts
+        seen = PublishedBefore(inputs.blocks, inputs.level, inputs.answers, inputs.things, inputs.only)
         if made.may_be_full:
             note = "A released count may be at the limit on the table's rows, at which sums and counts stop."
-    rows = [] if truth is None else _compared(blocks, truth)
+    rows = [] if truth is None else _compared(seen.blocks, truth)
+    estimates = ""
+    if seen.blocks:
+        estimates = estimates_section(seen.blocks, seen.level, TOO_NOISY, things=seen.things, only=seen.only)
     return rendered(
         "release.html",
         outcome=outcome,
-        estimates=estimates_section(blocks, level) if blocks else "",
-        facts=facts,
+        estimates=estimates,
+        facts=seen.facts,
         compared=rows,
         held=sum(row[-1] for row in rows),
         note=note,

@@ -5,6 +5,7 @@ All of it is post-processing of released numbers: it costs nothing and reveals n
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -25,49 +26,99 @@ __all__ = [
     "COUNTED",
     "FIXED",
     "NUMBERS",
+    "KeyLabels",
     "Labels",
+    "Words",
     "answer_columns",
     "label_columns",
     "labelled",
+    "named_columns",
     "noisy_rows",
     "plot_rows",
     "plot_summary",
     "read_labels",
+    "read_rows_are",
+    "read_too_noisy",
     "short_table",
     "whole_count",
     "whole_rows",
 ]
 
-Labels = Mapping[str, Mapping[Key, str]]
+KeyLabels = Mapping[str, Mapping[Key, str]]
+Labels = Mapping[str, str | Mapping[Key, str] | tuple[str, Mapping[Key, str]]]
 COUNTED = ("count", "count_distinct", "histogram")
 NUMBERS = ("estimate", "lower", "upper", "std", "scale")  # `scale` for one more version
 FIXED = ("statistic", "column", *NUMBERS, "too_noisy")  # no key has such a column
 _SHOWN = 20
 
 
-def read_labels(labels: object, known: Iterable[str]) -> dict[str, dict[Key, str]]:
-    """A dictionary of labels per column.
+@dataclass(frozen=True)
+class Words:
+    """What columns and their keys are called.
+
+    Attributes:
+        columns: The name of each column that has another one than its own.
+        keys: What its keys are called, by column.
+    """
+
+    columns: Mapping[str, str] = field(default_factory=dict)
+    keys: KeyLabels = field(default_factory=dict)
+
+    def of(self, keyed: Iterable[str]) -> "Words":
+        """The same for an answer of which these columns have keys."""
+        own = set(keyed)
+        return Words(self.columns, {column: words for column, words in self.keys.items() if column in own})
+
+
+def read_labels(labels: object, keyed: Iterable[str], named: Iterable[str] = ()) -> Words:
+    """What the user calls columns and keys: a text for a column, a dictionary for its keys, a pair for both.
 
     Args:
         labels: What the user stated.
-        known: The columns that can have labels; where there are none, since nothing was found, any name is taken.
+        keyed: The columns whose keys can have labels; where there are none, since nothing was found, any is taken.
+        named: Other columns, which can have a name.
 
     Raises:
         ArgumentError: It is malformed, or names another column.
     """
     if labels is None:
-        return {}
+        return Words()
     cure = "for example labels={'sex': {1: 'male', 2: 'female'}}"
     if not isinstance(labels, Mapping):
         raise ArgumentError(f"labels must be a dictionary by column, got {shown(labels)}: {cure}.")
-    for column, words in labels.items():
-        if not isinstance(words, Mapping) or not all(isinstance(word, str) for word in words.values()):
-            raise ArgumentError(f"labels of {column!r} must be a dictionary from keys to texts: {cure}.")
-    columns = sorted(set(known))
-    unknown = [column for column in labels if column not in columns]
-    if unknown and columns:
-        raise ArgumentError(f"labels name {shown(unknown[0])}, which has no keys here: use {', '.join(columns)}.")
-    return {column: dict(words) for column, words in labels.items()}
+    names: dict[str, str] = {}
+    keys: dict[str, dict[Key, str]] = {}
+    for column, stated in labels.items():
+        name, words = stated if isinstance(stated, tuple) and len(stated) == 2 else (None, stated)
+        if isinstance(stated, str):
+            name, words = stated, {}
+        texts = isinstance(words, Mapping) and all(isinstance(word, str) for word in words.values())
+        if not texts or not (name is None or isinstance(name, str)):
+            raise ArgumentError(
+                f"labels of {shown(column)} must be a text, a dictionary from keys to texts, or a pair of both: {cure}."
+            )
+        names |= {} if name is None else {column: name}
+        keys |= {column: dict(words)} if words else {}
+    columns = sorted(set(keyed))
+    for column in keys:
+        if columns and column not in columns:
+            raise ArgumentError(f"labels name {shown(column)}, which has no keys here: use {', '.join(columns)}.")
+    known = sorted({*columns, *named})
+    for column in names:
+        if columns and column not in known:
+            raise ArgumentError(f"labels name {shown(column)}, which is no column here: use {', '.join(known)}.")
+    return Words(names, keys)
+
+
+def read_rows_are(rows_are: object) -> str | None:
+    """What the user calls the rows of a table.
+
+    Raises:
+        ArgumentError: It is no text.
+    """
+    if rows_are is None or (isinstance(rows_are, str) and rows_are.strip()):
+        return rows_are
+    raise ArgumentError(f"rows_are must be a word in the plural, got {shown(rows_are)}: for example 'people'.")
 
 
 def label_columns(rows: Iterable["Row"]) -> set[str]:
@@ -75,7 +126,12 @@ def label_columns(rows: Iterable["Row"]) -> set[str]:
     return {_column(name, row) for row in rows for name in row.keys}
 
 
-def labelled(key: Any, column: str, labels: Labels) -> Any:
+def named_columns(rows: Iterable["Row"]) -> set[str]:
+    """The columns that answers are about, which can have a name."""
+    return {name for row in rows for name in row.column.split(",") if name}
+
+
+def labelled(key: Any, column: str, labels: KeyLabels) -> Any:
     """What a key is called; itself without a label. Keys that became texts have the label of what they were.
 
     >>> labelled(1, "sex", {"sex": {1: "male"}}), labelled("1", "sex", {"sex": {1: "male"}}), labelled(3, "sex", {})
@@ -114,13 +170,22 @@ def whole_rows(rows: Iterable["Row"]) -> tuple["Row", ...]:
     return tuple(found)
 
 
+def read_too_noisy(share: object) -> float:
+    """The share of an estimate beyond which its interval is too wide.
+
+    Raises:
+        ArgumentError: It is no positive number.
+    """
+    return real("too_noisy", share, above=0, cure="pass a share of the estimate, such as 0.3")
+
+
 def noisy_rows(rows: Iterable["Row"], too_noisy: object) -> list[bool]:
     """Which answers are too noisy to publish: their interval is wider than a share of the estimate.
 
     Raises:
         ArgumentError: The share is no positive number.
     """
-    share = real("too_noisy", too_noisy, above=0, cure="pass a share of the estimate, such as 0.3")
+    share = read_too_noisy(too_noisy)
     return [not row.upper - row.lower <= share * abs(row.estimate) for row in rows]
 
 
@@ -131,13 +196,13 @@ def answer_columns(rows: Sequence["Row"], labels: object = None, keys: Iterable[
 
     Args:
         rows: The answers.
-        labels: What keys are called, by column.
+        labels: What keys are called, by column; columns keep their names, by which programs find them.
         keys: Columns that are there even without an answer.
 
     Raises:
         ArgumentError: The labels are malformed.
     """
-    words = read_labels(labels, label_columns(rows) if labels else ())
+    words = read_labels(labels, label_columns(rows) if labels else (), named_columns(rows)).keys
     columns: dict[str, list[Any]] = {name: [getattr(row, name) for row in rows] for name in FIXED[:2]}
     for name in dict.fromkeys([*keys, *(name for row in rows for name in row.keys)]):
         found = [labelled(row.keys[name], _column(name, row), words) if name in row.keys else "" for row in rows]

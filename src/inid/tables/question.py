@@ -21,11 +21,12 @@ from inid.releasing import AddNoise, Draw, Release
 from inid.report import ColumnFacts, Estimate, EstimateBlock
 from inid.tables.aggregation import Aggregation, Totals
 from inid.tables.plan import Plan
-from inid.tables.presentation import Labels
+from inid.tables.presentation import KeyLabels
 from inid.tables.public_facts import PublicFacts
 from inid.tables.record import compare_rows
 from inid.tables.result import COMBINED, SURE, Result, Row
 from inid.tables.table import Table
+from inid.tables.totals import Total
 from inid.tables.wanted import UNITS, equal_errors
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class Question(PublicFacts, ABC):
         weighed: Whether it has a stated error, by which a publication finds its part of the promise. Without one it
             takes a stated share.
         heading: The heading of its report, where none is given.
+        lead: What else is published beside its numbers, in sentences for the report.
         recorded: What its records hold beside answers and noisy numbers.
         steps: How many times noise is drawn, each time at a cost that is fixed in the plan.
         plans: The class of its plans.
@@ -63,6 +65,7 @@ class Question(PublicFacts, ABC):
     families: ClassVar[tuple[MechanismName, ...]] = ("gaussian", "laplace")
     weighed: ClassVar[bool] = True
     heading: ClassVar[str] = "Private statistics of a table"
+    lead: ClassVar[str] = ""
     recorded: ClassVar[tuple[str, ...]] = ()
     steps: ClassVar[int] = 1
     plans: ClassVar[type[Plan]]
@@ -231,8 +234,25 @@ class Question(PublicFacts, ABC):
         """
 
     @abstractmethod
-    def blocks(self, estimates: Sequence[Estimate], labels: Labels) -> list[EstimateBlock]:
+    def blocks(self, estimates: Sequence[Estimate], labels: KeyLabels) -> list[EstimateBlock]:
         """The answers as pages show them, statistic by statistic."""
+
+    def totals(
+        self,
+        release: Release,  # noqa: ARG002 - most add nothing up
+        level: float,  # noqa: ARG002
+        block: EstimateBlock,  # noqa: ARG002
+        kept: tuple[int, ...],  # noqa: ARG002
+    ) -> Sequence[Total] | None:
+        """The totals of a block over all its dimensions but some; None where its answers do not add up.
+
+        Args:
+            release: What the last step released.
+            level: The probability of the intervals.
+            block: One of `blocks`.
+            kept: The positions of the dimensions that are kept, ascending.
+        """
+        return None
 
     def may_be_full(self, release: Release) -> bool:
         """Whether a released count may be at the limit on the table's rows, within the reach of its noise."""

@@ -3,25 +3,35 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from inid.arguments import listed
-from inid.report import ColumnFacts, Dimension, Estimate, ReportInputs
+from inid.releasing import Release
+from inid.report import ColumnFacts, Dimension, Estimate, EstimateBlock, ReportInputs
 from inid.report.number_text import plain_number
+from inid.tables.expression_leaves import leaves
 from inid.tables.facts import Person
-from inid.tables.presentation import COUNTED, NUMBERS, Labels, labelled, noisy_rows
+from inid.tables.presentation import COUNTED, NUMBERS, KeyLabels, Words, labelled, noisy_rows
 from inid.tables.result import PageFacts, Result, Row
+from inid.tables.totals import with_totals
 from inid.tables.view import View
+
+if TYPE_CHECKING:
+    from inid.tables.question import Question
 
 __all__ = [
     "as_estimates",
     "column_facts",
     "key_word",
     "listed_keys",
+    "marked",
     "named_levels",
     "protected_unit",
     "protection",
+    "published_blocks",
     "published_estimates",
     "report_inputs",
+    "things_of",
     "view_facts",
 ]
 
@@ -71,14 +81,23 @@ def report_inputs(result: Result, page: PageFacts) -> ReportInputs:
     """Everything that the report of a result shows."""
     question = result.question
     estimates = published_estimates(result, tidy=page.tidy, integers=page.integers, too_noisy=page.too_noisy)
+    answers = result.facts
     facts = [("table", page.source), *question.facts(result.plan, result.lines, result.level)]
     return ReportInputs(
         title=page.title,
         plan=page.summary or result.plan.summary(),
-        unit=protected_unit(question.person),
-        question=[(term, text) for term, text in facts if text],
+        unit=protected_unit(question.person, page.rows_are),
+        question=[(term, text) for term, text in facts if text and (term, text) not in answers],
         columns=question.column_facts(),
-        blocks=question.blocks(estimates, page.labels),
+        blocks=published_blocks(
+            question,
+            result.release,
+            result.level,
+            estimates,
+            page.words,
+            page.too_noisy,
+            as_shown=page.tidy or page.integers,
+        ),
         level=result.level,
         time=result.release.time.strftime("%Y-%m-%d %H:%M:%S UTC"),
         private=result.private,
@@ -86,18 +105,72 @@ def report_inputs(result: Result, page: PageFacts) -> ReportInputs:
         ledger=page.ledger,
         digest=page.digest,
         too_noisy=page.too_noisy,
+        things=things_of(question.person, page.rows_are),
+        only="" if question.view.where is None else str(question.view.where),
+        answers=answers,
+        lead=question.lead,
     )
 
 
-def named_levels(name: str, keys: Iterable[object], labels: Labels) -> Dimension:
+def published_blocks(
+    question: "Question",
+    release: Release,
+    level: float,
+    estimates: Sequence[Estimate],
+    words: Words,
+    too_noisy: float | None,
+    *,
+    as_shown: bool = False,
+) -> list[EstimateBlock]:
+    """The answers as pages show them, statistic by statistic, with totals and under the names that people use.
+
+    Args:
+        question: What was asked.
+        release: The noisy numbers.
+        level: The probability of the intervals.
+        estimates: The answers as they are shown.
+        words: What columns and keys are called.
+        too_noisy: The share of the estimate beyond which an interval is marked as too wide; None marks none.
+        as_shown: Whether the answers were rounded or made to agree, so that their totals have no intervals.
+    """
+    found = []
+    for block in question.blocks(estimates, words.keys):
+        made = with_totals(question, release, level, block, as_shown=as_shown)
+        totals = {kept: tuple(marked(row, too_noisy) for row in rows) for kept, rows in made.totals.items()}
+        columns = ",".join(words.columns.get(name, name) for name in made.column.split(","))
+        dimensions = tuple(replace(own, name=words.columns.get(own.name, own.name)) for own in made.dimensions)
+        found.append(replace(made, totals=totals, column=columns, dimensions=dimensions))
+    return found
+
+
+def marked(row: Estimate, too_noisy: float | None) -> Estimate:
+    """The same number, marked where its interval is wider than this share of the estimate."""
+    if too_noisy is None or row.estimate is None or row.lower is None or row.upper is None:
+        return row
+    return replace(row, too_noisy=not row.upper - row.lower <= too_noisy * abs(row.estimate))
+
+
+def things_of(person: Person | None, rows_are: str | None) -> str:
+    """What the rows of a table are: what the user says, or people where each has one row."""
+    return rows_are or ("people" if person is not None and person.max_rows == 1 else "rows")
+
+
+def named_levels(name: str, keys: Iterable[object], labels: KeyLabels) -> Dimension:
     """A column that groups, with what its keys are called."""
     return Dimension(name, tuple(key_word(labelled(key, name, labels)) for key in keys))
 
 
-def view_facts(view: View) -> list[tuple[str, str]]:
-    """Which rows count, and which columns are computed from others."""
+def view_facts(view: View, used: Iterable[str]) -> list[tuple[str, str]]:
+    """Which rows count, and how the columns that are used are computed from others."""
     found = [] if view.where is None else [("rows that count", str(view.where))]
-    return found + [(f"{name} is computed", str(formula)) for name, formula in view.derived.items()]
+    names, waiting = set[str](), list(used)
+    waiting += [] if view.where is None else [name for name, _ in leaves(view.where)]
+    while waiting:
+        name = waiting.pop()
+        if name in view.derived and name not in names:
+            names.add(name)
+            waiting += [inner for inner, _ in leaves(view.derived[name])]
+    return found + [(f"{name} is computed", str(view.derived[name])) for name in view.derived if name in names]
 
 
 def column_facts(
@@ -115,10 +188,14 @@ def protection(person: Person | None, neighbours: str) -> str:
     return f"{protected_unit(person)}: results are about equally likely {_RELATIONS[neighbours]}"
 
 
-def protected_unit(person: Person | None) -> str:
-    """Who is protected, in words."""
+def protected_unit(person: Person | None, rows_are: str | None = None) -> str:
+    """Who is protected, in words.
+
+    >>> protected_unit(None), protected_unit(None, "people"), protected_unit(Person("id", 2))
+    ('one row', 'one of the people', 'one person (up to 2 rows with the same id)')
+    """
     if person is None:
-        return "one row"
+        return f"one of the {rows_are}" if rows_are else "one row"
     rows = "one row" if person.max_rows == 1 else f"up to {person.max_rows:,} rows"
     return f"one person ({rows} with the same {person.column})"
 

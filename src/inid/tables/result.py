@@ -16,10 +16,13 @@ from inid.tables.engines import Engine
 from inid.tables.facts import Key
 from inid.tables.presentation import (
     Labels,
+    Words,
     answer_columns,
     label_columns,
+    named_columns,
     noisy_rows,
     read_labels,
+    read_rows_are,
     short_table,
     whole_rows,
 )
@@ -31,8 +34,9 @@ if TYPE_CHECKING:
     from inid.accounting import Ledger
     from inid.report import LedgerState, PlanSummary, ReportInputs
 
-__all__ = ["COMBINED", "NOT_PRIVATE", "SURE", "PageFacts", "Result", "Row"]
+__all__ = ["COMBINED", "NOT_PRIVATE", "SURE", "TOO_NOISY", "PageFacts", "Result", "Row"]
 
+TOO_NOISY = 0.5  # of the estimate: an interval that is wider makes a number too noisy to rely on
 SURE = 1 - 1e-9  # that a count is not at its limit
 COMBINED = "cells are combined of tables that were asked together: query(marginals=[...])."
 NOT_PRIVATE = " - NOT PRIVATE: made by a test source"
@@ -90,7 +94,8 @@ class PageFacts:
         ledger: The ledger after the charge.
         summary: The plan's summary, where it was made before.
         digest: The digest of the record that is kept, if one is.
-        labels: What keys are called, by column.
+        words: What columns and keys are called.
+        rows_are: What the rows of the table are, in the plural; None where nobody says.
         tidy: Counts of many tables are shown non-negative, in agreement and without intervals.
         integers: Counts are shown as whole numbers of at least 0.
         too_noisy: Numbers whose interval is wider than this share of the estimate are marked; None marks none.
@@ -101,7 +106,8 @@ class PageFacts:
     ledger: "LedgerState | None" = None
     summary: "PlanSummary | None" = None
     digest: str | None = None
-    labels: Labels = field(default_factory=dict)
+    words: Words = field(default_factory=Words)
+    rows_are: str | None = None
     tidy: bool = False
     integers: bool = False
     too_noisy: float | None = None
@@ -223,21 +229,25 @@ class Result:
         title: str | None = None,
         ledger: "Ledger | None" = None,
         labels: Labels | None = None,
+        rows_are: str | None = None,
         tidy: bool = False,
         integers: bool = False,
-        too_noisy: float | None = None,
+        too_noisy: float | None = TOO_NOISY,
     ) -> None:
-        """Write one self-contained HTML page: estimates, the promise in plain words, the plan, the certificate.
+        """Write one self-contained HTML page: what was published, the promise in plain words, the numbers, the proof.
 
         Args:
             path: Where the page goes; a file that is there is replaced.
             title: Its heading.
             ledger: The ledger that was charged, to show what is left of it.
-            labels: What keys are called, by column: {"sex": {1: "male", 2: "female"}}.
+            labels: What columns and keys are called: {"pay": "Monthly pay", "sex": {1: "male", 2: "female"}}, or both
+                of one column: {"sex": ("Sex", {1: "male", 2: "female"})}.
+            rows_are: What the rows of the table are, in the plural, such as "people"; it is known where each person has
+                one row.
             tidy: Of many tables: counts that are not negative and agree with each other, without intervals.
             integers: Counts as whole numbers of at least 0 (with `tidy`, of many tables).
-            too_noisy: Numbers whose interval is wider than this share of the estimate are marked "too noisy to
-                publish".
+            too_noisy: Numbers whose interval is wider than this share of the estimate are grey and marked "too noisy";
+                None marks none.
 
         >>> import inid, pandas, pathlib, tempfile
         >>> t = inid.tables.Table(pandas.DataFrame({"age": [31.0, 44.0]}), bounds={"age": (0, 100)})
@@ -248,8 +258,8 @@ class Result:
         from inid.report import LedgerState, page
 
         state = None if ledger is None else LedgerState.of(ledger)
-        words = read_labels(labels, label_columns(self.lines) if labels else ())
-        facts = PageFacts(title or self.question.heading, ledger=state, labels=words)
+        words = read_labels(labels, label_columns(self.lines) if labels else (), named_columns(self.lines))
+        facts = PageFacts(title or self.question.heading, ledger=state, words=words, rows_are=read_rows_are(rows_are))
         facts = replace(facts, tidy=tidy, integers=integers, too_noisy=too_noisy)
         Path(path).write_text(page(self.report_inputs(facts)), encoding="utf-8")
 

@@ -22,6 +22,8 @@ from inid.report import (
     page,
     summarize_plan,
 )
+from inid.report.charts import Axis
+from inid.report.promise_text import belief_after
 
 
 def block(statistic="mean", name="age", *levels):
@@ -70,23 +72,29 @@ def test_ranges_of_several_noisy_numbers_hold_at_least_as_often_as_stated():
 def test_the_page_is_well_formed_and_holds_everything():
     given_inputs = inputs()
     found = outline(page(given_inputs))
-    words = ("Estimates", "What is promised", "What it took", "What was asked", "Technical part", "Certificate")
+    words = ("The numbers", "What is promised", "This release and", "What was asked", "Technical part", "Certificate")
     for word in (*words, "41.25", "40.50 to 42.00", "95 %"):
         assert word in found.text
     assert given_inputs.plan.noise.sensitivity.fingerprint in found.text
     assert found.tags >= {"svg", "circle", "table"}
 
 
-def test_the_promise_comes_first_and_the_technical_part_last():
-    text = outline(page(inputs())).text
-    places = [
-        text.index(word)
-        for word in ("What is promised", "Estimates", "What was asked", "Technical part", "Certificate")
-    ]
+def body(text):
+    """The text of a page without its style and its list of contents."""
+    return outline(re.sub(r"<style>.*?</style>|<nav.*?</nav>", "", text, flags=re.DOTALL)).text
+
+
+def test_what_was_published_and_the_promise_come_first_and_the_technical_part_last():
+    made = page(inputs())
+    assert made.index("<h2>What was published") < made.index("<h2>What is promised")
+    text = body(made)
+    words = ("What is promised", "The numbers", "Technical part", "What was asked", "Certificate")
+    places = [text.rindex(word) for word in words]
     assert places == sorted(places)
-    for symbol in ("μ", "differential privacy", "false alarm"):
-        assert symbol not in text[: places[3]]
-        assert symbol in text[places[3] :]
+    for symbol in ("μ", "differential privacy", "false alarm", "equal split", "currency", "charges"):
+        assert symbol not in text[: places[2]]
+    for symbol in ("μ", "differential privacy", "false alarm", "equal split"):
+        assert symbol in text[places[2] :]
 
 
 def test_the_picture_of_the_budget_shows_this_release_beside_others_and_what_is_left():
@@ -96,9 +104,13 @@ def test_the_picture_of_the_budget_shows_this_release_beside_others_and_what_is_
     state = LedgerState.of(book)
     assert [state.shares[charge] for charge in charges] == [20, 30, 10]
     text = page(replace(inputs(), ledger=state, charge=charges[1]))
-    assert "this release took 30 %, others took 30 %, and 40 % are left" in outline(text).text
+    for words in ("other releases: 30 %", "this release: 30 %", "left: 40 %", "40 %of the budget left"):
+        assert words in body(text)
     assert 'class="taken" x="30%" width="30%"' in text
-    assert "about 95 % sure at most" in text  # all that may be released under the ledger: epsilon 3
+    assert "everything that the budget allows: about 95 % sure at most" in text  # the ledger's epsilon: 3
+    shown = [float(at) for at in re.findall(r'class="dot (?:plan|spr)" cx="([0-9.]+)%" cy="9" r="6"', text)]
+    beliefs = [belief_after(budget).sure for budget in (inid.PureDP(3), inid.GaussianDP(0.5))]
+    assert shown == [Axis(0.5, 1.0).at(sure) for sure in beliefs]
 
 
 def test_groups_that_are_all_near_0_make_somebody_look_at_the_keys():
@@ -115,7 +127,9 @@ def test_groups_that_are_all_near_0_make_somebody_look_at_the_keys():
 def test_many_counts_are_shaded_and_what_is_too_noisy_is_dimmed():
     many = page(inputs(blocks=[block("histogram", "k", 4, 4)]))
     assert {f"heat{k}" for k in re.findall(r'"n heat(\d)"', many)} == {"heat4", "heat5"}  # 41.25 to 56.25
-    assert '"n heat' not in page(inputs(blocks=[block("mean", "k", 4, 4)]))
+    means = page(inputs(blocks=[block("mean", "k", 4, 4)]))  # from the least of them to the largest
+    assert {f"heat{k}" for k in re.findall(r'"n heat(\d)"', means)} == {f"heat{k}" for k in range(6)}
+    assert '"n heat' not in page(inputs(blocks=[block("mean", "k", 3, 3)]))
     wide = EstimateBlock("mean", "age", (), (Estimate("mean", "age", "", 1.0, -9.0, 9.0, 4.0, too_noisy=True),))
     assert '<tr class="dim">' in page(replace(inputs(blocks=[wide]), too_noisy=0.5))
     assert '<tr class="dim">' not in page(inputs())
@@ -142,7 +156,7 @@ def test_one_key_and_three_keys_make_rows_and_histograms_bars():
     assert "Number of rows by k0" in one
     three = page(inputs(blocks=[block("mean", "k", 2, 2, 2)]))
     assert 'class="cross"' not in three
-    assert three.count('<td class="name">k00</td>') == 4
+    assert three.count('<th class="name" scope="row">k00</th>') == 4
     assert 'class="cross"' not in page(inputs(blocks=[block("mean", "k", 20, 20)]))
 
 
@@ -185,7 +199,8 @@ def test_without_a_ledger_or_without_privacy_the_page_warns():
 def test_a_plan_has_a_page_too():
     text = outline(page(ReportInputs("Two numbers", inputs().plan))).text
     assert "nothing was released" in text
-    assert "Estimates" not in text
+    assert "The numbers" not in text
+    assert "What was published" not in text
 
 
 def test_the_charge_is_the_number_of_its_receipt_whoever_charged_meanwhile(tmp_path):

@@ -6,10 +6,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from inid.tables.presentation import Labels, answer_columns, label_columns, read_labels
+from inid.tables.presentation import (
+    Labels,
+    answer_columns,
+    label_columns,
+    named_columns,
+    read_labels,
+    read_rows_are,
+)
 from inid.tables.publication.plan import PublicationPlan
 from inid.tables.publication.record import publication_record
-from inid.tables.result import PageFacts, Result
+from inid.tables.result import TOO_NOISY, PageFacts, Result
 
 if TYPE_CHECKING:
     from inid.accounting import Ledger
@@ -62,7 +69,8 @@ class PublicationResult(Mapping[str, Result]):
         title: str = "Private statistics of a table",
         ledger: "Ledger | None" = None,
         labels: Labels | None = None,
-        too_noisy: float | None = None,
+        rows_are: str | None = None,
+        too_noisy: float | None = TOO_NOISY,
     ) -> None:
         """Write one self-contained HTML page with contents: the numbers of each query, the promise, the proofs.
 
@@ -70,23 +78,26 @@ class PublicationResult(Mapping[str, Result]):
             path: Where the page goes; a file that is there is replaced.
             title: Its heading.
             ledger: The ledger that was charged, to show what is left of it.
-            labels: What keys are called, by column, in all queries: {"sex": {1: "male", 2: "female"}}.
-            too_noisy: Numbers whose interval is wider than this share of the estimate are marked "too noisy to
-                publish".
+            labels: What columns and keys are called, in all queries, as for `Result.report`; the name of a query takes
+                a text, which stands above its numbers: {"pay": "Pay of those who work"}.
+            rows_are: As for `Result.report`.
+            too_noisy: As for `Result.report`.
 
         Raises:
             ArgumentError: An argument is malformed, or a label names a column that no query has.
         """
         from inid.report import LedgerState, publication_page
 
-        columns = {name: label_columns(made.lines) for name, made in self.items()} if labels else {}
-        words = read_labels(labels, tuple(dict.fromkeys(column for own in columns.values() for column in own)))
+        keyed = {name: label_columns(made.lines) for name, made in self.items()} if labels else {}
+        every = {column for own in keyed.values() for column in own}
+        named = {column for made in self.values() for column in named_columns(made.lines)}
+        words = read_labels(labels, every, {*named, *self})
         state = None if ledger is None else LedgerState.of(ledger)
-        facts = PageFacts(title, ledger=state, too_noisy=too_noisy)
+        facts = PageFacts(title, ledger=state, rows_are=read_rows_are(rows_are), too_noisy=too_noisy)
         parts = {}
         for name, made in self.items():
-            own = {column: names for column, names in words.items() if column in columns.get(name, ())}
-            parts[name] = made.report_inputs(replace(facts, title=name, labels=own))
+            own = words.of(keyed.get(name, ()))
+            parts[name] = made.report_inputs(replace(facts, title=words.columns.get(name, name), words=own))
         told = [f"{label}: {std:.4g} instead of {own:.4g}" for label, std, own in self.plan.worse]
         text = publication_page(title, parts, self.plan.budget, told, self.to_dict()["digest"])
         Path(path).write_text(text, encoding="utf-8")

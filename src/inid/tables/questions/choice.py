@@ -29,7 +29,7 @@ from inid.selecting import Largest, Selection, plan_selection
 from inid.tables.aggregation import Aggregation, Totals
 from inid.tables.facts import Key, read_keys
 from inid.tables.plan import Plan
-from inid.tables.presentation import Labels
+from inid.tables.presentation import KeyLabels
 from inid.tables.public_facts import CountingQuestion, parsing
 from inid.tables.question import Question
 from inid.tables.questions.statistics.kind import Statistics
@@ -204,7 +204,7 @@ class ChoiceQuestion(CountingQuestion, Question):
         nothing = (math.nan, math.nan, math.nan)
         return (Row("largest", "", place, *nothing, std, chosen | {WITHIN: f"{short:.4g} {self.counting}"}),)
 
-    def blocks(self, estimates: Sequence[Estimate], labels: Labels) -> list[EstimateBlock]:
+    def blocks(self, estimates: Sequence[Estimate], labels: KeyLabels) -> list[EstimateBlock]:
         """None: no number was released."""
         return []
 
@@ -216,7 +216,7 @@ class ChoiceQuestion(CountingQuestion, Question):
     def facts(self, plan: ChoicePlan, rows: Sequence[Row], level: float) -> list[tuple[str, str]]:
         """The answer, and what it was chosen from."""
         chosen = f"{len(self.groups):,} groups by {', '.join(self.by)}, by the number of {self.counting}"
-        return [*self.answered_facts(rows, level), ("chosen from", chosen), *view_facts(self.view)]
+        return [*self.answered_facts(rows, level), ("chosen from", chosen), *view_facts(self.view, self.by)]
 
     def check_noisy(self, release: Release, record: Mapping[str, Any]) -> None:
         """One number, the position of a group, which `answers` checks."""

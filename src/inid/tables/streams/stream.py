@@ -21,6 +21,7 @@ from inid.promises import Budget
 from inid.tables.engines import Engine
 from inid.tables.facts import Key
 from inid.tables.query import Query
+from inid.tables.result import TOO_NOISY
 from inid.tables.streams.period_query import of_people, people_in, period_query
 from inid.tables.streams.period_sums import PeriodSums, SumOfPeriods, row_values
 from inid.tables.streams.plan import Contributes, StreamPlan, plan_stream, read_periods, read_stream_query
@@ -266,15 +267,15 @@ class Stream:
 
         return plot_totals(self, ax)
 
-    def report(self, path: str | Path, *, title: str | None = None) -> None:
-        """Write one self-contained HTML page: every period, the totals, the promise and the proof.
+    def report(self, path: str | Path, *, title: str | None = None, too_noisy: float | None = TOO_NOISY) -> None:
+        """Write one self-contained HTML page: every period, the totals, the promise and the proof; see `Result.report`.
 
         Raises:
             ArgumentError: Nothing was released yet.
         """
         from inid.tables.streams.page import stream_page
 
-        Path(path).write_text(stream_page(self, self._ledger, title), encoding="utf-8")
+        Path(path).write_text(stream_page(self, self._ledger, title, too_noisy), encoding="utf-8")
 
     def __str__(self) -> str:
         rows = self._file.rows()

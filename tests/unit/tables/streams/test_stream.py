@@ -346,7 +346,7 @@ def test_plot_and_report(tmp_path, events):
     s.report(tmp_path / "r.html", title="Visits <2027>")
     text = (tmp_path / "r.html").read_text()
     assert "Visits &lt;2027&gt;" in text
-    assert "Number of rows by total up to" in text
+    assert "Number of rows from the start to each period" in text
     assert "2027-03" in text
 
 

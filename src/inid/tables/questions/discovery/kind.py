@@ -19,7 +19,7 @@ from inid.report.number_text import plain_number
 from inid.sets import Sensitivity
 from inid.tables.aggregation import Aggregation, FoundKeys, Grouping, KeyKind, People, Rows, Totals
 from inid.tables.facts import Key
-from inid.tables.presentation import Labels, labelled
+from inid.tables.presentation import KeyLabels, labelled
 from inid.tables.public_facts import CountingQuestion, parsing
 from inid.tables.query import Query
 from inid.tables.question import Question
@@ -222,7 +222,7 @@ class Discovery(CountingQuestion, Question):
         """The keys whose noisy counts are high enough are published with them."""
         return (AboveThreshold(plan.threshold, self.max_rows),)
 
-    def blocks(self, estimates: Sequence[Estimate], labels: Labels) -> list[EstimateBlock]:
+    def blocks(self, estimates: Sequence[Estimate], labels: KeyLabels) -> list[EstimateBlock]:
         """The counts of the keys that were found, if any were; a star marks intervals that may not hold."""
         levels = tuple(
             f"{labelled(one.keys[self.column], self.column, labels)}{'*' if one.keys[NEAR] else ''}"
@@ -240,7 +240,7 @@ class Discovery(CountingQuestion, Question):
             ("keys of one person", f"at most {self.contribution.most_keys:,} count"),
             ("hidden", f"a key that only one person has appears with probability {plan.delta:g} at most"),
             ("left out", f"rows without a {self.column}"),
-            *view_facts(self.view),
+            *view_facts(self.view, [self.column]),
         ]
 
     def check_noisy(self, release: Release, record: Mapping[str, Any]) -> None:

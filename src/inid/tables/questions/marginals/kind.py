@@ -15,12 +15,13 @@ from inid.releasing import Release
 from inid.report import ColumnFacts, Estimate, EstimateBlock
 from inid.tables.aggregation import Aggregation, Totals
 from inid.tables.domains import Marginal, read_tables, tolerances_by_name
-from inid.tables.presentation import Labels
+from inid.tables.presentation import KeyLabels
 from inid.tables.question import Question
 from inid.tables.questions.marginals.accuracy_first import MarginalsAccuracy, plan_marginals_for_accuracy
 from inid.tables.questions.marginals.combinations import (
     Cells,
     Combination,
+    asked_statistic,
     combination_from,
     combination_record,
     combined,
@@ -38,6 +39,7 @@ from inid.tables.record import SLACK, is_near
 from inid.tables.report_inputs import column_facts, listed_keys, named_levels, protection, view_facts
 from inid.tables.result import Row
 from inid.tables.table import Table
+from inid.tables.totals import Total
 from inid.tables.wanted import UNITS, wanted_of
 
 __all__ = ["Marginals"]
@@ -180,7 +182,7 @@ class Marginals(MarginalsQuestion, Question):
         """Every cell of the asked tables as a line of its own, like those of other statistics."""
         return TableAnswers(self, release, level).rows()
 
-    def blocks(self, estimates: Sequence[Estimate], labels: Labels) -> list[EstimateBlock]:
+    def blocks(self, estimates: Sequence[Estimate], labels: KeyLabels) -> list[EstimateBlock]:
         """The answers table by table."""
         blocks, start = [], 0
         for asked in self.statistics:
@@ -191,6 +193,15 @@ class Marginals(MarginalsQuestion, Question):
             start = stop
         return blocks
 
+    def totals(
+        self, release: Release, level: float, block: EstimateBlock, kept: tuple[int, ...]
+    ) -> Sequence[Total] | None:
+        """Those of a table are the tables inside it, which were released with it."""
+        statistic = asked_statistic(self, [block.dimensions[at].name for at in kept], block.statistic, block.column)
+        made = TableAnswers(self, release, level).published(statistic)
+        parts = (part.reshape(-1).tolist() for part in (made.estimate, made.lower, made.upper, made.std))
+        return [Total(*four) for four in zip(*parts, strict=True)]
+
     def facts(self, plan: MarginalsPlan, rows: Sequence[Row], level: float) -> list[tuple[str, str]]:
         dropped = "count in a cell of their own" if self.domains.other == "cell" else "are left out"
         what = "statistics by tables" if self.summed else "tables of counts"
@@ -200,7 +211,7 @@ class Marginals(MarginalsQuestion, Question):
             ("groups", "; ".join(groups)),
             ("other keys", f"rows with other keys, or none, {dropped}"),
             ("protected", protection(self.person, self.neighbours)),
-            *view_facts(self.view),
+            *view_facts(self.view, [*self.columns, *self.summed]),
             ("rows assumed", "" if self.rows is None else f"{self.rows:,}, a public guess for planning"),
         ]
 

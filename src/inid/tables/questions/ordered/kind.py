@@ -1,5 +1,6 @@
 """Statistics of ordered columns as a kind of question: how they are asked, planned, counted in the engine and shown."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self, get_args
@@ -14,7 +15,7 @@ from inid.releasing import Release
 from inid.report import Dimension, Estimate, EstimateBlock
 from inid.tables.aggregation import Aggregation, GridKeys, Grouping, KeyColumn, PublicKeys, Rows, Totals
 from inid.tables.facts import Key, as_numbers, read_keys
-from inid.tables.presentation import Labels
+from inid.tables.presentation import KeyLabels
 from inid.tables.question import Question
 from inid.tables.questions.ordered.levels import Levels
 from inid.tables.questions.ordered.plan import OrderedPlan, named_tolerances, planned, tolerance_units
@@ -123,7 +124,7 @@ class OrderedColumns(OrderedQuestion, Question):
         found = (made.cumulative()[2][:, -1].max() for made in self.prefixes(release, SURE))
         return bool(max(found) >= self.max_rows)
 
-    def blocks(self, estimates: Sequence[Estimate], labels: Labels) -> list[EstimateBlock]:
+    def blocks(self, estimates: Sequence[Estimate], labels: KeyLabels) -> list[EstimateBlock]:
         """The answers curve by curve."""
         blocks, start = [], 0
         for table in self.tables:
@@ -139,7 +140,7 @@ class OrderedColumns(OrderedQuestion, Question):
         return [
             ("statistics", ", ".join(f"{kind} of {table.label}" for table in self.tables for kind in table.kinds)),
             ("left out", "rows with other keys, or without a value"),
-            *view_facts(self.view),
+            *view_facts(self.view, [name for own in self.tables for name in (own.column, *own.groups)]),
         ]
 
 
@@ -149,20 +150,40 @@ def _block(
     kind: str,
     estimates: Sequence[Estimate],
     number: int,
-    labels: Labels,
+    labels: KeyLabels,
 ) -> EstimateBlock:
     """One statistic in all groups; of a long curve every so many levels, the last among them."""
     groups = tuple(named_levels(column, question.keys[column], labels) for column in table.groups)
     if kind == "quantile":
-        levels = tuple(f"{p:g}" for p in question.probabilities[table.column])
+        levels = tuple(f"{100 * p:.10g} %" for p in question.probabilities[table.column])
         kept = list(range(number))
     else:
-        every = -(-number // _MOST_BARS)
-        kept = list(range(number - 1, -1, -every))[::-1]
+        kept = _round_levels(question.levels[table.column])
         levels = tuple(question.levels[table.column].names[at] for at in kept)
     shown = tuple(estimates[start + at] for start in range(0, len(estimates), number) for at in kept)
-    name = "probability" if kind == "quantile" else f"{table.column} up to"
-    return EstimateBlock(kind, table.column, (*groups, Dimension(name, levels)), shown)
+    own = Dimension("share below", levels) if kind == "quantile" else Dimension(table.column, levels, "up to")
+    bounds = question.levels[table.column].bounds if kind == "quantile" else None
+    return EstimateBlock(kind, table.column, (*groups, own), shown, bounds)
+
+
+def _round_levels(levels: Levels) -> list[int]:
+    """Which levels of a curve a page shows, at most forty or so: at round numbers where there are such, and the last.
+
+    >>> from inid.tables.questions.ordered.levels import Levels
+    >>> made = Levels("age", bounds=(0.0, 100.0))
+    >>> [made.names[at] for at in _round_levels(made)][:3]
+    ['0', '5', '10']
+    """
+    number, values = levels.size, levels.values
+    every = -(-number // _MOST_BARS)
+    if every > 1 and values is not None and not levels.keys:
+        span = float(values[-1] - values[0])
+        unit = 10.0 ** math.floor(math.log10(span / _MOST_BARS))
+        step = next(unit * factor for factor in (1, 2, 5, 10) if span / (unit * factor) <= _MOST_BARS)
+        near = np.flatnonzero(np.abs(values / step - np.rint(values / step)) < 1e-9).tolist()
+        if len(near) > _MOST_BARS // 4:
+            return sorted({*near, number - 1})
+    return list(range(number - 1, -1, -every))[::-1]
 
 
 def _read(

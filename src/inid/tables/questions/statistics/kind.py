@@ -13,12 +13,13 @@ from inid.errors import ArgumentError
 from inid.mechanisms import MechanismChoice, MechanismName
 from inid.planning.text import counted
 from inid.promises import Budget
+from inid.releasing import Release
 from inid.report import ColumnFacts, Dimension, Estimate, EstimateBlock
 from inid.report.number_text import plain_number
 from inid.sets import Allocation, Sensitivity, read_order
 from inid.tables.aggregation import Aggregation, Grouping, Integers, PublicKeys, Totals
 from inid.tables.facts import Bins, Categories, Key, read_cells, read_columns, read_keys
-from inid.tables.presentation import Labels
+from inid.tables.presentation import KeyLabels
 from inid.tables.query import Query
 from inid.tables.question import Question
 from inid.tables.questions.statistics.column_statistics import column_statistics, named_tolerances, read_tolerances
@@ -29,6 +30,7 @@ from inid.tables.questions.statistics.sensitivity import largest_sum
 from inid.tables.report_inputs import column_facts, key_word, listed_keys, named_levels, protection, view_facts
 from inid.tables.result import Result, Row
 from inid.tables.table import Table
+from inid.tables.totals import Total, independent_totals, plain_totals
 from inid.tables.wanted import wanted_of
 
 __all__ = ["Statistics", "StatisticsQuery"]
@@ -189,7 +191,7 @@ class Statistics(StatisticsQuestion, Question):
     def _counts(self) -> list[bool]:
         return [label.startswith("count") for label in self.labels]
 
-    def blocks(self, estimates: Sequence[Estimate], labels: Labels) -> list[EstimateBlock]:
+    def blocks(self, estimates: Sequence[Estimate], labels: KeyLabels) -> list[EstimateBlock]:
         """The answers statistic by statistic, in the order in which they are released."""
         groups = tuple(named_levels(name, keys, labels) for name, keys in self.by.items())
         blocks, start = [], 0
@@ -207,17 +209,26 @@ class Statistics(StatisticsQuestion, Question):
             start = stop
         return blocks
 
+    def totals(
+        self, release: Release, level: float, block: EstimateBlock, kept: tuple[int, ...]
+    ) -> Sequence[Total] | None:
+        """Counts have noises of their own; groups may share people, so those do not add up."""
+        if block.statistic in ("count", "histogram"):
+            return independent_totals(block, kept, release, level)
+        return plain_totals(block, kept) if block.statistic == "sum" else None
+
     def facts(self, plan: TablePlan, rows: Sequence[Row], level: float) -> list[tuple[str, str]]:
         kinds = ["count"] if self.count else []
         kinds += ["count of people"] if self.count_distinct else []
         kinds += [f"{kind} of {counted(len(names), 'column')}" for kind, names in self.columns.items() if names]
         kinds += [f"histogram of {counted(len(self.histogram), 'column')}"] if self.histogram else []
         assumed, limit = self.rows, self.max_rows
+        used = [*self.by, *self.histogram, *(name for names in self.columns.values() for name in names)]
         return [
             ("statistics", ", ".join(kinds)),
             ("groups", "; ".join(f"{name}: {listed_keys(keys)}" for name, keys in self.by.items())),
             ("protected", protection(self.person, self.neighbours)),
-            *view_facts(self.view),
+            *view_facts(self.view, used),
             ("rows assumed", "" if assumed is None else f"{assumed:,}, a public guess for planning"),
             ("rows at most", "" if limit == _USUAL_LIMIT else f"{limit:,}, stated in advance"),
         ]

@@ -17,7 +17,7 @@ from inid.releasing import Release
 from inid.report import Estimate, EstimateBlock
 from inid.tables.aggregation import Aggregation, Totals
 from inid.tables.domains import Marginal
-from inid.tables.presentation import Labels
+from inid.tables.presentation import KeyLabels
 from inid.tables.public_facts import parsing
 from inid.tables.question import Question
 from inid.tables.questions.marginals.basis import Whole, contrasts
@@ -80,6 +80,10 @@ class SyntheticRows(Question):
     families: ClassVar[tuple[MechanismName, ...]] = ("gaussian",)
     weighed: ClassVar[bool] = False
     heading: ClassVar[str] = "Synthetic rows"
+    lead: ClassVar[str] = (
+        "From noisy counts synthetic rows are made: rows of nobody, whose tables are near those of the data. The "
+        "counts below are what was measured, before rows are made of it."
+    )
     plans = SyntheticPlan
     results = SyntheticResult
     asked_as = "synthetic"
@@ -260,7 +264,7 @@ class SyntheticRows(Question):
                 found.append(Row("count", "", words, value, value - made.reach, value + made.reach, made.std, own))
         return tuple(found)
 
-    def blocks(self, estimates: Sequence[Estimate], labels: Labels) -> list[EstimateBlock]:
+    def blocks(self, estimates: Sequence[Estimate], labels: KeyLabels) -> list[EstimateBlock]:
         """The total, and the table of each column."""
         found, start = [EstimateBlock("count", "", (), tuple(estimates[:1]))], 1
         for column in self.columns:
@@ -287,7 +291,7 @@ class SyntheticRows(Question):
             ("pairs that were measured", ", ".join("*".join(pair) for pair in kept)),
             ("pairs taken as independent", ", ".join("*".join(pair) for pair in pinned)),
             ("protected", protection(self.person, self.neighbours)),
-            *view_facts(self.view),
+            *view_facts(self.view, [column.name for column in self.columns]),
         ]
 
     def to_dict(self) -> dict[str, Any]:

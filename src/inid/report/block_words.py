@@ -1,0 +1,66 @@
+"""What a table of the page shows, in words: its title, and what stands above its numbers."""
+
+from inid.report.inputs import EstimateBlock
+from inid.report.number_text import Digits, digits_for
+
+__all__ = ["COUNTED", "block_title", "digits_of", "value_word"]
+
+COUNTED = ("count", "count_distinct", "histogram")
+_WORDS = {
+    "count": "Number of {things}",
+    "count_distinct": "Number of people",
+    "histogram": "Number of {things}",
+    "cumulative": "Number of {things} up to a value",
+    "cdf": "Share of {things} up to a value",
+    "sum": "Sum",
+    "mean": "Mean",
+    "variance": "Variance",
+    "std": "Standard deviation",
+    "covariance": "Covariance",
+    "quantile": "Quantiles",
+}
+
+
+def block_title(block: EstimateBlock, things: str = "rows") -> str:
+    """What a block shows, in words.
+
+    Args:
+        block: A statistic in all its groups.
+        things: What the rows of the table are.
+
+    >>> block_title(EstimateBlock("mean", "age", (), ()))
+    'Mean of age'
+    """
+    dimensions = block.dimensions[1:] if block.span else block.dimensions
+    if block.statistic in ("cdf", "cumulative", "quantile"):
+        dimensions = dimensions[:-1]  # the values themselves
+    by = " and ".join(dimension.heading for dimension in dimensions)
+    return _subject(block, things) + (f" {block.span}" if block.span else "") + (f" by {by}" if by else "")
+
+
+def _subject(block: EstimateBlock, things: str) -> str:
+    if block.statistic == "combination":
+        return block.column
+    name = _WORDS.get(block.statistic, block.statistic).format(things=things)
+    columns = " and ".join(dict.fromkeys(block.column.split(",")))
+    return name if block.statistic in COUNTED or not block.column else f"{name} of {columns}"
+
+
+def value_word(block: EstimateBlock, things: str) -> str:
+    """What stands above the numbers of a block.
+
+    >>> value_word(EstimateBlock("count", "", (), ()), "people"), value_word(EstimateBlock("mean", "age", (), ()), "")
+    ('people', 'mean')
+    """
+    if block.statistic == "count_distinct":
+        return "people"
+    if block.statistic in (*COUNTED, "cumulative"):
+        return things
+    return {"cdf": "share", "quantile": "value"}.get(block.statistic, block.statistic)
+
+
+def digits_of(block: EstimateBlock) -> Digits:
+    """How the numbers of a block are printed."""
+    rows = [(row.estimate, row.lower, row.upper) for row in block.estimates]
+    kind = block.statistic
+    return digits_for(rows, whole=kind in (*COUNTED, "cumulative"), percent=kind == "cdf", levels=kind == "quantile")
