@@ -26,7 +26,7 @@ $(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/python
 	@touch $@
 
 $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) -e '.[spark,learn,torch,cli,studio,plot,fast,postgres,docs,test]'
+	$(PIP) -e '.[spark,learn,torch,cli,studio,plot,fast,postgres,sql,docs,test]'
 	@touch $@
 
 demo: $(VENV)/.demo  ## Release thirty means and tables of a medical table, and leave reports in out/.

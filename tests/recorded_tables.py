@@ -6,12 +6,13 @@ import duckdb
 import pyarrow as pa
 
 import inid
+from database_tables import DATABASES, stored
 from inid import tables
 from spark_session import spark_session
 
 __all__ = ["ENGINES", "KINDS", "cases", "in_engine", "question_of", "refusals"]
 
-ENGINES = ("pandas", "polars", "polars-lazy", "pyarrow", "duckdb", "parquet", "csv", "spark")
+ENGINES = ("pandas", "polars", "polars-lazy", "pyarrow", "duckdb", "parquet", "csv", "spark", *DATABASES)
 KINDS = ("statistics", "marginals", "ordered", "discovery", "choice")
 PROMISES = {
     "pure": inid.PureDP(0.7),
@@ -60,6 +61,8 @@ def in_engine(name, folder):
         return arrow
     if name == "duckdb":
         return duckdb.from_arrow(arrow)
+    if name in DATABASES:
+        return stored(name, arrow)
     path = folder / f"people.{name}"
     if not path.exists():
         relation = duckdb.from_arrow(arrow)

@@ -8,6 +8,7 @@ import pytest
 
 import inid
 import inid.testing
+from database_tables import DATABASES, stored
 from inid import tables
 from rough_rows import rough_fit
 from scanning import scan
@@ -15,6 +16,7 @@ from spark_session import spark_session
 
 BOUNDS = {"age": (0, 100), "income": (-7.3, 500_000.1), "tiny": (1e-9, 3e-9), "whole": (0, 10), "flag": (0, 1)}
 ENGINES = ["pandas", "pandas-nullable", "pandas-arrow", "polars", "polars-lazy", "pyarrow", "duckdb", "parquet", "csv"]
+ENGINES += DATABASES
 
 
 def _columns(number=400):
@@ -72,6 +74,8 @@ def made(request, tmp_path_factory):
             return frame.lazy() if name == "polars-lazy" else frame
         if name == "pyarrow":
             return ARROW
+        if name in DATABASES:
+            return stored(name, ARROW)
         import duckdb
 
         if name == "duckdb":
@@ -144,7 +148,7 @@ def test_the_answer_is_a_frame_of_the_users_own_kind(made, engine):
     result = query.release(query.plan(inid.ApproxDP(1.0, 1e-6)))
     frame = result.frame
     kind = {"p": type(data).__module__.partition(".")[0], "s": "pyspark"}.get(engine[0], "pyarrow")
-    kind = "pyarrow" if engine in ("pyarrow", "duckdb", "parquet", "csv") else kind
+    kind = "pyarrow" if engine in ("pyarrow", "duckdb", "parquet", "csv", *DATABASES) else kind
     assert type(frame).__module__.partition(".")[0] == kind
     names = frame.column_names if kind == "pyarrow" else list(frame.columns)
     assert names == ["statistic", "column", "sex", "estimate", "lower", "upper", "std", "scale"]

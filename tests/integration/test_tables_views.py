@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from database_tables import DATABASES, stored
 from inid import tables
 from spark_session import spark_session
 
@@ -39,6 +40,7 @@ KINDS = {"x": pa.float64(), "y": pa.float64(), "sex": pa.string(), "born": pa.da
 SCHEMA = pa.schema(KINDS | {"code": pa.int64()})
 ARROW = pa.table(COLUMNS, schema=SCHEMA)
 ENGINES = ["pandas", "pandas-objects", "pandas-arrow", "polars", "polars-lazy", "pyarrow", "duckdb", "parquet", "csv"]
+ENGINES += DATABASES
 
 # A reader of its own: Python's floats, with None for what is missing.
 MOST = 2.0**500
@@ -139,6 +141,8 @@ def made(tmp_path_factory):
             return frame.lazy() if name == "polars-lazy" else frame
         if name == "pyarrow":
             return ARROW
+        if name in DATABASES:
+            return stored(name, ARROW)
         import duckdb
 
         connection = duckdb.connect()
@@ -199,7 +203,9 @@ def test_spark_agrees_on_filters_and_formulas(made, step):
     assert results(made("spark"), step) == results(ARROW, step)
 
 
-@pytest.mark.parametrize("name", ["pandas", "polars", "duckdb", pytest.param("spark", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "name", ["pandas", "polars", "duckdb", *DATABASES, pytest.param("spark", marks=pytest.mark.slow)]
+)
 def test_computed_columns_are_keys_on_every_engine(made, name):
     """Texts, whole numbers and truths that are computed group rows, and divide tables of counts, alike."""
     table = tables.Table(made(name), domains={"sex": ["F", "M"]}).with_columns(

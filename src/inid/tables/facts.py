@@ -18,6 +18,7 @@ __all__ = [
     "Person",
     "as_listed",
     "as_numbers",
+    "as_tables",
     "is_plain",
     "read_bins",
     "read_bounds",
@@ -25,6 +26,7 @@ __all__ = [
     "read_columns",
     "read_keys",
     "read_missing",
+    "read_people",
 ]
 
 Key = str | int | bool
@@ -141,6 +143,25 @@ def read_columns(name: str, value: object, wanted: str) -> tuple[str, ...]:
             raise ArgumentError(f"{name}[{at}] is the column of {name}[{seen[word]}] once more: name each once.")
         seen[word] = at
     return tuple(value)
+
+
+def read_people(person: object) -> dict[str, str]:
+    """The person column of each table of a view."""
+    if not isinstance(person, Mapping) or not all(
+        isinstance(one, str) and one for pair in person.items() for one in pair
+    ):
+        raise ArgumentError(
+            "person must be a dictionary of the person column of each table, "
+            f"got {shown(person)}: person={{'people': 'pid', 'visits': 'patient'}}."
+        )
+    return dict(person)
+
+
+def as_tables(public: object) -> list[object]:
+    """The public tables of a view, which are not shown: a frame prints its values."""
+    if isinstance(public, (str, bytes)) or not isinstance(public, Sequence):
+        raise ArgumentError(f"public must be a list of tables, got a {type(public).__name__}: public=[codes].")
+    return list(public)
 
 
 def read_bounds(bounds: object) -> dict[str, Bounds]:

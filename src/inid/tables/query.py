@@ -254,15 +254,17 @@ def release_together(
     cure = "pass a probability such as 0.95"
     if not real("level", level, above=0, cure=cure) <= _HIGHEST_LEVEL:
         raise ArgumentError(f"level must be at most 1 - 1e-12, got {shown(level)}: {cure}.")
-    for query, _ in queries:
-        query.check(ledger)
-    draws = [query.question.draws(plan) for query, plan in queries]  # known before the charge
-    taken = queries[0][1].delta if len(queries) == 1 else 0.0  # a charge of several holds its own
-    noises = [noise for _, plan in queries for noise in plan.noises]
-    paid = iter(charge_together(noises, whole, ledger, label, delta=taken))
     posed = [(query.table, query.question.chosen_by(plan), plan) for query, plan in queries]
+    with queries[0][0].table.source.snapshot():
+        for query, _ in queries:
+            query.check(ledger)
+        draws = [query.question.draws(plan) for query, plan in queries]  # known before the charge
+        taken = queries[0][1].delta if len(queries) == 1 else 0.0  # a charge of several holds its own
+        noises = [noise for _, plan in queries for noise in plan.noises]
+        paid = iter(charge_together(noises, whole, ledger, label, delta=taken))
+        exact = _exact_answers(posed)
     found = []
-    for (table, question, plan), own, numbers in zip(posed, draws, _exact_answers(posed), strict=True):
+    for (table, question, plan), own, numbers in zip(posed, draws, exact, strict=True):
         released, keys = drawn_steps(question, plan, own, numbers, paid)
         *earlier, last = released
         made = plan.settled(released) if earlier else plan

@@ -13,7 +13,7 @@ from inid.tables.asking import Asking
 from inid.tables.domains import Domains, Ordered, read_domains
 from inid.tables.engines import Engine, open_table
 from inid.tables.expressions import Condition, Expression
-from inid.tables.facts import Bins, Bounds, Key, Person, read_bins, read_bounds, read_missing
+from inid.tables.facts import Bins, Bounds, Key, Person, as_tables, read_bins, read_bounds, read_missing, read_people
 from inid.tables.public_facts import MOST_ROWS
 from inid.tables.view import View, read_condition, read_formula
 
@@ -27,6 +27,7 @@ _NO_BOUNDS: Mapping[str, tuple[float, float]] = MappingProxyType({})
 _NO_DOMAINS: Mapping[str, Sequence[Key] | Ordered] = MappingProxyType({})
 _NO_BINS: Mapping[str, int | Sequence[float]] = MappingProxyType({})
 _NO_FILL: Mapping[str, float | str | bool] = MappingProxyType({})
+_NO_PEOPLE: Mapping[str, str] = MappingProxyType({})
 _PUBLIC_NUMBER = ("replace", "zero_out")  # the number of rows is released as it is: none may be left out
 
 
@@ -36,7 +37,8 @@ class Table(Asking):
 
     Args:
         data: A pandas, Polars (eager or lazy), PyArrow, DuckDB or Spark frame, a PyArrow dataset, or the path of a CSV
-            or Parquet file, or of several by a pattern ("people-*.csv"), whose columns are matched by name.
+            or Parquet file, or of several by a pattern ("people-*.csv"), whose columns are matched by name; or a table
+            or view in PostgreSQL or DuckDB, by Ibis: `con.table("people").join(codes, "region")`.
         bounds: (lower, upper) per column that statistics are asked of. Values outside are moved to the nearer bound.
         unit: "row", or a `Person`.
         neighbours: "add_remove"; "replace" (one unit's data change, and the number of units is public); "zero_out" (one
@@ -54,10 +56,13 @@ class Table(Asking):
             query, before a person's rows are limited).
         bins: Per column of numbers its public bins, for synthetic rows: how many of one width between its bounds, or
             their edges, {"age": 16, "income": [0, 10_000, 100_000]}. Numbers outside are moved to the nearer end.
+        person: For a view of several tables in a database, the person column of each: {"people": "pid", "visits":
+            "patient"}. The column of `unit` must be one of these, as it is.
+        public: The tables of such a view that hold nobody's data: [con.table("codes")].
 
     Raises:
-        ArgumentError: A column is unknown or not numeric, bounds are not finite or reversed, or another argument is
-            malformed.
+        ArgumentError: A column is unknown or not numeric, bounds are not finite or reversed, a view is not known to be
+            safe, or another argument is malformed.
         MissingExtraError: The engine's extra is not installed.
         EngineError: The file cannot be read.
 
@@ -91,6 +96,8 @@ class Table(Asking):
         domains: Mapping[str, Sequence[Key] | Ordered] = _NO_DOMAINS,
         other: Literal["cell", "drop"] = "cell",
         bins: Mapping[str, int | Sequence[float]] = _NO_BINS,
+        person: Mapping[str, str] = _NO_PEOPLE,
+        public: Sequence[object] = (),
     ) -> None:
         read = read_bounds(bounds)
         relation = None if neighbours is None else cast("Neighbours", choice("neighbours", neighbours, _RELATIONS))
@@ -101,25 +108,25 @@ class Table(Asking):
             raise ArgumentError(f"max_rows must be at most 2^40, got {shown(max_rows)}: release the table in parts.")
         if not (isinstance(unit, Person) or (isinstance(unit, str) and unit == "row")):
             raise ArgumentError(f'unit must be "row" or a Person, got {shown(unit)}: tables.Person("user_id", 5).')
-        person = unit if isinstance(unit, Person) else None
-        if person is not None and person.max_rows > limit:
+        owner = unit if isinstance(unit, Person) else None
+        if owner is not None and owner.max_rows > limit:
             raise ArgumentError(
-                f"Person.max_rows must be at most the table's max_rows, got {person.max_rows}: lower it."
+                f"Person.max_rows must be at most the table's max_rows, got {owner.max_rows}: lower it."
             )
-        source = open_table(data)
+        source = open_table(data, read_people(person), as_tables(public), None if owner is None else owner.column)
         if relation in _PUBLIC_NUMBER:
             source = source.counting_every_row()
         source.require_numbers("bounds", list(read))
         source.require("missing", list(fill))
         cut = read_bins(bins, read)
         source.require_numbers("bins", list(cut))
-        public = read_domains(domains, other)
-        for column, keys in public.keys.items():
+        known = read_domains(domains, other)
+        for column, keys in known.keys.items():
             source.require_keys("domains", column, keys)
-        if person is not None:
-            source.require_single("unit", [person.column, *person.order])
-        facts = {"source": source, "bounds": read, "person": person, "neighbours": relation}
-        facts |= {"missing": fill, "rows": guess, "max_rows": limit, "domains": public, "bins": cut}
+        if owner is not None:
+            source.require_single("unit", [owner.column, *owner.order])
+        facts = {"source": source, "bounds": read, "person": owner, "neighbours": relation}
+        facts |= {"missing": fill, "rows": guess, "max_rows": limit, "domains": known, "bins": cut}
         facts["origin"] = object()
         for name, value in facts.items():
             object.__setattr__(self, name, value)

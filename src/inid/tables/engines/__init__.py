@@ -3,6 +3,7 @@
 `open_table` is the only place that asks which engine it is.
 """
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from inid.errors import ArgumentError
@@ -13,6 +14,7 @@ from inid.tables.engines.pandas import Pandas
 from inid.tables.engines.polars import Polars
 from inid.tables.engines.roles import Role
 from inid.tables.engines.spark import Spark
+from inid.tables.engines.sql.opening import open_ibis
 
 __all__ = [
     "Engine",
@@ -33,8 +35,16 @@ _OPENERS = {
 }
 
 
-def open_table(data: object) -> Engine:
+def open_table(
+    data: object, persons: Mapping[str, str] | None = None, public: Sequence[object] = (), person: str | None = None
+) -> Engine:
     """Recognise a frame or a path and read its schema; a table that is open already stays as it is.
+
+    Args:
+        data: The frame or path.
+        persons: The person column of each table of a view in a database.
+        public: The tables of such a view that hold nobody's data.
+        person: The column of people, of such a view.
 
     Raises:
         ArgumentError: Neither a frame of a known engine nor a path to a CSV or Parquet file.
@@ -43,9 +53,13 @@ def open_table(data: object) -> Engine:
     """
     if isinstance(data, Engine):
         return data
+    if type(data).__module__.partition(".")[0] == "ibis":
+        return open_ibis(data, persons, public, person)
+    if persons or public:
+        raise ArgumentError("person and public belong to a view of tables in a database: leave them out.")
     if isinstance(data, (str, Path)):
         return open_path(str(data))
-    cure = "pass a pandas, Polars, PyArrow, DuckDB or Spark frame, or the path of a .csv or .parquet file"
+    cure = "pass a pandas, Polars, PyArrow, DuckDB, Spark or Ibis frame, or the path of a .csv or .parquet file"
     opener = _OPENERS.get(type(data).__module__.partition(".")[0])
     if opener is None:
         raise ArgumentError(f"a table cannot be made of {type(data).__name__}: {cure}.")

@@ -6,7 +6,7 @@ and no certain rows: `csv_files` states what is looked at there.)
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import copy
 from typing import Any
 
@@ -127,6 +127,10 @@ class Engine(TypedColumns, ABC):
             return self._expression(term)
         return self._expression(term).cast(nw.Int64) if term.columns else nw.col("one")
 
+    def snapshot(self) -> AbstractContextManager[None]:
+        """Inside, `check` and `run` see one state of the data, where the engine has a way to."""
+        return nullcontext()
+
     def check(self, asked: Sequence[Aggregation]) -> None:
         """Let types alone refuse aggregations, without a look at the rows: before anything is charged.
 
@@ -225,6 +229,11 @@ class Engine(TypedColumns, ABC):
         return self
 
     # The rows that count, and columns that are computed from others.
+
+    @property
+    def words(self) -> Any:
+        """What makes the expressions of a view: narwhals, or something that takes its words."""
+        return optional("narwhals")
 
     def columns(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
         """The same as `typed_columns`, of the rows that count, and also with computed columns."""

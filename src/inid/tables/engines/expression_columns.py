@@ -13,11 +13,12 @@ from inid.tables import expressions as node
 from inid.tables.engines.guarded import optional
 from inid.tables.engines.roles import Role
 from inid.tables.expression_leaves import ROLES, Leaf
+from inid.tables.view import column_kind
 
 if TYPE_CHECKING:
     from inid.tables.engines.base import Engine
 
-__all__ = ["columns_read", "seen_columns"]
+__all__ = ["Steps", "columns_read", "seen_columns"]
 
 _LEAST = 1 / node.MOST  # a smaller divisor counts as 0
 _WHOLE = 2.0**52  # every double beyond is a whole number
@@ -26,7 +27,7 @@ _EPOCH = dt.date(1970, 1, 1)
 
 def seen_columns(engine: "Engine", wanted: Mapping[str, tuple[str, Role]]) -> Any:
     """The columns that a query wants, of the rows that count; the arguments are those of `Engine.columns`."""
-    nw, steps = optional("narwhals"), _Steps(engine, wanted)
+    nw, steps = optional("narwhals"), Steps(engine, wanted)
     frame = engine.own_columns(steps.read)
     for level in steps.levels:
         frame = frame.with_columns(*(made.alias(name) for name, made in level.items()))
@@ -42,10 +43,10 @@ def seen_columns(engine: "Engine", wanted: Mapping[str, tuple[str, Role]]) -> An
 
 def columns_read(engine: "Engine", wanted: Mapping[str, tuple[str, Role]]) -> list[tuple[str, Role]]:
     """The columns of the table itself that a query of these reads, and as what."""
-    return list(_Steps(engine, wanted).read.values())
+    return list(Steps(engine, wanted).read.values())
 
 
-class _Steps:
+class Steps:
     """The columns that expressions take, level by level: each level uses those before it only.
 
     Attributes:
@@ -61,7 +62,7 @@ class _Steps:
             new: pair for new, pair in wanted.items() if pair[0] not in view.derived
         }
         self.levels: list[dict[str, Any]] = []
-        self._engine = engine
+        self._engine, self._words = engine, engine.words
         self._names: dict[Leaf, str] = {}
         self._known: dict[tuple[str, str], tuple[str, int]] = {}
         self.outputs = {
@@ -83,7 +84,7 @@ class _Steps:
 
     def _operands(self, *values: node.Expression) -> tuple[list[Any], int]:
         """Expressions as they are used by the next step, and the level of that step."""
-        nw = optional("narwhals")
+        nw = self._words
         found, level = [], 0
         for value in values:
             if isinstance(value, node.Constant):
@@ -103,10 +104,10 @@ class _Steps:
         self.read[name] = leaf
         if role in ("number", "day", "year"):
             return self._engine.present(name, column)
-        return optional("narwhals").col(name)
+        return self._words.col(name)
 
     def _made(self, value: node.Expression) -> tuple[Any, int]:
-        nw = optional("narwhals")
+        nw = self._words
         if isinstance(value, (node.Column, node.Year)):
             return self._number(value)
         if isinstance(value, (node.Arithmetic, node.Rounded)):
@@ -127,11 +128,17 @@ class _Steps:
         derived = self._engine.view.derived
         if column in derived:  # a truth is 0 or 1
             name, level = self.place(derived[column])
-            return optional("narwhals").col(name).cast(optional("narwhals").Float64), level
-        return _held(self._leaf(column, "year" if isinstance(value, node.Year) else "number")), 0
+            truth = column_kind(derived[column]) == "truth"
+            return self._as_number(name) if truth else self._words.col(name), level
+        return self._held(self._leaf(column, "year" if isinstance(value, node.Year) else "number")), 0
+
+    def _as_number(self, name: str) -> Any:
+        """A truth, which is never missing, as 0 or 1."""
+        one, zero = (self._words.lit(value, dtype=self._words.Float64) for value in (1.0, 0.0))
+        return self._words.when(self._words.col(name)).then(one).otherwise(zero)
 
     def _computed(self, value: node.Arithmetic | node.Rounded) -> tuple[Any, int]:
-        nw = optional("narwhals")
+        nw = self._words
         if isinstance(value, node.Rounded):
             (one,), level = self._operands(value.value)
             if value.function == "abs":
@@ -149,12 +156,12 @@ class _Steps:
         name = f"raw_{len(self._known)}"
         while len(self.levels) <= level:
             self.levels.append({})
-        self.levels[level][name] = _joined(value.operator, one, two)
+        self.levels[level][name] = self._joined(value.operator, one, two)
         self._known[key] = name, level + 1
-        return _held(nw.col(name)), level + 1
+        return self._held(nw.col(name)), level + 1
 
     def _condition(self, value: node.Expression) -> tuple[Any, int]:
-        nw = optional("narwhals")
+        nw = self._words
         if isinstance(value, node.Missing):
             made, level = self._read(value.column, ROLES[value.kind])
             return made.is_null(), level
@@ -182,29 +189,27 @@ class _Steps:
 
     def _read(self, column: node.Column, role: Any) -> tuple[Any, int]:
         """A column in a condition: of the table, or a computed one, which is of its own kind already."""
-        nw, derived = optional("narwhals"), self._engine.view.derived
+        nw, derived = self._words, self._engine.view.derived
         if column.name not in derived:
             return self._leaf(column.name, role), 0
         name, level = self.place(derived[column.name])
         return nw.col(name), level
 
+    def _held(self, value: Any) -> Any:
+        """A number of at most 2^500 in size; null stays null, which clipping would move to a bound on some engines."""
+        nw = self._words
+        most, least = nw.lit(node.MOST, dtype=nw.Float64), nw.lit(-node.MOST, dtype=nw.Float64)
+        return nw.when(value > most).then(most).otherwise(nw.when(value < least).then(least).otherwise(value))
 
-def _held(value: Any) -> Any:
-    """A number of at most 2^500 in size; null stays null, which clipping would move to a bound on some engines."""
-    nw = optional("narwhals")
-    most, least = nw.lit(node.MOST, dtype=nw.Float64), nw.lit(-node.MOST, dtype=nw.Float64)
-    return nw.when(value > most).then(most).otherwise(nw.when(value < least).then(least).otherwise(value))
-
-
-def _joined(operator: str, one: Any, two: Any) -> Any:
-    if operator == "+":
-        return one + two
-    if operator == "-":
-        return one - two
-    if operator == "*":
-        return one * two
-    nw = optional("narwhals")
-    return one / nw.when((two >= _LEAST) | (two <= -_LEAST)).then(two)  # null divides without an error
+    def _joined(self, operator: str, one: Any, two: Any) -> Any:
+        if operator == "+":
+            return one + two
+        if operator == "-":
+            return one - two
+        if operator == "*":
+            return one * two
+        nw = self._words
+        return one / nw.when((two >= _LEAST) | (two <= -_LEAST)).then(two)  # null divides without an error
 
 
 def _compared(operator: str, one: Any, two: Any) -> Any:

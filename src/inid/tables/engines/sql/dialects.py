@@ -1,0 +1,295 @@
+"""How PostgreSQL and DuckDB say the same: every expression is total.
+
+No value of any row stops a query or changes how another one is read: what has no result is missing. A filter does not
+see to that (databases compute what a filter, or a join, throws away), a CASE inside the expression does.
+
+Columns enter in one of a few kinds. Texts are compared, sorted and grouped by their letters, whatever the collation of
+their column: PostgreSQL's under COLLATE "C", DuckDB's as blobs.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from typing import ClassVar, Literal
+
+from inid.fixed_point import Grid
+from inid.tables.engines.roles import FIRST_DAY, LAST_DAY, Role
+
+__all__ = ["DuckDBDialect", "Kind", "PostgresDialect", "SqlDialect", "quoted"]
+
+# A moment is a time without a zone, a zoned one has one. A decimal, and what else has no kind, is read only.
+Kind = Literal["truth", "whole", "double", "decimal", "text", "date", "moment", "zoned", "other"]
+
+_SMALL = 2.0**-500
+_INT4 = 2**31
+
+
+def quoted(*names: str) -> str:
+    """A name, or a qualified one, in quotes."""
+    return ".".join('"' + name.replace('"', '""') + '"' for name in names)
+
+
+class SqlDialect(ABC):
+    """One database's words.
+
+    Attributes:
+        double: The type of doubles.
+        text: The type that results are read as.
+        wide: A type of whole numbers that holds the product of any two of 64 bits.
+        barrier: What ends a select that is computed as it stands, before the next one uses it.
+    """
+
+    double: str
+    text: str
+    wide: str
+    barrier: str
+
+    # Columns and literals.
+
+    @abstractmethod
+    def column(self, name: str, kind: str) -> tuple[str, Kind]:
+        """A column of a table, by its quoted name and the database's type: in its kind."""
+
+    @abstractmethod
+    def word(self, text: str) -> str:
+        """A public text, as columns of texts are."""
+
+    @abstractmethod
+    def shown(self, value: str, kind: Kind) -> str:
+        """A value as a text that leaves the database."""
+
+    def number(self, value: float) -> str:
+        """The very double: a number without quotes would be a decimal first."""
+        spelled = {math.inf: "Infinity", -math.inf: "-Infinity"}.get(value, repr(float(value)))
+        return f"CAST('{spelled}' AS {self.double})"
+
+    def whole(self, value: int) -> str:
+        """A whole number of 64 bits."""
+        return f"CAST('{int(value)}' AS BIGINT)"
+
+    def truth(self, value: bool) -> str:
+        """True or false."""
+        return "TRUE" if value else "FALSE"
+
+    @abstractmethod
+    def letters(self, text: str) -> str:
+        """A text for the database's own functions of texts."""
+
+    @abstractmethod
+    def as_text(self, letters: str) -> str:
+        """What such a function gives, as columns of texts are."""
+
+    @abstractmethod
+    def matches(self, letters: str, pattern: str) -> str:
+        """Whether the whole of a text matches a public pattern."""
+
+    # What columns are read as.
+
+    def read(self, name: str, kind: Kind, role: Role) -> str:
+        """A column, called by its quoted name, typed for its role."""
+        if role == "number":
+            return self.as_double(name, kind)
+        if role in ("day", "year"):
+            return self.day(name, kind) if role == "day" else self.year(name, kind)
+        if role in ("person", "order") and kind in ("double", "decimal"):
+            return f"CASE WHEN {self.is_number(name, kind)} THEN {name} END"
+        return "1" if role == "raw" else name
+
+    def as_double(self, value: str, kind: Kind) -> str:
+        """A number as a double."""
+        if kind == "truth":
+            return f"CASE WHEN {value} THEN {self.number(1.0)} WHEN NOT {value} THEN {self.number(0.0)} END"
+        if kind == "decimal":
+            return self.decimal_as_double(value)
+        return value if kind == "double" else f"CAST({value} AS {self.double})"
+
+    @abstractmethod
+    def decimal_as_double(self, value: str) -> str:
+        """A decimal as the double nearest to it, infinite beyond the largest."""
+
+    @abstractmethod
+    def is_number(self, value: str, kind: Kind = "double") -> str:
+        """Whether there is a number that is not NaN: true, or else false or null."""
+
+    # Numbers on a grid.
+
+    def on_grid(self, value: str, grid: Grid) -> str:
+        """A double that is there, as a whole number of its grid before the shift.
+
+        PostgreSQL stops where a product is too small for a double. Such a value counts as 0, which changes no integer:
+        below 2^-1000 units nothing reaches the half that is added, and where the grid begins above 0 values this small
+        were moved to its bound.
+        """
+        held = self.held(value, grid)
+        tiny = math.ldexp(1.0, -1000 - grid.bits) if grid.bits < 0 else 0.0
+        if tiny:
+            held = f"(CASE WHEN abs({held}) >= {self.number(tiny)} THEN {held} ELSE {self.number(0.0)} END)"
+        made = f"floor({held} * {self.number(grid.factor)} - {self.number(grid.offset)})"
+        return f"CAST({made} AS {'INTEGER' if grid.below + grid.most < _INT4 else 'BIGINT'})"
+
+    @abstractmethod
+    def held(self, value: str, grid: Grid) -> str:
+        """A double that is there, moved into the bounds of a grid."""
+
+    # Dates.
+
+    def day(self, value: str, kind: Kind) -> str:
+        """The days since 1970 as a double, of the years 1 to 9999; any other date, and an infinite one, is missing."""
+        return self._dated(value, kind, self.days("{0}"))
+
+    def year(self, value: str, kind: Kind) -> str:
+        """The year as a double, likewise."""
+        return self._dated(value, kind, "extract(year FROM {0})")
+
+    @abstractmethod
+    def days(self, date: str) -> str:
+        """The days since 1970 of a date."""
+
+    def _dated(self, value: str, kind: Kind, number: str) -> str:
+        low, high = (f"DATE '1970-01-01' + {day}" for day in (FIRST_DAY, LAST_DAY))
+        last = f"{value} <= {high}" if kind == "date" else f"{value} < {high} + 1"
+        made = number.format(f"CAST({value} AS DATE)")
+        return f"CASE WHEN {value} >= {low} AND {last} THEN CAST({made} AS {self.double}) END"
+
+    # Arithmetic of doubles that are at most 2^500 in size, as IEEE has it.
+
+    def product(self, one: str, two: str) -> str:
+        """A product; where PostgreSQL would stop, since it is too small for a double, it is 0."""
+        return f"({one} * {two})"
+
+    def quotient(self, one: str, two: str) -> str:
+        """A quotient by at least 2^-500 in size, or null; likewise."""
+        return f"({one} / {two})"
+
+
+class PostgresDialect(SqlDialect):
+    """PostgreSQL, in a session whose search path is its own catalogue alone."""
+
+    double, text, wide, barrier = "float8", "text", "numeric", " OFFSET 0"
+    _KINDS: ClassVar[dict[str, Kind]] = {"float8": "double", "numeric": "decimal", "date": "date"}
+    _KINDS |= {"bool": "truth", "int8": "whole", "timestamp": "moment", "timestamptz": "zoned"}
+    _CAST: ClassVar[dict[str, tuple[str, Kind]]] = {"int2": ("int8", "whole"), "int4": ("int8", "whole")}
+    _CAST |= {"float4": ("float8", "double")}
+
+    def column(self, name: str, kind: str) -> tuple[str, Kind]:
+        if kind in ("text", "varchar", "bpchar", "uuid", "name"):
+            return f'CAST({name} AS text) COLLATE "C"', "text"
+        if kind in self._CAST:
+            wider, own = self._CAST[kind]
+            return f"CAST({name} AS {wider})", own
+        return name, self._KINDS.get(kind, "other")
+
+    def word(self, text: str) -> str:
+        spelled = text.replace("\\", "\\\\").replace("'", "''")
+        return f"(CAST(E'{spelled}' AS text) COLLATE \"C\")"
+
+    def shown(self, value: str, kind: Kind) -> str:
+        return f"CAST({value} AS text)"
+
+    def letters(self, text: str) -> str:
+        return text
+
+    def as_text(self, letters: str) -> str:
+        return f'(CAST({letters} AS text) COLLATE "C")'
+
+    def matches(self, letters: str, pattern: str) -> str:
+        return f"{letters} ~ '^({pattern})$'"
+
+    def decimal_as_double(self, value: str) -> str:
+        # The cast goes by way of a text, and stops at both ends of what doubles hold.
+        most, least = "1.7976931348623157e308", "1e-300"
+        inside = f"WHEN abs({value}) >= {least} AND abs({value}) <= {most} THEN CAST({value} AS float8)"
+        beyond = f"WHEN {value} > {most} AND {value} < 'NaN' THEN {self.number(math.inf)}"
+        beyond += f" WHEN {value} < -{most} THEN {self.number(-math.inf)}"
+        return f"CASE {inside} {beyond} WHEN abs({value}) < {least} THEN {self.number(0.0)} END"
+
+    def is_number(self, value: str, kind: Kind = "double") -> str:
+        return f"{value} < CAST('NaN' AS {'numeric' if kind == 'decimal' else 'float8'})"
+
+    def held(self, value: str, grid: Grid) -> str:
+        return f"least(greatest({value}, {self.number(grid.lower)}), {self.number(grid.upper)})"
+
+    def days(self, date: str) -> str:
+        return f"({date} - DATE '1970-01-01')"
+
+    # Only results that are exactly 0 stop it. Scaled by 2^1160 no product here is that small; where it comes out at
+    # half of the least double or below, IEEE rounds it to 0; else scaling back leaves something.
+
+    def product(self, one: str, two: str) -> str:
+        small, least = self.number(2.0**-530), self.number(math.ldexp(1.0, 1160 - 1075))
+        back = self.number(2.0**-580)
+
+        def scaled(few: str, more: str) -> str:
+            return f"(({few} * {self.number(2.0**1000)}) * {self.number(2.0**60)}) * ({more} * {self.number(2.0**100)})"
+
+        def tiny(made: str) -> str:
+            return f"CASE WHEN abs({made}) <= {least} THEN {self.number(0.0)} ELSE {made} * {back} * {back} END"
+
+        plain = f"abs({one}) >= {small} AND abs({two}) >= {small}"
+        large = f"abs({one}) >= {self.number(1.0)} OR abs({two}) >= {self.number(1.0)}"
+        return (
+            f"(CASE WHEN ({plain}) OR {large} OR {one} = 0 OR {two} = 0 THEN {one} * {two} "
+            f"WHEN abs({one}) < {small} THEN {tiny(scaled(one, two))} "
+            f"WHEN abs({two}) < {small} THEN {tiny(scaled(two, one))} END)"
+        )
+
+    def quotient(self, one: str, two: str) -> str:
+        scaled = f"({one} * {self.number(2.0**600)} / {two})"
+        least = self.number(math.ldexp(1.0, 600 - 1075))
+        tiny = (
+            f"CASE WHEN abs({scaled}) <= {least} THEN {self.number(0.0)} ELSE {scaled} * {self.number(2.0**-600)} END"
+        )
+        plain = f"abs({one}) >= {self.number(_SMALL)} OR {one} = 0"
+        return f"(CASE WHEN {plain} THEN {one} / {two} WHEN {two} <> 0 THEN {tiny} END)"
+
+
+class DuckDBDialect(SqlDialect):
+    """DuckDB, whose doubles follow IEEE without a stop."""
+
+    double, text, wide, barrier = "DOUBLE", "VARCHAR", "HUGEINT", ""
+    _KINDS: ClassVar[dict[str, Kind]] = {"BOOLEAN": "truth", "BIGINT": "whole", "DOUBLE": "double", "DATE": "date"}
+    _KINDS |= {"TIMESTAMP": "moment", "TIMESTAMP WITH TIME ZONE": "zoned"}
+    _WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER")
+    _LARGE = ("UBIGINT", "HUGEINT", "UHUGEINT")
+
+    def column(self, name: str, kind: str) -> tuple[str, Kind]:
+        if kind in ("VARCHAR", "UUID") or kind.startswith("ENUM("):
+            return f"encode(CAST({name} AS VARCHAR))", "text"
+        if kind in self._WHOLE:
+            return f"CAST({name} AS BIGINT)", "whole"
+        if kind == "FLOAT":
+            return f"CAST({name} AS DOUBLE)", "double"
+        if kind in self._LARGE or kind.startswith("DECIMAL("):
+            return name, "decimal"
+        return name, self._KINDS.get(kind, "other")
+
+    def word(self, text: str) -> str:
+        spelled = text.replace("'", "''")
+        return f"encode('{spelled}')"
+
+    def shown(self, value: str, kind: Kind) -> str:
+        return f"decode({value})" if kind == "text" else f"CAST({value} AS VARCHAR)"
+
+    def letters(self, text: str) -> str:
+        return f"decode({text})"
+
+    def as_text(self, letters: str) -> str:
+        return f"encode(CAST({letters} AS VARCHAR))"
+
+    def matches(self, letters: str, pattern: str) -> str:
+        return f"regexp_full_match({letters}, '{pattern}')"
+
+    def decimal_as_double(self, value: str) -> str:
+        return f"CAST({value} AS DOUBLE)"
+
+    def is_number(self, value: str, kind: Kind = "double") -> str:
+        return f"NOT isnan({value})" if kind == "double" else f"{value} IS NOT NULL"
+
+    def held(self, value: str, grid: Grid) -> str:
+        low, high = self.number(grid.lower), self.number(grid.upper)
+        # Most values stop at the first condition.
+        return (
+            f"(CASE WHEN {value} BETWEEN {low} AND {high} THEN {value} WHEN {value} < {low} THEN {low} ELSE {high} END)"
+        )
+
+    def days(self, date: str) -> str:
+        return f"date_diff('day', DATE '1970-01-01', {date})"

@@ -1,0 +1,86 @@
+"""A session of our own with a database: one snapshot, in which sources are checked before anything is read."""
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from inid.tables.engines.sql.dialects import Kind, SqlDialect
+
+__all__ = ["Session", "SourceTable"]
+
+
+@dataclass(frozen=True)
+class SourceTable:
+    """A table of the database, as its catalogue has it.
+
+    Attributes:
+        name: Its qualified name, in quotes.
+        identity: What the database knows it by.
+        tree: The same of all tables whose rows it shows: itself and those that inherit from it.
+        columns: For each column its SQL and kind.
+        types: The database's own type of each column.
+    """
+
+    name: str
+    identity: str
+    tree: frozenset[str]
+    columns: dict[str, tuple[str, Kind]]
+    types: dict[str, str]
+
+
+class Session(ABC):
+    """What the engine asks of a database. Each thread has a transaction of its own.
+
+    Attributes:
+        dialect: Its words.
+    """
+
+    dialect: SqlDialect
+
+    def __init__(self) -> None:
+        self._open = threading.local()
+
+    @contextmanager
+    def snapshot(self, tables: Sequence[str] = ()) -> Iterator[bool]:
+        """One transaction that reads; inside another one, the same. Yields whether it is a new one.
+
+        Args:
+            tables: The qualified names of tables whose columns and types must not change meanwhile.
+        """
+        if getattr(self._open, "connection", None) is not None:
+            yield False
+            return
+        with self._transaction(tables) as connection:
+            self._open.connection = connection
+            try:
+                yield True
+            finally:
+                self._open.connection = None
+
+    @property
+    def connection(self) -> Any:
+        """The connection of the open transaction."""
+        return self._open.connection
+
+    @abstractmethod
+    def _transaction(self, tables: Sequence[str]) -> Any:
+        """A context manager: a connection of our own, in a transaction that reads one snapshot."""
+
+    @abstractmethod
+    def table(self, name: str, place: Sequence[str]) -> SourceTable:
+        """A table by its name and where it is (catalogue and schema, as far as stated), from the catalogue.
+
+        Raises:
+            ArgumentError: There is none, or it is none that is read here.
+        """
+
+    @abstractmethod
+    def fetch(self, statement: str) -> list[tuple[str | None, ...]]:
+        """The lines of a statement; its columns are texts."""
+
+    def explain(self, statement: str) -> None:
+        """Have a statement planned, and not run."""
+        self.fetch(f"EXPLAIN {statement}")

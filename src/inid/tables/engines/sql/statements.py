@@ -1,0 +1,292 @@
+"""One aggregation as statements of a database: selects inside each other, of which the outermost adds up.
+
+A row that counts has its keys, and adds whole numbers. Keys are null where they stand for all others. Without people
+the numbers of a column are added up where they are there, beside how many they are: what missing ones stand for follows
+from the counts. Rows of people are limited first, so there each row's whole contributions are computed before.
+
+Several tables of the same rows are grouping sets of one statement, of which a database takes 4,096 at most.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from inid.fixed_point import Grid
+from inid.tables.aggregation import (
+    Aggregation,
+    FoundKeys,
+    GridKeys,
+    Inside,
+    Pair,
+    People,
+    PublicKeys,
+    Rows,
+    Term,
+    Value,
+)
+from inid.tables.engines.expression_columns import Steps
+from inid.tables.engines.query_terms import QueryNames
+from inid.tables.engines.sql.dialects import Kind, quoted
+from inid.tables.engines.sql.words import literal
+from inid.tables.facts import Categories
+
+if TYPE_CHECKING:
+    from inid.tables.engines.sql.engine import DatabaseTable
+
+__all__ = ["AggregationSql", "Statement"]
+
+_MOST_SETS = 4096
+_TOGETHER = 31  # keys of one GROUPING()
+_KEY_KINDS: dict[str, Kind] = {"str": "text", "int": "whole", "bool": "truth"}
+
+Sum = Mapping[str, int]  # the aggregates of a term, each with its factor
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A select whose columns are texts: keys, which of them are left out, and aggregates.
+
+    Attributes:
+        text: The statement.
+        keys: The names of the keys, one column each.
+        marks: How many columns of marks follow: in each 31 keys, the last one lowest, a 1 for one that is left out.
+        sets: The keys of each grouping set.
+    """
+
+    text: str
+    keys: tuple[str, ...]
+    marks: int
+    sets: tuple[tuple[str, ...], ...]
+
+
+class AggregationSql:
+    """An aggregation in the words of one database.
+
+    Attributes:
+        asked: The aggregation.
+        aggregates: What each group adds up, as SQL.
+        sums: For each term the aggregates that make it, with their factors.
+    """
+
+    def __init__(self, engine: "DatabaseTable", asked: Aggregation) -> None:
+        self.asked, self._engine, self._dialect = asked, engine, engine.dialect
+        self._names = QueryNames(asked, engine)
+        limited = asked.person is not None
+        self.sums: list[Sum] = [
+            self._limited_sum(at) if limited else self._sum(term) for at, term in enumerate(asked.terms)
+        ]
+        one = "sum(one)" if limited and asked.keys_per_person is not None else "count(*)"
+        self.aggregates = list(dict.fromkeys([one, *(text for sum_ in self.sums for text in sum_)]))
+
+    def statements(self) -> Iterator[Statement]:
+        """One statement, or several where there are very many tables."""
+        sets = list(
+            dict.fromkeys(tuple(name for name in self.asked.keys if name in one.keys) for one in self.asked.groupings)
+        )
+        for start in range(0, len(sets), _MOST_SETS):
+            yield self._statement(sets[start : start + _MOST_SETS])
+
+    def _statement(self, sets: Sequence[tuple[str, ...]]) -> Statement:
+        keys = tuple(name for name in self.asked.keys if any(name in one for one in sets))
+        places = {name: self._key(name) for name in keys}
+        shown = [self._dialect.shown(places[name], self._key_kind(name)) for name in keys]
+        groups, marks = "", []
+        if len(sets) > 1:
+            groups = ", ".join(f"({', '.join(places[name] for name in one)})" for one in sets)
+            groups = f" GROUP BY GROUPING SETS ({groups})"
+            some = [keys[at : at + _TOGETHER] for at in range(0, len(keys), _TOGETHER)]
+            marks = [f"GROUPING({', '.join(places[name] for name in part)})" for part in some]
+        elif keys:
+            groups = f" GROUP BY {', '.join(places.values())}"
+        added = [f"CAST({part} AS {self._dialect.text})" for part in (*marks, *self.aggregates)]
+        text = f"SELECT {', '.join([*shown, *added])} FROM ({self._rows()}) AS counted{groups}"
+        return Statement(text, keys, len(marks), tuple(sets))
+
+    # Rows.
+
+    def _rows(self) -> str:
+        rows = self._keyed(self._columns())
+        return rows if self.asked.person is None else self._of_people(rows)
+
+    def _columns(self) -> str:
+        """The columns that are read, of the rows that count."""
+        engine, wanted = self._engine, self._names.wanted
+        if not engine.view:
+            return engine.select(wanted)
+        seen = Steps(engine, wanted)
+        rows = engine.select(seen.read) + self._dialect.barrier
+        for level in seen.levels:
+            made = ", ".join(f"{value.text} AS {quoted(name)}" for name, value in level.items())
+            rows = f"SELECT *, {made} FROM ({rows}) AS level{self._dialect.barrier}"
+        chosen = []
+        for new, name in seen.outputs.items():
+            value = quoted(name)
+            column, role = wanted[new]
+            if column in engine.view.derived and role == "number" and engine.computed_kind(column) == "truth":
+                value = self._dialect.as_double(value, "truth")
+            elif column in engine.view.derived and role == "int":
+                value = self._whole(value)
+            chosen.append(f"{value} AS {quoted(new)}")
+        where = "" if seen.kept is None else f" WHERE {quoted(seen.kept)}"
+        return f"SELECT {', '.join(chosen)} FROM ({rows}) AS seen{where}"
+
+    def _whole(self, value: str) -> str:
+        """A double as a whole number of 64 bits; what is none is missing."""
+        low, high = self._dialect.number(-(2.0**63)), self._dialect.number(2.0**63)
+        fits = f"{value} >= {low} AND {value} < {high} AND floor({value}) = {value}"
+        return f"CASE WHEN {fits} THEN CAST({value} AS BIGINT) END"
+
+    def _keyed(self, rows: str) -> str:
+        """The rows that have their keys."""
+        made, conditions = [], []
+        for name, key in self.asked.keys.items():
+            column = quoted(self._names.keys[name])
+            if isinstance(key, GridKeys):
+                value = quoted(self._names.numbers[key.column])
+                if key.column not in self.asked.fill:
+                    conditions.append(self._dialect.is_number(value))
+                made.append(f"{self._on_grid(key.column, key.grid)} - {key.grid.least} AS {column}")
+            elif isinstance(key, FoundKeys):
+                conditions.append(f"{column} IS NOT NULL")
+            elif key.cell:
+                made.append(f"CASE WHEN {self._known(column, key)} THEN {column} END AS {self._key(name)}")
+            else:
+                conditions.append(self._known(column, key))
+        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        return f"SELECT {', '.join(['*', *made])} FROM ({rows}) AS read{where}"
+
+    def _known(self, column: str, key: PublicKeys) -> str:
+        whole = [one for one in key.keys if type(one) is int]
+        if len(whole) == len(key.keys) and max(whole) - min(whole) + 1 == len(whole):
+            return f"{column} BETWEEN {self._dialect.whole(min(whole))} AND {self._dialect.whole(max(whole))}"
+        return f"{column} IN ({', '.join(literal(self._dialect, one) for one in key.keys)})"
+
+    def _key(self, name: str) -> str:
+        key = self.asked.keys[name]
+        return quoted(self._names.keys[name] + ("_known" if isinstance(key, PublicKeys) and key.cell else ""))
+
+    def _key_kind(self, name: str) -> Kind:
+        key = self.asked.keys[name]
+        return "whole" if isinstance(key, GridKeys) else _KEY_KINDS[key.kind]
+
+    def _of_people(self, rows: str) -> str:
+        """The rows of each person that count: the first ones, or those of few keys."""
+        person = self.asked.person
+        if person is None:
+            raise AssertionError("rows are limited for people alone")
+        own, keys = quoted(self._names.person[0]), [self._key(name) for name in self.asked.keys]
+        added = {
+            f"added_{at}": self._contribution(term)
+            for at, term in enumerate(self.asked.terms)
+            if not isinstance(term, People) and term != Rows()
+        }
+        ordered = [quoted(name) for name in self._names.order]
+        order = [*(f"{name} NULLS FIRST" for name in ordered), *added, *self._key_order()]
+        by = f" ORDER BY {', '.join(order)}" if order else ""
+        columns = ", ".join([own, *keys, *ordered, *(f"{value} AS {name}" for name, value in added.items())])
+        rows = f"SELECT {columns} FROM ({rows}) AS keyed WHERE {own} IS NOT NULL"
+        rows = f"SELECT *, row_number() OVER (PARTITION BY {own}{by}) AS place FROM ({rows}) AS owned"
+        rows = f"SELECT * FROM ({rows}) AS placed WHERE place <= {person.max_rows}"
+        if self.asked.keys_per_person is not None:
+            return self._of_few_keys(rows, own)
+        people = [at for at, term in enumerate(self.asked.terms) if isinstance(term, People)]
+        if people:
+            cell = ", ".join([own, *(self._key(name) for name in self.asked.groupings[0].keys)])
+            first = f"CASE WHEN row_number() OVER (PARTITION BY {cell}) = 1 THEN 1 ELSE 0 END"
+            rows = f"SELECT *, {', '.join(f'{first} AS added_{at}' for at in people)} FROM ({rows}) AS limited"
+        return rows
+
+    def _of_few_keys(self, rows: str, own: str) -> str:
+        """A line per person and key, with the number of its rows: those with the most, of equal ones the first."""
+        keys = ", ".join([own, *(self._key(name) for name in self.asked.groupings[0].keys)])
+        order = ", ".join(["one DESC", *self._key_order()])
+        rows = f"SELECT {keys}, count(*) AS one FROM ({rows}) AS limited GROUP BY {keys}"
+        rows = f"SELECT *, row_number() OVER (PARTITION BY {own} ORDER BY {order}) AS line FROM ({rows}) AS lines"
+        people = [f", 1 AS added_{at}" for at, term in enumerate(self.asked.terms) if isinstance(term, People)]
+        return f"SELECT *{''.join(people)} FROM ({rows}) AS few WHERE line <= {self.asked.keys_per_person}"
+
+    def _key_order(self) -> list[str]:
+        """By the keys, the first public one where another stands; then by whether another stands."""
+        found, others = [], []
+        for name, key in self.asked.keys.items():
+            column = self._key(name)
+            if isinstance(key, PublicKeys) and key.cell:
+                found.append(f"coalesce({column}, {literal(self._dialect, key.keys[0])})")
+                others.append(f"CASE WHEN {column} IS NULL THEN 1 ELSE 0 END")
+            else:
+                found.append(column)
+        return [*found, *others]
+
+    # What rows add.
+
+    def _here(self, columns: Sequence[str]) -> str:
+        """Whether all of these columns have a number."""
+        return " AND ".join(self._dialect.is_number(quoted(self._names.numbers[column])) for column in columns)
+
+    def _usual(self, column: str, grid: Grid) -> int:
+        """The whole number that a missing value stands for."""
+        return grid.integer(float(self.asked.fill.get(column, grid.middle)))  # type: ignore[arg-type]
+
+    def _on_grid(self, column: str, grid: Grid) -> str:
+        """A column on its grid, after the shift; what is missing stands where the fill value, or the middle, does."""
+        value = quoted(self._names.numbers[column])
+        made = f"{self._dialect.on_grid(value, grid)} - {grid.below}"
+        return f"CASE WHEN {self._dialect.is_number(value)} THEN {made} ELSE {self._usual(column, grid)} END"
+
+    def _contribution(self, term: Term) -> str:
+        """What a row adds: a whole number, never missing."""
+        if isinstance(term, Value):
+            made = f"CAST({self._on_grid(term.column, term.grid)} AS BIGINT)"
+        elif isinstance(term, Pair):
+            one, two = (
+                f"CAST({self._on_grid(*pair)} AS BIGINT)" for pair in zip(term.columns, term.grids, strict=True)
+            )
+            made = f"{one} * {two} - {self._dialect.whole(term.shift)}"
+        elif isinstance(term, Inside):
+            made = f"CASE WHEN {self._inside(term)} THEN 1 ELSE 0 END"
+        else:
+            made = "1"
+        present = () if isinstance(term, People) else term.present
+        if isinstance(term, Inside) and isinstance(term.cells, Categories):
+            present = ()
+        return f"CASE WHEN {self._here(present)} THEN {made} ELSE 0 END" if present else made
+
+    def _inside(self, term: Inside) -> str:
+        """Whether a row lies in a cell of a histogram: true, or false or null."""
+        if isinstance(term.cells, Categories):
+            word, fill = quoted(self._names.categories[term.column]), self.asked.fill
+            if term.column in fill:
+                own = {"str": str, "int": int, "bool": bool}[self._names.wanted[self._names.categories[term.column]][1]]
+                word = f"coalesce({word}, {literal(self._dialect, own(fill[term.column]))})"
+            return f"{word} = {literal(self._dialect, term.cells.values[term.at])}"
+        value, last = quoted(self._names.numbers[term.column]), term.cells.edges[-1]
+        usual = self._dialect.number(float(self.asked.fill.get(term.column, 0.0)))  # type: ignore[arg-type]
+        value = f"(CASE WHEN {self._dialect.is_number(value)} THEN {value} ELSE {usual} END)"
+        low, high = (self._dialect.number(edge) for edge in term.cells.edges[term.at : term.at + 2])
+        closed = term.cells.edges[term.at + 1] == last
+        return f"{value} >= {low} AND {value} {'<=' if closed else '<'} {high}"
+
+    def _sum(self, term: Term) -> Sum:
+        """What the rows add, all together."""
+        if isinstance(term, Rows):
+            return {self._counted(term.present): 1}
+        if not isinstance(term, Value):
+            return {f"sum({self._contribution(term)})": 1}
+        scope = tuple(dict.fromkeys((*term.present, term.column)))
+        made = self._dialect.on_grid(quoted(self._names.numbers[term.column]), term.grid)
+        usual = self._usual(term.column, term.grid)
+        found = {f"sum(CASE WHEN {self._here(scope)} THEN {made} END)": 1}
+        found[self._counted(scope)] = -term.grid.below
+        if term.column not in term.present and usual:
+            found[self._counted(scope)] -= usual
+            found[self._counted(term.present)] = usual
+        return found
+
+    def _counted(self, columns: Sequence[str]) -> str:
+        """How many rows have a number in all of these columns."""
+        return f"count(CASE WHEN {self._here(columns)} THEN 1 END)" if columns else "count(*)"
+
+    def _limited_sum(self, at: int) -> Sum:
+        if self.asked.terms[at] == Rows():
+            return {"sum(one)" if self.asked.keys_per_person is not None else "count(*)": 1}
+        return {f"sum(added_{at})": 1}

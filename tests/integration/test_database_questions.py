@@ -1,0 +1,119 @@
+"""Every kind of question, asked of a database: the same whole numbers as pandas has, bit for bit, on Adult.
+
+Pandas is the oracle, which other tests hold to full scans in Python.
+"""
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import inid
+import inid.testing
+from database_tables import DATABASES, connection, execute, stored
+from inid import tables
+from needs import needs
+
+BOUNDS = {"age": (17, 90), "education_num": (1, 16), "capital_gain": (0, 100_000), "hours_per_week": (1, 99)}
+PEOPLE = tables.Person("household", 3, order_by=["age"])
+ROWS = 6000
+
+
+@pytest.fixture(scope="module")
+def adult():
+    frame = pd.read_csv(needs("data") / "adult.csv.gz").head(ROWS)
+    frame["household"] = np.arange(ROWS) * 7919 % 2000  # a person with several rows, by arithmetic
+    frame.loc[::97, "household"] = None
+    return frame.astype({"household": "Int64"})
+
+
+@pytest.fixture(scope="module")
+def held(adult):
+    """The same rows in each database."""
+    arrow = pa.Table.from_pandas(adult, preserve_index=False)
+    return {name: stored(name, arrow) for name in DATABASES}
+
+
+def questions(data):
+    """Queries of every kind, of rows and of people, through filters and computed columns."""
+    domains = {"sex": ["Female", "Male"], "education_num": tables.Ordered(range(1, 17)), "race": ["White", "Black"]}
+    facts = {"bounds": BOUNDS, "domains": domains, "rows": ROWS, "bins": {"age": 8, "hours_per_week": 5}}
+    for unit in ("row", PEOPLE):
+        for other in ("cell", "drop"):
+            t = tables.Table(data, **facts, unit=unit, other=other)
+            t = t.with_columns(load="hours_per_week * age / 40", bounds={"load": (0, 200)})
+            people = unit != "row"
+            yield t.query(mean=["age", "load"], variance=["age"], covariance=["age", "hours_per_week"], count=True)
+            yield t.query(sum=["capital_gain"], by={"sex": ["Male", "Female"], "education_num": [9, 10, 13]})
+            yield t.query(count_distinct=people, count=not people, histogram={"sex": ["Male"], "age": [17, 30, 90]})
+            yield t.where("age >= 30 and sex in ['Male']").query(mean=["load"], by={"race": ["Black", "White"]})
+            yield t.query(marginals=2, mean={"age": [("sex",)]})
+            yield t.query(quantile={"age": [0.25, 0.5]}, cdf={"education_num": [(), ("sex",)]})
+            keys = tables.discover(2, delta=1e-8) if people else tables.discover(delta=1e-8)
+            yield t.query(count=True, by={"occupation": keys})
+            yield t.query(choose={"education_num": list(range(1, 17))}, count_distinct=people)
+            yield t.query(synthetic=["sex", "age", "hours_per_week", "education_num"])
+
+
+def exact(query):
+    plan = query.plan(inid.ApproxDP(3.0, 1e-6))
+    return query.exact(plan)
+
+
+def alike(one, two):
+    if isinstance(one, np.ndarray):
+        return np.array_equal(one, two)
+    if isinstance(one, (list, tuple)):
+        return len(one) == len(two) and all(alike(*pair) for pair in zip(one, two, strict=True))
+    return one == two
+
+
+@pytest.mark.parametrize("database", DATABASES)
+def test_every_kind_of_question_has_the_numbers_of_pandas(adult, held, database):
+    asked = list(zip(questions(adult), questions(held[database]), strict=True))
+    assert len({query.asked_as for query, _ in asked}) >= 6
+    for one, two in asked:
+        assert alike(exact(one), exact(two)), one.question
+
+
+@pytest.mark.parametrize("database", DATABASES)
+def test_a_seeded_publication_is_that_of_pandas(adult, held, database):
+    """Several questions under one charge, with the same noise."""
+    found = []
+    for data in (adult, held[database]):
+        t = tables.Table(data, bounds=BOUNDS, rows=ROWS, domains={"sex": ["Female", "Male"]})
+        pub = t.publication(means={"mean": ["age"], "by": {"sex": ["Female", "Male"]}}, counts={"marginals": 1})
+        with inid.testing.unsafe_seed(7):
+            result = pub.release(pub.plan(inid.ApproxDP(1.0, 1e-6)))
+        found.append([[float(value) for value in own.release.values] for own in result.values()])
+    assert found[0] == found[1]
+
+
+def test_more_tables_than_one_statement_takes(adult):
+    """Grouping sets stop at 4,096: several statements, and the numbers of pandas."""
+    columns = {f"c{at}": (adult["age"].to_numpy() >> (at % 7)) % 2 == 1 for at in range(92)}
+    frame = pd.DataFrame(columns).head(40)
+    data = stored("in-postgres", pa.Table.from_pandas(frame, preserve_index=False))
+    pairs = [(f"c{at}", f"c{to}") for to in range(92) for at in range(to)]
+    found = []
+    for source in (frame, data):
+        t = tables.Table(source, domains=dict.fromkeys(columns, [False, True]), rows=40)
+        query = t.query(marginals=pairs)
+        (aggregation,) = query.question.aggregations(t)
+        assert len(aggregation.groupings) > 4096
+        found.append(t.source.run([aggregation]))
+    assert all(np.array_equal(one.sums, two.sums) for one, two in zip(found[0][0], found[1][0], strict=True))
+
+
+@pytest.mark.parametrize("database", DATABASES)
+def test_a_release_reads_one_snapshot(adult, database):
+    """Rows that come between the charge and the reading are not seen: planned, charged and run in one transaction."""
+    con = connection(database)
+    data = stored(database, pa.table({"v": [1.0, 2.0, 3.0]}), "snapshot", con)
+    t = tables.Table(data, bounds={"v": (0, 4)})
+    query = t.query(count=True)
+    with t.source.snapshot():
+        query.check()
+        execute(con, "INSERT INTO snapshot VALUES (4.0)")
+        assert query.exact_sums().tolist() == [3]
+    assert query.exact_sums().tolist() == [4]
