@@ -60,7 +60,7 @@ def made(database, kind):
         values = [f"CAST({value.strip()} AS {kind.partition(' collate')[0]})" for value in POSTGRES[kind].split(", ")]
         execute(con, f"DROP TABLE IF EXISTS typed; CREATE TABLE typed (v {kind}, x float8, g text, place bigint)")
         lines = ", ".join(f"({value}, 1, 'a', {at})" for at, value in enumerate([*values, "NULL"]))
-        execute(con, f"INSERT INTO typed VALUES {lines}")
+        execute(con, f"INSERT INTO typed VALUES {lines}")  # noqa: S608 - of this file
         rows = len(values) + 1
     return con, rows
 
@@ -69,9 +69,9 @@ def part(con, condition):
     """Some rows of the table."""
     execute(con, "DROP TABLE IF EXISTS part")
     if con.name == "duckdb":
-        execute(con, f"CREATE TABLE part AS SELECT * FROM typed WHERE {condition}")
+        execute(con, f"CREATE TABLE part AS SELECT * FROM typed WHERE {condition}")  # noqa: S608
     else:
-        execute(con, f"CREATE TABLE part (LIKE typed); INSERT INTO part SELECT * FROM typed WHERE {condition}")
+        execute(con, f"CREATE TABLE part (LIKE typed); INSERT INTO part SELECT * FROM typed WHERE {condition}")  # noqa: S608
     return table(con, "part")
 
 

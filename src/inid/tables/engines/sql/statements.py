@@ -4,7 +4,8 @@ A row that counts has its keys, and adds whole numbers. Keys are null where they
 the numbers of a column are added up where they are there, beside how many they are: what missing ones stand for follows
 from the counts. Rows of people are limited first, so there each row's whole contributions are computed before.
 
-Several tables of the same rows are grouping sets of one statement, of which a database takes 4,096 at most.
+Several tables of the same rows are grouping sets of one statement. A database takes 4,096 of them at most, and
+PostgreSQL plans many of them in a time that grows faster than their number (0.1 s for 400, 3 s for 800).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AggregationSql", "Statement"]
 
-_MOST_SETS = 4096
+_MOST_SETS = 256
 _TOGETHER = 31  # keys of one GROUPING()
 _KEY_KINDS: dict[str, Kind] = {"str": "text", "int": "whole", "bool": "truth"}
 
