@@ -27,6 +27,7 @@ __all__ = ["Plan", "PlanOfSteps", "PlannedNumber", "fill_advice", "rows_assumed"
 
 _WORTH = 1.05  # advice that makes errors less than 5 % smaller is not worth a line
 _NAMED = 4
+_PRINTED = 40  # numbers that end worse
 
 
 def fill_advice(columns: Sequence[str], times: float) -> tuple[str, ...]:
@@ -185,9 +186,15 @@ class Plan(ABC):
 
     @property
     def worse_lines(self) -> list[str]:
-        """The same in a sentence, if there are any."""
+        """The same in a sentence, if there are any: the page and the report list all of them."""
         found = self.worse
         return [worse_sentence(found)] if found else []
+
+    @property
+    def worse_printed(self) -> list[str]:
+        """The same as a printed plan has it: the first forty, and how many more `worse` lists."""
+        found = self.worse
+        return [worse_sentence(found, _PRINTED)] if found else []
 
     def is_of(self, question: Any) -> bool:
         """Whether the plan is of this very question, and its noise covers what one person can change in it.

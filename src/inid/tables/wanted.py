@@ -30,7 +30,6 @@ from inid.promises import Budget, GaussianDP, PureDP
 __all__ = ["UNITS", "Wanted", "equal_errors", "families", "wanted_of", "worse_numbers", "worse_sentence"]
 
 _WORSE = 1 + 1e-6  # beyond the rounding of what was calibrated
-_MOST = 8  # are listed in a sentence
 
 UNITS: dict[MechanismName, Budget] = {"gaussian": GaussianDP(1.0), "laplace": PureDP(1.0)}
 
@@ -103,11 +102,11 @@ def worse_numbers(
     return [found for found in zip(labels, errors, equal, strict=True) if found[1] > _WORSE * found[2]]
 
 
-def worse_sentence(worse: Sequence[tuple[str, float, float]]) -> str:
-    """The same as a sentence.
+def worse_sentence(worse: Sequence[tuple[str, float, float]], most: int | None = None) -> str:
+    """The same as a sentence, of all of them or of so many.
 
     >>> worse_sentence([("mean(age)", 3.0, 2.5)])
     'Worse than with an equal part of the promise to itself: mean(age) (3 instead of 2.5).'
     """
     words = [f"{label} ({error:.4g} instead of {own:.4g})" for label, error, own in worse]
-    return f"Worse than with an equal part of the promise to itself: {listed(words, _MOST)}."
+    return f"Worse than with an equal part of the promise to itself: {listed(words, most or len(words))}."

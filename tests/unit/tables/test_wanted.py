@@ -66,6 +66,24 @@ def test_a_loose_tolerance_is_shown_as_stated_and_counts_as_an_equal_part():
     assert loose.worse_lines == [*loose.summary().worse]
 
 
+def test_the_plan_its_summary_and_the_report_list_every_number_that_ends_worse(tmp_path):
+    """Of 66 tables one is named: the 65 others pay, and each is listed; a printed plan says how many more there are."""
+    names = [f"c{at:02}" for at in range(12)]
+    made = tables.Table(
+        pd.DataFrame({name: [0, 1] for name in names}), domains=dict.fromkeys(names, range(2)), rows=1000, other="drop"
+    )
+    query = made.query(marginals=2)
+    plan = query.plan(inid.GaussianDP(1.0), tolerance={("c00", "c01"): 0.1})
+    labels = [label for label, *_ in plan.worse]
+    assert len(labels) == 65
+    (sentence,) = plan.summary().worse
+    assert all(f"{label} (" in sentence for label in labels)
+    assert "and 25 more." in str(plan)
+    query.release(plan).report(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert all(f"{label} (" in page for label in labels)
+
+
 @pytest.mark.parametrize(
     "asked",
     [{"mean": ["v", "w"]}, {"marginals": [("sex",), ("band",)]}, {"cdf": {"v": [()], "w": [()]}}],

@@ -36,12 +36,12 @@ class Engine(TypedColumns, ABC):
     Attributes:
         text: The columns hold text: numbers are parsed where they are used.
         computes_anew: A frame is computed again for each query of it.
-        reading: The columns that `read_once` has kept, and the name there of each by its role; None for the source.
+        kept_columns: What `read_once` has kept, and the name there of each column by its role; None for the source.
     """
 
     text = False
     computes_anew = False
-    reading: tuple[Any, Mapping[tuple[str, Role], str]] | None = None
+    kept_columns: tuple[Any, Mapping[tuple[str, Role], str]] | None = None
 
     # What each engine does in its own way.
 
@@ -182,7 +182,7 @@ class Engine(TypedColumns, ABC):
         names = {pair: f"column_{at}" for at, pair in enumerate(dict.fromkeys(columns))}
         wanted = {name: pair for pair, name in names.items()}
         made = copy(self)
-        made.reading = guarded(lambda: self.kept(self.typed_columns(wanted)), "run the queries"), names
+        made.kept_columns = guarded(lambda: self.kept(self.typed_columns(wanted)), "run the queries"), names
         yield made
 
     def cell_sums(
@@ -241,9 +241,9 @@ class Engine(TypedColumns, ABC):
 
     def own_columns(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
         """The same as `typed_columns`, of what was read once where several queries read it."""
-        if self.reading is None:
+        if self.kept_columns is None:
             return self.typed_columns(wanted)
-        nw, (frame, names) = optional("narwhals"), self.reading
+        nw, (frame, names) = optional("narwhals"), self.kept_columns
         return frame.select(*(nw.col(names[pair]).alias(new) for new, pair in wanted.items()))
 
     def counted_rows(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:

@@ -106,7 +106,7 @@ class Spark(SqlEngine):
         return optional("narwhals").from_native(self._frame.selectExpr(*self._typed(wanted)))
 
     def counted_rows(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
-        if self.view or self.reading is not None:
+        if self.view or self.kept_columns is not None:
             return super().counted_rows(wanted)
         return optional("narwhals").from_native(self._frame.selectExpr(*self._typed(wanted), "1L AS one"))
 
@@ -131,7 +131,7 @@ class Spark(SqlEngine):
 
     def rows(self, query: Any, *, settled: bool = False) -> list[tuple[Any, ...]]:
         if isinstance(query, _Parts | SparkSums):
-            return query.rows(settled=settled or self.reading is not None)
+            return query.rows(settled=settled or self.kept_columns is not None)
         return list(query.collect().iter_rows())
 
     def run_several(self, build: Build, queries: Sequence[Callable[[Any], Any]]) -> list[list[tuple[Any, ...]]]:

@@ -244,7 +244,7 @@ class MarginalsPlan(Plan):
                 *lines,
                 "",
                 f"An equal split would have {self.gain():.3g} times the {measure}, in units of the tolerances.",
-                *self.worse_lines,
+                *self.worse_printed,
                 *self.advice,
             ]
         )

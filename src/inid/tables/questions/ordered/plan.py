@@ -116,7 +116,7 @@ class OrderedPlan(Plan):
         tables = counted(len(self.tables), "table")
         head = f"{self.mechanism.capitalize()} noise on {counted(self.noise.dimension, 'number')} of {tables}"
         promise = f"promise: {self.budget}, neighbours: {self.noise.sensitivity.neighbours}"
-        worse = ["", *self.worse_lines] if self.worse_lines else []
+        worse = ["", *self.worse_printed] if self.worse else []
         return "\n".join([head, promise, "", *aligned(rows, left=1), *self.unit_lines, *worse])
 
 

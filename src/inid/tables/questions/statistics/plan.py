@@ -195,7 +195,7 @@ class TablePlan(Plan):
                 *lines,
                 "",
                 self.remark or gains,
-                *self.worse_lines,
+                *self.worse_printed,
                 *self.advice,
             ]
         )
