@@ -29,7 +29,7 @@ $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) -e '.[spark,learn,torch,cli,studio,plot,fast,postgres,sql,docs,test]'
 	@touch $@
 
-demo: $(VENV)/.demo  ## Release thirty means and tables of a medical table, and leave reports in out/.
+demo: $(VENV)/.demo  ## Release thirty means and tables of a medical table, and leave a report in out/.
 	$(BIN)/inid demo --out out
 
 # Tests of one file share a worker, so that a server is started once, and all tests with Spark one (tests/work_units.py).

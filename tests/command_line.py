@@ -38,7 +38,8 @@ def flags(line):
         if option.is_switch:
             found[option.name], at = True, at + 1
         else:
-            found[option.name], at = [words[at + 1]] if option.type.repeats else words[at + 1], at + 2
+            value, at = words[at + 1], at + 2
+            found[option.name] = [*found.get(option.name, []), value] if option.type.repeats else value
     return read_values(command.options, found)
 
 

@@ -145,7 +145,7 @@ def test_the_command_refuses_changed_results(folder):
     assert "cannot prove" in proved.stdout
     assert kept["digest"] in proved.stdout
     forged = copy.deepcopy(kept)
-    for row in forged["results"]:
+    for row in forged["rows"]:
         row["estimate"] = 1.0
     stripped = {key: value for key, value in forged.items() if key not in ("question", "digest")}
     for content in (forged, resealed(forged), stripped, resealed(stripped)):

@@ -72,7 +72,7 @@ def test_json_is_pure_and_complete(folder):
     document = json.loads(result.stdout)
     assert set(document) == {
         "command", "time", "label", "private", "level", "question", "results", "values", "ledger",
-        "ledger_created", "digest", "rules", "kind",
+        "ledger_created", "digest", "rules", "kind", "inid_release",
         "plan", "certificate", "lines", "inside", "comparison", "gains", "remark", "rows",
     }  # fmt: skip
     assert document["private"] is True
@@ -197,7 +197,7 @@ def test_no_failure_after_the_charge_loses_the_numbers(folder, monkeypatch):
     def fails(*_args):
         raise ZeroDivisionError
 
-    monkeypatch.setattr(release_command, "page", fails)
+    monkeypatch.setattr(release_command.ReleasedJob, "page", fails)
     result = run(f"release {QUESTION} --epsilon 1 --ledger b.db --out result.csv --report report.html")
     assert result.exit_code == 6
     assert len(list(csv.DictReader(result.stdout.splitlines()))) == 4

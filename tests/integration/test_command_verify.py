@@ -34,7 +34,7 @@ def test_verify_proves_and_refuses(folder):
     told = json.loads(run("verify record.json --json").stdout)
     assert (told["kind"], told["verified"]) == ("release", True)
     changed = json.loads((folder / "record.json").read_text(encoding="utf-8"))
-    changed["certificate"]["promise"] = "PureDP(epsilon=0.1)"
+    changed["release"]["certificate"]["promise"] = "PureDP(epsilon=0.1)"
     (folder / "changed.json").write_text(json.dumps(changed), encoding="utf-8")
     assert run("verify changed.json").exit_code == 4
     assert json.loads(run("verify b.db --json").stdout)["kind"] == "ledger"

@@ -93,7 +93,7 @@ def test_the_whole_job_on_a_public_table_by_keyboard_alone(browser, tmp_path, mo
     proved = run("verify downloads/record.json")
     assert proved.exit_code == 0, proved.stderr
     record = json.loads(Path("downloads/record.json").read_text(encoding="utf-8"))
-    assert len(record["results"]) == 6
+    assert len(record["rows"]) == 6
     assert all(key in shown for key in ("setosa", "versicolor", "virginica"))
     assert sqlite_charges("flowers.db") == 1
     assert script("release --config downloads/job.toml --quiet").returncode == 0

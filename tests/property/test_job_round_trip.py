@@ -112,6 +112,34 @@ OF_A_TABLE = st.builds(
     st.just({}) | PEOPLE,
     PROMISES,
 )
+TOP = ("domains", "bins", "other")  # of a question's strategy: facts of the table
+OWN = {
+    "where": FACTS["where"],
+    "derive": st.just({"half": "age / 2"}),
+    "tolerance": FACTS["tolerance"],
+    "importance": ABOVE,
+    "share": st.sampled_from(["1/10", "0.25"]),
+}
+SHARED = {name: FACTS[name] for name in FACTS if name not in ("tolerance", "weights", "order", "allocation")}
+PARTS = st.dictionaries(
+    st.sampled_from(["people", "pay", "home region", "it's", "2027"]),
+    st.builds(lambda asked, own: asked | own, QUESTIONS, st.fixed_dictionaries({}, optional=OWN)),
+    min_size=1,
+    max_size=3,
+)
+
+
+def together(parts, facts, people, promise):
+    """Several questions; what is a fact of the table stands at the top."""
+    top = {name: value for part in parts.values() for name, value in part.items() if name in TOP}
+    own = {name: {key: value for key, value in part.items() if key not in TOP} for name, part in parts.items()}
+    for part in own.values():
+        part.pop("objective", None)
+    bins = {} if any("synthetic" in part for part in own.values()) else {"bins": None}
+    return {"table": "people.csv"} | facts | people | promise | top | bins | {"question": own}
+
+
+PUBLICATIONS = st.builds(together, PARTS, st.fixed_dictionaries({}, optional=SHARED), st.just({}) | PEOPLE, PROMISES)
 STATED = st.builds(
     lambda stated, promise: stated | promise,
     st.fixed_dictionaries(
@@ -132,7 +160,7 @@ def on_a_command_line(job):
 
 
 @examples(150, 2000)
-@given(OF_A_TABLE | STATED)
+@given(OF_A_TABLE | STATED | PUBLICATIONS)
 def test_a_job_is_the_same_from_flags_a_file_a_form_and_a_command(values):
     job = Job.from_dict(values)
     stated = on_a_command_line(job)

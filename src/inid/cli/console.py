@@ -136,7 +136,7 @@ def print_plan(console: Console, plan: PlanSummary) -> None:
     """One line per number."""
     noise = plan.noise
     console.line(
-        f"{str(noise.mechanism).capitalize()} noise, {noise.allocation} allocation, {noise.dimension} noisy numbers"
+        f"{str(noise.mechanism).capitalize()} noise, {noise.allocation} allocation, {plan.dimension} noisy numbers"
     )
     console.line(f"promise: {plan.budget}, neighbours: {noise.sensitivity.neighbours}")
     if plan.rows is not None:

@@ -81,7 +81,7 @@ COMMON = (
     switch("quiet", "Print nothing but errors."),
 )
 
-TABLE = keys("table", "unit", "question", "neighbours")
+TABLE = (*keys("table", "unit", "question", "neighbours"), *keys("questions"))
 STATED = (
     key("table").saying("A CSV or Parquet file; or leave it out and state --sensitivity."),
     *TABLE[1:],
@@ -109,10 +109,11 @@ def read_values(options: Sequence[Key], flags: Mapping[str, Any], elsewhere: Col
     stated: dict[str, Any] = {}
     for option in options:
         given = flags.get(option.name)
-        text = option.type.separator(given).join(given) if isinstance(given, list) else given
-        if text is None or text == "":
+        if given is None or given in ("", []):
             continue
-        stated[option.name] = option.type.from_text(option.flag, text) if isinstance(text, str) else text
+        stated[option.name] = (
+            given if isinstance(given, bool) else option.from_texts(given if isinstance(given, list) else [given])
+        )
     path = stated.pop("config", None)
     values = stated if path is None else _from_file(options, Path(path), elsewhere) | stated
     check_apart(_files(options, values if path is None else values | {"config": path}))

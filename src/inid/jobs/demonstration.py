@@ -1,4 +1,4 @@
-"""The demonstration: a public medical table, what is publicly known of it, and two jobs on it."""
+"""The demonstration: a public medical table, what is publicly known of it, and jobs on it."""
 
 import csv
 import io
@@ -12,15 +12,15 @@ import numpy as np
 from inid.arguments import Floats
 from inid.errors import MissingExtraError
 from inid.jobs.job import Job
-from inid.promises import Budget, PureDP
+from inid.promises import Budget
 
 __all__ = [
     "COLUMNS",
     "demonstration_counts",
     "demonstration_csv",
     "demonstration_job",
+    "demonstration_publication",
     "demonstration_table",
-    "demonstration_tables_job",
     "demonstration_truth",
 ]
 
@@ -120,39 +120,39 @@ def demonstration_csv(data: Floats) -> str:
 
 
 def demonstration_job(folder: Path, promise: Budget) -> Job:
-    """A job on the files of a folder; no column has missing values, so fill values save a count per column."""
+    """Thirty means, from the files of a folder."""
     values = _usual(folder, promise, {"out": "result.csv", "report": "report.html"}) | {
         "label": "thirty means",
         "mean": list(COLUMNS),
-        "bounds": {name: [low, high] for name, (low, high, _) in COLUMNS.items()},
         "tolerance": {name: tolerance for name, (*_, tolerance) in COLUMNS.items()},
-        "missing": {name: _middle(low, high) for name, (low, high, _) in COLUMNS.items()},
     }
-    return Job.from_dict(values)
+    return Job.from_dict(values | _facts())
 
 
-def demonstration_tables_job(folder: Path, promise: Budget) -> Job:
-    """A second job on the same files: tables of counts by size and texture, and means by size, that agree."""
-    area = "mean area"
-    low, high, tolerance = COLUMNS[area]
-    values = _usual(folder, promise, {"out": "tables.csv", "report": "tables.html"}) | {
-        "label": "tables",
+def demonstration_publication(folder: Path, promise: Budget) -> Job:
+    """The same means, and counts by size and texture with means by size, under one promise and on one page."""
+    files = {"out": "result.csv", "report": "report.html", "record": "record.json"}
+    usual = _usual(folder, promise, files) | _facts() | {"label": "means and tables", "domains": _CLASSES}
+    means = {"mean": list(COLUMNS), "tolerance": {name: tolerance for name, (*_, tolerance) in COLUMNS.items()}}
+    tables = {
         "derive": {
             "size": "when(col('mean radius') < 12, 'small', when(col('mean radius') < 16, 'medium', 'large'))",
             "texture": "when(col('mean texture') < 19, 'smooth', 'coarse')",
         },
-        "domains": _CLASSES,
-        "other": "drop",
         "marginals": [["size"], ["texture"], ["size", "texture"]],
-        "mean": {area: [["size"]]},
-        "bounds": {area: [low, high]},
-        "missing": {area: _middle(low, high)},
-        "tolerance": {"size": 10, "texture": 10, "size*texture": 10, f"mean({area})": tolerance},
-        # Gaussian noise composes well with that of the means, so that one ledger takes both.
-        "mechanism": "laplace" if isinstance(promise, PureDP) else "gaussian",
+        "mean": {"mean area": [["size"]]},
+        "tolerance": {"size": 10, "texture": 10, "size*texture": 10, "mean(mean area)": COLUMNS["mean area"][2]},
         "combine": {"coarse less smooth": "count(texture='coarse') - count(texture='smooth')"},
     }
-    return Job.from_dict(values)
+    return Job.from_dict(usual | {"other": "drop", "question": {"means": means, "tables": tables}})
+
+
+def _facts() -> dict[str, Any]:
+    """The public limits of all columns; none has missing values, so fill values save a count per column."""
+    return {
+        "bounds": {name: [low, high] for name, (low, high, _) in COLUMNS.items()},
+        "missing": {name: _middle(low, high) for name, (low, high, _) in COLUMNS.items()},
+    }
 
 
 def _middle(low: float, high: float) -> float:
@@ -161,7 +161,7 @@ def _middle(low: float, high: float) -> float:
 
 
 def _usual(folder: Path, promise: Budget, files: dict[str, str]) -> dict[str, Any]:
-    """What both jobs share: the table, the ledger, the promise, a guess at the rows."""
+    """What the jobs share: the table, the ledger, the promise, a guess at the rows."""
     named = {"table": "demo.csv", "ledger": "demo.db"} | files
     values: dict[str, Any] = {key: (folder / file).as_posix() for key, file in named.items()}
     return values | {name: number for name, number in promise.to_dict().items() if name != "kind"} | {"rows": _ROWS}

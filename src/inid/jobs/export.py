@@ -4,14 +4,15 @@ import json
 import shlex
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from keyword import iskeyword
 from typing import Any
 
 from inid.jobs.combinations import read_combination
-from inid.jobs.job import Job
+from inid.jobs.job import Job, Outputs
 from inid.jobs.ledgers import is_file
 from inid.jobs.questions import StatedQuestion, TableQuestion
 from inid.promises import Budget
-from inid.schema import key
+from inid.schema import flag_words
 from inid.schema.values import short
 from inid.tables import Ordered, Person
 from inid.tables.domains import tolerances_by_name
@@ -32,12 +33,18 @@ def job_as_toml(job: Job) -> str:
     age = [0, 100]
     <BLANKLINE>
     """
-    content = job.to_dict()
-    flat = [f"{name} = {_toml(value)}" for name, value in content.items() if not isinstance(value, Mapping)]
-    for name, value in content.items():
-        if isinstance(value, Mapping):
-            flat += ["", f"[{name}]", *(f"{_toml_key(entry)} = {_toml(own)}" for entry, own in value.items())]
-    return "\n".join(flat) + "\n"
+    return "\n".join(_toml_lines(job.to_dict())) + "\n"
+
+
+def _toml_lines(content: Mapping[str, Any], place: tuple[str, ...] = ()) -> list[str]:
+    """The lines of a table: its own values, then the tables in it; those of single questions are nested."""
+    inner = {name: value for name, value in content.items() if isinstance(value, Mapping)}
+    found = [f"{_toml_key(name)} = {_toml(value)}" for name, value in content.items() if name not in inner]
+    for name, value in inner.items():
+        own = (*place, _toml_key(name))
+        lines = _toml_lines(value, own)
+        found += lines if own == ("question",) else ["", f"[{'.'.join(own)}]", *lines]
+    return found
 
 
 def job_as_command(job: Job) -> str:
@@ -60,11 +67,7 @@ def command_line(words: Sequence[str], content: Mapping[str, Any]) -> str:
     table = content.get("table")
     if table is not None:
         words.append(f"./{table}" if table.startswith("-") else table)  # a dash would make it an option
-    for name, value in content.items():
-        if name != "table":
-            own = key(name)
-            words += [own.flag] if value is True else [own.flag, own.type.to_text(own.flag, value)]
-    return shlex.join(words)
+    return shlex.join([*words, *flag_words({name: value for name, value in content.items() if name != "table"})])
 
 
 def job_as_python(job: Job) -> str:
@@ -88,36 +91,73 @@ def _table_script(job: Job) -> str:
     question = job.question
     if not isinstance(question, TableQuestion):
         raise TypeError("a question without a table has a script of its own")
-    noise = dict(job.noise.values)
-    if question.by_tables and isinstance(job.noise.tolerance, Mapping):
-        names = [f"{kind}({column})" for kind in ("mean", "sum") for column in getattr(question, kind)]
-        noise["tolerance"] = tolerances_by_name(names, job.noise.tolerance)
-    level, label = job.outputs.level, job.ledger.label
     facts = question.table_arguments()
     facts["bounds"] = _Code(_value(facts["bounds"]))  # said even where there are none: a table needs them
     lines = [f"table = {_call('tables.Table', [repr(question.table)], facts)}"]
-    if question.derive:
-        formulas = [f"**{dict(question.derive)!r}"]
-        lines.append(f"table = {_call('table.with_columns', formulas, question.computed_arguments())}")
-    if question.where is not None:
-        lines.append(f"table = table.where({question.where!r})")
-    asked = question.query_arguments()
-    if question.discover is not None:
-        details = {"delta": question.discover_delta, "kind": question.discover_kind}
-        asked["by"] = {question.discover: _Code(_call("tables.discover", [question.max_keys or 1], details))}
-    lines.append(f"query = {_call('table.query', [], asked)}")
-    if job.ledger.ledger is None:
-        planned = f"plan = {_call('query.plan', ['promise'], noise)}"
-        lines += [f"promise = {_promise(job.budget)}", planned, "print(plan)", ""]
-        lines += [f"result = {_call('query.release', ['plan'], {'level': level, 'label': label})}"]
+    lines += [f"table = table{step}" for step in _view(question)]
+    if question.question:
+        asked = {name: _Code(_asked(part, f"table{''.join(_view(part))}")) for name, part in question.parts.items()}
+        lines += [f"publication = tables.Publication({_named(asked)})"]
+        options, whole = _options_together(job), "publication"
     else:
-        planned = f"plan = {_call('query.plan', ['promise'], noise | {'ledger': _Code('ledger')})}"
-        released = _call("query.release", ["plan"], {"ledger": _Code("ledger"), "level": level, "label": label})
+        lines += [f"query = {_asked(question, 'table')}"]
+        options, whole = dict(job.noise.values) | _tolerance(question, job.noise.tolerance), "query"
+    stated = {"level": job.outputs.level, "label": job.ledger.label}
+    if job.ledger.ledger is None:
+        planned = f"plan = {_call(f'{whole}.plan', ['promise'], options)}"
+        lines += [f"promise = {_promise(job.budget)}", planned, "print(plan)", ""]
+        lines += [f"result = {_call(f'{whole}.release', ['plan'], stated)}"]
+    else:
+        charged = {"ledger": _Code("ledger")}
+        planned = f"plan = {_call(f'{whole}.plan', ['promise'], options | charged)}"
+        released = _call(f"{whole}.release", ["plan"], charged | stated)
         lines += [
             *_opened(job, question),
             *(f"    {line}" for line in (planned, "print(plan)", f"result = {released}")),
         ]
     return "\n".join([*_imports(job), "", *lines, "", *_written_results(job), ""])
+
+
+def _view(question: TableQuestion) -> list[str]:
+    """The columns that a question computes, and the rows that it counts."""
+    formulas = [f"**{dict(question.derive)!r}"]
+    made = [_call(".with_columns", formulas, question.computed_arguments())] if question.derive else []
+    return made if question.where is None else [*made, f".where({question.where!r})"]
+
+
+def _asked(question: TableQuestion, table: str) -> str:
+    asked = question.query_arguments()
+    if question.discover is not None:
+        details = {"delta": question.discover_delta, "kind": question.discover_kind}
+        asked["by"] = {question.discover: _Code(_call("tables.discover", [question.max_keys or 1], details))}
+    return _call(f"{table}.query", [], asked)
+
+
+def _named(parts: Mapping[str, Any]) -> str:
+    """Named arguments; names that Python has no word for in a dictionary."""
+    if all(name.isidentifier() and not iskeyword(name) for name in parts):
+        return ", ".join(f"{name}={_value(value)}" for name, value in parts.items())
+    return f"**{_value(parts)}"
+
+
+def _tolerance(question: TableQuestion, stated: Any) -> dict[str, Any]:
+    if question.by_tables and isinstance(stated, Mapping):
+        names = [f"{kind}({column})" for kind in ("mean", "sum") for column in getattr(question, kind)]
+        return {"tolerance": tolerances_by_name(names, stated)}
+    return {} if stated is None else {"tolerance": stated}
+
+
+def _options_together(job: Job) -> dict[str, Any]:
+    owns = {name: part.own for name, part in job.parts.items()}
+    wanted = {
+        name: own
+        for name, part in job.parts.items()
+        if isinstance(part.question, TableQuestion)
+        for own in _tolerance(part.question, part.own.tolerance).values()
+    }
+    importance = {name: own.importance for name, own in owns.items() if own.importance is not None}
+    share = {name: own.share for name, own in owns.items() if own.share is not None}
+    return {"tolerance": wanted, "importance": importance, "share": share} | job.noise.arguments()
 
 
 def _imports(job: Job) -> list[str]:
@@ -126,7 +166,8 @@ def _imports(job: Job) -> list[str]:
     if outputs.record or (address is not None and is_file(address) and job.ledger.part is None):
         lines.append("from pathlib import Path")
     lines += [""] if lines else []
-    lines += ["import pyarrow.csv", ""] if outputs.out or outputs.rows_out else []
+    rows = any(part.outputs.rows_out for part in job.parts.values())
+    lines += ["import pyarrow.csv", ""] if outputs.out or rows else []
     return [*lines, "import inid", "from inid import tables"]
 
 
@@ -146,7 +187,7 @@ def _opened(job: Job, question: TableQuestion) -> list[str]:
 
 
 def _total(job: Job, question: TableQuestion) -> str:
-    """The total of a new ledger: the promise, and where keys are found the delta beside its noise."""
+    """The total of a new ledger: the promise, and where keys are found alone the delta beside its noise."""
     if question.discover is None or job.budget is None:
         return "promise"
     whole = whole_promise(job.budget, float(question.discover_delta or 0))
@@ -154,24 +195,38 @@ def _total(job: Job, question: TableQuestion) -> str:
 
 
 def _written_results(job: Job) -> list[str]:
-    outputs = job.outputs
-    form = {name: value for name, value in outputs.form.items() if value not in (None, False)}
-    frame = _call("result.to_frame", [], form) if form else "result.frame"
-    lines = [f"frame = {frame}", "print(frame)"]
-    for name, text in outputs.combine.items():
-        made = read_combination(name, text)
-        cells = {table: {keys: short(weight) for keys, weight in own.items()} for table, own in made.cells.items()}
-        combined = _call("result.combine", [repr(cells)], {"sum": made.column})
-        lines.append(f"print({name!r}, {combined})")
+    outputs, several = job.outputs, "" not in job.parts
+    lines: list[str] = []
+    recorded: dict[str, dict[str, Any]] = {}
+    for name, part in job.parts.items():
+        result = f"result[{name!r}]" if several else "result"
+        form = _form(part.outputs)
+        if not several:
+            lines += [f"frame = {_call('result.to_frame', [], form) if form else 'result.frame'}", "print(frame)"]
+        recorded[name] = {}
+        for title, text in part.outputs.combine.items():
+            made = read_combination(title, text)
+            cells = {table: {keys: short(weight) for keys, weight in own.items()} for table, own in made.cells.items()}
+            lines.append(f"print({title!r}, {_call(f'{result}.combine', [repr(cells)], {'sum': made.column})})")
+            recorded[name][title] = (cells, made.column)
+        if part.outputs.rows_out:
+            lines.append(f"pyarrow.csv.write_csv({result}.rows(), {part.outputs.rows_out.as_posix()!r})")
+    form = _form(outputs)
+    lines[:0] = ["frame = result.frame", "print(result)"] if several else []
     if outputs.out:
         lines.append(f"pyarrow.csv.write_csv(frame, {outputs.out.as_posix()!r})")
-    if outputs.rows_out:
-        lines.append(f"pyarrow.csv.write_csv(result.rows(), {outputs.rows_out.as_posix()!r})")
     if outputs.report:
         lines.append(_call("result.report", [repr(outputs.report.as_posix())], form))
     if outputs.record:
-        lines.append(f"Path({outputs.record.as_posix()!r}).write_text(json.dumps(result.to_dict(), indent=2))")
+        combined = {name: own for name, own in recorded.items() if own}
+        combine = {"combine": _Code(repr(combined if several else combined.get("")))} if combined else {}
+        record = _call("result.to_dict", [], combine)
+        lines.append(f"Path({outputs.record.as_posix()!r}).write_text(json.dumps({record}, indent=2))")
     return lines
+
+
+def _form(outputs: Outputs) -> dict[str, Any]:
+    return {name: value for name, value in outputs.form.items() if value not in (None, False)}
 
 
 class _Code(str):

@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,22 @@ from inid.accounting.short_texts import read_word
 from inid.arguments import shown
 from inid.errors import ArgumentError
 from inid.jobs.combinations import read_combination
-from inid.jobs.questions import StatedQuestion, TableQuestion, read_question
+from inid.jobs.questions import StatedQuestion, TableQuestion, in_question, read_question
 from inid.jobs.stated import Stated
 from inid.promises import ZCDP, ApproxDP, Budget, GaussianDP, PureDP
 from inid.schema import Naming, keys
 
-__all__ = ["PROMISE_KEYS", "Job", "LedgerChoice", "NoiseChoice", "Outputs", "job_keys", "read_budget", "read_toml"]
+__all__ = [
+    "PROMISE_KEYS",
+    "Job",
+    "LedgerChoice",
+    "NoiseChoice",
+    "Outputs",
+    "Part",
+    "job_keys",
+    "read_budget",
+    "read_toml",
+]
 
 PROMISE_KEYS = tuple(key.name for key in keys("promise"))
 
@@ -60,20 +71,14 @@ class Outputs(Stated):
 
     groups = ("output",)
 
-    @classmethod
-    def read(cls, values: Mapping[str, Any], named: Naming = str) -> "Outputs":
-        """Check every value."""
-        made = super().read(values, named)
-        for name, text in made.combine.items():
-            read_combination(f"{named('combine')} of {name}", text)
-        return made
-
     def check_form(self, question: TableQuestion | StatedQuestion, named: Naming) -> None:
         """Refuse forms that the answers to a question do not have.
 
         Raises:
-            ArgumentError: It has no such form.
+            ArgumentError: It has no such form, or a combination is malformed.
         """
+        for name, text in self.combine.items():
+            read_combination(f"{named('combine')} of {name}", text)
         tables = isinstance(question, TableQuestion) and question.by_tables
         several = f"{named('marginals')} or several {named('by')}"
         for key in ("tidy", "combine"):
@@ -89,6 +94,21 @@ class Outputs(Stated):
         """How the answers are shown."""
         marked = {} if self.too_noisy is None else {"too_noisy": float(self.too_noisy)}
         return {"tidy": self.tidy, "integers": self.integers, **marked}
+
+
+@dataclass(frozen=True)
+class Part:
+    """One question of a job, and what is stated for it alone.
+
+    Attributes:
+        question: What it asks.
+        outputs: How its answers are shown.
+        own: What one of several questions states for itself: its tolerance, importance and share among it.
+    """
+
+    question: TableQuestion | StatedQuestion
+    outputs: Outputs
+    own: Stated
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,11 +161,25 @@ class Job:
                 f"{named('part')} is the promise itself and needs {named('ledger')}: leave out "
                 f"{', '.join(named(key) for key in PROMISE_KEYS)}, and name the ledger."
             )
-        question, outputs = read_question(values, named), Outputs.read(values, named)
-        outputs.check_form(question, named)
-        return cls(
-            question=question, budget=budget, noise=NoiseChoice.read(values, named), ledger=ledger, outputs=outputs
-        )
+        question, noise = read_question(values, named), NoiseChoice.read(values, named)
+        made = cls(question=question, budget=budget, noise=noise, ledger=ledger, outputs=Outputs.read(values, named))
+        for name, part in made.parts.items():
+            with in_question(name):
+                part.outputs.check_form(part.question, named)
+        return made
+
+    @cached_property
+    def parts(self) -> Mapping[str, Part]:
+        """Each question with what is stated for it alone; one question alone has no name."""
+        question = self.question
+        if not isinstance(question, TableQuestion) or not question.question:
+            return {"": Part(question, self.outputs, self.noise)}
+        forms = {key.name for key in Outputs.own_keys()}
+        found = {}
+        for name, own in question.question.items():
+            outputs = self.outputs.stating(**{key: value for key, value in own.values.items() if key in forms})
+            found[name] = Part(question.parts[name], outputs, own)
+        return found
 
     def to_dict(self) -> dict[str, Any]:
         """The keys that are stated, as plain values; `from_dict` makes the same job of it."""
@@ -233,4 +267,10 @@ def read_toml(path: Path) -> dict[str, Any]:
     except (RecursionError, ValueError) as error:
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else "a number has too many digits"
         raise ArgumentError(f"{path} does not parse as TOML: {reason}.") from None
+    for name, own in content.get("question", {}).items() if isinstance(content.get("question"), dict) else ():
+        content["question"][name] = _underscored(own) if isinstance(own, dict) else own
+    return _underscored(content)
+
+
+def _underscored(content: Mapping[str, Any]) -> dict[str, Any]:
     return {key.replace("-", "_"): value for key, value in content.items()}

@@ -10,17 +10,27 @@ from inid.errors import ArgumentError
 from inid.jobs.combinations import check_combinations
 from inid.jobs.job import PROMISE_KEYS, Job, NoiseChoice
 from inid.jobs.ledgers import open_existing, stored_settings
-from inid.jobs.questions import StatedQuestion
+from inid.jobs.questions import StatedQuestion, in_question
 from inid.mechanisms import MechanismChoice
 from inid.planning import AccuracyPlan, NoisePlan, plan, plan_for_accuracy
+from inid.planning.accuracy import CheapestPlan
 from inid.promises import Budget
-from inid.report import PlanSummary, summarize_plan
+from inid.report import PlanSummary, ReportInputs, page, publication_page, summarize_plan
 from inid.schema import Naming
+from inid.tables import Publication, PublicationPlan
 from inid.tables.engines import Engine
 from inid.tables.plan import Plan
 from inid.tables.query import Query
 
-__all__ = ["PlannedJob", "accuracy_of_job", "missing_promise", "plan_job", "promise_of", "tolerances_by_name"]
+__all__ = [
+    "PlannedJob",
+    "accuracy_of_job",
+    "missing_promise",
+    "plan_job",
+    "promise_of",
+    "queries_of",
+    "tolerances_by_name",
+]
 
 
 @dataclass(frozen=True)
@@ -31,15 +41,36 @@ class PlannedJob:
         job: The configuration.
         budget: The promise.
         summary: The plan, line by line.
-        query: The question, on its table; None for stated sensitivities.
-        plan: The plan of the query; None for stated sensitivities.
+        query: The question, on its table, or the publication of several; None for stated sensitivities.
+        plan: Its plan; None for stated sensitivities.
     """
 
     job: Job
     budget: Budget
     summary: PlanSummary
-    query: Query[Any, Any] | None = None
-    plan: Plan | None = None
+    query: Query[Any, Any] | Publication | None = None
+    plan: Plan | PublicationPlan | None = None
+
+    @property
+    def plans(self) -> Mapping[str, Plan]:
+        """The plan of each of several questions, by name; of one alone, its plan without a name."""
+        if self.plan is None:
+            return {}
+        return self.plan.plans if isinstance(self.plan, PublicationPlan) else {"": self.plan}
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-safe dictionary of the plan and of what it expects; of several questions, with the plan of each."""
+        if not isinstance(self.plan, PublicationPlan):
+            return self.summary.to_dict()
+        seen = self.summary.figures()
+        return self.plan.to_dict() | {name: seen[name] for name in ("lines", "gains", "rows", "inside")}
+
+    def page(self, title: str) -> str:
+        """A page about the plan, before anything is spent."""
+        if not isinstance(self.plan, PublicationPlan):
+            return page(ReportInputs(title, self.summary))
+        parts = {name: ReportInputs(name, plan.summary()) for name, plan in self.plans.items()}
+        return publication_page(title, parts, self.budget, self.summary.worse, "")
 
     @property
     def charge(self) -> NoisePlan | JointCharge:
@@ -114,12 +145,41 @@ def plan_job(job: Job, named: Naming = str, source: Engine | None = None) -> Pla
         tolerance = _in_order(named("tolerance"), noise.tolerance, question.names)
         weights = _in_order(named("weights"), noise.weights, question.names)
         choice = cast("MechanismChoice", noise.mechanism or "auto")
-        made = plan(question.box(), budget, tolerance=tolerance, weights=weights, **noise.arguments())
-        return PlannedJob(job, budget, summarize_plan(made, question.names, tolerance, choice))
+        stated = plan(question.box(), budget, tolerance=tolerance, weights=weights, **noise.arguments())
+        return PlannedJob(job, budget, summarize_plan(stated, question.names, tolerance, choice))
     query = question.open(named, source)
-    check_combinations(job.outputs.combine, query, named)
-    made = query.plan(budget, **_options(noise, query, named))
+    for name, own in queries_of(query).items():
+        with in_question(name):
+            check_combinations(job.parts[name].outputs.combine, own, named)
+    options = _options(noise, query, named) if isinstance(query, Query) else _options_together(job, query, named)
+    made = query.plan(budget, **options)
     return PlannedJob(job, budget, made.summary(), query, made)
+
+
+def queries_of(query: Query[Any, Any] | Publication) -> Mapping[str, Query[Any, Any]]:
+    """Each query of a publication by its name; a query alone has none."""
+    return query.queries if isinstance(query, Publication) else {"": query}
+
+
+def _options_together(job: Job, publication: Publication, named: Naming) -> dict[str, Any]:
+    """How several questions are planned together.
+
+    Raises:
+        ArgumentError: Together they have no such option, or one of them has no tolerance.
+    """
+    for key in job.noise.values:
+        if key != "mechanism":
+            raise ArgumentError(f"{named(key)} does not go with {named('question')}: leave it out.")
+    found: dict[str, dict[str, Any]] = {"tolerance": {}, "importance": {}, "share": {}}
+    for name, query in publication.queries.items():
+        own = job.parts[name].own
+        with in_question(name):
+            if own.tolerance is not None:
+                stated = tolerances_by_name(named("tolerance"), own.tolerance)
+                found["tolerance"][name] = query.question.tolerances(stated)
+        found["importance"] |= {} if own.importance is None else {name: float(own.importance)}
+        found["share"] |= {} if own.share is None else {name: own.share}
+    return found | job.noise.arguments()
 
 
 def _options(noise: NoiseChoice, query: Query[Any, Any], named: Naming) -> dict[str, Any]:
@@ -150,18 +210,18 @@ def _with_relation_of_ledger(job: Job) -> Job:
 
 def accuracy_of_job(
     job: Job, failure: float, delta: float | None, named: Naming = str
-) -> tuple[AccuracyPlan, list[tuple[str, float, float]]]:
+) -> tuple[CheapestPlan[Any], list[tuple[str, float, float]]]:
     """The least budget found that reaches the tolerances of a job.
 
     Returns:
         The plans, and for each noisy number its name, the scale of its noise and its share of the promise; of many
-        tables, for each of them the standard deviation of a cell.
+        tables, or of several questions, for each line the standard deviation of a cell.
 
     Raises:
         ArgumentError: No tolerance is stated, or the question does not fit the table.
     """
     wanted, question = job.noise.tolerance, job.question
-    if wanted is None:
+    if wanted is None and not any(part.own.tolerance for part in job.parts.values()):
         raise ArgumentError(
             f"a tolerance is missing: pass {named('tolerance')} age=1,income=500, the largest acceptable errors."
         )
@@ -170,6 +230,11 @@ def accuracy_of_job(
         answer = plan_for_accuracy(question.box(), tolerance, failure=failure, delta=delta)
         return answer, _scales(question.names, answer.plan)
     query = question.open(named)
+    found: CheapestPlan[Any]
+    if isinstance(query, Publication):
+        options = _options_together(job, query, named)
+        found = query.plan_for_accuracy(options["tolerance"], share=options["share"], failure=failure, delta=delta)
+        return found, [(line.label, line.deviation, line.share) for line in found.plan.summary().lines]
     if not query.question.knows_accuracy:
         asked = named(query.asked_as)
         raise ArgumentError(f"the cost of an accuracy is not known for {asked}: plan with a promise.")

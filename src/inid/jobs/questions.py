@@ -1,21 +1,23 @@
 """What a job asks: statistics of a table, or noise for numbers whose sensitivities are stated."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from inid.errors import ArgumentError
+from inid.errors import ArgumentError, InidError
 from inid.jobs.groupings import asked_tables, check_domains, check_groupings, is_by_tables
 from inid.jobs.key_questions import asks_keys, check_keys, found_keys
 from inid.jobs.stated import Stated
 from inid.jobs.synthetic_questions import check_synthetic, stated_bins, synthetic_rows
-from inid.schema import Naming
+from inid.schema import Key, Naming, keys_of_a_question
 from inid.sets import Sensitivity
-from inid.tables import Ordered, Person, Table
+from inid.tables import Ordered, Person, Publication, Table
 from inid.tables.engines import Engine
 from inid.tables.query import Query
 
-__all__ = ["ORDERED_STATISTICS", "StatedQuestion", "TableQuestion", "read_question"]
+__all__ = ["ORDERED_STATISTICS", "StatedQuestion", "TableQuestion", "in_question", "read_question"]
 
 _COLUMN_STATISTICS = ("sum", "mean", "variance", "std", "covariance")
 ORDERED_STATISTICS = ("quantile", "cdf", "cumulative")
@@ -30,10 +32,22 @@ _OF_ITS_OWN = (
 )  # not an argument of a table as it is
 
 
-class TableQuestion(Stated):
-    """Statistics of a table: its public facts, who is protected, and what is asked."""
+_VIEW = ("where", "derive")  # several questions may share these, and each may state its own
 
-    groups = ("table", "unit", "question", "neighbours")
+
+class OwnChoice(Stated):
+    """What one of several questions states for itself."""
+
+    @classmethod
+    def own_keys(cls) -> tuple[Key, ...]:
+        """Its keys, in order."""
+        return keys_of_a_question()
+
+
+class TableQuestion(Stated):
+    """Statistics of a table: its public facts, who is protected, and what is asked, by one question or by several."""
+
+    groups = ("table", "unit", "question", "neighbours", "questions")
 
     @classmethod
     def read(cls, values: Mapping[str, Any], named: Naming = str) -> "TableQuestion":
@@ -50,14 +64,50 @@ class TableQuestion(Stated):
             raise ArgumentError(
                 f"{person} needs {limits}: state how many rows of one person count, for example {limits} 5."
             )
-        check_groupings(made, named)
-        check_domains(made, named)
-        check_keys(made, named)
-        check_synthetic(made, named)
-        if made.ordered and (made.asks_statistics or made.by_tables):
+        if made.question:
+            for one in keys_of_a_question():
+                if values.get(one.name) not in (None, False) and one.name not in _VIEW:
+                    raise ArgumentError(
+                        f"{named(one.name)} is stated by one question, and {named('question')} names several: move it "
+                        "into one of them."
+                    )
+            owns = {}
+            for name, own in made.question.items():
+                with in_question(name):
+                    owns[name] = OwnChoice.read(own, named)
+            made = made.stating(question=owns)
+        for name, part in made.parts.items():
+            with in_question(name):
+                part.check(named)
+        if made.bins and not any(part.synthetic for part in made.parts.values()):
+            raise ArgumentError(f"{named('bins')} goes with {named('synthetic')}: leave it out here.")
+        return made
+
+    def check(self, named: Naming) -> None:
+        """Refuse what does not go together in one question.
+
+        Raises:
+            ArgumentError: It does not.
+        """
+        check_groupings(self, named)
+        check_domains(self, named)
+        check_keys(self, named)
+        check_synthetic(self, named)
+        if self.ordered and (self.asks_statistics or self.by_tables):
             listed = ", ".join(named(kind) for kind in ORDERED_STATISTICS)
             raise ArgumentError(f"{listed} are a release of their own: ask for other statistics in another.")
-        return made
+
+    @cached_property
+    def parts(self) -> Mapping[str, "TableQuestion"]:
+        """Each of several questions by its name, with the facts that all share; one question alone has no name."""
+        if not self.question:
+            return {"": self}
+        shared = {name: value for name, value in self.values.items() if name not in ("question", *_VIEW)}
+        mine = {one.name for one in self.own_keys()}
+        return {
+            name: TableQuestion(shared | {key: value for key, value in own.values.items() if key in mine})
+            for name, own in self.question.items()
+        }
 
     @property
     def asks_statistics(self) -> bool:
@@ -112,10 +162,14 @@ class TableQuestion(Stated):
 
     def _facts(self, *, computed: bool) -> dict[str, dict[str, Any]]:
         """The facts by column: about computed ones, or about those of the table itself."""
-        domains: Any = {name: Ordered(keys) if name in self.ordered else keys for name, keys in self.domains.items()}
+        ordered = {column for part in self.parts.values() for column in part.ordered}
+        domains: Any = {name: Ordered(keys) if name in ordered else keys for name, keys in self.domains.items()}
         facts = {"bounds": self.bounds, "missing": self.missing, "domains": domains, "bins": stated_bins(self)}
+        derived = set(self.derive)
+        if not computed:  # nor is one of the table's own what a single question computes
+            derived |= {name for part in self.parts.values() for name in part.derive}
         return {
-            what: {name: fact for name, fact in by_column.items() if (name in self.derive) is computed}
+            what: {name: fact for name, fact in by_column.items() if (name in derived) is computed}
             for what, by_column in facts.items()
         }
 
@@ -127,8 +181,8 @@ class TableQuestion(Stated):
             return synthetic_rows(self)
         return found_keys(self) if self.discover is not None else self.of("question")
 
-    def open(self, named: Naming = str, source: Engine | None = None) -> Query[Any, Any]:
-        """The query, on the table. Reads the names and types of its columns, and no value.
+    def open(self, named: Naming = str, source: Engine | None = None) -> Query[Any, Any] | Publication:
+        """The query, or the publication of several, on the table. Reads names and types of its columns, and no value.
 
         Args:
             named: How errors name a key.
@@ -139,10 +193,21 @@ class TableQuestion(Stated):
             EngineError: The file cannot be read.
         """
         table = Table(self.table if source is None else source, **self.table_arguments())
+        if not self.question:
+            return self._asked_of(table, named)
+        table, queries = self._viewed(table), {}
+        for name, part in self.parts.items():
+            with in_question(name):
+                queries[name] = part._asked_of(table, named)  # noqa: SLF001 - of the same class
+        return Publication(**queries)
+
+    def _viewed(self, table: Table) -> Table:
         if self.derive:
             table = table.with_columns(**self.computed_arguments(), **self.derive)
-        if self.where is not None:
-            table = table.where(self.where)
+        return table if self.where is None else table.where(self.where)
+
+    def _asked_of(self, table: Table, named: Naming) -> Query[Any, Any]:
+        table = self._viewed(table)
         if self.ordered:
             self._check_order(named)
         elif not asks_keys(self):
@@ -167,6 +232,15 @@ class TableQuestion(Stated):
                     f"the order of {column!r} needs public facts: add {named('bounds')} {column}=LOWER:UPPER, or all "
                     f"its values in their order, {named('domains')} {column}=0:115."
                 )
+
+
+@contextmanager
+def in_question(name: str) -> Iterator[None]:
+    """Errors of one of several questions say which it is."""
+    try:
+        yield
+    except InidError as error:
+        raise (type(error)(f"{name}: {error}") if name else error) from None
 
 
 class StatedQuestion(Stated):

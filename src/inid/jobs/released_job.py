@@ -1,7 +1,7 @@
 """Releasing a planned job: open the ledger, charge, publish; and the record of it."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,18 +12,19 @@ from inid.accounting.addresses import place
 from inid.errors import ArgumentError, BudgetError, InidError
 from inid.jobs.charging import OneCharge
 from inid.jobs.combinations import StatedCombination, read_combination
+from inid.jobs.job import Outputs
 from inid.jobs.ledgers import open_or_create
 from inid.jobs.planned_job import PlannedJob
 from inid.jobs.questions import TableQuestion
 from inid.jobs.result_files import FOR_PROGRAMS, CsvStyle, as_csv, frame_as_csv
 from inid.mechanisms import Mechanism
-from inid.report import Estimate, EstimateBlock, LedgerState, ReportInputs
+from inid.report import Estimate, EstimateBlock, LedgerState, ReportInputs, page, publication_page
 from inid.schema import Naming
-from inid.tables.record import RULES, record_digest
+from inid.tables import PublicationPlan, PublicationResult
 from inid.tables.report_inputs import as_estimates, marked, published_estimates
 from inid.tables.result import TOO_NOISY, PageFacts, Result, Row
 
-__all__ = ["ReleasedJob", "release_job"]
+__all__ = ["ReleasedJob", "ReleasedPart", "release_job"]
 
 
 @dataclass(frozen=True)
@@ -32,36 +33,128 @@ class ReleasedJob:
 
     Attributes:
         planned: The job and its plan.
-        result: What may be published.
+        result: What may be published: of one question, or of several.
         ledger: The ledger as it was found after the charge; None when none was charged, or it cannot be read just now.
         created: Whether the ledger was made for this release.
         title: The heading of the report.
-        plan_record: The plan, its certificate and what was expected of it, made before the charge, so that only writing
-            can fail after it.
+        plan_record: The plan and what was expected of it, made before the charge, so that only writing can fail after
+            it.
     """
 
     planned: PlannedJob
-    result: Result
+    result: Result | PublicationResult
     ledger: LedgerState | None
     created: bool
     title: str
     plan_record: dict[str, Any]
 
+    @cached_property
+    def parts(self) -> Mapping[str, "ReleasedPart"]:
+        """What each of several questions published, by name; one question alone has no name."""
+        made = self.result if isinstance(self.result, PublicationResult) else {"": self.result}
+        return {name: ReleasedPart(one, self.planned.job.parts[name].outputs) for name, one in made.items()}
+
+    @property
+    def first(self) -> "ReleasedPart":
+        """What the first question published."""
+        return next(iter(self.parts.values()))
+
     @property
     def charge(self) -> int | None:
         """The number of the charge in the ledger's history; None when no ledger was charged."""
-        return self.result.release.charge
+        return self.first.result.release.charge
+
+    @property
+    def level(self) -> float:
+        """The probability of the intervals."""
+        return self.first.result.level
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        """The published numbers of all questions."""
+        return tuple(one for part in self.parts.values() for one in part.estimates)
+
+    @property
+    def may_be_full(self) -> bool:
+        """Whether a released count may be at the limit on the table's rows, within the reach of its noise."""
+        return any(part.result.may_be_full for part in self.parts.values())
+
+    @cached_property
+    def record(self) -> dict[str, Any]:
+        """A JSON-safe record of everything, with a digest; `inid verify` checks it."""
+        if isinstance(self.result, PublicationResult):
+            return self.result.to_dict(combine={name: part.recorded for name, part in self.parts.items()})
+        return self.result.to_dict(combine=self.first.recorded)
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The record, and what the plan was expected to give beside other plans: a forecast, which no record proves."""
+        state = {"ledger": None if self.ledger is None else self.ledger.to_dict(), "ledger_created": self.created}
+        record = dict(self.record)
+        if "rows" in record:  # which are the assumed ones of a plan
+            record["results"] = record.pop("rows")
+        release: dict[str, Any] = record.pop("release", {})
+        return {"command": "release"} | self.plan_record | state | record | release
+
+    def csv(self, style: CsvStyle = FOR_PROGRAMS) -> str:
+        """The published numbers as a CSV file; those of several questions after each other."""
+        names = [name for name, part in self.parts.items() for _ in part.estimates if name]
+        flagged = self.planned.job.outputs.too_noisy is not None
+        return as_csv(self.estimates, flagged=flagged, queries=names, style=style)
+
+    def record_text(self) -> str:
+        """The record as JSON text."""
+        return json.dumps(self.record, indent=2, allow_nan=False) + "\n"
+
+    @cached_property
+    def reports(self) -> dict[str, ReportInputs]:
+        """What the HTML report shows of each question."""
+        question, one = self.planned.job.question, isinstance(self.result, Result)
+        facts = PageFacts(
+            self.title,
+            source=question.source if isinstance(question, TableQuestion) else "",
+            ledger=self.ledger,
+            summary=self.planned.summary if one else None,
+            digest=self.record["digest"],
+        )
+        return {name: part.report(replace(facts, title=name or self.title)) for name, part in self.parts.items()}
+
+    def page(self) -> str:
+        """The HTML report: one page, with contents where there are several questions."""
+        plan = self.planned.plan
+        if not isinstance(plan, PublicationPlan):
+            return page(self.reports[""])
+        told = [f"{label}: {std:.4g} instead of {own:.4g}" for label, std, own in plan.worse]
+        return publication_page(self.title, self.reports, plan.budget, told, self.record["digest"])
+
+
+@dataclass(frozen=True)
+class ReleasedPart:
+    """What one question published.
+
+    Attributes:
+        result: Its answers.
+        outputs: How they are shown.
+    """
+
+    result: Result
+    outputs: Outputs
 
     @cached_property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The published numbers, in the form that the job states, and the combinations of cells after them."""
-        return (*published_estimates(self.result, **self.planned.job.outputs.form), *self._combined_estimates)
+        """The published numbers, in the form that is stated, and the combinations of cells after them."""
+        return (*published_estimates(self.result, **self.outputs.form), *self._combined_estimates)
 
     @cached_property
     def combinations(self) -> dict[str, tuple[StatedCombination, Any]]:
-        """The combinations of cells that the job states, and their answers, by name."""
-        read = {name: read_combination(name, text) for name, text in self.planned.job.outputs.combine.items()}
+        """The combinations of cells that are stated, and their answers, by name."""
+        read = {name: read_combination(name, text) for name, text in self.outputs.combine.items()}
         return {name: (made, self.result.combine(made.cells, sum=made.column)) for name, made in read.items()}
+
+    @property
+    def recorded(self) -> dict[str, tuple[Any, str | None]]:
+        """The same as records take them."""
+        return {name: (made.cells, made.column) for name, (made, _) in self.combinations.items()}
 
     @cached_property
     def _combined_estimates(self) -> tuple[Estimate, ...]:
@@ -70,83 +163,18 @@ class ReleasedJob:
             Row("combination", name, "", found.estimate, found.lower, found.upper, found.std, {}, unit)
             for name, (_, found) in self.combinations.items()
         ]
-        share = self.planned.job.outputs.form.get("too_noisy")
+        share = self.outputs.form.get("too_noisy")
         return tuple(marked(one, share) for one in as_estimates(rows))
-
-    @property
-    def may_be_full(self) -> bool:
-        """Whether a released count may be at the limit on the table's rows, within the reach of its noise."""
-        return self.result.may_be_full
-
-    @cached_property
-    def record(self) -> dict[str, Any]:
-        """A JSON-safe record of everything, with a digest; `inid verify` checks it."""
-        release = self.result.release
-        content = {
-            "command": "release",
-            "rules": RULES,
-            "kind": self.result.question.kind,
-            "time": release.time.isoformat(),
-            "label": release.label,
-            "private": release.private,
-            "level": self.result.level,
-            "question": self.result.question.to_dict(),
-            **self._answers(),
-            "values": release.values.tolist(),
-            **({} if self.charge is None else {"charge": self.charge}),
-            "ledger": None if self.ledger is None else self.ledger.to_dict(),
-            "ledger_created": self.created,
-            **self._noise(),
-        }
-        return content | {"digest": record_digest(content)}
-
-    @property
-    def document(self) -> dict[str, Any]:
-        """The record, and what the plan was expected to give beside other plans: a forecast, which no record proves."""
-        return self.plan_record | self.record
-
-    def _noise(self) -> dict[str, Any]:
-        """The plan and its proof; of several steps, those of the last, and beside them what was promised and before."""
-        release, earlier = self.result.release, self.result.earlier
-        if not earlier:
-            return {name: self.plan_record[name] for name in ("plan", "certificate")}
-        steps = {"promise": self.result.plan.budget.to_dict(), "earlier": [step.to_dict() for step in earlier]}
-        return {"plan": release.plan.to_dict(), "certificate": release.certificate.to_dict(), **steps}
-
-    def _answers(self) -> dict[str, Any]:
-        combined = [
-            self.result.question.combination_record(name, made.cells, made.column, found)
-            for name, (made, found) in self.combinations.items()
-        ]
-        return self.result.results_record() | ({"combinations": combined} if combined else {})
-
-    def csv(self, style: CsvStyle = FOR_PROGRAMS) -> str:
-        """The published numbers as a CSV file."""
-        return as_csv(self.estimates, flagged=self.planned.job.outputs.too_noisy is not None, style=style)
 
     def rows_csv(self, progress: bool | None = None) -> str:
         """Synthetic rows as a CSV file. The first call makes them, which takes seconds."""
         result: Any = self.result  # whose kind makes rows
         return frame_as_csv(result.rows(progress=progress))
 
-    def record_text(self) -> str:
-        """The record as JSON text."""
-        return json.dumps(self.record, indent=2, allow_nan=False) + "\n"
-
-    def report(self) -> ReportInputs:
-        """What the HTML report shows."""
-        question = self.planned.job.question
-        form = {"too_noisy": TOO_NOISY} | self.planned.job.outputs.form
-        made = self.result.report_inputs(
-            PageFacts(
-                self.title,
-                source=question.source if isinstance(question, TableQuestion) else "",
-                ledger=self.ledger,
-                summary=self.planned.summary,
-                digest=self.record["digest"],
-                **form,
-            )
-        )
+    def report(self, facts: PageFacts) -> ReportInputs:
+        """What the HTML report shows of it."""
+        form = {"too_noisy": TOO_NOISY} | self.outputs.form
+        made = self.result.report_inputs(replace(facts, **form))
         combined = [
             EstimateBlock("combination", one.column, (), (marked(one, form["too_noisy"]),))
             for one in self._combined_estimates
@@ -183,9 +211,10 @@ def release_job(
         raise ArgumentError(f"a table is missing: name a CSV or Parquet file as {named('table')}.")
     unit = _unit(planned, named)
     heading = title or f"Private statistics of {job.question.source}"
-    record = planned.summary.to_dict()
+    record = planned.to_dict()
     charge = charge or OneCharge()
-    with _charged_ledger(planned, query.table.relation, unit, note, named) as (ledger, created), charge.said():
+    relation = next(iter(planned.plans.values())).neighbours
+    with _charged_ledger(planned, relation, unit, note, named) as (ledger, created), charge.said():
         result = _published(planned, charge.of(ledger))
         state = None if ledger is None else _state(ledger)
     return ReleasedJob(planned, result, state, created, heading, record)
@@ -234,10 +263,10 @@ def _charged_ledger(
         yield ledger, new
 
 
-def _published(planned: PlannedJob, charge: OneCharge) -> Result:
+def _published(planned: PlannedJob, charge: OneCharge) -> Result | PublicationResult:
     query: Any = planned.query  # and the plan is one of its own
     level, label = planned.job.outputs.level, planned.job.ledger.label or ""
-    made: Result = query.release(
+    made: Result | PublicationResult = query.release(
         planned.plan, ledger=charge, label=label, level=0.95 if level is None else float(level)
     )
     return made

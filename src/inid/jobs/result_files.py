@@ -92,10 +92,17 @@ def check_apart(named: dict[str, Path | None]) -> None:
             raise ArgumentError(f"{other} and {option} name the same file {str(path)!r}: name two.")
 
 
-def as_csv(estimates: Sequence[Estimate], *, flagged: bool = False, style: CsvStyle = FOR_PROGRAMS) -> str:
+def as_csv(
+    estimates: Sequence[Estimate],
+    *,
+    flagged: bool = False,
+    queries: Sequence[str] = (),
+    style: CsvStyle = FOR_PROGRAMS,
+) -> str:
     """The rows of the CSV file, one column per key; numbers keep every digit, and one that does not exist is empty.
 
-    With `flagged`, a last column says whether a number is too noisy to publish.
+    With `queries`, the name of the question of each number, a first column holds them. With `flagged`, a last column
+    says whether a number is too noisy to publish.
 
     Spreadsheets run a cell that begins with one of = + - @ as a formula, and a column of the table may be named so: an
     apostrophe in front makes it a text.
@@ -107,15 +114,14 @@ def as_csv(estimates: Sequence[Estimate], *, flagged: bool = False, style: CsvSt
     >>> as_csv([Estimate("count", "", "", 2.5, None, None, 0.1)], style=FOR_SPREADSHEETS["comma"]).splitlines()[1]
     'count;;2,5;;;0,1;'
     """
+    first, last = (["query"] if queries else []), (["too_noisy"] if flagged else [])
     names = list(dict.fromkeys(name for row in estimates for name in row.keys))
-    heads = [f"{name}_key" if name in FIXED else name for name in names]
-    last = ("too_noisy",) if flagged else ()
-    rows = [_line(("statistic", "column", *heads, *NUMBERS, *last), style)]
-    for row in estimates:
+    heads = [f"{name}_key" if name in (*FIXED, *first) else name for name in names]
+    rows = [_line((*first, "statistic", "column", *heads, *NUMBERS, *last), style)]
+    for at, row in enumerate(estimates):
         keys = [row.keys.get(name, "") for name in names]
-        cells = [row.statistic, row.column, *keys, *(getattr(row, name) for name in NUMBERS)]
-        flags = [str(row.too_noisy).lower()] if flagged else []
-        rows.append(_line([*cells, *flags], style))
+        cells = [*queries[at : at + 1], row.statistic, row.column, *keys, *(getattr(row, name) for name in NUMBERS)]
+        rows.append(_line([*cells, *([str(row.too_noisy).lower()] if flagged else [])], style))
     return ("\ufeff" if style.marked else "") + "\n".join(rows) + "\n"
 
 

@@ -63,6 +63,8 @@ class Stated:
 
 def _plain(value: Any) -> Any:
     """A checked value as TOML and JSON hold it."""
+    if isinstance(value, Stated):
+        return value.to_dict()
     if isinstance(value, Mapping):
         return {key: _plain(entry) for key, entry in value.items()}
     if isinstance(value, tuple):

@@ -6,6 +6,7 @@ from typing import Any
 
 from inid.report import Estimate, EstimateBlock
 from inid.tables.presentation import Words
+from inid.tables.publication.record import is_publication, verify_publication
 from inid.tables.report_inputs import as_estimates, marked, published_blocks, things_of
 from inid.tables.result import TOO_NOISY
 from inid.tables.verification import proved
@@ -32,13 +33,23 @@ class PublishedBefore:
     only: str = ""
 
 
-def read_published(record: Mapping[str, Any]) -> PublishedBefore:
+def read_published(record: Mapping[str, Any]) -> dict[str, PublishedBefore]:
     """The answers of a record that `verify_result` accepts, made anew of its noisy numbers.
+
+    Returns:
+        Those of each of several questions by its name; one question alone has no name.
 
     Raises:
         RecordError: The record does not parse, or was changed.
         GuaranteeError: Its plan does not keep its promise, or the noise was not real.
     """
+    if not is_publication(record):
+        return {"": _published(record)}
+    verify_publication(record)
+    return {name: _published(record["results"][name]) for name in record["names"]}
+
+
+def _published(record: Mapping[str, Any]) -> PublishedBefore:
     found = proved(record)
     estimates = [marked(one, TOO_NOISY) for one in as_estimates(found.rows)]
     blocks = published_blocks(found.question, found.releases[-1], found.level, estimates, Words(), TOO_NOISY)

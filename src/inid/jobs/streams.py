@@ -15,6 +15,7 @@ from inid.jobs.questions import TableQuestion
 from inid.jobs.result_files import as_csv
 from inid.report import Estimate
 from inid.schema import Naming, key, keys
+from inid.tables import Publication
 from inid.tables.report_inputs import as_estimates
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ __all__ = [
 STREAM_KEYS = tuple(one.name for one in keys("stream"))  # besides those of a job
 _OTHER_QUESTIONS = {"quantile", "cdf", "cumulative", "discover", "max_keys", "discover_delta", "discover_kind"}
 _OTHER_QUESTIONS |= {"choose", "domains", "ordered", "other", "marginals"}
-_OTHER_QUESTIONS |= {"synthetic", "synthetic_columns", "synthetic_target", "bins"}
+_OTHER_QUESTIONS |= {"synthetic", "synthetic_columns", "synthetic_target", "bins", "question"}
 OPEN_KEYS = (  # what a stream is opened with
     *(one.name for one in TableQuestion.own_keys() if one.name not in _OTHER_QUESTIONS),
     *PROMISE_KEYS,
@@ -56,6 +57,8 @@ def stream_arguments(values: Mapping[str, Any], ledger: Ledger | None, named: Na
         raise ArgumentError("a table is missing: name a CSV or Parquet file with the columns of every period.")
     job = Job.from_dict({name: value for name, value in values.items() if name in job_keys()}, named)
     query = cast("TableQuestion", job.question).open(named)
+    if isinstance(query, Publication):
+        raise ArgumentError(f"{named('question')} does not go with a stream: ask one question.")
     if ledger is not None:
         query = query.under(ledger)
     tolerance = job.noise.tolerance

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check_synthetic", "stated_bins", "synthetic_rows"]
 
-_DETAILS = ("synthetic_columns", "synthetic_target", "bins")
+_DETAILS = ("synthetic_columns", "synthetic_target")
 
 
 def check_synthetic(question: "TableQuestion", named: Naming) -> None:

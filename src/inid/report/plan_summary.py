@@ -91,6 +91,11 @@ class PlanSummary:
         """The promise of all of it."""
         return self.noise.budget if self.promise is None else self.promise
 
+    @property
+    def dimension(self) -> int:
+        """How many noisy numbers there are, as far as that is known."""
+        return sum(noise.dimension for noise in self.steps or (self.noise,))
+
     @cached_property
     def comparison(self) -> Comparison:
         """The error of every mechanism and allocation under the same promise; planned when it is first asked for."""

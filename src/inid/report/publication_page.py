@@ -31,7 +31,7 @@ def publication_page(
         parts: What the page of each query would show, by its name.
         budget: The promise of all of them.
         worse: What ends worse than under an equal split over queries, in sentences.
-        digest: The digest of the record of the publication.
+        digest: The digest of the record of the publication; empty for a plan that was not released.
     """
     every = list(parts.values())
     first = every[0]
@@ -69,6 +69,6 @@ def publication_page(
         promised=definition_list(promise_terms(budget)),
         worse=worse,
         ledger=ledger_part(first.ledger),
-        digest=definition_list([("digest of the record", digest)]),
+        digest=definition_list([("digest of the record", digest)]) if digest else "",
     )
     return document(title, [body])

@@ -6,6 +6,7 @@ What a key means stands in its entry and nowhere else. What goes together is che
 from inid.schema.by_column import Formulas, NumbersByName
 from inid.schema.key import Key, register
 from inid.schema.periods import Periods
+from inid.schema.questions import Questions
 from inid.schema.values import Choice, File, Names, Number, Numbers, Part, Switch, Word, positive, probability, whole
 
 __all__: list[str] = []
@@ -45,6 +46,41 @@ register(
         "stated",
         "Root of squares at most",
         "caps",
+    ),
+)
+
+register(
+    Key(
+        "question",
+        Questions(),
+        "'NAME OPTIONS'",
+        "Several questions under one promise and one charge: give it once for each, with its name and its own options, "
+        "'pay --mean income --where \"age > 30\"'.",
+        "questions",
+        "Questions",
+        "",
+    ),
+    Key(
+        "importance",
+        positive("2"),
+        "X",
+        "Of one of several questions: what its error counts (default: 1).",
+        "own",
+        "Importance",
+        "own",
+        "1",
+        "How much the error of this question counts beside that of the others.",
+    ),
+    Key(
+        "share",
+        Part(rest=False, words='text, such as `"1/10"`'),
+        "P",
+        "Of one of several questions: the part of the promise that it takes whatever its error is, such as 1/10.",
+        "own",
+        "Share of the promise",
+        "own",
+        "for example 1/10",
+        "A part that it takes whatever its error is; the other questions divide the rest.",
     ),
 )
 
@@ -122,6 +158,7 @@ register(
         "columns",
         note="The error that you could live with, in the unit of the column. Noise moves away from numbers whose "
         "tolerance is tight, to those where it is loose.",
+        inside=True,
     ),
     Key(
         "weights",
@@ -221,6 +258,7 @@ register(
         "gap = count(sex='F') - count(sex='M')",
         "One per line, name = sum or difference of cells: published with an interval of its own, at no cost of "
         "privacy.",
+        inside=True,
     ),
     Key(
         "tidy",
@@ -234,6 +272,7 @@ register(
         "intervals."
         "Whole numbers go with them.",
         negative=True,
+        inside=True,
     ),
     Key(
         "integers",
@@ -244,6 +283,7 @@ register(
         "Whole numbers",
         "tidy",
         negative=True,
+        inside=True,
     ),
     Key(
         "too_noisy",
@@ -254,7 +294,15 @@ register(
         place="",
     ),
     Key("out", File(), "FILE", "Write the estimates to this CSV file.", "output", place=""),
-    Key("rows_out", File(), "FILE", "With --synthetic: write the rows to this CSV file.", "output", place=""),
+    Key(
+        "rows_out",
+        File(),
+        "FILE",
+        "With --synthetic: write the rows to this CSV file.",
+        "output",
+        place="",
+        inside=True,
+    ),
     Key("report", File(), "FILE", "Write a page about the release to this HTML file.", "output", place=""),
     Key("record", File(), "FILE", "Write everything to this JSON file, for inid verify.", "output", place=""),
 )

@@ -234,6 +234,7 @@ register(
         "Only rows where",
         "filter",
         "age >= 18 and sex in ['F', 'M']",
+        inside=True,
     ),
     Key(
         "derive",
@@ -245,6 +246,7 @@ register(
         "computed",
         "adult = age >= 18",
         "One per line, name = formula: adult = age >= 18. They join the columns above.",
+        inside=True,
     ),
     Key(
         "rows",

@@ -94,6 +94,14 @@ class ValueType(ABC):
             'quote, or says "by": write the job as TOML.'
         )
 
+    def to_texts(self, name: str, value: Any) -> list[str]:
+        """A plain value as the text of each flag by which it is given: one, for most.
+
+        Raises:
+            ArgumentError: See `to_text`.
+        """
+        return [self.to_text(name, value)]
+
     def _text(self, value: Any) -> str:
         return ",".join(map(str, value)) if is_list(value) else str(value)
 
@@ -253,10 +261,17 @@ def whole(instead: str | None = None) -> Number:
     return Whole("a whole number from 1 to 2^40", fits, instead, "whole number", "whole")
 
 
+@dataclass(frozen=True)
 class Part(ValueType):
-    """A part of a whole as it was written, "1/3", 0.25 or "rest"."""
+    """A part of a whole as it was written, "1/3", 0.25 or "rest".
 
-    words = 'text, `"1/3"` or `"rest"`'
+    Attributes:
+        rest: Whether all that is left can be asked for.
+        words: What a file holds, for the reference.
+    """
+
+    rest: bool = True
+    words: str = 'text, `"1/3"` or `"rest"`'
 
     def read(self, name: str, value: Any) -> str | None:
         """A part above 0 and at most 1.
@@ -268,9 +283,10 @@ class Part(ValueType):
             return None
         text = value if isinstance(value, str) else str(Number().read(name, value))
         with suppress(ValueError, ZeroDivisionError):
-            if text == "rest" or 0 < Fraction(text) <= 1:
+            if (self.rest and text == "rest") or 0 < Fraction(text) <= 1:
                 return text
-        raise wrong_value(name, value, 'pass a part above 0 and at most 1, such as 1/3, or "rest"')
+        cure = "pass a part above 0 and at most 1, such as 1/3"
+        raise wrong_value(name, value, f'{cure}, or "rest"' if self.rest else cure)
 
 
 @dataclass(frozen=True)
@@ -336,9 +352,13 @@ def entries_of(text: str) -> list[str]:
     return [part.strip() for part in text.splitlines() if part.strip()] if "\n" in text.strip() else split(text)
 
 
-def joined(words: Sequence[str]) -> str:
-    """The text that `entries_of` takes apart: words with commas, or in lines where one holds a comma."""
-    return ("\n" if any("," in word for word in words) else ", ").join(words)
+def joined(words: Sequence[str]) -> str | list[str]:
+    """The text that `entries_of` takes apart: words with commas, or in lines where one holds a comma.
+
+    One alone that holds a comma has no such text, and stays a list.
+    """
+    text = ("\n" if any("," in word for word in words) else ", ").join(words)
+    return text if entries_of(text) == list(words) else list(words)
 
 
 def number_text(value: Any) -> str:

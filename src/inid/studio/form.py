@@ -4,14 +4,14 @@ The page holds texts by key; a job's own readers check them, as they do for flag
 """
 
 import re
-from collections.abc import Collection, Iterator, Mapping
-from itertools import chain
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from inid.arguments import shown
 from inid.errors import ArgumentError
 from inid.jobs import job_keys
-from inid.schema import key, keys
+from inid.schema import from_fields, keys, to_fields
+from inid.schema.key import texts_in
 from inid.studio.folder import is_text
 
 __all__ = ["asked_in_words", "field_name", "form_of", "job_values", "page_words"]
@@ -93,40 +93,11 @@ def job_values(form: object, more: Collection[str] = ()) -> dict[str, Any]:
     unknown = [name for name in form if name not in job_keys() and name not in more]
     if unknown:
         raise ArgumentError(f"a form has no field {shown(unknown[0])}.")
-    if not all(map(is_text, _texts(form))):
+    if not all(map(is_text, texts_in(form))):
         raise ArgumentError("a field holds a character that no file can hold: type it again.")
-    read = {name: _read(name, held) for name, held in form.items()}
-    return {name: value for name, value in read.items() if value not in (None, "", {}, [], False)}
-
-
-_THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d*)?")
-
-
-def _read(name: str, held: Any) -> Any:
-    """What one field states.
-
-    "1,000" is a thousand to some and 1 to others: a number that is written so is refused, never guessed.
-
-    Raises:
-        ArgumentError: A number is written so, or half of two limits is missing.
-    """
-    if name not in {one.name for one in keys()}:
-        return held
-    own = key(name)
-    entries = _texts(list(held.values()) if isinstance(held, Mapping) else held)
-    wrong = next(filter(_THOUSANDS.fullmatch, map(str.strip, entries)), None) if own.type.is_number else None
-    if wrong is not None:
-        plain = wrong.replace(",", "")
-        raise ArgumentError(f"{own.title} does not fit, got {wrong!r}: write {plain}, without commas.")
-    return own.type.from_field(own.title, held)
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, (Mapping, list)):
-        for one in chain(value, value.values() if isinstance(value, Mapping) else ()):
-            yield from _texts(one)
+    known = {one.name for one in keys()}
+    passed = {name: held for name, held in form.items() if name not in known and held not in (None, "")}
+    return from_fields({name: held for name, held in form.items() if name in known}) | passed
 
 
 def form_of(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -135,4 +106,4 @@ def form_of(values: Mapping[str, Any]) -> dict[str, Any]:
     >>> form_of({"by": {"sex": ["F", "M"], "code": ["1"]}, "epsilon": 0.5})
     {'by': {'sex': 'F, M', 'code': "'1'"}, 'epsilon': '0.5'}
     """
-    return {name: key(name).type.to_field(value) for name, value in values.items()}
+    return to_fields(values)

@@ -28,7 +28,6 @@ from inid.jobs.failures import sentence_of
 from inid.jobs.ledgers import open_existing, stored_settings
 from inid.jobs.result_files import FOR_SPREADSHEETS, write_whole
 from inid.jobs.stored_record import PublishedBefore, read_published
-from inid.report import page
 from inid.studio.folder import RELEASES, Folder
 from inid.studio.form import asked_in_words, field_name, page_words
 from inid.studio.live import LivePlan
@@ -140,8 +139,8 @@ class Releases:
             raise ArgumentError("this release is not known here: look at the plan again and release from there.")
         return self._read(found)
 
-    def published(self, token: str) -> PublishedBefore:
-        """The numbers of a release that an earlier process made, from its record, which is proved anew.
+    def published(self, token: str) -> dict[str, PublishedBefore]:
+        """The numbers of a release that an earlier process made, by question, from its record, which is proved anew.
 
         Raises:
             ArgumentError: There is no such record.
@@ -207,7 +206,7 @@ class Releases:
             "result.csv": released.csv,
             "spreadsheet.csv": lambda: released.csv(FOR_SPREADSHEETS["point"]),
             "spreadsheet-decimal-comma.csv": lambda: released.csv(FOR_SPREADSHEETS["comma"]),
-            "report.html": lambda: page(released.report()),
+            "report.html": released.page,
             "command.sh": lambda: live.job.to_command() + "\n",
             "script.py": live.job.to_python,
             "notebook.ipynb": live.job.to_notebook,

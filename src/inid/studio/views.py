@@ -1,6 +1,6 @@
 """The parts of the page as HTML, from templates that escape every text that is put into them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from inid._version import __version__
@@ -107,7 +107,7 @@ def plan_parts(live: LivePlan, again: str = "") -> dict[str, str]:
         facts.append((f"{gain}×", f"as much {_error_name(live)} with {summary.opponent}"))
     if wanted:
         facts.append((_near(live), "numbers expected within their tolerance"))
-    facts.append((str(summary.noise.mechanism).capitalize(), f"noise, on {summary.noise.dimension:,} numbers"))
+    facts.append((str(summary.noise.mechanism).capitalize(), f"noise, on {summary.dimension:,} numbers"))
     return {
         "facts": rendered("facts.html", facts=facts, remark=summary.remark, **_gain(live)),
         "chart": noise_of_each_number(summary, "its tolerance" if wanted else "the usual tolerance, as none is stated"),
@@ -179,31 +179,35 @@ def spending_part(live: LivePlan, earlier: int) -> str:
     return rendered("spending.html", **_spent(live), promise=promise_symbols(live.planned.budget), earlier=earlier)
 
 
-def release_part(outcome: Outcome, before: PublishedBefore | None = None, truth: Any = None) -> str:
+def release_part(outcome: Outcome, before: Mapping[str, PublishedBefore] | None = None, truth: Any = None) -> str:
     """What became of a release.
 
     Args:
         outcome: What became of it.
-        before: Its numbers, where an earlier process released them.
+        before: Its numbers by question, where an earlier process released them.
         truth: The demonstration's public table.
     """
-    made = outcome.released
-    seen = before or PublishedBefore([], 0.0)
-    note = ""
+    made, seen, note = outcome.released, before or {}, ""
     if made is not None:
-        inputs = made.report()
-        seen = PublishedBefore(inputs.blocks, inputs.level, inputs.answers, inputs.things, inputs.only)
+        seen = {
+            name: PublishedBefore(one.blocks, one.level, one.answers, one.things, one.only)
+            for name, one in made.reports.items()
+        }
         if made.may_be_full:
             note = "A released count may be at the limit on the table's rows, at which sums and counts stop."
-    rows = [] if truth is None else _compared(seen.blocks, truth)
-    estimates = ""
-    if seen.blocks:
-        estimates = estimates_section(seen.blocks, seen.level, TOO_NOISY, things=seen.things, only=seen.only)
+    rows = [] if truth is None else _compared([block for one in seen.values() for block in one.blocks], truth)
+    parts = [
+        (
+            name,
+            estimates_section(one.blocks, one.level, TOO_NOISY, things=one.things, only=one.only) if one.blocks else "",
+        )
+        for name, one in seen.items()
+    ]
     return rendered(
         "release.html",
         outcome=outcome,
-        estimates=estimates,
-        facts=seen.facts,
+        parts=parts,
+        facts=[fact for one in seen.values() for fact in one.facts],
         compared=rows,
         held=sum(row[-1] for row in rows),
         note=note,

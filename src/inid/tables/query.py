@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, cast
 
+from inid.accounting.joint_charges import JointCharge
 from inid.arguments import real, shown
 from inid.errors import ArgumentError
 from inid.mechanisms import MechanismChoice
@@ -259,7 +260,7 @@ def release_together(
         for query, _ in queries:
             query.check(ledger)
         draws = [query.question.draws(plan) for query, plan in queries]  # known before the charge
-        taken = queries[0][1].delta if len(queries) == 1 else 0.0  # a charge of several holds its own
+        taken = 0.0 if isinstance(whole, JointCharge) else queries[0][1].delta  # a charge of several holds its own
         noises = [noise for _, plan in queries for noise in plan.noises]
         paid = iter(charge_together(noises, whole, ledger, label, delta=taken))
         exact = _exact_answers(posed)

@@ -214,10 +214,20 @@ class Result:
         head = f"{counted(len(rows), 'answer')} under {self.plan.budget}"
         return short_table(rows, head + ("" if self.private else NOT_PRIVATE), self.level)
 
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON-safe record that `verify_result` checks: question, answers, the numbers they are made of, a digest."""
+    def to_dict(self, *, combine: Mapping[str, tuple[Any, str | None]] | None = None) -> dict[str, Any]:
+        """A JSON-safe record that `verify_result` checks: question, answers, the numbers they are made of, a digest.
+
+        Args:
+            combine: Combinations of cells to be recorded beside them: by name the cells, and the column whose sums are
+                combined, None for counts; see `combine`.
+        """
         record = {"rules": RULES, "kind": self.question.kind, "level": self.level, "question": self.question.to_dict()}
         record |= self._answers_record() | {"release": self.release.to_dict()}
+        if combine:
+            record["combinations"] = [
+                self.question.combination_record(name, cells, column, self.combine(cells, sum=column))
+                for name, (cells, column) in combine.items()
+            ]
         if self.earlier:
             record |= {"promise": self.plan.budget.to_dict(), "earlier": [step.to_dict() for step in self.earlier]}
         return record | {"digest": record_digest(record)}
@@ -312,15 +322,11 @@ class Result:
         """Whether a released count may be at the limit on the table's rows, within the reach of its noise."""
         return bool(self.question.may_be_full(self.release))
 
-    def results_record(self) -> dict[str, Any]:
-        """The answers as the command's record and `--json` have them."""
-        from inid.tables.report_inputs import as_estimates
-
-        return {"results": [row.to_dict() for row in as_estimates(self.lines)]}
-
     def _answers_record(self) -> dict[str, Any]:
         """The answers as JSON-safe values."""
-        return {"rows": [row.to_dict() for row in self.lines]}
+        from inid.tables.report_inputs import as_estimates
+
+        return {"rows": [row.to_dict() for row in as_estimates(self.lines)]}
 
     def report_inputs(self, page: PageFacts) -> "ReportInputs":
         """What the report shows of the answers."""

@@ -31,10 +31,8 @@ from inid.tables.result import Row
 
 __all__ = ["Proved", "proved", "verify_result"]
 
-_PROOF = {"time", "label", "private", "charge", "values", "plan", "certificate"}
-_SHARED = {"rules", "kind", "level", "question", "digest"}
-_RESULT = _SHARED | {"rows", "release"}
-_COMMAND = _SHARED | _PROOF | {"command", "results", "ledger", "ledger_created"}
+_PROOF = {"inid_release", "time", "label", "private", "charge", "values", "plan", "certificate"}
+_RESULT = {"rules", "kind", "level", "question", "digest", "rows", "release"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,14 +152,16 @@ def _check_rules(record: Mapping[str, Any], question: Question) -> None:
         raise RecordError(
             "the record names no rules, as only those of 0.2 do, and is of a later version: it was changed."
         )
-    steps = [*record.get("earlier", ()), *([record["release"]] if "release" in record else [])]
+    steps = [*record.get("earlier", ()), record.get("release", {})]
     if any(step.get("inid_release") != 2 for step in steps):
-        raise RecordError("the release in the record is of no format that this version knows: it was changed.")
+        raise RecordError(
+            "the release in the record is of no format that this version knows: it was changed, or the record is what "
+            "--json printed. Keep what --record writes."
+        )
     if record["rules"] is True or record["rules"] != RULES:
         raise RecordError("the record names rules that this version does not know: use the version that made it.")
-    known = {*(_RESULT if "release" in record else _COMMAND), *question.recorded}
-    known |= {"earlier", "promise"} if question.steps > 1 else set()
-    added = sorted(record.keys() - known) + sorted({key for step in steps for key in step} - _PROOF - {"inid_release"})
+    known = {*_RESULT, *question.recorded, *(("earlier", "promise") if question.steps > 1 else ())}
+    added = sorted(record.keys() - known) + sorted({key for step in steps for key in step} - _PROOF)
     if added:
         raise RecordError(
             f'the record holds "{added[0]}", which is no part of one: it was added, or the record is what --json '

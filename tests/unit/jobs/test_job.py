@@ -11,7 +11,6 @@ from inid.cli.options import job_from
 from inid.errors import ArgumentError
 from inid.jobs import Job, plan_job, read_budget, read_toml, release_job
 from inid.jobs.ledgers import preview
-from inid.report import page
 
 TABLE = {
     "table": "people.csv",
@@ -83,7 +82,7 @@ def test_a_new_ledger_has_the_promise_that_was_stated_although_the_noise_keeps_a
     assert planned.summary.noise.budget == inid.PureDP(1.0)
     assert preview("new.db", "default", planned.summary.noise).total == inid.ApproxDP(1.0, 1e-6)
     released = release_job(planned)
-    assert released.record["plan"]["budget"] == inid.PureDP(1.0).to_dict()
+    assert released.record["release"]["plan"]["budget"] == inid.PureDP(1.0).to_dict()
     assert released.created
     with inid.Ledger.open("new.db") as ledger:
         assert ledger.total == planned.total() == inid.ApproxDP(1.0, delta)
@@ -171,7 +170,7 @@ def test_a_released_job_holds_a_record_that_proves_itself_and_a_report(folder):
     assert released.created
     assert "did not exist" in notes[0]
     assert inid.tables.verify_result(released.record).promise == "ApproxDP(epsilon=1.0, delta=1e-06)"
-    assert released.record["digest"] in page(released.report())
+    assert released.record["digest"] in released.page()
     assert not released.may_be_full
     assert released.ledger.charges == 1
     with pytest.raises(inid.BudgetError):

@@ -45,7 +45,7 @@ def test_a_release_is_charged_written_and_verified(home):
     assert {path.name for path in place.iterdir()} == set(FILES)
     assert run(f"verify {place / 'record.json'}").exit_code == 0
     record = json.loads((place / "record.json").read_text(encoding="utf-8"))
-    assert record["plan"] == before["figures"]["plan"]
+    assert record["release"]["plan"] == before["figures"]["plan"]
     for name, kind in FILES.items():
         sent = page.client.get(f"/download/{answer['token']}/{name}")
         assert sent.status_code == 200
@@ -68,7 +68,7 @@ def test_the_written_job_does_the_same_by_the_command(home):
     assert run(f"release --config {place / 'job.toml'}").exit_code == 0
     assert sqlite_charges("budget.db") == 2
     mine, other = (json.loads(p.read_text(encoding="utf-8")) for p in (place / "record.json", home / "record.json"))
-    assert mine["plan"] == other["plan"]
+    assert mine["release"]["plan"] == other["release"]["plan"]
     assert (place / "command.sh").read_text(encoding="utf-8").startswith("inid release people.csv")
     compile((place / "script.py").read_text(encoding="utf-8"), "script.py", "exec")
 
@@ -238,7 +238,7 @@ def test_after_a_restart_the_numbers_are_shown_from_the_record(home, form):
     assert f'data-token="{token}"' in again.ask("releases")["html"]
     (place,) = folders(home)
     record = json.loads((place / "record.json").read_text(encoding="utf-8"))
-    record["values"][0] += 1
+    record["release"]["values"][0] += 1
     (place / "record.json").write_text(json.dumps(record), encoding="utf-8")
     changed = open_page(home).ask("released", token=token)["html"]
     assert "Its numbers are not shown: the record was changed after it was made" in changed

@@ -24,13 +24,14 @@ def accuracy(values: Values) -> None:
     job = job_from(values, leaving_out=["delta"])
     with console.working("Planning"):
         answer, numbers = accuracy_of_job(job, failure, None if level is None else float(level), flag_name)
+    several = "" not in job.parts
     console.document(
         {
             "command": "accuracy",
             "failure": failure,
             "reason": answer.reason,
             "plan": answer.plan.to_dict(),
-            "certificate": answer.plan.certificate.to_dict(),
+            **({} if several else {"certificate": answer.plan.certificate.to_dict()}),
             "alternatives": [
                 {"mechanism": other.mechanism, "budget": other.budget.to_dict()} for other in answer.alternatives
             ],
@@ -44,7 +45,7 @@ def accuracy(values: Values) -> None:
     console.line()
     lines = [[label, plain_number(scale), f"{share:.2%}"] for label, scale, share in numbers]
     by_table = isinstance(job.question, TableQuestion) and job.question.by_tables
-    heads = ["table", "std of a cell"] if by_table else ["number", "scale"]
+    heads = ["table", "std of a cell"] if by_table else ["number", "std" if several else "scale"]
     console.table([[*heads, "share"], *lines], left=1)
 
 

@@ -9,7 +9,6 @@ from inid.errors import ArgumentError
 from inid.jobs import PlannedJob, plan_job
 from inid.jobs.advice import plan_advice
 from inid.jobs.result_files import check_writable, write_whole
-from inid.report import ReportInputs, page
 from inid.schema import key
 
 __all__ = ["COMPARE", "PLAN"]
@@ -29,9 +28,9 @@ def plan(values: Values) -> None:
     if out is not None:
         write_whole(out, json.dumps(planned.charge.to_dict(), indent=2) + "\n")
     if report is not None:
-        write_whole(report, page(ReportInputs("A plan for private numbers", made)))
+        write_whole(report, planned.page("A plan for private numbers"))
     if console.json:  # many lines, and a comparison that takes as long as six plans
-        console.document({"command": "plan"} | made.to_dict())
+        console.document({"command": "plan"} | planned.to_dict())
     print_plan(console, made)
     console.line()
     print_gain(console, made)

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from inid.cli.commands.base import Command, Values
@@ -14,8 +15,7 @@ from inid.errors import ArgumentError, BudgetError
 from inid.jobs import Job, PlannedJob, ReleasedJob, plan_job, release_job
 from inid.jobs.charging import InterruptedReleaseError, OneCharge, UnansweredError, charge_in_words
 from inid.jobs.ledgers import is_file
-from inid.jobs.result_files import check_writable, write_whole
-from inid.report import page
+from inid.jobs.result_files import check_apart, check_writable, write_whole
 from inid.schema import keys
 
 __all__ = ["RELEASE", "run_job"]
@@ -43,8 +43,7 @@ def run_job(console: Console, job: Job, title: str | None = None) -> ReleasedJob
     if unseen and outputs.out is None and outputs.record is None:
         raise ArgumentError("a quiet release would be paid for and lost: pass --out or --record, or leave out --quiet.")
     _check_files(job)
-    written = (outputs.out, outputs.rows_out, outputs.record, outputs.report)
-    replaced = {path for path in written if path is not None and path.exists()}
+    replaced = {path for path in _written(job).values() if path.exists()}
     with console.working("Planning"):
         planned = plan_job(job, flag_name)
     charge = OneCharge()
@@ -74,13 +73,19 @@ def _check_files(job: Job) -> None:
     Raises:
         InidError: One cannot; nothing was charged yet.
     """
-    address, outputs = job.ledger.ledger, job.outputs
-    named: dict[str, Path | None] = {"--out": outputs.out, "--report": outputs.report, "--record": outputs.record}
-    named["--rows-out"] = outputs.rows_out
-    named["--ledger"] = Path(address) if address is not None and is_file(address) else None
-    for name, path in named.items():
-        if path is not None:
-            check_writable(name, path)
+    address, written = job.ledger.ledger, _written(job)
+    ledger = {"--ledger": Path(address)} if address is not None and is_file(address) else {}
+    for name, path in (written | ledger).items():
+        check_writable(name, path)
+    check_apart({**written})
+
+
+def _written(job: Job) -> dict[str, Path]:
+    """Every file that is written, by the flag that names it."""
+    found = {"--out": job.outputs.out, "--report": job.outputs.report, "--record": job.outputs.record}
+    for name, part in job.parts.items():
+        found[f"--rows-out of {name}" if name else "--rows-out"] = part.outputs.rows_out
+    return {name: path for name, path in found.items() if path is not None}
 
 
 def _deliver(console: Console, released: ReleasedJob, replaced: set[Path]) -> None:
@@ -95,8 +100,11 @@ def _deliver(console: Console, released: ReleasedJob, replaced: set[Path]) -> No
         ("estimates", outputs.out, released.csv),
         ("record", outputs.record, released.record_text),
         # After the record, since it takes seconds: inid rows makes them of it if this is interrupted.
-        ("synthetic rows", outputs.rows_out, lambda: rows_text(console, released.rows_csv)),
-        ("report", outputs.report, lambda: page(released.report())),
+        *(
+            ("synthetic rows", part.outputs.rows_out, partial(rows_text, console, part.rows_csv))
+            for part in released.parts.values()
+        ),
+        ("report", outputs.report, released.page),
     ]
     failed: list[str] = []
     kept: list[str] = []
@@ -139,7 +147,10 @@ def _print(console: Console, released: ReleasedJob, kept: list[str], *, whole: b
         console.text(released.csv())
         return
     # All of them where no file holds them.
-    print_estimates(console, released.estimates, released.result.level, most=_MOST_LINES if whole else None)
+    for name, part in released.parts.items():
+        if name:
+            console.lines(f"\n{name}:" if part is not released.first else f"{name}:")
+        print_estimates(console, part.estimates, released.level, most=_MOST_LINES if whole else None)
     if released.may_be_full:
         console.note(
             "A released count may be at the limit on the table's rows, at which sums and counts stop: if the table has "
@@ -189,6 +200,9 @@ RELEASE = Command(
     --synthetic-target income --epsilon 1 --delta 1e-9 --ledger rows.db --rows-out synthetic.csv --record rows.json
   inid release people.csv --where "age >= 18 and sex in ['F', 'M']" --derive "monthly=income / 12" \\
     --bounds monthly=0:40000 --mean monthly --epsilon 1 --ledger monthly.db
+  inid release people.csv --bounds income=0:500000 --domains sex=F,M --question "people --marginals sex" \\
+    --question 'pay --mean income --by sex=F,M --where "age >= 18" --tolerance income=900 --importance 2' \\
+    --epsilon 1 --delta 1e-6 --ledger year.db --report year.html
   inid release --config release.toml
   inid ledger create thirds.db --epsilon 3 --delta 1e-6 --currency epsilon
   inid release people.csv --bounds age=0:100 --mean age --ledger thirds.db --part 1/3

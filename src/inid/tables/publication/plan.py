@@ -1,14 +1,17 @@
 """The plans of several queries under one promise."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from inid.accounting import JointCharge
 from inid.mechanisms import MechanismName
-from inid.planning import Certificate
-from inid.promises import Budget
+from inid.planning import Certificate, NoisePlan
+from inid.planning.division import whole_of
+from inid.promises import Budget, GaussianDP
+from inid.report import PlanSummary
+from inid.sets import Neighbours
 from inid.tables.plan import Plan
 from inid.tables.wanted import worse_numbers
 
@@ -28,6 +31,7 @@ class PublicationPlan:
         equal: The error of each number under an equal split over queries, with the better of the two families.
         delta_taken: The probability that found keys take beside their noise, as part of the promise.
         notes: What named tolerances count as, in sentences, where that is not what was stated.
+        named: The stated tolerance of each number; None where nobody named it.
     """
 
     budget: Budget
@@ -36,13 +40,62 @@ class PublicationPlan:
     equal: Mapping[str, list[float]]
     delta_taken: float = 0.0
     notes: tuple[str, ...] = ()
+    named: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
+
+    @property
+    def neighbours(self) -> Neighbours:
+        """The relation for which the promise holds."""
+        return next(iter(self.plans.values())).neighbours
+
+    @property
+    def delta(self) -> float:
+        """What is taken from a ledger's reserve beside the charge: nothing, since the promise holds it."""
+        return 0.0
+
+    @property
+    def whole_promise(self) -> Budget:
+        """The promise of all of it."""
+        return self.budget
 
     @cached_property
     def charge(self) -> JointCharge:
         """What a ledger is charged with; making it proves that the parts keep the promise together."""
-        noises = tuple(noise for plan in self.plans.values() for noise in plan.noises)
-        relation = next(iter(self.plans.values())).neighbours
-        return JointCharge(self.budget, noises, relation, self.delta_taken)
+        return JointCharge(self.budget, self._noises, self.neighbours, self.delta_taken)
+
+    def summary(self) -> PlanSummary:
+        """All plans line by line, as reports and the command show them, beside an equal split of the whole promise."""
+        found = {name: plan.summary() for name, plan in self.plans.items()}
+        whole, lines, mine, equal = whole_of(self.budget, self.mechanism), [], 0.0, 0.0
+        for name, plan in self.plans.items():
+            part = float(whole_of(plan.budget, self.mechanism) / whole)
+            stated = self.named.get(name) or [None] * len(self.equal[name])
+            numbers = zip(found[name].lines, plan.planned_numbers(), self.equal[name], stated, strict=True)
+            for line, number, own, wanted in numbers:
+                unit = own if wanted is None else min(wanted, own)
+                mine += number.cells * (number.std / unit) ** 2
+                equal += number.cells * (own / unit) ** 2
+                label, baselines = f"{name}: {line.label}", dict.fromkeys(line.baselines, own)
+                lines.append(replace(line, label=label, share=part * line.share, tolerance=wanted, baselines=baselines))
+        gain = equal / mine if mine > 0 else 1.0
+        told = [f"{label}: {std:.4g} instead of {own:.4g}" for label, std, own in self.worse]
+        return PlanSummary(
+            next(iter(found.values())).noise,
+            tuple(lines),
+            {"iid": gain, "spr": gain},
+            None,
+            next((one.rows for one in found.values() if one.rows is not None), None),
+            any(one.guessed for one in found.values()),
+            (*(f"{name}: {text}" for name, one in found.items() for text in one.advice), *self.notes),
+            opponent="an equal split over questions and inside them",
+            inside=tuple(f"{name}: {text}" for name, one in found.items() for text in one.inside),
+            worse=(f"Worse than under an equal split: {'; '.join(told)}.",) if told else (),
+            promise=self.budget,
+            steps=tuple(noise for noise in self._noises if isinstance(noise, NoisePlan)),
+        )
+
+    @property
+    def _noises(self) -> tuple[NoisePlan | GaussianDP, ...]:
+        return tuple(noise for plan in self.plans.values() for noise in plan.noises)
 
     def verify(self) -> dict[str, Certificate]:
         """Prove anew that each part keeps its promise for its question, and that the parts keep the whole.

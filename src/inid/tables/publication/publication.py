@@ -149,7 +149,7 @@ class Publication:
             ]
             stated = of_query(tolerance, name, self.queries, "tolerance")
             notes += [f"{name}: {note}" for note in query.question.tolerance_notes(stated)]
-        return PublicationPlan(budget, family, plans, equal, taken, tuple(notes))
+        return PublicationPlan(budget, family, plans, equal, taken, tuple(notes), named)
 
     def plan_for_accuracy(
         self,

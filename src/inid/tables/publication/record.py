@@ -28,14 +28,16 @@ _KEYS = {"inid_publication", "rules", "names", "charge", "results", "digest"}
 _CURRENCIES: tuple[Currency, ...] = tuple(c for c in get_args(Currency) if c != "renyi")
 
 
-def publication_record(result: "PublicationResult") -> dict[str, Any]:
-    """A JSON-safe record that `verify_publication` checks."""
+def publication_record(
+    result: "PublicationResult", combine: Mapping[str, Mapping[str, Any]] | None = None
+) -> dict[str, Any]:
+    """A JSON-safe record that `verify_publication` checks; with combinations of cells, by query and name."""
     record = {
         "inid_publication": _VERSION,
         "rules": RULES,
         "names": list(result),
         "charge": result.plan.charge.to_dict(),
-        "results": {name: made.to_dict() for name, made in result.items()},
+        "results": {name: made.to_dict(combine=(combine or {}).get(name)) for name, made in result.items()},
     }
     return record | {"digest": record_digest(record)}
 

@@ -50,6 +50,16 @@ class PublicationResult(Mapping[str, Result]):
         """False when a test's seeded or silent source drew the noise: such answers promise nothing."""
         return all(made.private for made in self.values())
 
+    @property
+    def charge(self) -> int | None:
+        """The number of the charge in the ledger's history; None when no ledger was charged."""
+        return next(iter(self.values())).release.charge
+
+    @property
+    def may_be_full(self) -> bool:
+        """Whether a released count may be at the limit on the table's rows, within the reach of its noise."""
+        return any(made.may_be_full for made in self.values())
+
     @cached_property
     def frame(self) -> Any:
         """All answers in one frame of the table's own kind; the column "query" names the query."""
@@ -58,9 +68,13 @@ class PublicationResult(Mapping[str, Result]):
         first = next(iter(self.values()))
         return first.source.answer({"query": names} | answer_columns(rows))
 
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON-safe record of all of it, which `verify_result` checks: the charge, and the record of each part."""
-        return publication_record(self)
+    def to_dict(self, *, combine: Mapping[str, Mapping[str, tuple[Any, str | None]]] | None = None) -> dict[str, Any]:
+        """A JSON-safe record of all of it, which `verify_result` checks: the charge, and the record of each part.
+
+        Args:
+            combine: By query, combinations of cells to be recorded beside its answers, as `Result.to_dict` takes them.
+        """
+        return publication_record(self, combine)
 
     def report(
         self,

@@ -67,10 +67,6 @@ class DiscoveryResult(Result):
         near = any(row.keys[NEAR] for row in self.lines)
         return short_table(self.lines, head, self.level) + (f"\n{note}" if near else "")
 
-    def results_record(self) -> dict[str, Any]:
-        """With the keys that were found, and the threshold."""
-        return self._found_record | super().results_record()
-
     def _answers_record(self) -> dict[str, Any]:
         return self._found_record | super()._answers_record()
 

@@ -145,10 +145,6 @@ class MarginalsResult(Result):
             *self.lines[len(tidied) :],
         )
 
-    def results_record(self) -> dict[str, Any]:
-        """All cells of a table of counts have one std."""
-        return self._answers_record()
-
     def _answers_record(self) -> dict[str, Any]:
         return {"tables": [entry.to_dict() for entry in self._tables.all()]}
 
