@@ -2,7 +2,7 @@
 
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Generic, Protocol, TypeVar
@@ -24,7 +24,7 @@ from inid.planning.noise_plan import NoisePlan
 from inid.promises import ApproxDP, Budget, PureDP
 from inid.sets import Cells, Sensitivity
 
-__all__ = ["AccuracyPlan", "CheapestPlan", "plan_for_accuracy"]
+__all__ = ["AccuracyPlan", "CheapestPlan", "cheapest", "epsilon_spent", "plan_for_accuracy"]
 
 _HALF_STEP = 2.0 ** -(GRID_BITS + 1)  # of a scale: the grid of a release is at most 2^-GRID_BITS of it
 
@@ -104,19 +104,26 @@ def plan_for_accuracy(
     gamma = real("failure", failure, above=0, cure="pass a probability such as failure=0.05")
     if not gamma < 1:
         raise ArgumentError(f"failure must be a probability below 1, got {shown(failure)}: pass 0.05, say.")
-    laplace = _costed(sensitivity, LAPLACE, gamma, limits, delta)
+    kinds = (LAPLACE,) if delta is None else (LAPLACE, GAUSSIAN)
+    return AccuracyPlan(*cheapest([_costed(sensitivity, kind, gamma, limits, delta) for kind in kinds], delta))
+
+
+def cheapest(made: Sequence[PlanT], delta: float | None) -> tuple[PlanT, tuple[PlanT, ...], str]:
+    """The cheapest of plans that reach an accuracy, all of them by their cost, and why: see `CheapestPlan`.
+
+    Args:
+        made: A plan for each kind of noise; with Laplace noise alone where no delta is named.
+        delta: The delta at which their epsilons are compared.
+    """
+    found = tuple(sorted(made, key=epsilon_spent))
+    first, words = found[0], [one.mechanism.capitalize() for one in found]
+    reached = f"{words[0]} noise reaches it at epsilon = {epsilon_spent(first):g}"
     if delta is None:
-        reason = (
-            f"Laplace noise reaches it at epsilon = {_epsilon(laplace):g}; name a delta to consider Gaussian noise."
-        )
-        return AccuracyPlan(laplace, (laplace,), reason)
-    gaussian = _costed(sensitivity, GAUSSIAN, gamma, limits, delta)
-    first, second = sorted((laplace, gaussian), key=_epsilon)
-    reason = (
-        f"{first.mechanism.capitalize()} noise is the cheaper: epsilon = {_epsilon(first):g} at delta = {delta!r}, "
-        f"against {_epsilon(second):g} for {second.mechanism.capitalize()} noise."
-    )
-    return AccuracyPlan(first, (first, second), reason)
+        return first, found, f"{reached}; name a delta to consider Gaussian noise."
+    if len(found) == 1:
+        return first, found, f"{reached} and delta = {delta!r}."
+    reason = f"{words[0]} noise is the cheaper: epsilon = {epsilon_spent(first):g} at delta = {delta!r}, "
+    return first, found, f"{reason}against {epsilon_spent(found[1]):g} for {words[1]} noise."
 
 
 def _costed(
@@ -169,6 +176,6 @@ def _budgets(
     yield ApproxDP(least_epsilon(level, spent), level)
 
 
-def _epsilon(made: NoisePlan) -> float:
-    epsilon = made.budget.to_dict()["epsilon"]
-    return float(epsilon)
+def epsilon_spent(made: _Plan) -> float:
+    """The epsilon of a plan's promise."""
+    return float(made.budget.to_dict()["epsilon"])

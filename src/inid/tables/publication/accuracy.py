@@ -17,7 +17,7 @@ from inid.mechanisms.gaussian import epsilon_of
 from inid.numbers.decimals import decimal_down, decimal_fraction, decimal_root_down, decimal_up
 from inid.numbers.sums import root_up
 from inid.planning import NoisePlan
-from inid.planning.accuracy import CheapestPlan
+from inid.planning.accuracy import CheapestPlan, cheapest
 from inid.promises import ApproxDP, Budget, GaussianDP, PureDP
 from inid.tables.plan import Plan
 from inid.tables.publication.plan import PublicationPlan
@@ -50,18 +50,7 @@ def cheapest_publication(
         raise ArgumentError(f"found keys take delta={taken:g} beside their noise: name a larger delta.")
     families = served_families(queries, shares, ("laplace",) if delta is None else ("gaussian", "laplace"))
     made = [_planned(queries, tolerance, stated, family, failure, delta) for family in families]
-    found = sorted(made, key=_epsilon)
-    first = found[0]
-    if len(found) == 1 and delta is not None:
-        reason = f"Gaussian noise reaches it at epsilon = {_epsilon(first):g} and delta = {delta!r}."
-    elif delta is None:
-        reason = f"Laplace noise reaches it at epsilon = {_epsilon(first):g}; name a delta to consider Gaussian noise."
-    else:
-        reason = (
-            f"{first.mechanism.capitalize()} noise is the cheaper: epsilon = {_epsilon(first):g} at delta = {delta!r}, "
-            f"against {_epsilon(found[1]):g} for {found[1].mechanism.capitalize()} noise."
-        )
-    return CheapestPlan(first, tuple(found), reason)
+    return CheapestPlan(*cheapest(made, delta))
 
 
 def _planned(
@@ -150,7 +139,3 @@ def _amount(budget: Budget) -> Fraction:
     if isinstance(budget, GaussianDP):
         return decimal_fraction(budget.mu) ** 2
     return decimal_fraction(float(budget.to_dict()["epsilon"]))
-
-
-def _epsilon(plan: PublicationPlan) -> float:
-    return float(plan.budget.to_dict()["epsilon"])

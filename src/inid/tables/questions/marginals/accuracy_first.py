@@ -9,7 +9,7 @@ from scipy.special import ndtri
 from inid.arguments import Floats, real, shown
 from inid.errors import ArgumentError, RangeError
 from inid.mechanisms.gaussian import epsilon_of
-from inid.planning.accuracy import CheapestPlan
+from inid.planning.accuracy import CheapestPlan, cheapest, epsilon_spent
 from inid.promises import ApproxDP, Budget, GaussianDP, PureDP
 from inid.tables.plan import rows_assumed
 from inid.tables.questions.marginals.intervals import half_width, one_cell
@@ -41,20 +41,12 @@ def plan_marginals_for_accuracy(
     if not gamma < 1:
         raise ArgumentError(f"failure must be a probability below 1, got {shown(failure)}: pass 0.05, say.")
     limits = read_tolerances(question, tolerance)
-    laplace = _laplace(question, limits, gamma, delta)
+    made = [_laplace(question, limits, gamma, delta)]
+    if delta is not None:
+        made.append(_gaussian(question, limits, gamma, ApproxDP(0.0, delta).delta))
+    first, found, reason = cheapest(made, delta)
     assumed = f" {rows_assumed(question.assumed_rows)}" if question.means and question.rows is None else ""
-    if delta is None:
-        reason = (
-            f"Laplace noise reaches it at epsilon = {_epsilon(laplace):g}; name a delta to consider Gaussian noise."
-        )
-        return MarginalsAccuracy(laplace, (laplace,), reason + assumed)
-    gaussian = _gaussian(question, limits, gamma, ApproxDP(0.0, delta).delta)
-    first, second = sorted((laplace, gaussian), key=_epsilon)
-    reason = (
-        f"{first.mechanism.capitalize()} noise is the cheaper: epsilon = {_epsilon(first):g} at delta = {delta!r}, "
-        f"against {_epsilon(second):g} for {second.mechanism.capitalize()} noise."
-    )
-    return MarginalsAccuracy(first, (first, second), reason + assumed)
+    return MarginalsAccuracy(first, found, reason + assumed)
 
 
 def _gaussian(question: MarginalsQuestion, limits: Floats, failure: float, delta: float) -> MarginalsPlan:
@@ -83,7 +75,7 @@ def _laplace(question: MarginalsQuestion, limits: Floats, failure: float, delta:
     if delta is None:
         return pure
     # Under a delta the same scales cost less; the least epsilon is found by halving.
-    low, high = 0.0, _epsilon(pure)
+    low, high = 0.0, epsilon_spent(pure)
     best = plan(ApproxDP(high, delta))
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
@@ -119,7 +111,3 @@ def _quantiles(made: MarginalsPlan, failure: float) -> Floats:
         wanted = {(channel, *attributes): slope * one for channel, slope in question.parts(entry.statistic)}
         found.append(half_width(question, made.noise, 1 - failure, entry.std, wanted))
     return np.array(found)
-
-
-def _epsilon(made: MarginalsPlan) -> float:
-    return float(made.budget.to_dict()["epsilon"])

@@ -35,6 +35,7 @@ from inid.tables.questions.marginals.result import MarginalsResult
 from inid.tables.questions.marginals.table_answers import TableAnswers
 from inid.tables.questions.marginals.table_statistics import TableStatistic, read_numbers
 from inid.tables.questions.marginals.tolerances import named_tolerances, read_tolerances
+from inid.tables.questions.statistics.kind import require_bounds
 from inid.tables.record import SLACK, is_near
 from inid.tables.report_inputs import column_facts, listed_keys, named_levels, protection, view_facts
 from inid.tables.result import Row
@@ -287,13 +288,7 @@ def _read(table: Table, counts: Sequence[tuple[str, object]], means: object, sum
     """
     asked = {name: read_numbers(name, given or {}, table.domains) for name, given in (("mean", means), ("sum", sums))}
     numbers = list(dict.fromkeys(column for own in asked.values() for column in own))
-    for name, own in asked.items():
-        table.source.require_numbers(name, list(own))
-        for column in own:
-            if column not in table.bounds:
-                raise ArgumentError(
-                    f"{name} needs public bounds for {column!r}: state Table(bounds={{{column!r}: ...}})."
-                )
+    require_bounds(table, asked)
     for column in numbers:
         if isinstance(table.missing.get(column), (str, bool)):
             raise ArgumentError(f"missing[{column!r}] must be a number, since the query adds {column!r} up.")

@@ -16,7 +16,7 @@ from inid.errors import ArgumentError
 from inid.fixed_point import Grid, largest_unit
 from inid.tables.facts import Bins, Categories
 from inid.tables.presentation import COUNTED
-from inid.tables.questions.statistics.layout import Layout, NeededSums, Statistic, histogram_item, people_item
+from inid.tables.questions.statistics.layout import Layout, NeededSums, Statistic
 
 if TYPE_CHECKING:
     from inid.tables.questions.statistics.answers import Estimate, NoisySums
@@ -248,12 +248,12 @@ def lay_out(
         return tuple(name for name in names if name not in filled)
 
     statistics = [Statistic("count", (), sums.count(()))] if count else []
-    statistics += [Statistic("count_distinct", (), sums.place(people_item()))] if people else []
+    statistics += [Statistic("count_distinct", (), sums.people())] if people else []
     for name, kind in _STATISTICS.items():
         parts = kind.parts(tuple(asked.get(name, ())))
         statistics += [kind.placed(names, present(*needed), sums) for names, needed in parts]
     for name, cells in histogram.items():
-        place = sums.place(histogram_item(name, cells, present(name) if isinstance(cells, Bins) else ()))
+        place = sums.histogram(name, cells, present(name) if isinstance(cells, Bins) else ())
         statistics.append(Statistic("histogram", (name,), histogram=place))
     return Layout(tuple(statistics), tuple(sums.found), values, factors)
 

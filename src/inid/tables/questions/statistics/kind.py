@@ -1,7 +1,7 @@
 """Statistics as a kind of question: how they are asked, planned, summed inside the engine and shown."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, ClassVar, Self
@@ -33,7 +33,7 @@ from inid.tables.table import Table
 from inid.tables.totals import Total, independent_totals, plain_totals
 from inid.tables.wanted import wanted_of
 
-__all__ = ["Statistics", "StatisticsQuery"]
+__all__ = ["Statistics", "StatisticsQuery", "require_bounds"]
 
 _MOST_ADVISED = 200  # sums: a second plan of more of them would take its time
 _USUAL_LIMIT = 2**32  # the default limit on rows, which the report need not mention
@@ -274,7 +274,8 @@ def _read(table: Table, stated: Mapping[str, Any]) -> dict[str, Any]:
             "count_distinct counts people: state Table(unit=tables.Person(...)), or ask for count=True."
         )
     source = table.source
-    read = _bounded_columns(table, asked)
+    read = {name: read_columns(name, columns, "a list of columns") for name, columns in asked.items()}
+    require_bounds(table, read)
     for name, mapping in (("histogram", histogram), ("by", by)):
         if not isinstance(mapping, Mapping):
             raise ArgumentError(
@@ -296,17 +297,19 @@ def _read(table: Table, stated: Mapping[str, Any]) -> dict[str, Any]:
     return found | {"bounds": table.bounds, "missing": table.missing} | StatisticsQuestion.facts_of(table)
 
 
-def _bounded_columns(table: Table, asked: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
-    """The columns of each statistic, all of which need public bounds."""
-    read = {name: read_columns(name, columns, "a list of columns") for name, columns in asked.items()}
-    for name, columns in read.items():
-        table.source.require_numbers(name, columns)
+def require_bounds(table: Table, asked: Mapping[str, Iterable[str]]) -> None:
+    """Refuse columns without public bounds, or that hold no numbers.
+
+    Raises:
+        ArgumentError: A column of a statistic is such.
+    """
+    for name, columns in asked.items():
+        table.source.require_numbers(name, list(columns))
         for column in columns:
             if column not in table.bounds:
                 raise ArgumentError(
                     f"{name} needs public bounds for {column!r}: state Table(bounds={{{column!r}: ...}})."
                 )
-    return read
 
 
 def _check_fill(table: Table, asked: Mapping[str, Sequence[str]], cells: Mapping[str, Bins | Categories]) -> None:

@@ -15,17 +15,7 @@ from inid.fixed_point import Grid
 from inid.tables.aggregation import Inside, Pair, People, Rows, Term, Value
 from inid.tables.facts import Bins, Categories
 
-__all__ = [
-    "Item",
-    "Layout",
-    "NeededSums",
-    "Statistic",
-    "count_item",
-    "histogram_item",
-    "people_item",
-    "product_item",
-    "sum_item",
-]
+__all__ = ["Item", "Layout", "NeededSums", "Statistic"]
 
 
 @dataclass(frozen=True)
@@ -94,46 +84,6 @@ class Item:
             return [Value(self.columns[0], values[self.columns[0]], self.present)]
         first, second = self.columns
         return [Pair((first, second), (factors[first], factors[second]), self.shift, self.present)]
-
-
-def count_item(present: tuple[str, ...]) -> Item:
-    """How many rows have a value in all of these columns."""
-    return Item("count", (), present, 1, 1, 1.0)
-
-
-def people_item() -> Item:
-    """How many people have a row: of a person's rows in a cell, the first adds 1 and the others 0."""
-    return Item("people", (), (), 0, 1, 1.0)
-
-
-def sum_item(column: str, grid: Grid, present: tuple[str, ...]) -> Item:
-    """The sum of a column's distances from the middle of its bounds."""
-    return Item("sum", (column,), present, grid.least, grid.most, grid.step)
-
-
-def product_item(first: str, second: str, grids: tuple[Grid, Grid], present: tuple[str, ...]) -> Item:
-    """The sum of products of two columns' distances from their middles; a square is centred once more.
-
-    A square lies in [0, s]; less s/2 it moves a sum half as far, and s/2 times the count is known anyway.
-    """
-    one, two = grids
-    corners = [a * b for a, b in all_pairs((one.least, one.most), (two.least, two.most))]
-    low, high = (0, max(corners)) if first == second else (min(corners), max(corners))
-    shift = (low + high) // 2
-    columns, step = (first, second), one.step * two.step
-    if not 0 < step < float("inf"):
-        raise ArgumentError(f"bounds of {first!r} and {second!r} have no common grid: change the columns' units.")
-    return Item("product", columns, present, low - shift, high - shift, step, shift)
-
-
-def histogram_item(column: str, cells: Bins | Categories, present: tuple[str, ...]) -> Item:
-    """How many rows lie in each public cell; rows in none are not counted.
-
-    Bins need their number to be present, like the number's count and sum. Categories need nothing: a missing word is
-    one more value that lies in no cell. That differs where a column is read both ways: the text "refused" is a category
-    that moves between cells, and no number.
-    """
-    return Item("histogram", (column,), present, 1, 1, 1.0, cells=cells)
 
 
 @dataclass(frozen=True)
@@ -208,12 +158,36 @@ class NeededSums:
 
     def count(self, present: tuple[str, ...]) -> int:
         """The position of the number of rows that have a value in all of these columns."""
-        return self.place(count_item(present))
+        return self.place(Item("count", (), present, 1, 1, 1.0))
+
+    def people(self) -> int:
+        """That of the people who have a row: of a person's rows in a cell, the first adds 1 and the others 0."""
+        return self.place(Item("people", (), (), 0, 1, 1.0))
 
     def sum(self, column: str, present: tuple[str, ...]) -> int:
-        """The position of the sum of a column's distances from its middle, over those rows."""
-        return self.place(sum_item(column, self.values[column], present))
+        """That of the sum of a column's distances from the middle of its bounds, over those rows."""
+        grid = self.values[column]
+        return self.place(Item("sum", (column,), present, grid.least, grid.most, grid.step))
 
     def product(self, first: str, second: str, present: tuple[str, ...]) -> int:
-        """The position of the sum of products of two such distances."""
-        return self.place(product_item(first, second, (self.factors[first], self.factors[second]), present))
+        """That of the sum of products of two columns' distances from their middles; a square is centred once more.
+
+        A square lies in [0, s]; less s/2 it moves a sum half as far, and s/2 times the count is known anyway.
+        """
+        one, two = self.factors[first], self.factors[second]
+        corners = [a * b for a, b in all_pairs((one.least, one.most), (two.least, two.most))]
+        low, high = (0, max(corners)) if first == second else (min(corners), max(corners))
+        shift = (low + high) // 2
+        columns, step = (first, second), one.step * two.step
+        if not 0 < step < float("inf"):
+            raise ArgumentError(f"bounds of {first!r} and {second!r} have no common grid: change the columns' units.")
+        return self.place(Item("product", columns, present, low - shift, high - shift, step, shift))
+
+    def histogram(self, column: str, cells: Bins | Categories, present: tuple[str, ...]) -> int:
+        """That of the numbers of rows in each public cell; rows in none are not counted.
+
+        Bins need their number to be present, like the number's count and sum. Categories need nothing: a missing word
+        is one more value that lies in no cell. That differs where a column is read both ways: the text "refused" is a
+        category that moves between cells, and no number.
+        """
+        return self.place(Item("histogram", (column,), present, 1, 1, 1.0, cells=cells))
