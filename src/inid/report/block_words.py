@@ -3,9 +3,10 @@
 from inid.report.inputs import EstimateBlock
 from inid.report.number_text import Digits, digits_for
 
-__all__ = ["COUNTED", "block_title", "digits_of", "value_word"]
+__all__ = ["COUNTED", "OTHER", "block_title", "digits_of", "headings", "value_word"]
 
 COUNTED = ("count", "count_distinct", "histogram")
+OTHER = "(other)"  # what stands for keys in no public list
 _WORDS = {
     "count": "Number of {things}",
     "count_distinct": "Number of people",
@@ -57,6 +58,17 @@ def value_word(block: EstimateBlock, things: str) -> str:
     if block.statistic in (*COUNTED, "cumulative"):
         return things
     return {"cdf": "share", "quantile": "value"}.get(block.statistic, block.statistic)
+
+
+def headings(block: EstimateBlock, things: str) -> list[str]:
+    """What stands above the keys of a block.
+
+    >>> from inid.report import Dimension
+    >>> headings(EstimateBlock("quantile", "age", (Dimension("share", ("50 %",)),), ()), "people")
+    ['share of people up to the value']
+    """
+    found = [dimension.heading for dimension in block.dimensions]
+    return [*found[:-1], f"share of {things} up to the value"] if block.statistic == "quantile" else found
 
 
 def digits_of(block: EstimateBlock) -> Digits:

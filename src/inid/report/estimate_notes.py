@@ -6,7 +6,7 @@ An afterthought is made of published numbers and public facts alone, so it costs
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from inid.report.block_words import COUNTED, block_title
+from inid.report.block_words import COUNTED, OTHER, block_title
 from inid.report.inputs import Estimate, EstimateBlock
 from inid.report.rendering import rendered
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 __all__ = ["afterthoughts", "estimate_notes"]
 
 _WIDE = ("mean", "variance", "std", "covariance", "cdf", "quantile")  # of several noisy numbers: the range errs wide
-_OTHER = "(other)"
 
 
 def estimate_notes(blocks: Sequence[EstimateBlock], level: float, too_noisy: float | None, things: str) -> "Markup":
@@ -41,7 +40,7 @@ def estimate_notes(blocks: Sequence[EstimateBlock], level: float, too_noisy: flo
         limit="" if too_noisy is None else f"{100 * too_noisy:.4g}",
         marked=number,
         numbers=len(every),
-        others=any(_OTHER in dimension.levels for block in blocks for dimension in block.dimensions),
+        others=any(OTHER in dimension.levels for block in blocks for dimension in block.dimensions),
         afterthoughts=afterthoughts(blocks, things),
     )
 
@@ -73,7 +72,7 @@ def _near_zero(blocks: Sequence[EstimateBlock]) -> bool:
 def _others(block: EstimateBlock, things: str) -> list[str]:
     """Rows with keys that are in no list, where the range says that there are some."""
     (dimension,) = block.dimensions
-    if dimension.levels[-1:] != (_OTHER,):
+    if dimension.levels[-1:] != (OTHER,):
         return []
     row = block.estimates[-1]
     if row.lower is None or row.estimate is None or not row.lower > 0:

@@ -1,11 +1,13 @@
 """The estimates as HTML: rows with intervals, cross tables for two keys, bars for counts, totals where they add up."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby, product
 from typing import TYPE_CHECKING, Any
 
-from inid.report.block_words import COUNTED, block_title, digits_of, value_word
+import numpy as np
+
+from inid.report.block_words import COUNTED, OTHER, block_title, digits_of, headings, value_word
 from inid.report.charts import Axis, axis_over, bar_with_interval, ticks, whisker
 from inid.report.estimate_notes import estimate_notes
 from inid.report.inputs import Estimate, EstimateBlock
@@ -15,7 +17,7 @@ from inid.report.rendering import rendered
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-__all__ = ["anchors", "estimate_tables", "estimates_section"]
+__all__ = ["anchors", "estimate_tables", "estimates_section", "without_idle_others"]
 
 _MOST_ROWS = 300  # rows shown of one table; the rest is in the files
 _MOST_ACROSS = 8  # columns of a cross table
@@ -43,7 +45,7 @@ def estimates_section(
         only: Which rows count, where not all do.
     """
     notes = estimate_notes(blocks, level, too_noisy, things)
-    return rendered("estimates.html", parts=estimate_tables(blocks, things), notes=notes, only=only)
+    return rendered("estimates.html", parts=estimate_tables(blocks, things), notes=notes, only=only, things=things)
 
 
 def anchors(blocks: Sequence[EstimateBlock], prefix: str = "table") -> list[str]:
@@ -83,7 +85,7 @@ class _Look:
     def of(cls, block: EstimateBlock) -> "_Look":
         return cls(block, digits_of(block), _axis(block), _heat(block))
 
-    def cell(self, row: Estimate, *, shaded: bool = True) -> dict[str, Any]:
+    def cell(self, row: Estimate, *, shaded: bool = True, root: bool = False) -> dict[str, Any]:
         """A number as it is shown."""
         middle, left, right = self.digits.three((row.estimate, row.lower, row.upper))
         # One without an upper end says nothing of a count.
@@ -93,7 +95,7 @@ class _Look:
             "estimate": middle,
             "range": ends,
             "too_noisy": row.too_noisy,
-            "shade": "dim" if row.too_noisy else self._shade(row) if shaded else "",
+            "shade": "dim" if row.too_noisy else self._shade(row, 0.5 if root else 1.0) if shaded else "",
             "description": "" if row.estimate is None else _description(row),
         }
 
@@ -107,12 +109,12 @@ class _Look:
         draw = bar_with_interval if self.block.statistic in _BARS else whisker
         return draw(self.axis, row.lower, row.estimate, row.upper, _description(row))
 
-    def _shade(self, row: Estimate) -> str:
+    def _shade(self, row: Estimate, power: float) -> str:
         """One of six shades, by the place of a number between the least and the largest one."""
         if self.heat is None or row.estimate is None:
             return ""
         part = (row.estimate - self.heat.low) / (self.heat.high - self.heat.low)
-        return f"heat{min(int(_SHADES * max(part, 0)), _SHADES - 1)}"
+        return f"heat{min(int(_SHADES * max(part, 0) ** power), _SHADES - 1)}"
 
 
 def _plain_table(blocks: Sequence[EstimateBlock], things: str, anchor: str) -> "Markup":
@@ -128,20 +130,21 @@ def _plain_table(blocks: Sequence[EstimateBlock], things: str, anchor: str) -> "
     return _list_table("", ["statistic"], "number", lines, anchor=anchor)
 
 
-def _grouped(block: EstimateBlock, things: str, anchor: str) -> "Markup":
+def _grouped(whole: EstimateBlock, things: str, anchor: str) -> "Markup":
+    block, idle = without_idle_others(whole)
     smaller = min(len(dimension.levels) for dimension in block.dimensions)
     look = _Look.of(block)
     if len(block.dimensions) == 2 and smaller <= _MOST_ACROSS:
-        return _cross_table(look, things, anchor)
+        return _cross_table(look, things, anchor, idle)
     cells = product(*(dimension.levels for dimension in block.dimensions))
     rows = list(zip(cells, block.estimates, strict=True))
     lines = [look.line(cell, row) for cell, row in rows[:_MOST_ROWS]]
-    names = [dimension.heading for dimension in block.dimensions]
-    whole = block.totals.get(())
+    names = headings(block, things)
+    sums = block.totals.get(())
     total = None
-    if whole:
+    if sums:
         words = [_total_word(block), *[""] * (len(names) - 1)]
-        total = look.line(words, whole[0], drawn=False)
+        total = look.line(words, sums[0], drawn=False)
     return _list_table(
         block_title(block, things),
         names,
@@ -151,12 +154,13 @@ def _grouped(block: EstimateBlock, things: str, anchor: str) -> "Markup":
         more=len(rows) - _MOST_ROWS,
         ticks=ticks(look.axis, "%" if look.digits.percent else "", factor=100 if look.digits.percent else 1),
         total=total,
-        map=_heat_map(look) if len(block.dimensions) == 2 else "",
+        map=_heat_map(look, things) if len(block.dimensions) == 2 else "",
+        idle=idle,
     )
 
 
 def _list_table(title: str, words: Sequence[str], value: str, lines: Sequence[Any], **more: Any) -> "Markup":
-    usual = {"more": 0, "ticks": "", "total": None, "map": ""}
+    usual = {"more": 0, "ticks": "", "total": None, "map": "", "idle": ()}
     return rendered("list_table.html", title=title, words=words, value=value, lines=lines, **usual | more)
 
 
@@ -164,12 +168,13 @@ def _total_word(block: EstimateBlock) -> str:
     return "all" if block.statistic == "mean" else "total"
 
 
-def _cross_table(look: _Look, things: str, anchor: str) -> "Markup":
+def _cross_table(look: _Look, things: str, anchor: str, idle: Sequence[str]) -> "Markup":
     """Two keys: the longer one down, the shorter one across; each cell an estimate and its range; totals last."""
     block = look.block
     first, second = block.dimensions
     turned = len(first.levels) < len(second.levels) and not block.span
     down, across = (second, first) if turned else (first, second)
+    above, beneath = headings(block, things)[:: -1 if turned else 1]
     width, ends, rows = len(second.levels), (1, 0) if turned else (0, 1), []
     beside, below, corner = (block.totals.get(kept, ()) for kept in (ends[:1], ends[1:], ()))
     for at, level in enumerate(down.levels[:_MOST_ROWS]):
@@ -183,25 +188,53 @@ def _cross_table(look: _Look, things: str, anchor: str) -> "Markup":
         "cross_table.html",
         title=block_title(block, things),
         anchor=anchor,
-        down=down.heading,
-        across=across.heading,
+        down=above,
+        across=beneath,
         levels=[*across.levels, *([word] if beside else [])],
         rows=rows,
         more=len(down.levels) - _MOST_ROWS,
+        idle=idle,
     )
 
 
-def _heat_map(look: _Look) -> "Markup | str":
-    """Many cells at a glance, above the list of their numbers."""
+def without_idle_others(block: EstimateBlock) -> tuple[EstimateBlock, list[str]]:
+    """The same table of several keys without "(other)" where every number is too noisy; and of which keys that is."""
+    shape = [len(dimension.levels) for dimension in block.dimensions]
+    if len(shape) < 2:
+        return block, []
+    cells = np.reshape(np.arange(len(block.estimates)), shape)
+    levels = [np.arange(size) for size in shape]
+    for at, dimension in enumerate(block.dimensions):
+        others = np.take(cells, -1, axis=at).ravel().tolist()
+        if dimension.levels[-1:] == (OTHER,) and all(block.estimates[cell].too_noisy for cell in others):
+            levels[at] = levels[at][:-1]
+    if not all(len(own) for own in levels):
+        return block, []
+    kept = [
+        replace(dimension, levels=tuple(dimension.levels[k] for k in own))
+        for dimension, own in zip(block.dimensions, levels, strict=True)
+    ]
+    totals = {
+        own: tuple(rows[k] for k in levels[own[0]]) if len(own) == 1 else rows for own, rows in block.totals.items()
+    }
+    estimates = tuple(block.estimates[cell] for cell in cells[np.ix_(*levels)].ravel().tolist())
+    idle = [own.heading for own, size in zip(kept, shape, strict=True) if len(own.levels) < size]
+    return replace(block, dimensions=tuple(kept), estimates=estimates, totals=totals), idle
+
+
+def _heat_map(look: _Look, things: str) -> "Markup | str":
+    """Many cells at a glance, above the list of their numbers; counts are shaded by their roots, as most are small."""
     first, second = look.block.dimensions
     if look.heat is None or max(len(first.levels), len(second.levels)) > _MOST_MAPPED:
         return ""
     width = len(second.levels)
     rows = [
-        (level, [look.cell(row) for row in look.block.estimates[at * width : (at + 1) * width]])
+        (level, [look.cell(row, root=True) for row in look.block.estimates[at * width : (at + 1) * width]])
         for at, level in enumerate(first.levels)
     ]
-    return rendered("heat_map.html", levels=second.levels, rows=rows)
+    low, high = (look.digits.three((end, None, None))[0] for end in (look.heat.low, look.heat.high))
+    legend = f"From {low} (white) to {high} (dark) {value_word(look.block, things)}"
+    return rendered("heat_map.html", levels=second.levels, rows=rows, legend=legend)
 
 
 def _heat(block: EstimateBlock) -> Axis | None:

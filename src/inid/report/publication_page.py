@@ -49,6 +49,7 @@ def publication_page(
             "name": name,
             "title": inputs.title,
             "only": inputs.only,
+            "things": inputs.things,
             "answers": answers_part(inputs),
             "tables": estimate_tables(inputs.blocks, inputs.things, f"part-{at}-table"),
             "asked": definition_list(inputs.question) if inputs.question else "",

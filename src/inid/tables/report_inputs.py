@@ -192,10 +192,10 @@ def protected_unit(person: Person | None, rows_are: str | None = None) -> str:
     """Who is protected, in words.
 
     >>> protected_unit(None), protected_unit(None, "people"), protected_unit(Person("id", 2))
-    ('one row', 'one of the people', 'one person (up to 2 rows with the same id)')
+    ('one row', 'a given person', 'one person (up to 2 rows with the same id)')
     """
     if person is None:
-        return f"one of the {rows_are}" if rows_are else "one row"
+        return "a given person" if rows_are == "people" else f"any one of the {rows_are}" if rows_are else "one row"
     rows = "one row" if person.max_rows == 1 else f"up to {person.max_rows:,} rows"
     return f"one person ({rows} with the same {person.column})"
 

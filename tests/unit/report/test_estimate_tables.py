@@ -10,7 +10,7 @@ from html_outline import outline
 from inid.report import Dimension, Estimate, EstimateBlock
 from inid.report.block_words import block_title, value_word
 from inid.report.estimate_notes import afterthoughts
-from inid.report.estimate_tables import estimate_tables, estimates_section
+from inid.report.estimate_tables import estimate_tables, estimates_section, without_idle_others
 from inid.report.number_text import Digits, digits_for
 
 SEX, JOB = Dimension("sex", ("F", "M")), Dimension("job", ("a", "b", "(other)"))
@@ -65,6 +65,24 @@ def test_of_many_cells_there_is_a_map_of_shades():
     outline(html)
 
 
+def test_others_that_are_too_noisy_throughout_are_left_out_of_tables_of_several_keys():
+    """Two keys with an "(other)" each: that of `job` is too noisy in both groups, that of `sex` only in one."""
+    sex = Dimension("sex", ("F", "(other)"))
+    marks = [False, False, True, True, False, True]
+    rows = tuple(row(float(at), too_noisy=mark) for at, mark in enumerate(marks))
+    totals = {(0,): (row(10.0), row(20.0)), (1,): (row(1.0), row(2.0), row(3.0)), (): (row(30.0),)}
+    made, idle = without_idle_others(EstimateBlock("count", "", (sex, JOB), rows, None, totals))
+    assert idle == ["job"]
+    assert [dimension.levels for dimension in made.dimensions] == [("F", "(other)"), ("a", "b")]
+    assert [one.estimate for one in made.estimates] == [0.0, 1.0, 3.0, 4.0]
+    assert [one.estimate for one in made.totals[(1,)]] == [1.0, 2.0]
+    assert made.totals[()][0].estimate == 30.0  # they still count in the total
+    text = outline(estimate_tables([EstimateBlock("count", "", (sex, JOB), rows, None, totals)], "rows")[0]).text
+    assert "(other) of job is left out: every number there is too noisy" in text
+    alone = EstimateBlock("count", "", (JOB,), tuple(row(1.0, too_noisy=True) for _ in range(3)))
+    assert without_idle_others(alone) == (alone, [])
+
+
 @pytest.mark.parametrize(
     ("statistic", "title", "word"),
     [
@@ -116,7 +134,7 @@ def test_what_is_too_noisy_is_grey_marked_and_explained():
     html = estimates_section([block], 0.95, 0.5)
     text = outline(html).text
     assert '<tr class="dim">' in html
-    assert "1 of 2 numbers is grey and marked too noisy: the range is wider than 50 % of the number" in text
+    assert "1 of 2 numbers is too noisy, which is marked in grey: the range is wider than 50 % of the number" in text
     plain = outline(
         estimates_section([EstimateBlock("count", "", (SEX,), (row(5.0, 9.0), row(50.0)))], 0.95, None)
     ).text

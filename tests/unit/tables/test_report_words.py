@@ -32,7 +32,7 @@ def test_labels_name_columns_and_keys_in_what_people_read(tmp_path):
     read, _, technical = text.partition("How the budget is spent")
     for words in ("Mean of monthly pay by gender", "women", "Number of households by gender"):
         assert words in read
-    assert "one of the households is in the table or not" in read
+    assert "whether any one of the households is in the table or not" in read
     assert "mean(pay)" in technical  # the technical part has the names of the record
     frame = result.to_frame(labels=LABELS)  # programs find columns by their own names
     assert frame["sex"].tolist()[:2] == ["men", "women"]
@@ -84,7 +84,7 @@ def test_a_publication_takes_labels_for_its_queries_too(tmp_path):
     labels = LABELS | {"money": "What those earn who earn more than 30"}
     text = page(result, tmp_path / "report.html", labels=labels, rows_are="people", title="Pay")
     assert "What those earn who earn more than 30: Mean of monthly pay" in text  # in the contents
-    assert "Only rows where pay > 30 count." in text
+    assert "Only people with pay > 30 count." in text
     assert text.count("Random noise was added to every number") == 1
     with pytest.raises(ArgumentError, match="'wages', which is no column here: use money, pay, sex, who"):
         result.report(tmp_path / "report.html", labels={"wages": "x"})
@@ -92,7 +92,7 @@ def test_a_publication_takes_labels_for_its_queries_too(tmp_path):
 
 def test_numbers_that_are_too_noisy_are_marked_unless_somebody_says_otherwise(tmp_path):
     result = released(TABLE.query(count=True, by={"sex": [1, 2]}))
-    assert "marked too noisy" in page(result, tmp_path / "report.html")
+    assert "too noisy, which is marked in grey" in page(result, tmp_path / "report.html")
     assert "too noisy" not in page(result, tmp_path / "report.html", too_noisy=None)
     with pytest.raises(ArgumentError, match="too_noisy"):
         result.report(tmp_path / "report.html", too_noisy=-1)

@@ -155,13 +155,15 @@ def _block(
     """One statistic in all groups; of a long curve every so many levels, the last among them."""
     groups = tuple(named_levels(column, question.keys[column], labels) for column in table.groups)
     if kind == "quantile":
-        levels = tuple(f"{100 * p:.10g} %" for p in question.probabilities[table.column])
+        levels = tuple(
+            f"{100 * p:.10g} %{' (median)' if p == 0.5 else ''}" for p in question.probabilities[table.column]
+        )
         kept = list(range(number))
     else:
         kept = _round_levels(question.levels[table.column])
         levels = tuple(question.levels[table.column].names[at] for at in kept)
     shown = tuple(estimates[start + at] for start in range(0, len(estimates), number) for at in kept)
-    own = Dimension("share below", levels) if kind == "quantile" else Dimension(table.column, levels, "up to")
+    own = Dimension("share", levels) if kind == "quantile" else Dimension(table.column, levels, "up to")
     bounds = question.levels[table.column].bounds if kind == "quantile" else None
     return EstimateBlock(kind, table.column, (*groups, own), shown, bounds)
 
