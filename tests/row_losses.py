@@ -73,7 +73,7 @@ def trained(training, loss, steps=1):
                 training.optimizer.zero_grad()
                 loss(training.module(x), y, tokens, training)
                 if training.data_loader.drawn.complete:
-                    found = training.optimizer._sums.flat.clone()
+                    found = training.optimizer.step_state.sums.flat.clone()
                 training.optimizer.step()
     return found
 

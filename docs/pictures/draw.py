@@ -13,6 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import pandas as pd
 from page_tables import numbers, row_of
 from people import PROMISE, answers, question
+from step_state import step_state
 from svg import BLUE, GREEN, GREY, INK, ORANGE, RULE, SOFT, Picture
 
 import inid
@@ -366,6 +367,7 @@ PICTURES = {
     "training-step": training_step,
     "training-epsilon": training_epsilon,
     "monthly-totals": monthly_totals,
+    "step-state": step_state,
 }
 
 

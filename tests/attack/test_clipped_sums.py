@@ -82,7 +82,7 @@ def added(training, loss=squares):
     """The sums of one batch, before noise and rounding, in the order of the groups."""
     for (x,) in training.data_loader:
         loss(training.module(x)).sum().backward()
-    return training.optimizer._sums.flat
+    return training.optimizer.step_state.sums.flat
 
 
 @pytest.mark.parametrize("noise", ["torch", "exact"])

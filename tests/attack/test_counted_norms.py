@@ -51,7 +51,7 @@ def counted(model, tensors, loss, limits, drawn, monkeypatch):
         max_physical_batch_size=NUMBER,
     )
     loss(training.module, *next(iter(training.data_loader))).backward()
-    return training.optimizer._sums.inside.numpy()
+    return training.optimizer.step_state.sums.inside.numpy()
 
 
 def moved(made, tensors, loss, limits, monkeypatch):

@@ -102,7 +102,7 @@ def test_a_loss_that_mixes_rows_is_refused_before_its_backward(name):
     training = made()
     with pytest.raises(GuaranteeError, match=r"mixes the rows|parameters of its own"):
         trained(training, lambda o, y, t, _: MIXING[name](o, y, t).backward())
-    assert not training.optimizer._sums.begun
+    assert not training.optimizer.step_state.sums.begun
     assert training.accountant.steps == 0
 
 

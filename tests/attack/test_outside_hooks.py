@@ -36,7 +36,7 @@ def test_a_gradient_that_is_handed_to_backward_is_refused(name):
     training = made()
     with pytest.raises(GuaranteeError, match=r"handed to backward.*Python number.*private\.backward|mixes the rows"):
         trained(training, lambda o, y, t, p: HANDED[name](o, y, p))
-    assert not training.optimizer._sums.begun
+    assert not training.optimizer.step_state.sums.begun
 
 
 def test_backward_without_a_gradient_is_not_refused():
@@ -114,7 +114,7 @@ def test_a_hook_outside_the_module_is_refused(name, place):
     loss = place(REGISTERED[name])
     with pytest.raises(GuaranteeError, match=r"a hook was put on a tensor of the graph.*remove it"):
         trained(training, lambda o, y, t, p: loss(o, y, p.module).backward())
-    assert not training.optimizer._sums.begun
+    assert not training.optimizer.step_state.sums.begun
 
 
 @pytest.mark.parametrize("name", ["a tensor", "a node, before it"])

@@ -54,7 +54,7 @@ def moved(model, x, y, monkeypatch, *, bf16=False, **options):
             if training.data_loader.drawn.complete:
                 break
             training.optimizer.step()
-        found.append(training.optimizer._sums.flat.clone())
+        found.append(training.optimizer.step_state.sums.flat.clone())
     return float((found[0] - found[1]).norm())
 
 

@@ -41,7 +41,7 @@ def clipped_sum(drawn, monkeypatch):
     batch = next(iter(training.data_loader))
     assert len(batch["names"]) == len(batch["x"]) == 40
     (100 * training.module(batch["x"])).square().mean().backward()
-    return training.optimizer._sums.flat.double()
+    return training.optimizer.step_state.sums.flat.double()
 
 
 @pytest.mark.parametrize("left_out", [0, 3, NUMBER - 1])

@@ -170,7 +170,7 @@ def clipped_sum(model, x, drawn, places, size, monkeypatch):
         if training.data_loader.drawn.complete:
             break
         training.optimizer.step()
-    return training.optimizer._sums.flat.clone()
+    return training.optimizer.step_state.sums.flat.clone()
 
 
 @pytest.mark.parametrize("size", [SIZE, SIZE // 2])

@@ -324,7 +324,7 @@ def test_a_backward_that_broke_off_is_not_begun_again(clipping):
     with pytest.raises(GuaranteeError, match="ran twice over one forward"):
         loss.backward()
     training.optimizer.zero_grad()
-    assert not training.optimizer._sums.flat.any()
+    assert not training.optimizer.step_state.sums.flat.any()
 
 
 def test_an_error_in_a_forward_is_the_models_own_and_leaves_the_parameters_trainable():

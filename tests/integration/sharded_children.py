@@ -173,7 +173,7 @@ def snapshot(training: dpsgd.PrivateTraining) -> dict[str, object]:
         "parameters": [whole(p.detach()) for p in parameters],
         "scales": training.optimizer.plan.runs,
         "thresholds": training.optimizer.thresholds,
-        "held": training.optimizer._sums.flat.numel(),
+        "held": training.optimizer.step_state.sums.flat.numel(),
         "steps": training.accountant.steps,
     }
 

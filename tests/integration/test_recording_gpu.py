@@ -70,7 +70,7 @@ def test_two_replays_on_the_same_batch_differ_by_their_noise():
         for x, y in made.data_loader:
             made.optimizer.zero_grad()
             backward(x, y)
-            clipped = made.optimizer._sums.flat.clone()
+            clipped = made.optimizer.step_state.sums.flat.clone()
             before = [p.detach().clone() for p in made.module.parameters()]
             made.optimizer.step()
             for parameter, was in zip(made.module.parameters(), before, strict=True):

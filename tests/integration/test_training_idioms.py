@@ -136,7 +136,7 @@ def test_a_private_model_may_be_compiled_afterwards():
     whole = torch.compile(compiled.module, backend="eager")
     (tokens,) = next(iter(compiled.data_loader))
     losses(whole(tokens)).sum().backward()
-    assert torch.allclose(compiled.optimizer._sums.flat, added(model), rtol=1e-9)
+    assert torch.allclose(compiled.optimizer.step_state.sums.flat, added(model), rtol=1e-9)
 
 
 def added(model):

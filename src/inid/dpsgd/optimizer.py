@@ -20,6 +20,7 @@ from inid.dpsgd.rows.clipped_sums import MARGIN, Rule
 from inid.dpsgd.rows.parameter_groups import Group, share_thresholds
 from inid.dpsgd.rows.per_example_gradients import PerExampleGradients
 from inid.dpsgd.sampling.poisson_loader import PoissonLoader
+from inid.dpsgd.step_state import StepState
 from inid.dpsgd.step_summary import step_summary
 from inid.errors import ArgumentError, GuaranteeError, RecordError
 from inid.noise import current_source
@@ -42,6 +43,7 @@ class PrivateOptimizer(torch.optim.Optimizer):
         groups: The names of the groups.
         gradients: What clips the gradients of examples.
         losses: What takes losses row by row.
+        step_state: How far the step under way has come.
     """
 
     def __init__(
@@ -73,20 +75,17 @@ class PrivateOptimizer(torch.optim.Optimizer):
         self._loader, self._source, self._mean, self._processes = loader, source, mean, processes
         self._planned, self._charged = planned, charged
         self._correlation, self._correlated = correlation, correlated
-        self._adding_up = False  # parts of a batch have come, and not the last
-        self._given: dict[nn.Parameter, Tensor] = {}
         self._step_count = 0
         first = self._members[0]
         places = {p: (at, k) for at, group in enumerate(groups) for k, (_, p) in enumerate(group.parameters)}
         self._group_of = {p: at for p, (at, _) in places.items()}
         sizes = [[p.numel() for _, p in group.parameters] for group in groups]
         self._holding = holding_of([[p for _, p in group.parameters] for group in groups], processes)
-        self._sums = self._holding.sums(sizes, torch.float64 if source == "exact" else first.dtype, first.device)
+        sums = self._holding.sums(sizes, torch.float64 if source == "exact" else first.dtype, first.device)
         self._set_thresholds(thresholds)
-        self.gradients = PerExampleGradients(
-            module, places, self._rule(), self._sums, mean=mean, drawn=loader.drawn, example=example
-        )
-        self.losses = LossByRows(self.gradients, loader.drawn, mean=mean)
+        self.step_state = StepState(loader.drawn, sums, self._rule())
+        self.gradients = PerExampleGradients(module, places, self.step_state, mean=mean, example=example)
+        self.losses = LossByRows(self.gradients, mean=mean)
 
     @property
     def param_groups(self) -> list[dict[str, Any]]:
@@ -145,14 +144,8 @@ class PrivateOptimizer(torch.optim.Optimizer):
         They are set to None whatever `set_to_none` says: a gradient beside the clipped sums could not be told from one
         that was not clipped.
         """
-        drawn = self._loader.drawn
-        if not self._adding_up or drawn.used != drawn.batch:
-            if self._sums.begun:
-                self._sums.clear()
-                drawn.renew()
-            self._adding_up = False
+        self.step_state.throw_away()
         self.original.zero_grad(set_to_none=True)
-        self._given.clear()
 
     @overload
     def step(self, closure: None = None) -> None: ...
@@ -172,15 +165,13 @@ class PrivateOptimizer(torch.optim.Optimizer):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
-        if not self._loader.drawn.complete:
-            self._adding_up = True
+        if self.step_state.keep_part():
             return loss
         self._processes.check()
         self._check_gradients()
         self._pay()
         self._hand_out_gradients()
-        self._sums.clear()
-        self._adding_up = False
+        self.step_state.clear()
         self.original.step()
         return loss
 
@@ -212,7 +203,7 @@ class PrivateOptimizer(torch.optim.Optimizer):
     def _check_gradients(self) -> None:
         for group in self.original.param_groups:
             for parameter in group["params"]:
-                if parameter.grad is not None and parameter.grad is not self._given.get(parameter):
+                if parameter.grad is not None and parameter.grad is not self.step_state.given.get(parameter):
                     raise GuaranteeError(
                         "a parameter has a gradient that was not clipped: use every parameter through its own module's "
                         "forward (a penalty on weights belongs into the optimizer's weight_decay), call zero_grad() "
@@ -221,15 +212,16 @@ class PrivateOptimizer(torch.optim.Optimizer):
 
     @torch.no_grad()
     def _hand_out_gradients(self) -> None:
-        noisy = self._holding.noisy(self._sums.flat, self._with_noise)
+        noisy = self._holding.noisy(self.step_state.sums.flat, self._with_noise)
         if self._adaptive is not None:
             self._adapt()
         if self._mean:
             noisy /= self._loader.expected_batch_size
-        self._given.clear()
+        given = self.step_state.given
+        given.clear()
         gradients = self._holding.gradients(noisy.to(self._members[0].dtype))
         for parameter, gradient in zip(self._members, gradients, strict=True):
-            parameter.grad = self._given[parameter] = gradient
+            parameter.grad = given[parameter] = gradient
 
     def _with_noise(self, sums: Tensor, counts: list[int] | None) -> Tensor:
         if self._correlated is not None:
@@ -240,7 +232,8 @@ class PrivateOptimizer(torch.optim.Optimizer):
         assert self._adaptive is not None  # noqa: S101 - for the type checker
         adaptive = self._adaptive
         # Centred, so that one example moves each entry by one half.
-        centred = self._processes.total(self._sums.inside - self._sums.examples / 2)
+        sums = self.step_state.sums
+        centred = self._processes.total(sums.inside - sums.examples / 2)
 
         def move() -> Tensor:
             moved = adaptive.moved(
@@ -254,7 +247,7 @@ class PrivateOptimizer(torch.optim.Optimizer):
             return torch.tensor(moved, dtype=torch.float64, device=centred.device)
 
         self._set_thresholds(self._processes.once(move, centred).tolist())
-        self.gradients.rule = self._rule()
+        self.step_state.rule = self._rule()
 
     def _set_thresholds(self, thresholds: list[float]) -> None:
         self._thresholds = thresholds
@@ -311,10 +304,9 @@ class PrivateOptimizer(torch.optim.Optimizer):
         self.original.load_state_dict({key: value for key, value in state_dict.items() if key != "inid"})
         self.accountant.load_state_dict(spent.state_dict())
         # Gradients that were clipped at other thresholds must not meet the noise for these.
-        self._sums.clear()
-        self._adding_up = False
+        self.step_state.clear()
         self._set_thresholds(checked)
-        self.gradients.rule = self._rule()
+        self.step_state.rule = self._rule()
         if self._correlated is not None:
             self._correlated.resume(self.accountant, self._charged)
 

@@ -60,7 +60,7 @@ def captured_backward(private: PrivateTraining, loss: Callable[..., Tensor]) -> 
     >>> private.accountant.steps
     2
     """
-    if private.optimizer.gradients.rule.counts:
+    if private.optimizer.step_state.rule.counts:
         raise ArgumentError(
             "thresholds that adapt change at every step, and a recorded step has fixed ones: call backward() as usual, "
             "or make the training private with fixed thresholds."
@@ -75,8 +75,8 @@ class CapturedBackward:
 
     def __init__(self, private: PrivateTraining, loss: Callable[..., Tensor]) -> None:
         self._module, self._loss = private.module, loss
-        self._gradients, self._drawn = private.optimizer.gradients, private.data_loader.drawn
-        self._device = self._gradients.sums.flat.device
+        self._gradients, self._state = private.optimizer.gradients, private.optimizer.step_state
+        self._device = self._state.sums.flat.device
         self._key: object = None
         self._ordinary = 0  # runs with this key
         self._recording: Recording | None = None
@@ -90,7 +90,7 @@ class CapturedBackward:
         key = self._described(leaves, form)
         if key != self._key:
             self._key, self._ordinary, self._recording = key, 0, None
-        if not Recording.possible(self._device) or self._ordinary < _ORDINARY or self._drawn.to_be_watched:
+        if not Recording.possible(self._device) or self._ordinary < _ORDINARY or self._state.drawn.to_be_watched:
             loss = self._run(leaves, form)
             self._ordinary += 1  # one that failed has not set up what a recording needs, the mask among it
             return loss
@@ -108,7 +108,7 @@ class CapturedBackward:
         kinds = [(leaf.shape, leaf.stride(), leaf.dtype) if _is_tensor(leaf) else leaf for leaf in leaves]
         model = chain(self._module.parameters(), self._module.buffers())
         settings = self._gradients.settings.fixed(parts_of(self._module))
-        return form, kinds, self._gradients.rule, settings, [each.data_ptr() for each in model]
+        return form, kinds, self._state.rule, settings, [each.data_ptr() for each in model]
 
     def _run(self, leaves: list[Any], form: Any) -> Tensor:
         args, kwargs = pytree.tree_unflatten(leaves, form)

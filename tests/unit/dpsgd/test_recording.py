@@ -58,7 +58,7 @@ def made(rate=1.0, **options):
         clipping="per_layer",
         **options,
     )
-    Again.sums, Again.gradients = training.optimizer._sums, training.optimizer.gradients
+    Again.sums, Again.gradients = training.optimizer.step_state.sums, training.optimizer.gradients
     return training, dpsgd.captured_backward(training, lambda x, y: nn.functional.cross_entropy(training.module(x), y))
 
 

@@ -25,7 +25,6 @@ from inid.dpsgd.loss.graph import LossGraph
 from inid.dpsgd.loss.nodes import edge_of
 from inid.dpsgd.rows.forward_pass import ForwardPass
 from inid.dpsgd.rows.per_example_gradients import PerExampleGradients
-from inid.dpsgd.sampling.drawn_batch import Drawn
 from inid.dpsgd.trial.model_outputs import output_leaves
 from inid.errors import ArgumentError, GuaranteeError
 
@@ -39,12 +38,12 @@ class LossByRows:
 
     Args:
         gradients: What clips the gradients of the model.
-        drawn: What the loader handed out.
         mean: Whether a loss is the mean over the rows, or their sum.
     """
 
-    def __init__(self, gradients: PerExampleGradients, drawn: Drawn, *, mean: bool) -> None:
-        self._gradients, self._drawn, self._mean = gradients, drawn, mean
+    def __init__(self, gradients: PerExampleGradients, *, mean: bool) -> None:
+        self._gradients, self._state, self._mean = gradients, gradients.state, mean
+        self._drawn = gradients.state.drawn
         self._calls: Counter[object] = Counter()
         self._constants: dict[object, _Known] = {}
         self._first: dict[object, ref[ForwardPass]] = {}  # in which forward each function was first seen
@@ -129,7 +128,7 @@ class LossByRows:
         return self._reduced(turn, losses)
 
     def _turn(self) -> ForwardPass:
-        turn = self._gradients.latest
+        turn = self._state.latest
         if turn is None or turn.ended:
             raise GuaranteeError(
                 "there is no forward whose loss could be taken: call the private module on a batch of the returned "

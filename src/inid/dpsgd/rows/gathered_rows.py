@@ -8,12 +8,13 @@ from torch import Tensor, nn
 
 from inid.dpsgd.kernels.stacked_layers import Apart, Together, room
 from inid.dpsgd.layers import LayerRule
-from inid.dpsgd.rows.clipped_sums import GroupRows, Rule, Sums
+from inid.dpsgd.rows.clipped_sums import GroupRows
 from inid.dpsgd.rows.forward_pass import ForwardPass
 from inid.dpsgd.rows.fused_layers import fused_rows, loss_of
 from inid.dpsgd.rows.fused_positions import Positions, put_together
 from inid.dpsgd.rows.gradient_rows import Dense, Rows
 from inid.dpsgd.rows.units import Unit
+from inid.dpsgd.step_state import StepState
 from inid.errors import GuaranteeError
 
 __all__ = ["GatheredRows", "Places"]
@@ -22,20 +23,17 @@ Places = dict[nn.Parameter, tuple[int, int]]  # the group of a parameter, and wh
 
 
 class GatheredRows:
-    """Takes what flows back to layers, or their rows, and adds them to `sums` once they are clipped.
+    """Takes what flows back to layers, or their rows, and adds them to a step's sums once they are clipped.
 
     Attributes:
-        rule: How rows are clipped.
-        sums: Where the clipped rows are added.
         lost: By layer, what allowances for rounding typically cost of a clipped gradient (see `fused_layers`).
         uses: How many layers use a parameter.
         tied: Parameters with uses outside their layers.
         stacking: Whether layers may wait for others like them (see `stacked_layers`).
     """
 
-    def __init__(self, places: Places, rule: Rule, sums: Sums, *, mean: bool) -> None:
-        self.rule, self.sums = rule, sums
-        self._places, self._mean = places, mean
+    def __init__(self, places: Places, state: StepState, *, mean: bool) -> None:
+        self._places, self._state, self._mean = places, state, mean
         self._lengths = Counter(at for at, _ in places.values())
         self._known: dict[Unit, tuple[bool, bool]] = {}
         self._groups: dict[Unit, list[int]] = {}
@@ -72,25 +70,25 @@ class GatheredRows:
         # A parameter that is used twice has one gradient per example, the sum, and is clipped once.
         group[place] = rows if before is None else put_together(before, rows)
         turn.waiting[at] -= uses
-        if turn.waiting[at] == 0 and self.rule.total is None:
+        if turn.waiting[at] == 0 and self._state.rule.total is None:
             turn.done.add(at)
-            self.sums.add_group(at, turn.gathered.pop(at), turn.scale(mean=self._mean), self.rule)
+            self._state.sums.add_group(at, turn.gathered.pop(at), turn.scale(mean=self._mean), self._state.rule)
 
     def finish(self, turn: ForwardPass) -> None:
         """Clip and add what is left at the end of a backward."""
         scale = turn.scale(mean=self._mean)
         self._take_waiting(turn)
-        if self.rule.total is not None:
-            self.sums.add_all(turn.gathered, scale, self.rule)
+        if self._state.rule.total is not None:
+            self._state.sums.add_all(turn.gathered, scale, self._state.rule)
         else:
             for at, group in turn.gathered.items():  # some of their layers took no part in the loss
-                self.sums.add_group(at, group, scale, self.rule)
-        self.sums.count(scale, self.rule)
+                self._state.sums.add_group(at, group, scale, self._state.rule)
+        self._state.sums.count(scale, self._state.rule)
         turn.gathered.clear()
 
     def _waits(self, turn: ForwardPass, unit: Unit, inputs: Tensor, gradients: Tensor) -> bool:
         """Let a layer wait, where it may be clipped together with others; says whether it does."""
-        rule, most = self.rule, room(gradients.device)
+        rule, most = self._state.rule, room(gradients.device)
         if not most or not self.stacking or not rule.by_length or rule.total is not None:
             return False
         alone, tied = self._circumstances(unit)
@@ -122,7 +120,7 @@ class GatheredRows:
                 self.add(turn, parameter, rows[name])
             return
         every = {name: [each.parameters[name] for each in units] for name in unit.parameters}
-        places = {name: [self.sums.place(*self._places[p]) for p in every[name]] for name in every}
+        places = {name: [self._state.sums.place(*self._places[p]) for p in every[name]] for name in every}
         written = cast("dict[str, Dense | Positions]", rows)
         if not self._circumstances(unit)[0]:
             for name, parameters in every.items():
@@ -133,15 +131,15 @@ class GatheredRows:
         own: GroupRows = [None] * self._lengths[groups[0]]
         for name, parameters in every.items():
             own[self._places[parameters[0]][1]] = Apart(written[name], places[name])
-        self.sums.add_groups(groups, own, turn.scale(mean=self._mean), self.rule)
+        self._state.sums.add_groups(groups, own, turn.scale(mean=self._mean), self._state.rule)
 
     def _fused(self, units: Sequence[Unit], inputs: Tensor, gradients: Tensor) -> dict[str, Rows] | None:
         """The layers' gradients without rows, where the rule is served by such sums."""
-        if not self.rule.by_length:
+        if not self._state.rule.by_length:
             return None
         unit = units[0]
         alone, tied = self._circumstances(unit)
-        kept = self.rule.total is not None or not alone
+        kept = self._state.rule.total is not None or not alone
         made = fused_rows(_rule(unit), unit.layer, inputs, gradients, kept=kept, tied=tied, layers=len(units))
         if made is not None and "weight" in unit.parameters and any(each not in self.lost for each in units):
             self.lost |= dict.fromkeys(units, loss_of(made["weight"], unit.parameters["weight"].shape))

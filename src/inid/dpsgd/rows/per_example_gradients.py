@@ -26,7 +26,6 @@ from inid.dpsgd.loss.loop_checks import watched
 from inid.dpsgd.loss.nodes import Edge
 from inid.dpsgd.loss.outside_hooks import inside_model
 from inid.dpsgd.parallel.sharded_parameters import is_sharded
-from inid.dpsgd.rows.clipped_sums import Rule, Sums
 from inid.dpsgd.rows.forward_pass import RUN_AGAIN, CallsChanged, ForwardPass
 from inid.dpsgd.rows.fused_layers import narrowed, stored
 from inid.dpsgd.rows.gathered_rows import GatheredRows, Places
@@ -48,7 +47,7 @@ from inid.dpsgd.rows.wrapped_forward import (
     undisturbed,
     versions,
 )
-from inid.dpsgd.sampling.drawn_batch import Drawn
+from inid.dpsgd.step_state import StepState
 from inid.dpsgd.trial.call_plan import Call, CallPlan, OtherwiseDividedError, SameForAllError
 from inid.dpsgd.trial.examples import MadeUp
 from inid.dpsgd.trial.model_outputs import output_leaves
@@ -63,30 +62,26 @@ __all__ = ["PerExampleGradients"]
 
 
 class PerExampleGradients:
-    """Adds the clipped rows of a model's layers to `sums` in every backward.
+    """Adds the clipped rows of a model's layers to the step's sums in every backward.
 
     Attributes:
-        rule: How rows are clipped; may be replaced between steps.
-        sums: The clipped sums since they were last cleared.
+        state: How far the step under way has come.
         sharded: Whether the model's parameters are spread over processes.
         settings: What else the model computes by, besides its input.
-        latest: The latest forward.
     """
 
     def __init__(
         self,
         module: nn.Module,
         places: Places,
-        rule: Rule,
-        sums: Sums,
+        state: StepState,
         *,
         mean: bool,
-        drawn: Drawn,
         example: object = None,
     ) -> None:
-        self.sums = sums
-        self._gathered = GatheredRows(places, rule, sums, mean=mean)
-        self._places, self._mean, self._drawn, self._example = places, mean, drawn, example
+        self.state = state
+        self._gathered = GatheredRows(places, state, mean=mean)
+        self._places, self._mean, self._example = places, mean, example
         self._names = {p: name for name, p in module.named_parameters()}
         self.sharded = any(map(is_sharded, places))
         self._kind = next(iter(places)).dtype
@@ -96,27 +91,15 @@ class PerExampleGradients:
         self._runs: Counter[object] = Counter()  # forwards of each kind with these settings
         self._widened: set[nn.Module] = set()  # parents of layers that are taken as one
         self._tied: dict[nn.Parameter, Unit] | None = None  # weights used by functional.linear, once it was seen
-        self._forward: ForwardPass | None = None  # under way
-        self.latest: ForwardPass | None = None
         self._trace: Trace | None = None  # a run on made-up examples is under way
         self._selected: SelectedRows | None = None  # and it is looked for rows that were selected by their values
         self._inside = False  # a layer that is run example by example is under way
-        self._recording = False  # a forward and backward are being recorded, not run
         units = units_of(module)
         self._gathered.uses.update(parameter for unit in units for parameter in unit.parameters.values())
         self._gathered.stacking = not self.sharded
         self._wrapped = [WrappedForward(unit.layer, partial(self._run_layer, unit)) for unit in units]
         self._wrapped.append(WrappedForward(module, self._run_module))  # around its own layer, where the model is one
         listen(self)
-
-    @property
-    def rule(self) -> Rule:
-        """How rows are clipped."""
-        return self._gathered.rule
-
-    @rule.setter
-    def rule(self, rule: Rule) -> None:
-        self._gathered.rule = rule
 
     @property
     def lost(self) -> dict[Unit, float]:
@@ -130,24 +113,22 @@ class PerExampleGradients:
 
     def record(self, work: Callable[[], Any]) -> int:
         """Call what records a forward and backward without running them; admits nothing, and gives their rows."""
-        self.latest, self._recording, self._gathered.stacking = None, True, False
+        self.state.latest, self.state.recording, self._gathered.stacking = None, True, False
         try:
             work()
         finally:
-            self._recording, self._gathered.stacking = False, not self.sharded
-        if (turn := cast("ForwardPass | None", self.latest)) is None or not turn.ended:
+            self.state.recording, self._gathered.stacking = False, not self.sharded
+        if (turn := cast("ForwardPass | None", self.state.latest)) is None or not turn.ended:
             raise GuaranteeError("no backward over the private module was recorded: let loss() call the module.")
         return turn.rows
 
     def begin_replay(self, rows: int) -> None:
         """Make the checks of a forward and of its backward, before a recorded one runs on what the loader gave."""
         check_parameters(parts_of(self._module), self._places, self._names, self._kind)
-        self.latest = None
-        self._drawn.see(rows)
-        self.sums.begin(self._drawn.admit(rows, begun=self.sums.begun))
+        self.state.begin_replay(rows)
 
     def _run_module(self, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if not torch.is_grad_enabled() or self._trace is not None or self._forward is not None:
+        if not torch.is_grad_enabled() or self._trace is not None or self.state.running is not None:
             return forward(*args, **kwargs)
         parts = parts_of(self._module)
         check_parameters(parts, self._places, self._names, self._kind)
@@ -159,16 +140,16 @@ class PerExampleGradients:
         counted = None if self.sharded else signature  # processes that share a model look together
         self._runs[counted] += 1
         # A model may do something else later, or by chance: it is tried again at forwards 2, 4, 8, ...
-        look = self._runs[counted].bit_count() == 1 and not self._recording
+        look = self._runs[counted].bit_count() == 1 and not self.state.recording
         if look:
             self._plans.pop(signature, None)
         for _ in range(2):
             if signature not in self._plans:
                 run, alone = partial(self._traced, forward), partial(forward, *args, **kwargs)
-                trial = Trial(run, made_up, self._module, self.sums.flat.device, self.sharded, self._widen)
+                trial = Trial(run, made_up, self._module, self.state.sums.flat.device, self.sharded, self._widen)
                 self._plans[signature] = trial.plan(alone)
             try:
-                turn = ForwardPass(rows, self._drawn.views_of(rows), self._plans[signature], look=look)
+                turn = ForwardPass(rows, self.state.drawn.views_of(rows), self._plans[signature], look=look)
                 return self._run_pass(forward, args, kwargs, turn)
             except CallsChanged:
                 del self._plans[signature]  # to be found out anew
@@ -181,15 +162,12 @@ class PerExampleGradients:
         self, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], turn: ForwardPass
     ) -> Any:
         before = versions(parts_of(self._module), sharded=self.sharded)
-        self._drawn.see(turn.rows)
-        if self.latest is not None:
-            self.latest.let_go()
-        self._forward = self.latest = turn
+        self.state.begin_forward(turn)
         try:
             with inside_model(), self._functional_calls():
                 output = forward(*args, **kwargs)
         finally:
-            self._forward = None
+            self.state.end_forward()
         if turn.calls != len(turn.plan.calls):
             raise CallsChanged
         if versions(parts_of(self._module), sharded=self.sharded) != before:
@@ -197,9 +175,9 @@ class PerExampleGradients:
         turn.note_output(output_leaves(output), turn.plan.output, whole=True)
         if not self.sharded:
             self.settings.note(parts_of(self._module))
-        output = watched(output, first_tensor(args, kwargs), self._drawn, mean=self._mean)
+        output = watched(output, first_tensor(args, kwargs), self.state.drawn, mean=self._mean)
         if turn.look:
-            turn.follow(output_leaves(output), self._drawn)
+            turn.follow(output_leaves(output), self.state.drawn)
         return output
 
     def _run_layer(self, unit: Unit, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -208,7 +186,7 @@ class PerExampleGradients:
         if self._trace is not None:
             return self._trace_layer(self._trace, unit, forward, args, kwargs)
         again = torch._C._current_graph_task_id() != -1  # noqa: SLF001 - inside a backward: activation checkpointing
-        turn = self.latest if again else self._forward
+        turn = self.state.latest if again else self.state.running
         if turn is None:
             raise GuaranteeError(
                 f"layer {unit.name!r} was called outside the forward of the private module: call the whole module, or "
@@ -340,7 +318,7 @@ class PerExampleGradients:
         return self._run_layer(self._tied[parameter], lambda x: functional.linear(x, weight, bias), (inputs,), {})
 
     def _collect_rows(self, unit: Unit, turn: ForwardPass, again: bool, kept: Kept, gradients: Tensor) -> None:
-        if self._drawn.quiet:
+        if self.state.drawn.quiet:
             return
         self._enter(turn, again=again)
         inputs = kept.read()
@@ -361,8 +339,8 @@ class PerExampleGradients:
 
     def before_backward(self, ends: list[Edge], *, handed: bool) -> None:
         """Look at the loss of a backward that is about to begin; one that may mix rows is refused."""
-        turn = self.latest
-        if turn is not None and not (turn.ended or self._trace is not None or self._drawn.quiet):
+        turn = self.state.latest
+        if turn is not None and not (turn.ended or self._trace is not None or self.state.drawn.quiet):
             turn.judge(ends, self._places, lambda: kept_tensors(self._module), handed=handed)
 
     def _enter(self, turn: ForwardPass, *, again: bool) -> None:
@@ -370,17 +348,17 @@ class PerExampleGradients:
         if again:
             raise GuaranteeError(RUN_AGAIN)
         task = torch._C._current_graph_task_id()  # noqa: SLF001 - a backward that broke off does not end its forward
-        turn.check_backward(task, latest=turn is self.latest)
+        turn.check_backward(task, latest=turn is self.state.latest)
         if turn.task is None:
             turn.task = task
-            if self._recording:
-                self.sums.mask(turn.examples)
+            if self.state.recording:
+                self.state.sums.mask(turn.examples)
             else:
-                self.sums.begin(self._drawn.admit(turn.rows, begun=self.sums.begun))
+                self.state.begin_backward(turn.rows)
             torch.autograd.Variable._execution_engine.queue_callback(partial(self._finish, turn))  # noqa: SLF001 - what torch's own data parallel does
 
     def _finish(self, turn: ForwardPass) -> None:
         turn.ended = True
         turn.let_go()
-        with undisturbed(self.sums.flat.device.type):
+        with undisturbed(self.state.sums.flat.device.type):
             self._gathered.finish(turn)

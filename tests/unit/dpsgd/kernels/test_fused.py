@@ -130,7 +130,7 @@ def test_adaptive_thresholds_get_their_norms(seen):
     model, x = built("transformer", torch.float64)
     training = private(model, x, max_grad_norm=0.3, thresholds="adaptive")
     added(training)
-    inside = training.optimizer._sums.inside
+    inside = training.optimizer.step_state.sums.inside
     assert bool((inside >= 0).all())
     assert bool((inside < len(x)).any())
 

@@ -128,7 +128,7 @@ def test_counts_of_examples_are_those_of_each_group(stacks, monkeypatch):
     def inside():
         training = private(model, x, max_grad_norm=0.3, thresholds="adaptive")
         added(training)
-        return training.optimizer._sums.inside.tolist()
+        return training.optimizer.step_state.sums.inside.tolist()
 
     found = inside()
     assert max(stacks) == 3
