@@ -19,6 +19,7 @@ except ImportError as _error:
     raise MissingExtraError("inid.dpsgd needs PyTorch: install it with `pip install 'inid[torch]'`.") from _error
 
 from inid.dpsgd.accountant import Accountant, Segment, noise_multiplier_for
+from inid.dpsgd.choices import Clipping, Sampling
 from inid.dpsgd.layers import LayerRule, register_layer
 from inid.dpsgd.loss.per_example_loss import per_example_loss
 from inid.dpsgd.make_private import make_private
@@ -38,12 +39,14 @@ __all__ = [
     "Adaptive",
     "Banded",
     "CapturedBackward",
+    "Clipping",
     "Correlation",
     "LayerRule",
     "ParameterAverage",
     "PoissonLoader",
     "PrivateOptimizer",
     "PrivateTraining",
+    "Sampling",
     "Segment",
     "TrainingPlan",
     "captured_backward",

@@ -12,6 +12,7 @@ from inid import arguments
 from inid.accounting import Ledger
 from inid.dpsgd.accountant import Accountant, Mechanism, Segment, noise_multiplier_for
 from inid.dpsgd.charged_run import ChargedRun
+from inid.dpsgd.choices import Clipping, Sampling
 from inid.dpsgd.noise.banded import Banded
 from inid.dpsgd.noise.correlated_run import CorrelatedRun
 from inid.dpsgd.noise.correlation import chosen_correlation
@@ -21,8 +22,8 @@ from inid.dpsgd.parallel.distributed import Processes
 from inid.dpsgd.parallel.sharded_parameters import is_sharded
 from inid.dpsgd.private_training import PrivateTraining
 from inid.dpsgd.rows.adaptive import Adaptive
-from inid.dpsgd.rows.clipped_sums import MARGIN, Clipping
-from inid.dpsgd.rows.parameter_groups import group_parameters, share_thresholds, total_threshold
+from inid.dpsgd.rows.clipped_sums import MARGIN, ClippingKind
+from inid.dpsgd.rows.parameter_groups import group_parameters, share_thresholds
 from inid.dpsgd.rows.wrapped_forward import is_private
 from inid.dpsgd.sampling.poisson_loader import PoissonLoader
 from inid.dpsgd.trial.validation import check_module
@@ -43,7 +44,7 @@ def make_private(
     epochs: int | None = None,
     steps: int | None = None,
     max_grad_norm: float | list[float] = 1.0,
-    clipping: Clipping = "global",
+    clipping: ClippingKind | Clipping = "global",
     allocation: Allocation = "optimal",
     mechanism: Mechanism = "gaussian",
     groups: list[list[str]] | None = None,
@@ -57,6 +58,7 @@ def make_private(
     neighbours: Literal["zero_out", "add_remove"] | None = None,
     sample_rate: float | None = None,
     correlation: Literal["auto"] | Banded | None = None,
+    sampling: Sampling | None = None,
     example: Tensor | tuple[Any, ...] | Mapping[str, Any] | None = None,
     accountant: Accountant | None = None,
     ledger: Ledger | None = None,
@@ -80,7 +82,7 @@ def make_private(
         steps: How many steps the run has, instead of `epochs`: one iteration over the loader then makes all of them.
         max_grad_norm: The norm of an example's whole gradient, shared among the groups; or one threshold per group.
         clipping: "global" (one norm for all), "per_layer" (by groups), or "elementwise" (the paper's: each entry by
-            itself).
+            itself). Or a `Clipping`, which holds this and `max_grad_norm`, `groups`, `thresholds` and `total` in one.
         allocation: "optimal", or the baselines "spr" and "iid".
         mechanism: "gaussian" clips in the l2 norm, "laplace" in the l1 norm.
         groups: Names of parameters or modules, one list per group; by default one group per module with parameters.
@@ -110,6 +112,8 @@ def make_private(
             of earlier steps, so that the sums of gradients have less at the same promise. Examples are drawn in groups
             that take turns, the run is charged for all its `steps` or `epochs`, and noise is Gaussian. "auto" takes
             the strategy of least noise, or none where it has not 5 % less; see docs/dpsgd/correlated.md.
+        sampling: A `Sampling`, which holds `sample_rate`, `neighbours`, `max_physical_batch_size`, `augmentations` and
+            `pad_batches` in one.
         example: Three made-up or public examples, as the model is called with, to see that it keeps examples apart;
             random ones by default.
         accountant: One that has counted before, to go on counting in another stage of training; what it has counted
@@ -148,46 +152,52 @@ def make_private(
         )
     if accountant is not None and not isinstance(accountant, Accountant):
         raise ArgumentError(f"accountant must be an Accountant, got {type(accountant).__name__}: pass one, or nothing.")
-    arguments.choice("clipping", clipping, ("global", "per_layer", "elementwise"))
     arguments.choice("allocation", allocation, ("optimal", "spr", "iid"))
     arguments.choice("mechanism", mechanism, ("gaussian", "laplace"))
     arguments.choice("noise", noise, ("torch", "exact"))
-    if arguments.choice("loss_reduction", loss_reduction, ("mean", "sum")) == "mean" and not pad_batches:
+    clip = Clipping.read(
+        "clipping",
+        clipping if isinstance(clipping, Clipping) else None,
+        {"max_grad_norm": max_grad_norm, "groups": groups, "thresholds": thresholds, "total": total}
+        | ({} if isinstance(clipping, Clipping) else {"kind": clipping}),
+    )
+    draw = Sampling.read(
+        "sampling",
+        sampling,
+        {
+            "sample_rate": sample_rate,
+            "neighbours": neighbours,
+            "max_physical_batch_size": max_physical_batch_size,
+            "augmentations": augmentations,
+            "pad_batches": pad_batches,
+        },
+    )
+    if arguments.choice("loss_reduction", loss_reduction, ("mean", "sum")) == "mean" and not draw.pad_batches:
         raise ArgumentError(
             "a mean over a batch that is not padded divides by the secret number of drawn examples, which changes how "
             'everybody\'s gradient is rounded: pass loss_reduction="sum" and a summed loss, or leave pad_batches out.'
         )
-    if max_physical_batch_size is not None:
-        max_physical_batch_size = arguments.integer(
-            "max_physical_batch_size", max_physical_batch_size, least=1, cure="pass how many rows fit into memory"
-        )
-    adaptive, whole = _adaptive(thresholds, clipping), _total(total, clipping)
-    if groups is not None and clipping == "global":
-        raise ArgumentError("groups go with per_layer or elementwise clipping, got global: leave them out.")
-    made = group_parameters(module, groups, together=clipping == "global")
+    made = group_parameters(module, clip.groups, together=clip.kind == "global")
     _check_parameters(module, optimizer)
     sizes, names = tuple(group.size for group in made), tuple(group.name for group in made)
     norm = 1 if mechanism == "laplace" else 2
-    rule = thresholds if isinstance(thresholds, str) else "flat"
-    shared = share_thresholds(max_grad_norm, sizes, norm, rule)
+    shared = share_thresholds(clip.max_grad_norm, sizes, norm, clip.shared_by)
     processes = Processes()
     sharded = any(map(is_sharded, module.parameters()))
-    if sharded and not pad_batches:
+    if sharded and not draw.pad_batches:
         raise ArgumentError(
             "the processes of a sharded model run it together, each as often as the others, if need be over padding "
             "alone: leave pad_batches out."
         )
-    relation = _relation(neighbours, ledger, sample_rate, steps)
+    relation = _relation(draw.neighbours, ledger, draw.sample_rate, steps)
     processes.agree((relation, correlation))  # before some of them wait for a key that others do not ask for
     deals = relation == "add_remove" and processes.world > 1
     loader = PoissonLoader(
         data_loader,
-        max_physical_batch_size=max_physical_batch_size,
-        augmentations=arguments.integer(
-            "augmentations", augmentations, least=1, cure="pass how many views of each example to average"
-        ),
-        padded=pad_batches,
-        sample_rate=None if sample_rate is None else _rate(sample_rate),
+        max_physical_batch_size=draw.max_physical_batch_size,
+        augmentations=draw.augmentations,
+        padded=draw.pad_batches,
+        sample_rate=draw.sample_rate,
         steps=None if steps is None else arguments.integer("steps", steps, least=1, cure="pass the number of steps"),
         neighbours=relation,
         rank=processes.rank,
@@ -201,7 +211,7 @@ def make_private(
         correlation,
         mechanism=mechanism,
         exact=noise == "exact",
-        adaptive=adaptive is not None,
+        adaptive=clip.adaptive is not None,
         steps=length,
         sample_rate=loader.plain_rate,
         noise_multiplier=None if noise_multiplier is None else multiplier,
@@ -213,8 +223,8 @@ def make_private(
     run = None if length is None else Segment(mechanism, multiplier, loader.sample_rate, length, relation)
     turning = CorrelatedRun.of(chosen, run, loader, processes, exact=noise == "exact", before=accountant.steps)
     level = 1 / multiplier
-    if adaptive is not None:
-        level = adaptive.split(level, mechanism)[0]
+    if clip.adaptive is not None:
+        level = clip.adaptive.split(level, mechanism)[0]
     charged = None if ledger is None else _charged(ledger, run, turning, label, processes)
     indices = getattr(data_loader.dataset, "indices", None)
     seen = None if indices is None else hashlib.sha256(repr([int(at) for at in indices]).encode()).hexdigest()
@@ -225,14 +235,14 @@ def make_private(
             sampled,
             multiplier,
             shared,
-            whole,
-            clipping,
+            clip.total,
+            clip.kind,
             allocation,
             mechanism,
             noise,
             loss_reduction,
-            adaptive,
-            augmentations,
+            clip.adaptive,
+            draw.augmentations,
             # Which parameters share a threshold, in which order; a frozen one is in no group.
             [[(name, tuple(parameter.shape)) for name, parameter in group.parameters] for group in made],
             # A sharded model is run by all processes together, and tried on as many rows.
@@ -245,10 +255,10 @@ def make_private(
         optimizer,
         module=module,
         groups=made,
-        recipe=Recipe(clipping, sizes, mechanism, allocation, whole, level, relation, names),
+        recipe=Recipe(clip.kind, sizes, mechanism, allocation, clip.total, level, relation, names),
         noise_multiplier=multiplier,
         thresholds=shared,
-        adaptive=adaptive,
+        adaptive=clip.adaptive,
         loader=loader,
         accountant=accountant,
         source=noise,
@@ -286,14 +296,6 @@ def _relation(
     return "add_remove"
 
 
-def _rate(sample_rate: object) -> float:
-    cure = "pass a probability such as sample_rate=0.01"
-    rate = arguments.real("sample_rate", sample_rate, above=0, cure=cure)
-    if not rate <= 1:
-        raise ArgumentError(f"sample_rate must be at most 1, got {rate!r}: {cure}.")
-    return rate
-
-
 def _length(epochs: object, steps: object, loader: PoissonLoader) -> int | None:
     """How many steps the run has, if that is known."""
     if epochs is not None and steps is not None:
@@ -311,28 +313,6 @@ def _charged(
     if turning is not None:
         return ChargedRun(ledger, turning.run, label, processes, "rounds of turns")
     return ChargedRun(ledger, run, label, processes)
-
-
-def _adaptive(thresholds: object, clipping: str) -> Adaptive | None:
-    if isinstance(thresholds, Adaptive):
-        adaptive = thresholds
-    elif arguments.choice("thresholds", thresholds, ("flat", "sqrt_size", "adaptive")) == "adaptive":
-        adaptive = Adaptive()
-    else:
-        return None
-    if clipping == "elementwise":
-        raise ArgumentError(
-            "thresholds must be fixed for element-wise clipping, which has no norms to follow: use per_layer clipping."
-        )
-    return adaptive
-
-
-def _total(total: object, clipping: str) -> float | None:
-    if total is None:
-        return None
-    if clipping != "per_layer":
-        raise ArgumentError(f"total goes with per_layer clipping, got {clipping}: leave it out.")
-    return total_threshold(total)
 
 
 def _check_parameters(module: nn.Module, optimizer: torch.optim.Optimizer) -> None:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from inid.dpsgd.accountant import Mechanism
-from inid.dpsgd.rows.clipped_sums import Clipping
+from inid.dpsgd.rows.clipped_sums import ClippingKind
 from inid.noise import add_noise, current_source
 from inid.planning import NoisePlan, plan
 from inid.promises import GaussianDP, PureDP
@@ -50,7 +50,7 @@ class Recipe:
         names: The groups' names, shown in plans.
     """
 
-    clipping: Clipping
+    clipping: ClippingKind
     sizes: tuple[int, ...]
     mechanism: Mechanism
     allocation: Allocation

@@ -17,9 +17,9 @@ from torch import Tensor
 from inid.dpsgd.kernels import gpu_clipping, row_kernels
 from inid.dpsgd.rows.gradient_rows import Dense, Rows, raised, row_norms
 
-__all__ = ["LEAST", "MARGIN", "MOST", "Clipping", "GroupRows", "Rule", "Sums"]
+__all__ = ["LEAST", "MARGIN", "MOST", "ClippingKind", "GroupRows", "Rule", "Sums"]
 
-Clipping = Literal["global", "per_layer", "elementwise"]
+ClippingKind = Literal["global", "per_layer", "elementwise"]
 GroupRows = list[Rows | None]  # one entry per parameter of a group; None where no gradient came
 Pieces = list[tuple[Tensor, Rows]]  # where in the sums the rows of a parameter go, and the rows
 
