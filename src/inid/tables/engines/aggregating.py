@@ -165,7 +165,7 @@ class _Query:
         if not self._added_later:
             return engine.added_up(frame, groups, ["one", *sums], limited=self.asked.person is not None)
         terms = {"one": optional("narwhals").col("one")} | {name: self.terms.sums[name] for name in sums}
-        return engine.group_totals(frame, groups, terms) if groups else engine.totals(frame, terms)
+        return engine.summed(frame, groups, terms)
 
     def placed(self, grouping: Grouping, rows: Sequence[tuple[Any, ...]]) -> Totals:
         """The sums of the groups that exist, and 0 where there are no rows.

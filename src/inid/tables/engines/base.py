@@ -18,6 +18,7 @@ from inid.tables.aggregation import Aggregation, Totals
 from inid.tables.engines.aggregating import aggregated, check_aggregations, is_known
 from inid.tables.engines.cell_codes import CellTable
 from inid.tables.engines.expression_columns import seen_columns
+from inid.tables.engines.grid_sums import GridSums
 from inid.tables.engines.guarded import guarded, optional
 from inid.tables.engines.made_columns import MadeColumn
 from inid.tables.engines.roles import IdKind, Role, TypedColumns
@@ -36,11 +37,13 @@ class Engine(TypedColumns, ABC):
     Attributes:
         text: The columns hold text: numbers are parsed where they are used.
         computes_anew: A frame is computed again for each query of it.
+        one_pass: What adds up plain terms in one pass over the rows, where the engine has such a way.
         kept_columns: What `read_once` has kept, and the name there of each column by its role; None for the source.
     """
 
     text = False
     computes_anew = False
+    one_pass: type[GridSums] | None = None
     kept_columns: tuple[Any, Mapping[tuple[str, Role], str]] | None = None
 
     # What each engine does in its own way.
@@ -80,6 +83,12 @@ class Engine(TypedColumns, ABC):
     def prepared(self, frame: Any, terms: Mapping[str, Any]) -> Any:
         """The frame with a column more for each term (an expression, or a `Term`)."""
         return frame.with_columns(*(self._expression(term).alias(name) for name, term in terms.items()))
+
+    def summed(self, frame: Any, groups: Sequence[str], terms: Mapping[str, Any]) -> Any:
+        """The sum of each term, by groups or over all rows."""
+        if self.one_pass is not None and self.one_pass.possible(terms):
+            return self.one_pass(frame.to_native(), groups, terms)
+        return self.group_totals(frame, groups, terms) if groups else self.totals(frame, terms)
 
     def totals(self, frame: Any, terms: Mapping[str, Any]) -> Any:
         """A frame of one row: the sum of each term over all rows.

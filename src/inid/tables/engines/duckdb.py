@@ -28,7 +28,6 @@ from inid.tables.engines.csv_files import (
 from inid.tables.engines.duckdb_columns import parsed, plain
 from inid.tables.engines.duckdb_settings import ONE_AT_A_TIME, connect, without_statistics
 from inid.tables.engines.duckdb_sums import DuckDBSums, run_cell_sums
-from inid.tables.engines.grid_sums import are_plain
 from inid.tables.engines.guarded import guarded, optional
 from inid.tables.engines.made_columns import MadeColumn, arrow_rows
 from inid.tables.engines.roles import IdKind, Role
@@ -43,6 +42,7 @@ _COMPRESSED = (".gz", ".zst")
 class DuckDB(SqlEngine):
     """A relation on a connection of our own, which before DuckDB 1.5 does not live as long as its relations."""
 
+    one_pass = DuckDBSums
     overflowing: frozenset[str] = frozenset()  # columns of Arrow's whose far values stop a query
 
     def __init__(self, relation: Any, names: list[str] | None = None, connection: Any = None) -> None:
@@ -66,14 +66,6 @@ class DuckDB(SqlEngine):
 
     def truncated(self, expression: Any) -> Any:
         return expression.floor().cast(optional("narwhals").Int64)  # the cast rounds
-
-    def totals(self, frame: Any, terms: Mapping[str, Any]) -> Any:
-        return DuckDBSums(frame.to_native(), [], terms) if are_plain(terms) else super().totals(frame, terms)
-
-    def group_totals(self, frame: Any, groups: Sequence[str], terms: Mapping[str, Any]) -> Any:
-        if are_plain(terms):
-            return DuckDBSums(frame.to_native(), groups, terms)
-        return super().group_totals(frame, groups, terms)
 
     def run_query(self, build: Build, what: str = "run the query") -> list[tuple[Any, ...]]:
         with self._lock:

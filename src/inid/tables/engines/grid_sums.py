@@ -31,6 +31,11 @@ class GridSums:
     groups: Sequence[str]
     terms: Mapping[str, Any]
 
+    @staticmethod
+    def possible(terms: Mapping[str, Any]) -> bool:
+        """Whether these terms can be added up so."""
+        return are_plain(terms)
+
 
 def are_plain(terms: Mapping[str, object]) -> bool:
     """Whether all terms but "one" are numbers on grids, without a condition, and presences of one column at most."""

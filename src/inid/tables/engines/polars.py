@@ -49,12 +49,71 @@ def _cells(rows: Any, sizes: Mapping[str, int], keys: Sequence[str], sums: Seque
     return rows.group_by(*keys).agg(*added).with_columns(cell=place)
 
 
+_START = 2.0**52
+_START_BITS = np.float64(_START).view(np.int64)
+
+
+class PolarsSums(GridSums):
+    """The sums of plain terms on Polars; its frame is lazy."""
+
+    @staticmethod
+    def possible(terms: Mapping[str, Any]) -> bool:
+        """Whether this can add up the terms, and Polars can read the bits of a float."""
+        return are_plain(terms) and "dtype" in inspect.signature(optional("polars").Expr.reinterpret).parameters
+
+    def collect_schema(self) -> Any:
+        """The types of the query, without a look at the rows."""
+        return self._query().collect_schema()
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        """One row per group."""
+        found = self._query().collect(engine="streaming")  # not streamed, Polars would hold whole columns in memory
+        here = {name: _integers(found[_present(name)]) for name in number_columns(self.terms)}
+        sums = {
+            name: _integers(found[name]) - here[term.name] * _START_BITS
+            for name, term in numbers_on_grids(self.terms).items()
+        }
+        totals = put_together(self.terms, _integers(found["rows"]), here, sums)
+        keys = (found[name].to_list() for name in self.groups)
+        return list(zip(*keys, *(total.tolist() for total in totals), strict=True))
+
+    def _query(self) -> Any:
+        """By group the number of rows, the bits of each term, and how many values each column has."""
+        pl, terms = optional("polars"), numbers_on_grids(self.terms)
+        added_up = {term.name: name for name, term in terms.items()}
+        others = [name for name in number_columns(self.terms) if name not in added_up]
+        bits = [_bits(term).alias(name) for name, term in terms.items()]
+        truths = [pl.col(name).is_not_nan().alias(_present(name)) for name in others]
+        made = self.frame.select(*self.groups, *bits, *truths)
+        sums = [pl.len().alias("rows"), *(pl.col(name).sum() for name in terms)]
+        sums += [pl.col(name).count().alias(_present(column)) for column, name in added_up.items()]
+        sums += [pl.col(_present(name)).sum() for name in others]
+        return made.group_by(*self.groups).agg(*sums) if self.groups else made.select(*sums)
+
+
+def _bits(term: OnGrid) -> Any:
+    # Scaling by a power of two commutes with rounding, so it may wait for the floor, which divides in the same step.
+    pl, grid = optional("polars"), term.grid
+    value = pl.col(term.name).clip(grid.lower, grid.upper) - grid.offset * grid.step
+    return (value // grid.step + _START).fill_nan(None).reinterpret(dtype=pl.Int64)
+
+
+def _integers(column: Any) -> NDArray[np.int64]:
+    return np.asarray(column.to_numpy(), dtype=np.int64)
+
+
+def _present(name: str) -> str:
+    return f"{name}_present"
+
+
 class Polars(Engine):
     """A Polars frame, run lazily and streaming: a release reads it once, since a lazy one may answer differently.
 
     Raises:
         ArgumentError: A lazy frame draws at random.
     """
+
+    one_pass = PolarsSums
 
     def __init__(self, frame: Any) -> None:
         if isinstance(frame, optional("polars").LazyFrame) and guarded(lambda: draws_at_random(frame), "read the plan"):
@@ -95,16 +154,6 @@ class Polars(Engine):
 
     def truncated(self, expression: Any) -> Any:
         return expression.cast(optional("narwhals").Int64)  # cuts fractions off
-
-    def totals(self, frame: Any, terms: Mapping[str, Any]) -> Any:
-        if PolarsSums.possible(terms):
-            return PolarsSums(frame.to_native(), [], terms)
-        return super().totals(frame, terms)
-
-    def group_totals(self, frame: Any, groups: Sequence[str], terms: Mapping[str, Any]) -> Any:
-        if PolarsSums.possible(terms):
-            return PolarsSums(frame.to_native(), groups, terms)
-        return super().group_totals(frame, groups, terms)
 
     def rows(self, query: Any) -> list[tuple[Any, ...]]:
         if isinstance(query, PolarsSums):
@@ -199,60 +248,3 @@ def _is_random(part: Any) -> bool:
 
 def _has_options(function: dict[str, Any]) -> bool:
     return isinstance(function.get("options"), dict)
-
-
-_START = 2.0**52
-_START_BITS = np.float64(_START).view(np.int64)
-
-
-class PolarsSums(GridSums):
-    """The sums of plain terms on Polars; its frame is lazy."""
-
-    @staticmethod
-    def possible(terms: Mapping[str, Any]) -> bool:
-        """Whether this can add up the terms, and Polars can read the bits of a float."""
-        return are_plain(terms) and "dtype" in inspect.signature(optional("polars").Expr.reinterpret).parameters
-
-    def collect_schema(self) -> Any:
-        """The types of the query, without a look at the rows."""
-        return self._query().collect_schema()
-
-    def rows(self) -> list[tuple[Any, ...]]:
-        """One row per group."""
-        found = self._query().collect(engine="streaming")  # not streamed, Polars would hold whole columns in memory
-        here = {name: _integers(found[_present(name)]) for name in number_columns(self.terms)}
-        sums = {
-            name: _integers(found[name]) - here[term.name] * _START_BITS
-            for name, term in numbers_on_grids(self.terms).items()
-        }
-        totals = put_together(self.terms, _integers(found["rows"]), here, sums)
-        keys = (found[name].to_list() for name in self.groups)
-        return list(zip(*keys, *(total.tolist() for total in totals), strict=True))
-
-    def _query(self) -> Any:
-        """By group the number of rows, the bits of each term, and how many values each column has."""
-        pl, terms = optional("polars"), numbers_on_grids(self.terms)
-        added_up = {term.name: name for name, term in terms.items()}
-        others = [name for name in number_columns(self.terms) if name not in added_up]
-        bits = [_bits(term).alias(name) for name, term in terms.items()]
-        truths = [pl.col(name).is_not_nan().alias(_present(name)) for name in others]
-        made = self.frame.select(*self.groups, *bits, *truths)
-        sums = [pl.len().alias("rows"), *(pl.col(name).sum() for name in terms)]
-        sums += [pl.col(name).count().alias(_present(column)) for column, name in added_up.items()]
-        sums += [pl.col(_present(name)).sum() for name in others]
-        return made.group_by(*self.groups).agg(*sums) if self.groups else made.select(*sums)
-
-
-def _bits(term: OnGrid) -> Any:
-    # Scaling by a power of two commutes with rounding, so it may wait for the floor, which divides in the same step.
-    pl, grid = optional("polars"), term.grid
-    value = pl.col(term.name).clip(grid.lower, grid.upper) - grid.offset * grid.step
-    return (value // grid.step + _START).fill_nan(None).reinterpret(dtype=pl.Int64)
-
-
-def _integers(column: Any) -> NDArray[np.int64]:
-    return np.asarray(column.to_numpy(), dtype=np.int64)
-
-
-def _present(name: str) -> str:
-    return f"{name}_present"

@@ -22,7 +22,7 @@ import numpy as np
 
 from inid.errors import ArgumentError
 from inid.tables.engines.base import Build, SqlEngine, schema_of
-from inid.tables.engines.grid_sums import GridSums, Integers, are_plain, number_columns, numbers_on_grids, put_together
+from inid.tables.engines.grid_sums import GridSums, Integers, number_columns, numbers_on_grids, put_together
 from inid.tables.engines.guarded import guarded, optional
 from inid.tables.engines.made_columns import MadeColumn
 from inid.tables.engines.roles import FIRST_DAY, LAST_DAY, Role, is_text
@@ -74,113 +74,6 @@ def _answers_alike(frame: Any) -> bool:
     """Whether Spark knows of nothing random in how a frame is computed; Spark Connect does not say."""
     java = getattr(frame, "_jdf", None)
     return java is None or bool(java.queryExecution().analyzed().deterministic())
-
-
-class Spark(SqlEngine):
-    """A Spark frame.
-
-    Spark reads "a.b" as a field of a struct and takes "x" for "X", so that a name can mean another column, or two.
-    Columns are renamed by their places first, and called by these names.
-    """
-
-    computes_anew = True
-
-    def __init__(self, frame: Any) -> None:
-        names = guarded(lambda: list(frame.columns), "read the columns")
-        if not guarded(lambda: _answers_alike(frame), "read the plan"):
-            raise ArgumentError(
-                "the Spark frame computes something at random whenever it is read, so that it holds no certain rows: "
-                "pass frame.localCheckpoint(), or write it to a file and read that."
-            )
-        if not hasattr(frame, "localCheckpoint"):
-            raise ArgumentError(
-                "this Spark cannot keep the rows of a frame for several queries: use version 4 with Spark Connect."
-            )
-        self._session = frame.sparkSession
-        places = [f"column_{at}" for at in range(len(names))]
-        self._frame = guarded(lambda: frame.toDF(*places), "read the columns")
-        super().__init__(schema_of(optional("narwhals").from_native(self._frame), names))
-        self._places = dict(zip(names, places, strict=True))
-
-    def typed_columns(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
-        return optional("narwhals").from_native(self._frame.selectExpr(*self._typed(wanted)))
-
-    def counted_rows(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
-        if self.view or self.kept_columns is not None:
-            return super().counted_rows(wanted)
-        return optional("narwhals").from_native(self._frame.selectExpr(*self._typed(wanted), "1L AS one"))
-
-    def _typed(self, wanted: Mapping[str, tuple[str, Role]]) -> list[str]:
-        """Columns as SQL text: put together in Python each step would be a call of the JVM."""
-        return [f"{self._sql(column, role)} AS {new}" for new, (column, role) in wanted.items()]
-
-    def _sql(self, column: str, role: Role) -> str:
-        value = self._places[column]
-        if role in ("day", "year"):
-            date = f"CAST({value} AS DATE)"
-            number = f"CAST({'unix_date' if role == 'day' else 'year'}({date}) AS DOUBLE)"
-            return f"CASE WHEN unix_date({date}) BETWEEN {FIRST_DAY} AND {LAST_DAY} THEN {number} END"
-        if role in ("person", "order") and is_text(self.schema[column]):
-            role = "str"
-        # Texts may have a collation, which a cast to plain text takes off.
-        kind = {"number": "DOUBLE", "str": "STRING", "int": "BIGINT"}.get(role)
-        return value if kind is None else f"CAST({value} AS {kind})"
-
-    def truncated(self, expression: Any) -> Any:
-        return expression.cast(optional("narwhals").Int64)  # cuts fractions off
-
-    def rows(self, query: Any, *, settled: bool = False) -> list[tuple[Any, ...]]:
-        if isinstance(query, _Parts | SparkSums):
-            return query.rows(settled=settled or self.kept_columns is not None)
-        return list(query.collect().iter_rows())
-
-    def run_several(self, build: Build, queries: Sequence[Callable[[Any], Any]]) -> list[list[tuple[Any, ...]]]:
-        if len(queries) == 1:
-            return super().run_several(build, queries)
-
-        def results() -> list[list[tuple[Any, ...]]]:
-            kept = self.kept(build(self))
-            return [self.rows(query(kept), settled=True) for query in queries]
-
-        return guarded(results, "run the queries")
-
-    def kept(self, frame: Any) -> Any:
-        return optional("narwhals").from_native(settled_rows(frame.to_native()))
-
-    # The code that Spark writes for many sums at once outgrows what the JVM compiles, which makes it ten times slower.
-    # So there are several queries, of rows that are settled first: a frame that is read again may answer differently.
-
-    def totals(self, frame: Any, terms: Mapping[str, Any]) -> Any:
-        if are_plain(terms):
-            return SparkSums(frame.to_native(), [], terms)
-        every = super().totals
-        return _Parts(
-            frame, lambda rows, part: every(rows, {name: terms[name] for name in part}), list(terms), 0, _WITHOUT_GROUPS
-        )
-
-    def group_totals(self, frame: Any, groups: Sequence[str], terms: Mapping[str, Any]) -> Any:
-        if are_plain(terms):
-            return SparkSums(frame.to_native(), groups, terms)
-        return super().group_totals(frame, groups, terms)
-
-    def added_up(self, frame: Any, groups: Sequence[str], names: Sequence[str], *, limited: bool = False) -> Any:
-        every = super().added_up
-        if limited:
-            return every(frame, groups, names, limited=True)
-        return _Parts(frame, lambda rows, part: every(rows, groups, part), names, len(groups), _TOGETHER)
-
-    def answer(self, columns: Mapping[str, list[Any]]) -> Any:
-        names = {float: "double", int: "bigint", bool: "boolean"}
-        return self._answered(columns, [names.get(type(own[0]) if own else str, "string") for own in columns.values()])
-
-    def made_rows(self, columns: Mapping[str, MadeColumn]) -> Any:
-        names = {"float": "double", "int": "bigint", "bool": "boolean", "str": "string"}
-        kinds = [names[column.kind] for column in columns.values()]
-        return self._answered({name: column.values for name, column in columns.items()}, kinds)
-
-    def _answered(self, columns: Mapping[str, list[Any]], kinds: Sequence[str]) -> Any:
-        schema = ", ".join(f"`{name}` {kind}" for name, kind in zip(columns, kinds, strict=True))
-        return self._session.createDataFrame(list(zip(*columns.values(), strict=True)), schema=schema)
 
 
 _SUMS_TOGETHER = 20  # sums in one query
@@ -270,3 +163,104 @@ def _place(term: OnGrid) -> str:
     grid = term.grid
     held = f"greatest(least({term.name}, {grid.upper!r}D), {grid.lower!r}D)"
     return f"floor({held} * {grid.factor!r}D - ({grid.offset!r}D))"
+
+
+class Spark(SqlEngine):
+    """A Spark frame.
+
+    Spark reads "a.b" as a field of a struct and takes "x" for "X", so that a name can mean another column, or two.
+    Columns are renamed by their places first, and called by these names.
+    """
+
+    computes_anew = True
+    one_pass = SparkSums
+
+    def __init__(self, frame: Any) -> None:
+        names = guarded(lambda: list(frame.columns), "read the columns")
+        if not guarded(lambda: _answers_alike(frame), "read the plan"):
+            raise ArgumentError(
+                "the Spark frame computes something at random whenever it is read, so that it holds no certain rows: "
+                "pass frame.localCheckpoint(), or write it to a file and read that."
+            )
+        if not hasattr(frame, "localCheckpoint"):
+            raise ArgumentError(
+                "this Spark cannot keep the rows of a frame for several queries: use version 4 with Spark Connect."
+            )
+        self._session = frame.sparkSession
+        places = [f"column_{at}" for at in range(len(names))]
+        self._frame = guarded(lambda: frame.toDF(*places), "read the columns")
+        super().__init__(schema_of(optional("narwhals").from_native(self._frame), names))
+        self._places = dict(zip(names, places, strict=True))
+
+    def typed_columns(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
+        return optional("narwhals").from_native(self._frame.selectExpr(*self._typed(wanted)))
+
+    def counted_rows(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
+        if self.view or self.kept_columns is not None:
+            return super().counted_rows(wanted)
+        return optional("narwhals").from_native(self._frame.selectExpr(*self._typed(wanted), "1L AS one"))
+
+    def _typed(self, wanted: Mapping[str, tuple[str, Role]]) -> list[str]:
+        """Columns as SQL text: put together in Python each step would be a call of the JVM."""
+        return [f"{self._sql(column, role)} AS {new}" for new, (column, role) in wanted.items()]
+
+    def _sql(self, column: str, role: Role) -> str:
+        value = self._places[column]
+        if role in ("day", "year"):
+            date = f"CAST({value} AS DATE)"
+            number = f"CAST({'unix_date' if role == 'day' else 'year'}({date}) AS DOUBLE)"
+            return f"CASE WHEN unix_date({date}) BETWEEN {FIRST_DAY} AND {LAST_DAY} THEN {number} END"
+        if role in ("person", "order") and is_text(self.schema[column]):
+            role = "str"
+        # Texts may have a collation, which a cast to plain text takes off.
+        kind = {"number": "DOUBLE", "str": "STRING", "int": "BIGINT"}.get(role)
+        return value if kind is None else f"CAST({value} AS {kind})"
+
+    def truncated(self, expression: Any) -> Any:
+        return expression.cast(optional("narwhals").Int64)  # cuts fractions off
+
+    def rows(self, query: Any, *, settled: bool = False) -> list[tuple[Any, ...]]:
+        if isinstance(query, _Parts | SparkSums):
+            return query.rows(settled=settled or self.kept_columns is not None)
+        return list(query.collect().iter_rows())
+
+    def run_several(self, build: Build, queries: Sequence[Callable[[Any], Any]]) -> list[list[tuple[Any, ...]]]:
+        if len(queries) == 1:
+            return super().run_several(build, queries)
+
+        def results() -> list[list[tuple[Any, ...]]]:
+            kept = self.kept(build(self))
+            return [self.rows(query(kept), settled=True) for query in queries]
+
+        return guarded(results, "run the queries")
+
+    def kept(self, frame: Any) -> Any:
+        return optional("narwhals").from_native(settled_rows(frame.to_native()))
+
+    # The code that Spark writes for many sums at once outgrows what the JVM compiles, which makes it ten times slower.
+    # So there are several queries, of rows that are settled first: a frame that is read again may answer differently.
+
+    def totals(self, frame: Any, terms: Mapping[str, Any]) -> Any:
+        every = super().totals
+        return _Parts(
+            frame, lambda rows, part: every(rows, {name: terms[name] for name in part}), list(terms), 0, _WITHOUT_GROUPS
+        )
+
+    def added_up(self, frame: Any, groups: Sequence[str], names: Sequence[str], *, limited: bool = False) -> Any:
+        every = super().added_up
+        if limited:
+            return every(frame, groups, names, limited=True)
+        return _Parts(frame, lambda rows, part: every(rows, groups, part), names, len(groups), _TOGETHER)
+
+    def answer(self, columns: Mapping[str, list[Any]]) -> Any:
+        names = {float: "double", int: "bigint", bool: "boolean"}
+        return self._answered(columns, [names.get(type(own[0]) if own else str, "string") for own in columns.values()])
+
+    def made_rows(self, columns: Mapping[str, MadeColumn]) -> Any:
+        names = {"float": "double", "int": "bigint", "bool": "boolean", "str": "string"}
+        kinds = [names[column.kind] for column in columns.values()]
+        return self._answered({name: column.values for name, column in columns.items()}, kinds)
+
+    def _answered(self, columns: Mapping[str, list[Any]], kinds: Sequence[str]) -> Any:
+        schema = ", ".join(f"`{name}` {kind}" for name, kind in zip(columns, kinds, strict=True))
+        return self._session.createDataFrame(list(zip(*columns.values(), strict=True)), schema=schema)

@@ -18,7 +18,7 @@ from scipy.special import ndtr
 import inid
 from inid.tables import Person, Table
 from inid.tables.questions.marginals.answers import Answers
-from inid.tables.questions.marginals.table_answers import TableAnswers, sum_estimate
+from inid.tables.questions.marginals.table_answers import TableAnswers
 from inid.tables.questions.marginals.table_statistics import TableStatistic
 
 ROWS = 300
@@ -103,7 +103,7 @@ class LinearMap:
     def estimate(self, own, attributes, column):
         if column is None:
             return own.answers.table(attributes)
-        return sum_estimate(own.question, own.answers, own.question.summed[column], attributes)[0]
+        return own.total(own.question.summed[column], attributes).value
 
     def cells(self, columns):
         return [_texts(keys) for keys in product(*map(self.result.question.domains.levels, columns))]

@@ -135,9 +135,14 @@ class TableAnswers:
 
     def present(self, column: SummedColumn, attributes: tuple[int, ...]) -> Noisy:
         """How many rows have a value, in every cell of a table."""
-        return self._counted(self.question.present_parts(column), attributes)
+        return self._added(self.question.present_parts(column), attributes)
 
-    def _counted(self, parts: list[tuple[int, float]], attributes: tuple[int, ...]) -> Noisy:
+    def total(self, column: SummedColumn, attributes: tuple[int, ...]) -> Noisy:
+        """The sum of a column, in every cell of a table."""
+        present = self.question.present_parts(column) if column.grid.middle else []
+        return self._added([(column.number, 1.0), *((at, column.grid.middle * f) for at, f in present)], attributes)
+
+    def _added(self, parts: list[tuple[int, float]], attributes: tuple[int, ...]) -> Noisy:
         value = sum((factor * self.answers.table(attributes, channel) for channel, factor in parts), np.zeros(()))
         return Noisy(np.asarray(value), _joint([(f, self.answers.deviation(attributes, at)) for at, f in parts]))
 
@@ -169,7 +174,7 @@ class TableAnswers:
         """The centred sum and the middle times the number of values; each value may be rounded by half a step."""
         one = one_cell(self.question, attributes)
         wanted = sum_channels(self.question, column, {attributes: one})
-        value, std = sum_estimate(self.question, self.answers, column, attributes)
+        value, std = self.total(column, attributes)
         # How many values there are: a sliver of the failure probability is for it.
         failure = 1 - self.level
         reach = self.width(std, wanted, 1 - failure * (1 - _SLIVER))
@@ -185,7 +190,7 @@ class TableAnswers:
         found = [0.0]
         for parts in asked:
             if all(self.answers.holds((), channel) for channel, _ in parts):
-                numbers = self._counted(parts, ())
+                numbers = self._added(parts, ())
                 wanted: Channels = {(at,): factor * one_cell(self.question, ()) for at, factor in parts}
                 found.append(float(numbers.value) + self.width(numbers.std, wanted, level))
         return max(found)
@@ -214,17 +219,6 @@ def sum_channels(
             for channel, factor in question.present_parts(column):
                 found[(channel, *attributes)] = column.grid.middle * factor * weights
     return found
-
-
-def sum_estimate(
-    question: MarginalsQuestion, answers: Answers, column: SummedColumn, attributes: tuple[int, ...]
-) -> tuple[Floats, float]:
-    """The sum of a column in every cell of a table, and the standard deviation of its noise."""
-    parts = [(column.number, 1.0)]
-    if column.grid.middle:
-        parts += [(channel, column.grid.middle * factor) for channel, factor in question.present_parts(column)]
-    value = sum((factor * answers.table(attributes, channel) for channel, factor in parts), np.zeros(()))
-    return np.asarray(value), _joint([(f, answers.deviation(attributes, channel)) for channel, f in parts])
 
 
 def _by_channel(channels: Channels) -> dict[int, dict[tuple[int, ...], Floats]]:
