@@ -247,6 +247,13 @@ def test_a_spent_ledger_says_so(folder):
     assert "name=" not in refused.stderr
 
 
+def test_the_report_calls_rows_what_they_are(folder):
+    line = f"release {QUESTION} --count --epsilon 1 --ledger b.db --report report.html"
+    for words, title in (("--rows-are people", "Number of people"), ("", "Number of rows")):
+        assert run(f"{line.replace('b.db', f'{title[-4:]}.db')} {words}").exit_code == 0
+        assert title in (folder / "report.html").read_text(encoding="utf-8")
+
+
 def test_the_report_renders_in_a_browser(folder):
     browser = needs("chromium")
     line = f"release {QUESTION} --count --histogram age=0,50,100 --epsilon 1 --ledger b.db"

@@ -54,6 +54,7 @@ FACTS = {
     "weights": by_column(ABOVE, 1),
     "allocation": st.sampled_from(["iid", "spr"]),
     "too_noisy": SHARES,
+    "rows_are": st.sampled_from(["people", "single homes"]),
 }
 PEOPLE = st.fixed_dictionaries(
     {"person": COLUMNS, "max_rows": st.integers(1, 9)},

@@ -216,7 +216,8 @@ def _written_results(job: Job) -> list[str]:
     if outputs.out:
         lines.append(f"pyarrow.csv.write_csv(frame, {outputs.out.as_posix()!r})")
     if outputs.report:
-        lines.append(_call("result.report", [repr(outputs.report.as_posix())], form))
+        called = {} if outputs.rows_are is None else {"rows_are": outputs.rows_are}
+        lines.append(_call("result.report", [repr(outputs.report.as_posix())], form | called))
     if outputs.record:
         combined = {name: own for name, own in recorded.items() if own}
         combine = {"combine": _Code(repr(combined if several else combined.get("")))} if combined else {}

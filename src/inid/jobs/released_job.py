@@ -116,6 +116,7 @@ class ReleasedJob:
             ledger=self.ledger,
             summary=self.planned.summary if one else None,
             digest=self.record["digest"],
+            rows_are=self.planned.job.outputs.rows_are,
         )
         return {name: part.report(replace(facts, title=name or self.title)) for name, part in self.parts.items()}
 

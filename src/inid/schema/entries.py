@@ -293,6 +293,14 @@ register(
         "output",
         place="",
     ),
+    Key(
+        "rows_are",
+        Word(),
+        "WORD",
+        "What the report calls the rows of the table, in the plural: people.",
+        "output",
+        place="",
+    ),
     Key("out", File(), "FILE", "Write the estimates to this CSV file.", "output", place=""),
     Key(
         "rows_out",
