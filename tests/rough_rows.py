@@ -9,5 +9,5 @@ def rough_fit(monkeypatch):
     """Few products, rounds, turns and rows."""
     monkeypatch.setattr(mixture, "_ROUNDS", 150)
     monkeypatch.setattr(mixture, "_PRODUCTS", 60)
-    monkeypatch.setattr(particles, "_TURNS", 12)
+    monkeypatch.setattr(particles, "_TURNS", ((12, 1),))
     monkeypatch.setattr(model, "_LEAST", 2000)

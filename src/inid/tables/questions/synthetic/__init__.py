@@ -6,5 +6,5 @@ three_steps   what each step releases
 kind          the question; plan, measured, result: its plan and what it gives
 coded         the same without a table, for estimators
 row_maker     makes rows, of a result or of a record (stored_rows)
-model         from released numbers to rows: shrinkage, mixture, particles, raking, over a level_space
+model         from released numbers to rows: shrinkage, mixture, particles, raking, thinning, over a level_space
 """

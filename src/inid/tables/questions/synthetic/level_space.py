@@ -7,17 +7,19 @@ of the rows; the block of a column with itself has its shares on the diagonal.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from inid.arguments import Floats
+from inid.tables.questions.synthetic.blocks import Block
 
 __all__ = ["Codes", "LevelSpace", "Singles"]
 
 Codes = NDArray[np.int32]
 Singles = NDArray[np.float32]
-_ROWS_AT_ONCE = 4096
+_ROWS_AT_ONCE = 2048
 
 
 @dataclass(frozen=True)
@@ -64,16 +66,27 @@ class LevelSpace:
         return matrix
 
     def chunks(self, codes: Codes) -> Iterator[tuple[slice, Singles]]:
-        """Some rows after the other, with a matrix that has 1 at the level of each column."""
+        """Some rows after the other, with a matrix of a column for each row, which has 1 at the row's levels."""
         for start in range(0, len(codes), _ROWS_AT_ONCE):
             at = slice(start, min(start + _ROWS_AT_ONCE, len(codes)))
-            ones = np.zeros((at.stop - at.start, self.width), dtype=np.float32)
-            np.put_along_axis(ones, codes[at] + self.starts, 1.0, axis=1)
+            ones = np.zeros((self.width, at.stop - at.start), dtype=np.float32)
+            ones[(codes[at] + self.starts).T, np.arange(at.stop - at.start)] = 1.0
             yield at, ones
 
-    def tables(self, codes: Codes) -> Floats:
-        """The table of tables of rows."""
+    def cells(self, codes: Codes) -> Iterator[tuple[Block, slice, slice, Codes]]:
+        """Each pair of columns, where their levels are, and the cell of each row in their table."""
+        columns = np.ascontiguousarray(codes.T)
+        for one, two in combinations(range(len(self.sizes)), 2):
+            found = columns[one] * np.int32(self.sizes[two]) + columns[two]
+            yield (one, two), self.spans[one], self.spans[two], found
+
+    def tables(self, codes: Codes, weights: Floats | None = None) -> Floats:
+        """The table of tables of rows, which may have weights."""
         found = np.zeros((self.width, self.width))
-        for _, ones in self.chunks(codes):
-            found += ones.T @ ones
-        return found / len(codes)
+        for (one, two), first, second, cells in self.cells(codes):
+            shape = self.sizes[one], self.sizes[two]
+            found[first, second] = np.bincount(cells, weights, minlength=shape[0] * shape[1]).reshape(shape)
+        found += found.T
+        for at, span in enumerate(self.spans):
+            found[span, span] = np.diag(np.bincount(codes[:, at], weights, minlength=self.sizes[at]))
+        return found / (len(codes) if weights is None else weights.sum())

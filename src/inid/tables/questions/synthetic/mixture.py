@@ -21,7 +21,7 @@ from inid.tables.questions.synthetic.level_space import LevelSpace, Singles
 
 __all__ = ["Wanted", "fitted_tables"]
 
-_PRODUCTS = 800
+_PRODUCTS = 400
 _ROUNDS = 600
 _STEP = 0.05
 _SPREAD = 0.5  # of the first distributions, in logarithms

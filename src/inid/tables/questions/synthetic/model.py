@@ -1,4 +1,4 @@
-"""From released numbers to rows: shrinkage, a mixture of products, sequential Monte Carlo, raking. No look at data.
+"""From released numbers to rows: shrinkage, a mixture of products, Gibbs sampling, raking. No look at data.
 
 Pairs that were kept are wanted as they were measured, with their noise shrunk; the others are wanted independent, and
 count for as much as their scores say that they may be off.
@@ -15,13 +15,15 @@ from inid.tables.questions.synthetic.level_space import Codes, LevelSpace
 from inid.tables.questions.synthetic.measured import Measured
 from inid.tables.questions.synthetic.mixture import Wanted, fitted_tables
 from inid.tables.questions.synthetic.particles import entropic_rows
-from inid.tables.questions.synthetic.raking import effective, raked, systematic
+from inid.tables.questions.synthetic.raking import effective, raked
 from inid.tables.questions.synthetic.shrinkage import shrunk
+from inid.tables.questions.synthetic.thinning import near_sample
 
 __all__ = ["Pool", "fitted_pool"]
 
-_LEAST, _MOST = 20_000, 50_000  # rows of a pool
-_PARTS = (0.5, 0.4, 0.1)  # of the time: mixture, rows, raking
+_LEAST, _MOST = 20_000, 60_000  # rows of a pool
+_MORE = 2.5  # times as many as the table has: the noise of few would be seen in tables of three columns
+_PARTS = (0.3, 0.55, 0.15)  # of the time: mixture, rows, raking
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,12 +31,16 @@ class Pool:
     """Weighted rows, of which samples are drawn.
 
     Attributes:
+        space: The levels.
         codes: The level of each column, row by row.
         weights: The weight of each row; they add up to 1.
+        tables: The table of tables that rows should have.
     """
 
+    space: LevelSpace
     codes: Codes
     weights: Floats
+    tables: Floats
 
     @property
     def effective(self) -> float:
@@ -44,7 +50,7 @@ class Pool:
     def sample(self, number: int, rng: np.random.Generator) -> Codes:
         """So many rows."""
         order = rng.permutation(len(self.weights))
-        drawn = systematic(self.weights[order], number, rng)
+        drawn = near_sample(self.space, self.tables, self.codes[order], self.weights[order], number, rng)
         return np.asarray(self.codes[order[rng.permutation(drawn)]])
 
 
@@ -62,10 +68,11 @@ def fitted_pool(measured: Measured, rng: np.random.Generator, told: Callable[[fl
     def part(at: int) -> Callable[[float], None]:
         return lambda done: told(sum(_PARTS[:at]) + _PARTS[at] * done)
 
-    tables = fitted_tables(space, _wanted(measured), shares, rng, part(0))
-    number = int(np.clip(round(total), _LEAST, _MOST))
-    codes = entropic_rows(space, tables, number, rng, part(1))
-    return Pool(codes, raked(space, tables, codes, rng, part(2)))
+    with np.errstate(under="ignore"):
+        tables = fitted_tables(space, _wanted(measured), shares, rng, part(0))
+        number = int(np.clip(round(_MORE * total), _LEAST, _MOST))
+        codes = entropic_rows(space, tables, number, rng, part(1))
+        return Pool(space, codes, raked(space, tables, codes, rng, part(2)), tables)
 
 
 def _wanted(measured: Measured) -> Wanted:

@@ -1,10 +1,12 @@
-"""Rows of the largest entropy among those with given tables of pairs, by sequential Monte Carlo.
+"""Rows of nearly the largest entropy among those with wanted tables of pairs, by persistent chains.
 
 The distribution of the largest entropy with these tables is exp(sum of theta over pairs of levels), up to a constant.
-Rows start independent, where theta is 0. In each turn theta takes a small step along the logarithm of the ratio of the
-wanted tables to those of the rows; the rows are weighted by what that changes, resampled, and each column of each row
-is drawn anew given the others (a sweep of Gibbs sampling), so that the rows follow the distribution (Del Moral, Doucet
-and Jasra, 2006). A step of a pair is centred, so that it says nothing about the columns alone.
+Rows start independent, where theta is 0. In each turn theta takes a step along the logarithm of the ratio of the wanted
+tables to those of the rows, and each column of each row is drawn anew given the others (a sweep of Gibbs sampling), so
+that the rows follow the distribution as it moves (Younes 1999; Tieleman 2008). A step of a pair is centred, so that it
+says nothing about the columns alone. Where the rows move away from the wanted tables, steps become smaller.
+
+Few rows suffice to find theta; all of them take the last turns.
 """
 
 from collections.abc import Callable
@@ -12,14 +14,14 @@ from collections.abc import Callable
 import numpy as np
 
 from inid.arguments import Floats
-from inid.tables.questions.synthetic.level_space import Codes, LevelSpace
-from inid.tables.questions.synthetic.raking import systematic
+from inid.tables.questions.synthetic.level_space import Codes, LevelSpace, Singles
 
 __all__ = ["entropic_rows"]
 
-_TURNS = 30
-_STEP = 0.1
-_TINY = 1e-12
+_TURNS = ((18, 6), (6, 2), (4, 1))  # how many turns, and of how many rows one takes part
+_STEP = 0.3
+_HELD = 0.6  # of the turns, before steps become smaller
+_FARTHER = 1.5  # than the nearest so far: more than chance
 
 
 def entropic_rows(
@@ -34,46 +36,44 @@ def entropic_rows(
         rng: For the rows.
         told: Called with the part that is done.
     """
-    shares, floor = np.diag(tables).copy(), 1.0 / number
-    codes = np.empty((number, len(space.sizes)), dtype=np.int32)
+    turns = [max(number // part, 1) for count, part in _TURNS for _ in range(count)]
+    shares = np.diag(tables).copy()
+    codes = np.empty((turns[0], len(space.sizes)), dtype=np.int32)
     for at, span in enumerate(space.spans):
-        codes[:, at] = rng.choice(space.sizes[at], number, p=shares[span] / shares[span].sum())
+        codes[:, at] = rng.choice(space.sizes[at], turns[0], p=shares[span] / shares[span].sum())
     pairs, singles = np.zeros(tables.shape), np.log(shares + 1e-6)
-    for turn in range(_TURNS):
-        own = space.tables(codes)
-        step = _STEP * (1 if turn < 0.6 * _TURNS else 2.5 * (1 - turn / _TURNS) + 0.01)
-        moved = np.where(space.other_columns, step * np.log((tables + floor) / (own + floor)), 0.0)
-        moved = np.where(space.other_columns, space.centred(moved), 0.0)
-        alone = step * np.log((shares + floor) / (np.diag(own) + floor))
-        pairs, singles = pairs + moved, singles + alone
-        codes = codes[_resampled(space, codes, moved, alone, rng)]
-        _swept(space, codes, pairs, singles, rng)
-        told((turn + 1) / _TURNS)
+    size, nearest, done = _STEP, np.inf, 0
+    for turn, rows in enumerate(turns):
+        if rows != len(codes):
+            codes = codes[rng.permutation(np.arange(rows) % len(codes))]
+        own, floor = space.tables(codes), 1.0 / rows
+        off = float(np.abs(tables - own).sum())
+        if off > _FARTHER * nearest:
+            size, nearest = size / 2, off
+        nearest = min(off, nearest)
+        step = size * min(1.0, (1 - turn / len(turns)) / (1 - _HELD))
+        moved = np.where(space.other_columns, np.log((tables + floor) / (own + floor)), 0.0)
+        pairs += step * np.where(space.other_columns, space.centred(moved), 0.0)
+        singles += step * np.log((shares + floor) / (np.diag(own) + floor))
+        _sweep(space, codes, pairs.astype(np.float32), singles.astype(np.float32), rng)
+        done += rows
+        told(done / sum(turns))
     return codes
 
 
-def _resampled(
-    space: LevelSpace, codes: Codes, moved: Floats, alone: Floats, rng: np.random.Generator
-) -> "np.ndarray[tuple[int], np.dtype[np.intp]]":
-    """Rows in proportion to what a step of theta makes of their probability."""
-    logs = np.empty(len(codes))
-    pairs, singles = (0.5 * moved).astype(np.float32), alone.astype(np.float32)
-    for at, ones in space.chunks(codes):
-        logs[at] = (ones * (ones @ pairs)).sum(axis=1) + ones @ singles
-    return systematic(np.exp(logs - logs.max()), len(codes), rng)
-
-
-def _swept(space: LevelSpace, codes: Codes, pairs: Floats, singles: Floats, rng: np.random.Generator) -> None:
+def _sweep(space: LevelSpace, codes: Codes, theta: Singles, own: Singles, rng: np.random.Generator) -> None:
     """Draw each column of each row anew given the others."""
-    theta, own = pairs.astype(np.float32), singles.astype(np.float32)
     order = rng.permutation(len(space.sizes)).tolist()
     for at, ones in space.chunks(codes):
-        rows = np.arange(len(ones))
+        rows = np.arange(ones.shape[1])
         for column in order:
             span = space.spans[column]
-            logs = ones @ theta[:, span] + own[span]
-            logs -= np.log(-np.log(rng.random(logs.shape, dtype=np.float32) + _TINY) + _TINY)  # Gumbel's noise
-            drawn = logs.argmax(axis=1)
-            ones[:, span] = 0
-            ones[rows, span.start + drawn] = 1
+            chances = theta[span] @ ones + own[span, None]
+            chances -= chances.max(axis=0)
+            with np.errstate(under="ignore"):  # a chance that is too small for a float is none
+                np.exp(chances, out=chances)
+            np.add.accumulate(chances, axis=0, out=chances)
+            drawn = (chances[:-1] <= rng.random(len(rows), dtype=np.float32) * chances[-1]).sum(axis=0)
+            ones[span] = 0
+            ones[span.start + drawn, rows] = 1
             codes[at, column] = drawn

@@ -26,14 +26,14 @@ def raked(
     space: LevelSpace, tables: Floats, codes: Codes, rng: np.random.Generator, told: Callable[[float], None]
 ) -> Floats:
     """The weight of each row; they add up to 1."""
-    pairs = list(combinations(range(len(space.sizes)), 2))
+    columns, pairs = np.ascontiguousarray(codes.T), list(combinations(range(len(space.sizes)), 2))
     weights, floor = np.ones(len(codes)), 0.25 / len(codes)
     for cycle in range(_CYCLES):
         power = 0.7 if cycle < _CYCLES - 2 else 0.4
         for at in rng.permutation(len(pairs)).tolist():
             one, two = pairs[at]
             wanted = tables[space.spans[one], space.spans[two]].reshape(-1)
-            cells = codes[:, one] * np.int32(space.sizes[two]) + codes[:, two]
+            cells = columns[one] * np.int32(space.sizes[two]) + columns[two]
             there = np.bincount(cells, weights=weights, minlength=wanted.size) / weights.sum()
             ratio = np.clip((wanted + floor) / (there + floor), 1 / _MOST, _MOST)
             weights *= (ratio**power)[cells]
