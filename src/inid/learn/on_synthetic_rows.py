@@ -1,5 +1,6 @@
 """OnSyntheticRows: any scikit-learn classifier or regressor, fitted to synthetic rows that one release pays for."""
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY
 from typing import Any, Self
@@ -19,6 +20,7 @@ from inid.learn.base import PrivateEstimator, read_relation
 from inid.learn.bounds import Bounds, read_bounds, read_budget
 from inid.learn.encoders import PublicCategories
 from inid.learn.inputs import Labels, Matrix, read_classes, read_labels, read_matrix, read_target
+from inid.learn.lost_in_noise import NoisyFitWarning
 from inid.learn.parameters import estimator
 from inid.promises import Budget
 from inid.sets import Neighbours
@@ -29,6 +31,11 @@ __all__ = ["OnSyntheticRows"]
 _LEAST_ROWS, _MOST_ROWS = 20_000, 200_000  # that are made: more of them cost nothing
 _LEAST_OF_A_CLASS = 10
 _MOST_BINS = 1000
+_CHANCE = 0.01  # of noise alone: beyond it the target is taken to depend on nothing
+_NOTHING = (
+    "the released tables of the target with other columns cannot be told from noise: the model is a constant. Spend "
+    "more budget, state fewer bins or tighter bounds, use fewer columns or more rows."
+)
 
 
 def _has(method: str) -> Callable[[Any], bool]:
@@ -43,6 +50,10 @@ class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
     made of it, and the estimator is fitted to them. It sees the columns of numbers, each value as the middle of its
     bin, and after them those of `categories` as codes 0, 1, ... in the order listed; the same in `predict`. A number
     that is missing counts as the middle of its bounds, a category that is not listed as one more.
+
+    Where the released tables of the target with other columns cannot be told from noise, with a chance of 1 % or more
+    (`Measured.chance_of_noise`), `predict` and `predict_proba` give the constant that was released of the target, and
+    there is a `NoisyFitWarning`: a model of noise would be worse.
 
     Args:
         estimator: What is fitted to the rows; a clone of it is.
@@ -60,6 +71,8 @@ class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
     Attributes:
         estimator_: The fitted estimator.
         classes_: The labels, of a classifier.
+        constant_: None, or what is predicted of every row since nothing could be told from noise: a number, or the
+            probability of each class.
         record_: The release, for `tables.verify_result` and `tables.synthetic_rows`. It is kept where fitting the
             estimator fails, too.
         plan_: The plan of its three steps.
@@ -129,26 +142,45 @@ class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         self._end_fit(ledger)
         number = round(float(np.clip(made.maker.measured.summary.total, _LEAST_ROWS, _MOST_ROWS)))
         codes = made.maker.codes(number, progress=False)
+        measured, place = made.maker.measured, len(levels)
+        nothing = not measured.chance_of_noise(place) < _CHANCE
+        if nothing:
+            codes[:, -1] = np.roll(codes[:, -1], 1)  # rows are in no order: the target is that of another
+            warnings.warn(_NOTHING, NoisyFitWarning, stacklevel=2)
         if is_classifier(self.estimator):
             codes = _with_every_class(codes, len(values))
         self.estimator_ = clone(self.estimator).fit(self._middles(codes[:, :-1]), values[codes[:, -1]])
         if is_classifier(self.estimator):
             self.classes_ = getattr(self.estimator_, "classes_", values)
+        self.constant_ = None
+        if nothing and is_classifier(self.estimator):
+            places = [values.tolist().index(one) for one in np.asarray(self.classes_).tolist()]
+            self.constant_ = measured.summary.shares[place][places]
+        elif nothing:
+            noisy = measured.table((place,), 0.95).estimate / measured.summary.total
+            self.constant_ = float(np.clip(values @ noisy, values[0], values[-1]))  # shares above 0 would be biased
         return self
 
     def predict(self, X: Any) -> Any:
-        """What the estimator predicts."""
-        return self._fitted().predict(self._seen(X))
+        """What the estimator predicts; one number or class for all where nothing could be told from noise."""
+        seen, fitted = self._seen(X), self._fitted()
+        if self.constant_ is None:
+            return fitted.predict(seen)
+        value = self.classes_[np.argmax(self.constant_)] if is_classifier(self.estimator) else self.constant_
+        return np.full(len(seen), value)
 
     @available_if(_has("predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Floats:
         """The probability of each class."""
-        return np.asarray(self._fitted().predict_proba(self._seen(X)))
+        seen, fitted = self._seen(X), self._fitted()
+        if self.constant_ is None:
+            return np.asarray(fitted.predict_proba(seen))
+        return np.tile(self.constant_, (len(seen), 1))
 
     @available_if(_has("predict_log_proba"))  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> Floats:
         """The logarithm of the probability of each class."""
-        return np.asarray(self._fitted().predict_log_proba(self._seen(X)))
+        return np.log(self.predict_proba(X))
 
     @available_if(_has("decision_function"))  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Floats:

@@ -10,6 +10,7 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.metrics import r2_score
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -19,6 +20,7 @@ from sklearn.utils.estimator_checks import check_estimator
 import inid
 from inid import learn, tables
 from inid.learn import on_synthetic_rows
+from inid.tables.questions.synthetic.coded import release_levels
 from inid.testing import unsafe_no_noise, unsafe_seed
 from rough_rows import rough_fit
 
@@ -202,3 +204,52 @@ def test_scikit_learns_checks_pass_but_for_those_listed(inner):
     with unsafe_no_noise(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         check_estimator(made, expected_failed_checks=IMPOSSIBLE)
+
+
+def test_where_nothing_can_be_told_from_noise_the_constant_that_was_released_is_predicted():
+    rng = np.random.default_rng(4)
+    X, y = rng.uniform(-1, 1, (300, 6)), rng.normal(30, 5, 300)
+    facts = {"budget": inid.ApproxDP(0.5, 1e-6), "categories": None, "bounds": (-1, 1)}
+    for seed in range(3):
+        with unsafe_seed(seed), pytest.warns(learn.NoisyFitWarning, match="constant"):
+            fitted = model(DecisionTreeRegressor(), bounds_y=(0, 100), **facts).fit(X, y)
+        assert set(fitted.predict(X)) == {fitted.constant_}
+        table = [row["estimate"] for row in fitted.record_["rows"] if "target" in row["keys"]]
+        total = fitted.record_["rows"][0]["estimate"]
+        assert fitted.constant_ == pytest.approx(np.clip(np.arange(2.5, 100, 5) @ table / total, 2.5, 97.5))
+        # The twin that believes its rows is worse.
+        assert fitted.score(X, y) > r2_score(y, fitted.estimator_.predict(fitted._seen(X)))
+        with unsafe_seed(seed), pytest.warns(learn.NoisyFitWarning, match="constant"):
+            classes = model(LogisticRegression(), classes=("late", "early"), **facts).fit(
+                X, np.where(y > 28, "late", "early")
+            )
+        assert classes.classes_.tolist() == ["early", "late"]
+        assert classes.predict_proba(X) == pytest.approx(np.exp(classes.predict_log_proba(X)))
+        assert len({*classes.predict_proba(X)[:, 0]}) == 1
+        assert set(classes.predict(X)) == {classes.classes_[classes.constant_.argmax()]}
+        assert classes.decision_function(X).shape == (300,)
+
+
+def test_noise_alone_is_rarely_taken_for_something_and_something_rarely_for_noise():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (2000, 2))
+    chances = {"nothing": [], "something": []}
+    for name, y in (("nothing", rng.uniform(0, 1, 2000)), ("something", 0.5 + 0.4 * X[:, 0])):
+        for seed in range(40):
+            with unsafe_seed(seed):
+                made = release_levels(
+                    {"a": [-1.0, 0.0, 1.0], "b": [-1.0, -0.5, 0.0, 0.5, 1.0], "y": [0.0, 0.25, 0.5, 0.75, 1.0]},
+                    lambda y=y: np.column_stack(
+                        [X[:, 0] > 0, np.digitize(X[:, 1], [-0.5, 0, 0.5]), np.minimum(y * 4, 3)]
+                    ).astype(np.int64),
+                    budget=PROMISE,
+                    neighbours="add_remove",
+                    weights={},
+                    ledger=None,
+                    label="",
+                )
+            measured = made.maker.measured
+            chances[name] += [measured.chance_of_noise(2)]
+    # Of 40 numbers between 0 and 1 eight or more below 0.01 have a chance of 6e-9; the other is certain to be seen.
+    assert sum(chance < 0.01 for chance in chances["nothing"]) < 8
+    assert max(chances["something"]) < 1e-6

@@ -13,7 +13,7 @@ from math import prod
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import chdtrc, ndtri
 
 from inid.arguments import Floats
 from inid.releasing import Release
@@ -96,6 +96,33 @@ class Measured:
     @property
     def _pairs(self) -> Blocks:
         return self.steps.blocks(self.kept)
+
+    def independent(self, pair: Block) -> Floats:
+        """The residuals that a pair of independent columns would have, in rows."""
+        total, shares = self.summary
+        own = total * np.outer(*(shares[at] for at in pair))
+        return np.asarray(own - own.mean(axis=0) - own.mean(axis=1, keepdims=True) + own.mean())
+
+    def chance_of_noise(self, column: int) -> float:
+        """The chance that noise, and which rows there happen to be, make a column as dependent as was measured.
+
+        The residuals of independent columns, less what independence gives, have the variance of their own noise, of
+        the draw of the rows, and of the noise of columns: sigma_ij^2 + N p_i p_j + (p_j sigma_i)^2 + (p_i sigma_j)^2.
+        Their squares, so divided, add up to about a chi-squared number with (n_i - 1)(n_j - 1) degrees of freedom for
+        each pair. 1 where no pair with this column was kept.
+        """
+        total, shares = self.summary
+        squares, degrees = 0.0, 0
+        for pair in self.kept:
+            if column in pair:
+                first, second = (shares[at] for at in pair)
+                variance = self.variances[pair] + total * np.outer(first, second)
+                variance = (
+                    variance + self.variances[pair[:1]] * second**2 + self.variances[pair[1:]] * first[:, None] ** 2
+                )
+                squares += float((np.square(self.tables[pair] - self.independent(pair)) / variance).sum())
+                degrees += prod(self.steps.sizes[at] - 1 for at in pair)
+        return float(chdtrc(degrees, squares)) if degrees else 1.0
 
     def table(self, columns: Block, level: float) -> MeasuredTable:
         """The table of the total, of a column or of a pair (ascending), with the reach of its noise."""

@@ -77,14 +77,13 @@ def fitted_pool(measured: Measured, rng: np.random.Generator, told: Callable[[fl
 
 def _wanted(measured: Measured) -> Wanted:
     """What the mixture is fitted to, in shares of the rows."""
-    total, shares = measured.summary
+    total, _ = measured.summary
     columns = measured.steps.columns.members[1:]
     tables: dict[Block, Floats] = {}
     weights: dict[Block, float] = {}
     noise = float(measured.scores.plan.scales[0])
     for at, (one, two) in enumerate(measured.steps.pairs):
-        own = np.outer(shares[one], shares[two])
-        own = own - own.mean(axis=0) - own.mean(axis=1, keepdims=True) + own.mean()  # what independence gives
+        own = measured.independent((one, two)) / total
         variance = measured.variances.get((one, two))
         if variance is None:
             tables[one, two] = own
