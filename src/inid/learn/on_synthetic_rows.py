@@ -152,7 +152,7 @@ class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         self.estimator_ = clone(self.estimator).fit(self._middles(codes[:, :-1]), values[codes[:, -1]])
         if is_classifier(self.estimator):
             self.classes_ = getattr(self.estimator_, "classes_", values)
-        self.constant_ = None
+        self.constant_: Any = None
         if nothing and is_classifier(self.estimator):
             places = [values.tolist().index(one) for one in np.asarray(self.classes_).tolist()]
             self.constant_ = measured.summary.shares[place][places]
@@ -180,7 +180,10 @@ class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
     @available_if(_has("predict_log_proba"))  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> Floats:
         """The logarithm of the probability of each class."""
-        return np.log(self.predict_proba(X))
+        fitted = self._fitted()
+        if self.constant_ is None:
+            return np.asarray(fitted.predict_log_proba(self._seen(X)))
+        return np.asarray(np.log(self.predict_proba(X)))
 
     @available_if(_has("decision_function"))  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Floats:
