@@ -25,16 +25,17 @@ from inid.learn.parameters import estimator
 from inid.promises import Budget
 from inid.sets import Neighbours
 from inid.tables.questions.synthetic.coded import Levels, release_levels
+from inid.tables.questions.synthetic.measured import Measured
 
 __all__ = ["OnSyntheticRows"]
 
 _LEAST_ROWS, _MOST_ROWS = 20_000, 200_000  # that are made: more of them cost nothing
 _LEAST_OF_A_CLASS = 10
 _MOST_BINS = 1000
-_CHANCE = 0.01  # of noise alone: beyond it the target is taken to depend on nothing
+_BELIEVED = 0.1
 _NOTHING = (
-    "the released tables of the target with other columns cannot be told from noise: the model is a constant. Spend "
-    "more budget, state fewer bins or tighter bounds, use fewer columns or more rows."
+    "the released tables of the target with other columns can hardly be told from noise, and the model is nearly a "
+    "constant: spend more budget, state fewer bins or tighter bounds, use fewer columns or more rows."
 )
 
 
@@ -51,9 +52,10 @@ class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
     bin, and after them those of `categories` as codes 0, 1, ... in the order listed; the same in `predict`. A number
     that is missing counts as the middle of its bounds, a category that is not listed as one more.
 
-    Where the released tables of the target with other columns cannot be told from noise, with a chance of 1 % or more
-    (`Measured.chance_of_noise`), `predict` and `predict_proba` give the constant that was released of the target, and
-    there is a `NoisyFitWarning`: a model of noise would be worse.
+    What cannot be told from noise is not believed, judged by released numbers alone. A regressor predicts the released
+    mean of the target, and of what the estimator adds to it the part by which the measured tables of the target with
+    other columns exceed their noise. A classifier predicts the released shares of classes where no such table was worth
+    its noise. A part below 0.1 is warned of (`NoisyFitWarning`): the model is nearly a constant.
 
     Args:
         estimator: What is fitted to the rows; a clone of it is.
@@ -71,8 +73,7 @@ class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
     Attributes:
         estimator_: The fitted estimator.
         classes_: The labels, of a classifier.
-        constant_: None, or what is predicted of every row since nothing could be told from noise: a number, or the
-            probability of each class.
+        believed_: Which part of what the rows show of the target is believed, from 0 to 1.
         record_: The release, for `tables.verify_result` and `tables.synthetic_rows`. It is kept where fitting the
             estimator fails, too.
         plan_: The plan of its three steps.
@@ -143,47 +144,41 @@ class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         number = round(float(np.clip(made.maker.measured.summary.total, _LEAST_ROWS, _MOST_ROWS)))
         codes = made.maker.codes(number, progress=False)
         measured, place = made.maker.measured, len(levels)
-        nothing = not measured.chance_of_noise(place) < _CHANCE
-        if nothing:
-            codes[:, -1] = np.roll(codes[:, -1], 1)  # rows are in no order: the target is that of another
+        self.believed_ = measured.believed(place)
+        if is_classifier(self.estimator):
+            self.believed_ = float(any(place in pair for pair in measured.kept))
+        if self.believed_ < _BELIEVED:
             warnings.warn(_NOTHING, NoisyFitWarning, stacklevel=2)
         if is_classifier(self.estimator):
             codes = _with_every_class(codes, len(values))
         self.estimator_ = clone(self.estimator).fit(self._middles(codes[:, :-1]), values[codes[:, -1]])
         if is_classifier(self.estimator):
             self.classes_ = getattr(self.estimator_, "classes_", values)
-        self.constant_: Any = None
-        if nothing and is_classifier(self.estimator):
             places = [values.tolist().index(one) for one in np.asarray(self.classes_).tolist()]
-            self.constant_ = measured.summary.shares[place][places]
-        elif nothing:
-            noisy = measured.table((place,), 0.95).estimate / measured.summary.total
-            self.constant_ = float(np.clip(values @ noisy, values[0], values[-1]))  # shares above 0 would be biased
+            self._shares = measured.summary.shares[place][places]
+        else:
+            self._centres = values[codes[:, -1]].mean(), _noisy_mean(measured, place, values)
         return self
 
     def predict(self, X: Any) -> Any:
-        """What the estimator predicts; one number or class for all where nothing could be told from noise."""
+        """What the estimator predicts, as far as it is believed."""
         seen, fitted = self._seen(X), self._fitted()
-        if self.constant_ is None:
-            return fitted.predict(seen)
-        value = self.classes_[np.argmax(self.constant_)] if is_classifier(self.estimator) else self.constant_
-        return np.full(len(seen), value)
+        if not is_classifier(self.estimator):
+            of_rows, released = self._centres
+            return released + self.believed_ * (fitted.predict(seen) - of_rows)
+        return fitted.predict(seen) if self.believed_ else np.full(len(seen), self.classes_[np.argmax(self._shares)])
 
     @available_if(_has("predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Floats:
         """The probability of each class."""
         seen, fitted = self._seen(X), self._fitted()
-        if self.constant_ is None:
-            return np.asarray(fitted.predict_proba(seen))
-        return np.tile(self.constant_, (len(seen), 1))
+        return np.asarray(fitted.predict_proba(seen)) if self.believed_ else np.tile(self._shares, (len(seen), 1))
 
     @available_if(_has("predict_log_proba"))  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> Floats:
         """The logarithm of the probability of each class."""
         fitted = self._fitted()
-        if self.constant_ is None:
-            return np.asarray(fitted.predict_log_proba(self._seen(X)))
-        return np.asarray(np.log(self.predict_proba(X)))
+        return np.asarray(fitted.predict_log_proba(self._seen(X)) if self.believed_ else np.log(self.predict_proba(X)))
 
     @available_if(_has("decision_function"))  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Floats:
@@ -328,6 +323,18 @@ def _edges(name: str, stated: Any, bounds: tuple[float, float]) -> Floats:
             f"{name} must be a number of bins, or three finite edges or more that increase, got {shown(stated)}."
         )
     return edges
+
+
+def _noisy_mean(measured: Measured, column: int, values: Floats) -> float:
+    """The mean of a column, from its noisy table. Shares below 0 count as they are: made positive they are biased.
+
+    As much as its noise is worth beside a mean that is thought within a quarter of the range around the middle.
+    """
+    middle, spread = (values[0] + values[-1]) / 2, (values[-1] - values[0]) / 4
+    away, total = values - middle, measured.summary.total
+    found = float(away @ measured.table((column,), 0.95).estimate) / total
+    variance = measured.variances[column,] * float(np.square(away - away.mean()).sum()) / total**2
+    return float(np.clip(middle + found * spread**2 / (spread**2 + variance), values[0], values[-1]))
 
 
 def _with_every_class(codes: NDArray[np.int32], classes: int) -> NDArray[np.int32]:

@@ -13,7 +13,7 @@ from math import prod
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import chdtrc, ndtri
+from scipy.special import ndtri
 
 from inid.arguments import Floats
 from inid.releasing import Release
@@ -103,13 +103,13 @@ class Measured:
         own = total * np.outer(*(shares[at] for at in pair))
         return np.asarray(own - own.mean(axis=0) - own.mean(axis=1, keepdims=True) + own.mean())
 
-    def chance_of_noise(self, column: int) -> float:
-        """The chance that noise, and which rows there happen to be, make a column as dependent as was measured.
+    def believed(self, column: int) -> float:
+        """Which part of the measured dependence of a column on others is more than noise and chance would give.
 
         The residuals of independent columns, less what independence gives, have the variance of their own noise, of
         the draw of the rows, and of the noise of columns: sigma_ij^2 + N p_i p_j + (p_j sigma_i)^2 + (p_i sigma_j)^2.
-        Their squares, so divided, add up to about a chi-squared number with (n_i - 1)(n_j - 1) degrees of freedom for
-        each pair. 1 where no pair with this column was kept.
+        Their squares S, so divided, add up to about D = (n_i - 1)(n_j - 1) for each pair on average, and the part is
+        1 - D / S, or 0 (James and Stein 1961). It is 0 where no pair with this column was kept.
         """
         total, shares = self.summary
         squares, degrees = 0.0, 0
@@ -122,7 +122,7 @@ class Measured:
                 )
                 squares += float((np.square(self.tables[pair] - self.independent(pair)) / variance).sum())
                 degrees += prod(self.steps.sizes[at] - 1 for at in pair)
-        return float(chdtrc(degrees, squares)) if degrees else 1.0
+        return max(0.0, 1 - degrees / squares) if degrees else 0.0
 
     def table(self, columns: Block, level: float) -> MeasuredTable:
         """The table of the total, of a column or of a pair (ascending), with the reach of its noise."""
