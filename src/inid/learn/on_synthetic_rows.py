@@ -25,7 +25,6 @@ from inid.learn.parameters import estimator
 from inid.promises import Budget
 from inid.sets import Neighbours
 from inid.tables.questions.synthetic.coded import Levels, release_levels
-from inid.tables.questions.synthetic.measured import Measured
 
 __all__ = ["OnSyntheticRows"]
 
@@ -157,7 +156,7 @@ class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
             places = [values.tolist().index(one) for one in np.asarray(self.classes_).tolist()]
             self._shares = measured.summary.shares[place][places]
         else:
-            self._centres = values[codes[:, -1]].mean(), _noisy_mean(measured, place, values)
+            self._centres = values[codes[:, -1]].mean(), measured.mean(place, values)
         return self
 
     def predict(self, X: Any) -> Any:
@@ -323,18 +322,6 @@ def _edges(name: str, stated: Any, bounds: tuple[float, float]) -> Floats:
             f"{name} must be a number of bins, or three finite edges or more that increase, got {shown(stated)}."
         )
     return edges
-
-
-def _noisy_mean(measured: Measured, column: int, values: Floats) -> float:
-    """The mean of a column, from its noisy table. Shares below 0 count as they are: made positive they are biased.
-
-    As much as its noise is worth beside a mean that is thought within a quarter of the range around the middle.
-    """
-    middle, spread = (values[0] + values[-1]) / 2, (values[-1] - values[0]) / 4
-    away, total = values - middle, measured.summary.total
-    found = float(away @ measured.table((column,), 0.95).estimate) / total
-    variance = measured.variances[column,] * float(np.square(away - away.mean()).sum()) / total**2
-    return float(np.clip(middle + found * spread**2 / (spread**2 + variance), values[0], values[-1]))
 
 
 def _with_every_class(codes: NDArray[np.int32], classes: int) -> NDArray[np.int32]:
