@@ -6,7 +6,8 @@ The rows of a run are numbered as its steps are. A step of the number t releases
 
 where z_t is fresh noise of scale 1, S_t the scales of the step's plan, and c the coefficients of `banded`. So C acts on
 x_t / S_t, in units in which the plan has one level in every step (T3): thresholds and scales may change with what was
-released, and plans of several groups stay as they are.
+released, and plans of several groups stay as they are. The counts that adaptive thresholds follow get independent noise
+by their share of the level: columns of one entry, to which the claim applies as well.
 
 **The rows must follow one another.** Where the number before is not t - 1 nothing is held, and the next row begins
 anew, which makes C block-diagonal: no column gets longer, and no two participations closer. Noise of other rows in
@@ -22,7 +23,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from inid.dpsgd.noise.step_noise import add_scaled, quanta_of, standard_noise
+from inid.dpsgd.noise.step_noise import QUANTUM, add_scaled, quanta_of, standard_noise
+from inid.errors import ArgumentError
 from inid.noise import add_noise, current_source
 from inid.noise.source import Single, forget_after_fork
 from inid.planning import NoisePlan
@@ -31,6 +33,7 @@ __all__ = ["CorrelatedNoise", "ExactCorrelatedNoise", "HeldRows", "Row", "RunNoi
 
 Row = tuple[int, int]  # the stage of a run, and the number of a step in it
 
+_LONGEST = 2.0**51  # quanta that leave room for noise below 2^53, to which float64 counts
 _BITS = 8  # of whole coefficients: they cost 0.003 % of the error
 
 
@@ -166,6 +169,22 @@ class ExactCorrelatedNoise:
         # The root of a whole number, rounded up.
         self._length = math.nextafter(math.sqrt(sum(k * k for k in self._whole)), math.inf)
         self._held = HeldRows(np.array(self._whole[1:], dtype=np.float64))
+
+    def check(self, examples: int, multiplier: float) -> None:
+        """Refuse batches whose sums could be too long to be held without rounding.
+
+        An example adds at most its threshold to an entry, which is at most 1/multiplier scales and so 2^17 times as
+        many quanta. What is held besides is noise: 2^20 scales of it would take a probability of exp(-2^39).
+
+        Raises:
+            ArgumentError: So many examples may add up to 2^51 quanta or more.
+        """
+        most = 2.0 / QUANTUM / multiplier * examples * self._whole[0]
+        if not most < _LONGEST:
+            raise ArgumentError(
+                f'sums over up to {examples} examples may be too long for noise="exact" beside correlation=: pass a '
+                'smaller batch, more noise, or noise="torch".'
+            )
 
     def noisy(self, sums: Tensor, made: NoisePlan, counts: list[int] | None, row: Row) -> Tensor:
         """The sums with the noise of a row."""

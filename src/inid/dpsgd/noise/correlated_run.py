@@ -31,7 +31,7 @@ class CorrelatedRun:
         correlation: What the run takes.
         run: All rounds, as they are charged: each costs a step of one group.
         turns: The numbers of its steps.
-        exact: Whether noise is of the exact law.
+        noise: What adds noise, row after row.
         before: What the accountant had counted before the run.
 
     Attributes:
@@ -40,11 +40,9 @@ class CorrelatedRun:
         turns: The same.
     """
 
-    def __init__(self, correlation: Correlation, run: Segment, turns: Turns, *, exact: bool, before: int) -> None:
+    def __init__(self, correlation: Correlation, run: Segment, turns: Turns, noise: RunNoise, *, before: int) -> None:
         self.correlation, self.turns = correlation, turns
-        self.run, self._before = run, before
-        coefficients = Banded(correlation.bands).coefficients(correlation.sampling.steps)
-        self._noise: RunNoise = (ExactCorrelatedNoise if exact else CorrelatedNoise)(coefficients)
+        self.run, self._noise, self._before = run, noise, before
         self._counted: int | None = None  # the stage that the accountant was charged for
         self._row: Row = (-1, -1)
 
@@ -69,12 +67,20 @@ class CorrelatedRun:
             exact: Whether noise is of the exact law.
             before: What the accountant has counted.
         """
-        if correlation is None or correlation.bands == 1 or run is None:
+        if correlation is None or run is None:
+            return None
+        processes.agree(correlation)  # what "auto" found too, before some of them wait for a key
+        if correlation.bands == 1:
             return None
         turns = Turns(correlation.sampling, alone=processes.world == 1)
         loader.take_turns(turns, processes.on_first(lambda: current_source().bits(128)))
         rounds = replace(run, sample_rate=loader.sample_rate, steps=correlation.sampling.blocks)
-        return cls(correlation, rounds, turns, exact=exact, before=before)
+        coefficients = Banded(correlation.bands).coefficients(correlation.sampling.steps)
+        noise: RunNoise = CorrelatedNoise(coefficients)
+        if exact:
+            noise = ExactCorrelatedNoise(coefficients)
+            noise.check(loader.physical_batches * loader.physical_batch_size * processes.world, run.noise_multiplier)
+        return cls(correlation, rounds, turns, noise, before=before)
 
     def pay(self, drawn: Drawn, accountant: Accountant, charged: ChargedRun | None, *, private: bool) -> None:
         """Take the turn of the batch that is out; the first of a round leases it, the first of a stage is charged.

@@ -17,6 +17,7 @@ from inid.promises import GaussianDP, PureDP
 from inid.sets import Neighbours, Sensitivity
 
 __all__ = [
+    "QUANTUM",
     "Allocation",
     "Recipe",
     "Source",
@@ -32,7 +33,7 @@ Source = Literal["torch", "exact"]
 
 # Clipped gradients are cut to this part of their noise's scale before they are summed exactly: fine enough to change
 # nothing that the noise does not hide, coarse enough that a sum of 10^8 gradients stays below 2^53 steps.
-_QUANTUM = 2.0**-16
+QUANTUM = 2.0**-16
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ def element_bounds(thresholds: Sequence[float], sizes: Sequence[int], norm: int)
 
 def quanta_of(made: NoisePlan) -> list[float]:
     """A power of two for every run of a plan, well below its scale."""
-    return [2.0 ** math.floor(math.log2(scale)) * _QUANTUM for scale, _ in made.runs]
+    return [2.0 ** math.floor(math.log2(scale)) * QUANTUM for scale, _ in made.runs]
 
 
 def add_planned_noise(sums: Tensor, made: NoisePlan, source: Source, counts: Sequence[int] | None = None) -> Tensor:

@@ -15,6 +15,7 @@ from correlated_runs import ONE, fed, noise_map, squared_shift, strategy
 from inid.dpsgd.noise import correlated_noise
 from inid.dpsgd.noise.correlated_noise import CorrelatedNoise, ExactCorrelatedNoise, HeldRows, whole_coefficients
 from inid.dpsgd.noise.step_noise import Recipe, add_scaled, quanta_of
+from inid.errors import ArgumentError
 from inid.testing import unsafe_no_noise, unsafe_seed
 from needs import needs
 
@@ -236,3 +237,33 @@ def test_exact_noise_has_the_scales_of_the_strategy():
             found = kind(c).noisy(torch.zeros(size, dtype=torch.float64), made, None, (0, 0)).numpy().std()
         assert found == pytest.approx(wanted, rel=0.0125)  # 5.6 standard deviations
         assert math.isclose(float(made.scales[0]), 1.0)
+
+
+class RoundsWhatIsHeld(ExactCorrelatedNoise):
+    """The twin: what is held is rounded to the grid of the noise, as it would be in fewer digits."""
+
+    def noisy(self, sums, made, counts, row):
+        found = super().noisy(sums, made, counts, row)
+        step = self._length * float(made.runs[0][0]) * 2.0**-12
+        self._held._oldest = 0  # in place of what was held
+        self._held.keep(((sums - found) / step).round() * step, row)
+        return found
+
+
+@pytest.mark.parametrize("kind", [ExactCorrelatedNoise, RoundsWhatIsHeld])
+def test_sums_at_half_a_step_of_the_grid_are_held_whole(kind):
+    """Half a step of the noise's grid, which rounding would bring to one of its ends."""
+    made, noise = LEVEL, kind(strategy(3, 9))
+    sums = torch.full((1,), noise._length * 2.0**-13, dtype=torch.float64)
+    sums = (sums / quanta_of(made)[0]).round() * quanta_of(made)[0]
+    with unsafe_seed(5):
+        found = noise.noisy(sums, made, None, (0, 0))
+    whole = torch.equal(found + noise._held._rows[0], sums)
+    assert whole == (kind is ExactCorrelatedNoise)
+
+
+def test_sums_too_long_to_be_held_without_rounding_are_refused():
+    noise = ExactCorrelatedNoise(strategy(3, 9))
+    noise.check(10**6, 0.5)
+    with pytest.raises(ArgumentError, match="too long"):
+        noise.check(10**8, 0.1)
