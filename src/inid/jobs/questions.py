@@ -219,11 +219,23 @@ class TableQuestion(Stated):
         for kind, columns in self.column_statistics.items():
             table.source.require(named(kind), list(columns))
             for column in columns:
+                self._check_numbers(table, named(kind), column)
                 if column not in self.bounds:
                     raise ArgumentError(
                         f"{named(kind)} needs public limits for {column!r}: add {named('bounds')} "
                         f"{column}=LOWER:UPPER, from what is known without looking at the table."
                     )
+
+    def _check_numbers(self, table: Table, kind: str, column: str) -> None:
+        """Refuse a statistic of texts, by what is public: the type of the column, or its list of values."""
+        texts = [value for value in self.domains.get(column, ()) if isinstance(value, str)]
+        if texts:
+            raise ArgumentError(
+                f"{kind} needs numbers, and the public values of {column!r} are texts, such as {texts[0]!r}: count "
+                "them instead, in groups or tables."
+            )
+        if column not in self.derive and not table.source.text:
+            table.source.require_numbers(kind, [column])
 
     def _check_order(self, named: Naming) -> None:
         for column in self.ordered:

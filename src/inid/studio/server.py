@@ -105,10 +105,10 @@ class Studio:
         self._turns.pop(_tab(body), None)  # its details are no longer wanted, and would compete with this
         live = self.planner.plan(body.get("form"))
         refusal = None if live.ledger is None else live.ledger.refusal
-        again = views.RELEASED if body.get("again") is True else ""
-        shown: dict[str, Any] = {"figures": live.planned.summary.figures(), "html": views.plan_parts(live, again)}
-        shown |= {"glance": views.glance(live)}
-        return shown | {"affordable": refusal is None, "refusal": (again or refusal) if refusal else ""}
+        released = body.get("again") is True
+        shown: dict[str, Any] = {"figures": live.planned.summary.figures(), "html": views.plan_parts(live, released)}
+        shown |= {"glance": "" if released else views.glance(live)}
+        return shown | {"affordable": refusal is None, "refusal": "" if released else refusal or ""}
 
     def details(self, body: Any) -> dict[str, Any]:
         """What takes a moment longer; given up when the same tab asks again."""

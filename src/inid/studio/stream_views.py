@@ -33,7 +33,7 @@ def stream_plan_parts(live: LiveStream) -> dict[str, str]:
             "facts.html", facts=facts, remark=None if plan.gain > 1 else plan.gain_in_words(), gain=None, units=False
         ),
         "chart": rendered("stream_errors.html", head=table[0], rows=table[1:], label=plan.statistics[0][0]),
-        "ledger": "" if live.ledger is None else rendered("ledger.html", **_spent(live), again=""),
+        "ledger": "" if live.ledger is None else rendered("ledger.html", **_spent(live), released=False),
         "promise": rendered("promise.html", words=words, name=promise_name(budget), numbers=promise_symbols(budget)),
     }
 

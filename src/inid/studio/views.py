@@ -25,7 +25,6 @@ from inid.tables.result import TOO_NOISY
 
 __all__ = [
     "FILE_WORDS",
-    "RELEASED",
     "columns_parts",
     "details_part",
     "glance",
@@ -50,7 +49,6 @@ FILE_WORDS = {
     "script.py": "Python script",
     "notebook.ipynb": "Notebook",
 }
-RELEASED = "This is released and paid for; the ledger has no room for a second release of it."
 
 
 _SCRIPTS = ("form.js", "questions.js", "lists.js", "guide.js", "studio.js")
@@ -92,12 +90,13 @@ def columns_parts(columns: Sequence[Column]) -> dict[str, str]:
     }
 
 
-def plan_parts(live: LivePlan, again: str = "") -> dict[str, str]:
+def plan_parts(live: LivePlan, released: bool = False) -> dict[str, str]:
     """What is shown of a plan at once.
 
     Args:
         live: The plan.
-        again: What is said in place of a refusal, where exactly this was released just now.
+        released: Whether exactly this was released just now: that there is no room for a second one is said to
+            whoever tries it.
     """
     summary, stated = live.planned.summary, live.planned.query is None
     wanted = _is_wanted(live)
@@ -112,7 +111,7 @@ def plan_parts(live: LivePlan, again: str = "") -> dict[str, str]:
         "facts": rendered("facts.html", facts=facts, remark=summary.remark, **_gain(live)),
         "chart": noise_of_each_number(summary, "its tolerance" if wanted else "the usual tolerance, as none is stated"),
         "profile": rendered("profile.html", rows=profile(summary)) if stated else "",
-        "ledger": _ledger(live, again),
+        "ledger": _ledger(live, released),
         "promise": _promise(live),
     }
 
@@ -214,6 +213,7 @@ def release_part(outcome: Outcome, before: Mapping[str, PublishedBefore] | None 
         files=[(name, FILE_WORDS[name]) for name in outcome.files],
         charge=None if made is None else made.charge,
         ledger=None if made is None else made.ledger,
+        bar="" if made is None or made.ledger is None else budget_bar(made.ledger.percent, made.ledger.percent),
     )
 
 
@@ -231,8 +231,8 @@ def _promise(live: LivePlan) -> str:
     return rendered("promise.html", words=words, name=promise_name(budget), numbers=promise_symbols(budget))
 
 
-def _ledger(live: LivePlan, again: str) -> str:
-    return "" if live.ledger is None else rendered("ledger.html", **_spent(live), again=again)
+def _ledger(live: LivePlan, released: bool) -> str:
+    return "" if live.ledger is None else rendered("ledger.html", **_spent(live), released=released)
 
 
 def _spent(live: LivePlan) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from inid.report.rendering import rendered
 
 SHEET = rendered("style.css") + (files("inid.studio") / "static" / "studio.css").read_text(encoding="utf-8")
 PAIRS = [("ink", "paper"), ("ink", "panel"), ("ink", "field"), ("soft", "paper"), ("soft", "panel"), ("plan", "paper")]
-PAIRS += [("good", "paper"), ("focus", "paper")]
+PAIRS += [("good", "paper"), ("focus", "paper"), ("doubt", "paper"), ("doubt", "panel")]
 
 
 def colours(scheme):

@@ -31,10 +31,16 @@ const isSeen = (field) => !field.closest("[hidden]");
 
 function collect() {
   const values = readFields(form, empty(), (field) => !field.closest(".question"));
-  for (const card of cards()) Object.assign(values, questionOf(card));
-  if (page !== "explore") addPublicFacts(values);
   if (page === "explore") collectNumbers(values);
-  for (const [key, value] of Object.entries(kept)) values[key] = isNamed(value) ? Object.assign(empty(), value, values[key]) : values[key] ?? value;
+  else addPublicFacts(addQuestions(values));
+  return withKept(values, kept);
+}
+
+function withKept(values, rest) {
+  for (const [key, value] of Object.entries(rest)) {
+    if (key === "question") for (const [name, own] of Object.entries(value)) { if (values.question?.[name]) withKept(values.question[name], own); }
+    else values[key] = isNamed(value) ? Object.assign(empty(), value, values[key]) : values[key] ?? value;
+  }
   return values;
 }
 
@@ -104,13 +110,18 @@ const asked = JSON.parse(document.body.dataset.asked); // the keys that are ques
 // What a file states and no field shows is not lost: it is said, and stays until it is left out.
 function keep(values) {
   kept = empty();
-  const seen = collect();
-  for (const [key, value] of Object.entries(values)) {
-    if (!isNamed(value)) { if (!same(seen[key], value) && ![undefined, "", false, usual[key]].includes(value)) kept[key] = value; continue; }
-    const rest = Object.entries(value).filter(([name]) => !Object.hasOwn(seen[key] ?? {}, name));
-    if (rest.length) kept[key] = Object.assign(empty(), Object.fromEntries(rest));
-  }
+  kept = unseen(values, collect());
   showKept();
+}
+
+function unseen(values, seen) {
+  const found = empty();
+  for (const [key, value] of Object.entries(values)) {
+    if (!isNamed(value)) { if (!same(seen[key], value) && ![undefined, "", false, usual[key]].includes(value)) found[key] = value; continue; }
+    const rest = Object.entries(value).filter(([name]) => !Object.hasOwn(seen[key] ?? {}, name)).concat(key === "question" ? Object.entries(value).map(([name, own]) => [name, unseen(own, seen.question?.[name] ?? {})]).filter(([, own]) => Object.keys(own).length) : []);
+    if (rest.length) found[key] = Object.assign(empty(), Object.fromEntries(rest));
+  }
+  return found;
 }
 
 function showKept() {
@@ -124,10 +135,19 @@ function showKept() {
 function unfinished(everything) {
   if (page === "explore") return "";
   if (form.elements.unit.value === "person" && !form.querySelector("[data-key=person]").value) return "The person column is missing: choose the column that says whose row it is.";
+  for (const card of cards()) {
+    const own = questionOf(card);
+    for (const key of ["mean", "sum", "variance", "std", "covariance"]) {
+      const text = (isNamed(own[key]) ? Object.keys(own[key]) : own[key] || []).find((name) => lines(listOf(name)).some((one) => Number.isNaN(Number(one)) && !/^-?\d+:-?\d+$/.test(one)));
+      if (text) return `${key} needs numbers, and the public values of ${text} are texts: count them instead, in groups or tables.`;
+    }
+  }
   for (const row of everything ? form.querySelectorAll(".pair") : []) {
     const [column, text] = [row.querySelector("select").value, row.querySelector("textarea").value.trim()];
     if (isSeen(row) && !(column && text)) return `${row.parentElement.dataset.legend}: a row is not filled in. Choose a column and list its public values, or remove the row.`;
   }
+  const names = cards().map(nameOf);
+  if (names.length > 1 && new Set(names).size < names.length) return "Two questions have the same name, or none: give each a name of its own.";
   for (const card of everything ? cards() : []) {
     if (askOf(card) === "marginals" && tablesOf(card).some((table) => !table.counts && !table.numbers.length)) return "A table is not filled in: tick what stands in its cells, or remove it.";
   }
@@ -136,17 +156,20 @@ function unfinished(everything) {
 
 function isAsked(values) {
   if (page === "explore") return values.sensitivity !== undefined;
-  return Boolean(values.table) && Object.keys(asked).some((key) => values[key] !== undefined) && (page !== "stream" || values.periods !== undefined);
+  const stated = isNamed(values.question) ? Object.values(values.question) : [values];
+  return Boolean(values.table) && stated.every((own) => Object.keys(asked).some((key) => own[key] !== undefined)) && (page !== "stream" || values.periods !== undefined);
 }
 
-function fill(values, lists = {}) {
+function fill(values, lists = {}, fills = {}) {
   if (values.person) form.elements.unit.value = "person";
   const promise = ["mu", "rho", "part"].find((key) => values[key]) || (values.epsilon && !values.delta ? "epsilon" : "epsilon delta");
   find("promise").value = promise;
   fillFields(form, values, (field) => !field.closest(".question"));
   if (page !== "explore") {
-    for (const key of ["choose", "by", "domains"]) for (const [name, text] of Object.entries(isNamed(values[key]) ? values[key] : {})) fillList(name, text);
+    const stated = [...Object.values(isNamed(values.question) ? values.question : {}), values];
+    for (const own of stated) for (const key of ["choose", "by", "domains"]) for (const [name, text] of Object.entries(isNamed(own[key]) ? own[key] : {})) fillList(name, text);
     for (const [name, text] of Object.entries(lists)) fillList(name, text);
+    for (const field of form.querySelectorAll("[data-kind=fill]")) field.value = fills[field.dataset.column] ?? field.value;
     startQuestions(values);
   }
   if (page === "explore") fillNumbers(values);

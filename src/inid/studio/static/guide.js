@@ -27,6 +27,7 @@ function guide(values, answer) {
   find("go-next").dataset.to = name;
   find("go-next").hidden = !name;
   say("glance", answer?.glance || "");
+  document.querySelector(".guidance").classList.toggle("after", Boolean(answer?.again));
 }
 
 function nextStep(values, answer, isReleased) {
@@ -34,10 +35,10 @@ function nextStep(values, answer, isReleased) {
   if (unfinished(false)) return ["who", ""];
   if (!isAsked(values)) return ["publish", page === "stream" && !values.periods ? "Next: name the periods, and tick what to publish." : "Next: tick what to publish."];
   if (!answer) return ["public", ""];
-  if (isReleased && !answer.affordable) return ["", ""];
+  if (answer.again) return ["release", "Released. Take it home, or change something for another release."];
   if (!answer.affordable) return ["year", "The ledger has no room for this."];
   if (!values.ledger) return ["year", "Next: choose a ledger, or make one. Without one nobody keeps count."];
-  return ["", isReleased ? "" : "All is ready: look at the errors, then release."];
+  return ["", "All is ready: look at the errors, then release."];
 }
 
 function goTo(name) {

@@ -7,10 +7,11 @@ let cardsMade = 0;
 const limits = new Map(); // tolerances by question and name: what is unticked and ticked again keeps its own
 let columnParts = { statistics: "", order: "" };
 
-function addCard() {
+function addCard(name = "") {
   const card = find("question-template").content.firstElementChild.cloneNode(true);
   cardsMade += 1;
   card.dataset.number = String(cardsMade);
+  if (card.querySelector(".question-name")) card.querySelector(".question-name").value = name;
   for (const radio of card.querySelectorAll("[name=ask]")) {
     radio.dataset.ask = radio.value;
     radio.name = cardsMade === 1 ? "ask" : `ask-${cardsMade}`;
@@ -26,7 +27,52 @@ function startQuestions(values) {
   find("questions").replaceChildren();
   cardsMade = 0;
   limits.clear();
-  fillQuestion(addCard(), values);
+  const named = Object.entries(isNamed(values.question) ? values.question : {});
+  if (!named.length) fillQuestion(addCard(), values);
+  for (const [name, own] of named) fillQuestion(addCard(name), own);
+}
+
+// One question is the job's own; several have names, and each states what it asks for itself.
+function addQuestions(values) {
+  if (cards().length === 1 && !nameOf(cards()[0])) return Object.assign(values, questionOf(cards()[0]));
+  values.question = empty();
+  for (const card of cards()) values.question[nameOf(card)] = questionOf(card);
+  return values;
+}
+
+const nameOf = (card) => (card.querySelector(".question-name")?.value || "").trim();
+
+function anotherQuestion() {
+  const all = cards();
+  if (all.length === 1 && !nameOf(all[0])) all[0].querySelector(".question-name").value = "first";
+  const taken = cards().map(nameOf);
+  const name = ["second", "third", "fourth", "fifth"].find((one) => !taken.includes(one)) ?? `number ${cardsMade + 1}`;
+  for (const card of all) card.open = false;
+  const card = addCard(name);
+  changed();
+  card.querySelector(".question-name").focus();
+}
+
+function removeQuestion(card) {
+  card.remove();
+  if (cards().length === 1) { cards()[0].querySelector(".question-name").value = ""; cards()[0].open = true; }
+  changed();
+  find("add-question").focus();
+}
+
+// What a question asks, in a few words, for the line that stays when it is folded.
+function questionWords(card) {
+  const values = questionOf(card);
+  const words = [];
+  for (const key of Object.keys(asked)) {
+    const value = values[key];
+    if (value === undefined) continue;
+    const title = key === "marginals" ? "counts" : key.replace("_", " ");
+    const named = Array.isArray(value) ? (key === "marginals" ? value.map((by) => `by ${by.join(" and ")}`) : value) : isNamed(value) ? Object.keys(value) : [];
+    words.push(value === true ? title : `${title} ${key === "marginals" ? "" : "of "}${named.length > 4 ? `${named.length} columns` : named.join(", ")}`.trim());
+  }
+  if (values.by) words.push(`by ${Object.keys(values.by).join(" and ")}`);
+  return words.join("; ") || "nothing yet";
 }
 
 function questionOf(card) {
@@ -90,7 +136,11 @@ function addTick(card, key, name, held = "") {
 
 function showQuestions() {
   const names = listed();
+  const several = cards().length > 1 || cards().some(nameOf);
   for (const card of cards()) {
+    for (const part of card.querySelectorAll("[data-several]")) part.hidden = !several;
+    card.querySelector(".question-title").textContent = several ? `Question ${nameOf(card)}: ` : "The question: ";
+    card.querySelector(".question-words").textContent = questionWords(card);
     for (const part of card.querySelectorAll("[data-asked-for]")) part.hidden = !part.dataset.askedFor.split(" ").includes(askOf(card));
     for (const picks of card.querySelectorAll("[data-picks]")) {
       const place = picks.querySelector(".ticks");
@@ -191,7 +241,7 @@ function wantedTolerances(card, values) {
 
 function showTolerances() {
   const place = find("tolerances");
-  const wanted = cards().flatMap((card) => wantedTolerances(card, questionOf(card)).map(([name, words]) => [`${card.dataset.number} ${name}`, words]));
+  const wanted = cards().flatMap((card) => wantedTolerances(card, questionOf(card)).map(([name, words]) => [`${card.dataset.number} ${name}`, nameOf(card) ? `${words} (${nameOf(card)})` : words]));
   if (place.dataset.signature === JSON.stringify(wanted)) return;
   place.dataset.signature = JSON.stringify(wanted);
   place.replaceChildren();

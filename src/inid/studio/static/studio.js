@@ -55,13 +55,16 @@ async function loadColumns(computed = []) {
   }
 }
 
-// What the fields hold, the lists that no question needs now among it.
-const snapshot = () => ({ values: collect(), lists: Object.fromEntries(listed().map((name) => [name, listOf(name)])) });
+// What the fields hold, the lists and fill values that no question needs now among it.
+function snapshot() {
+  const fills = [...form.querySelectorAll("[data-kind=fill]")].filter((field) => field.value.trim()).map((field) => [field.dataset.column, field.value.trim()]);
+  return { values: collect(), lists: Object.fromEntries(listed().map((name) => [name, listOf(name)])), fills: Object.fromEntries(fills) };
+}
 
 async function computedChanged(more = {}) {
-  const { values, lists } = snapshot();
+  const { values, lists, fills } = snapshot();
   await loadColumns(Object.keys(values.derive || {}));
-  fill(values, Object.assign(lists, more));
+  fill(values, Object.assign(lists, more), fills);
   changed();
 }
 
@@ -117,10 +120,10 @@ async function plan() {
     const answer = isAsked(values) ? await planOnce(values) : null;
     if (!isAsked(values)) clearPlan("Nothing is asked yet.");
     if (find("ask-release")) {
-      find("ask-release").disabled = !answer?.affordable;
+      find("ask-release").disabled = !answer?.affordable && !answer?.again;
       say("release-reason", answer ? answer.refusal : find("error").textContent || find("status").textContent);
     }
-    if (answer) {
+    if (answer && answer.html) {
       await new Promise((done) => requestAnimationFrame(done));
       performance.measure("plan", { start: started, end: performance.now() });
       if (answered === wanted) later = setTimeout(details, 300, values, answered); // else these values are old
@@ -141,10 +144,11 @@ function clearPlan(status) {
 }
 
 async function planOnce(values) {
+  const again = JSON.stringify(values) === sessionStorage.getItem(releasedKey);
   try {
     if (unfinished(false)) throw new Error(unfinished(false));
-    const again = JSON.stringify(values) === sessionStorage.getItem(releasedKey);
     const answer = await ask(own("plan"), { form: values, tab, again });
+    answer.again = again;
     put(answer.html);
     find("results").hidden = false;
     say("error", "");
@@ -153,6 +157,7 @@ async function planOnce(values) {
     find("plan").classList.remove("stale");
     return answer;
   } catch (error) {
+    if (again) { clearPlan(""); return { affordable: false, again, refusal: "", glance: "" }; } // said to whoever tries it
     say("error", error.message);
     planFailed = true;
     say("status", "");
@@ -214,6 +219,7 @@ async function release() {
 
 async function showOutcome(answer) {
   find("outcome").innerHTML = answer.html;
+  say("release-error", "");
   find("outcome").focus();
   find("outcome").scrollIntoView({ block: "start" });
   await listReleases();
@@ -301,11 +307,12 @@ form.addEventListener("click", async (event) => {
   const { classList, dataset } = button;
   if (classList.contains("add")) addPair(button.parentElement).focus();
   if (classList.contains("add-table")) { addTable(button.closest(".question")); changed(); button.parentElement.querySelector(".one-table:last-child input").focus(); }
+  if (classList.contains("remove-question")) removeQuestion(button.closest(".question"));
   if (classList.contains("edit-list")) openList(dataset.column);
   if (classList.contains("make-bands")) openBands(button);
   if (classList.contains("show")) await showEarlier(dataset.token);
   if (classList.contains("copy")) { await navigator.clipboard.writeText(button.parentElement.querySelector("code").textContent); button.textContent = "Copied"; }
-  const actions = { "make-ledger": makeLedger, "ask-release": prepare, "do-release": release, "add-number": () => addNumber().focus(), cancel: () => find("confirm").close(), "leave-out": () => { kept = empty(); showKept(); changed(); }, ...listActions, ...guideActions, ...(page === "stream" ? periodActions : {}) };
+  const actions = { "make-ledger": makeLedger, "ask-release": prepare, "do-release": release, "add-number": () => addNumber().focus(), "add-question": anotherQuestion, cancel: () => find("confirm").close(), "leave-out": () => { kept = empty(); showKept(); changed(); }, ...listActions, ...guideActions, ...(page === "stream" ? periodActions : {}) };
   if (Object.hasOwn(actions, button.id)) actions[button.id]();
 });
 addEventListener("focus", () => { if (document.body.dataset.ready) changed(); }); // another tab may have charged
@@ -314,11 +321,11 @@ async function begin() {
   try {
     const start = await chooseFiles();
     const draft = JSON.parse(sessionStorage.getItem(draftKey) || "null");
-    const { values, lists } = draft ?? { values: page !== "explore" ? start.form : {} };
+    const { values, lists, fills } = draft ?? { values: page !== "explore" ? start.form : {} };
     if (page !== "explore") {
       find("table").value = values.table || "";
       await loadColumns(Object.keys(values.derive || {}));
-      fill(values, lists);
+      fill(values, lists, fills);
       keep(values);
       await loadNames();
     }
