@@ -1,10 +1,13 @@
 """Rarer questions on the page, in a real browser: keys nobody listed, the largest group, tidy and combined counts."""
 
+import json
 import tomllib
+from pathlib import Path
 
 import pytest
 
 import inid
+from command_line import sqlite_charges
 from studio_browser import Server, Tab, fill_question, launched, planned, tab_to, written_job
 from studio_client import write_people
 
@@ -113,3 +116,98 @@ def test_another_kind_of_question_shows_no_figures_of_the_last_and_says_why_noth
         page.check('input[name="ask"][value="statistics"]')
         assert "mean(income)" in planned(page)
         assert page.locator('[aria-label="Upper limit of income"]').evaluate("f => f.scrollWidth <= f.clientWidth")
+
+
+def test_several_questions_share_one_promise_and_one_charge(browser, server):
+    """A publication by ticks: each question folds, all of them are one job, one charge and one record."""
+    with Tab(browser, server) as tab:
+        page = tab.page
+        fill_question(page)
+        page.fill('[aria-label="Public values of sex"]', "F, M")
+        page.click("#add-question")
+        second = page.locator(".question").nth(1)
+        second.locator(".question-name").fill("people")
+        second.locator("input[value=marginals]").check()
+        second.locator(".add-table").click()
+        second.locator('[aria-label="Table 1 by sex"]').check()
+        second.locator('[aria-label="Table 1: mean of age"]').check()
+        second.locator("[data-key=where]").fill("age > 20")
+        second.locator("[data-key=importance]").fill("2")
+        page.fill('[aria-label="Tolerance of counts by sex (people)"]', "5")
+        page.select_option('[data-key="other"]', "drop")
+        planned(page)
+        job = tomllib.loads(written_job(page))
+        assert job["question"] == {
+            "first": {"mean": ["age"]},
+            "people": {
+                "marginals": [["sex"]],
+                "mean": {"age": [["sex"]]},
+                "where": "age > 20",
+                "importance": 2,
+                "tolerance": {"sex": 5},
+            },
+        }
+        assert (job["other"], job["domains"]) == ("drop", {"sex": ["F", "M"]})
+        page.reload()
+        page.wait_for_selector("body[data-ready]")
+        assert tomllib.loads(written_job(page)) == job
+        assert page.is_hidden("#kept")
+        page.locator(".question summary").first.click()
+        assert page.locator(".question").first.locator('[aria-label="mean of age"]').is_hidden()
+        shown = release(page)
+        assert "Released" in shown
+        assert "people" in shown
+        record = json.loads(next(Path("inid-releases").glob("*/record.json")).read_text(encoding="utf-8"))
+        assert record["names"] == ["first", "people"]
+        assert sqlite_charges("budget.db") == 1
+        page.locator(".remove-question:visible").click()
+        assert page.locator(".question").count() == 1
+        assert "question" not in tomllib.loads(written_job(page))
+
+
+def test_bands_lists_from_files_and_comparisons_by_keyboard(browser, server, tmp_path):
+    (tmp_path / "codes.csv").write_text("code;meaning\nF;women\nM;men\nX;other\n", encoding="utf-8")
+    with Tab(browser, server) as tab:
+        page = tab.page
+        tab_to(page, '[aria-label="List the public values of sex"]')
+        page.keyboard.press("Enter")
+        page.keyboard.type("F\nm")
+        page.set_input_files("#list-file", tmp_path / "codes.csv")
+        page.wait_for_selector("#list-column")
+        assert page.evaluate("document.activeElement.id") == "list-column"
+        tab_to(page, "#list-compare-file")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#list-found .warning")
+        assert "1 of 2 values stand in the other list" in page.inner_text("#list-found")
+        assert "m (there: M)" in page.inner_text("#list-found")
+        tab_to(page, "#list-use")
+        page.keyboard.press("Enter")
+        tab_to(page, "#list-done")
+        page.keyboard.press("Enter")
+        assert page.input_value('[aria-label="Public values of sex"]') == "F, M, X"
+        tab_to(page, '[aria-label="Make bands of age"]')
+        page.keyboard.press("Enter")
+        tab_to(page, "#bands-edges")
+        page.keyboard.type("15, 30, 50, 65")
+        page.wait_for_selector("text=15-29 · 30-49 · 50-64")
+        tab_to(page, "#bands-done")
+        page.keyboard.press("Enter")
+        page.wait_for_selector('[aria-label="Public values of age band"]')
+        page.check("[data-key=count]")
+        page.check('[aria-label="Group by age band"]')
+        planned(page)
+        job = tomllib.loads(written_job(page))
+        assert job["by"] == {"age band": ["15-29", "30-49", "50-64"]}
+        assert "when(col('age') < 15" in job["derive"]["age band"]
+
+
+def test_the_mean_of_a_column_with_text_codes_is_refused_at_once(browser, server):
+    with Tab(browser, server) as tab:
+        page = tab.page
+        page.fill('[aria-label="Public values of sex"]', "F, M")
+        page.fill('[aria-label="Lower limit of sex"]', "0")
+        page.fill('[aria-label="Upper limit of sex"]', "9")
+        page.check('[aria-label="mean of sex"]')
+        page.wait_for_selector("#error:visible")
+        assert "mean needs numbers, and the public values of sex are texts" in page.inner_text("#error")
+        assert page.is_disabled("#ask-release")

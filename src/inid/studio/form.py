@@ -62,7 +62,15 @@ def asked_in_words(values: Mapping[str, Any]) -> str:
     'number of rows, mean of age and income, by sex: a.csv'
     >>> asked_in_words({"table": "a.csv", "marginals": [["sex", "age"], ["age"]]})
     'tables of counts of sex * age and age: a.csv'
+    >>> asked_in_words({"table": "a.csv", "question": {"people": {"count": True}, "pay": {"mean": ["pay"]}}})
+    'number of rows; mean of pay: a.csv'
     """
+    several = values.get("question")
+    own = several if isinstance(several, Mapping) and several else {"": values}
+    return f"{'; '.join(_words_of(one) for one in own.values())}: {values.get('table', '')}"
+
+
+def _words_of(values: Mapping[str, Any]) -> str:
     words = []
     for one in (one for one in keys("question") if one.asks and values.get(one.name)):
         value, name = values[one.name], one.title.lower()
@@ -72,7 +80,7 @@ def asked_in_words(values: Mapping[str, Any]) -> str:
     groups = values.get("by")
     if isinstance(groups, Mapping) and groups:
         words.append(f"by {' and '.join(groups)}")
-    return f"{', '.join(words)}: {values.get('table', '')}"
+    return ", ".join(words)
 
 
 def job_values(form: object, more: Collection[str] = ()) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from inid.report.promise_text import promise_in_words, promise_name, promise_sym
 from inid.report.rendering import environment
 from inid.report.technical_part import noise_of_each_number, ways_to_keep_the_promise
 from inid.schema import Key, key, keys
+from inid.schema.key import keys_of_a_question
 from inid.studio.charts import error_curve, profile
 from inid.studio.live import Column, Curve, LivePlan, typical_error
 from inid.studio.releases import Outcome
@@ -70,9 +71,11 @@ def studio_page(page: str) -> str:
     choices: dict[str, Any] = {one.name: one.type for one in keys() if one.type.field == "choice"}
     usual = {name: word for name, kind in choices.items() for word in kind.known if kind.known[word] == kind.usual}
     asked = {one.name: one.place for one in keys() if one.asks}
+    inside = [one.name for one in keys_of_a_question()]
     steps = STREAM_STEPS if page == "stream" else STEPS
     scripts = [*_SCRIPTS[:-1], *(["stream.js"] if page == "stream" else []), _SCRIPTS[-1]]
-    shown = {"page": page, "version": __version__, "asked": asked, "usual": usual, "steps": steps, "scripts": scripts}
+    shown: dict[str, Any] = {"page": page, "version": __version__, "asked": asked, "usual": usual, "steps": steps}
+    shown |= {"scripts": scripts, "inside": inside}
     return rendered("page.html", **shown)
 
 
@@ -126,8 +129,8 @@ def glance(live: LivePlan) -> str:
 
 def _is_wanted(live: LivePlan) -> bool:
     """Whether anybody said which errors they could live with; else a tolerance is only the usual one."""
-    noise = live.planned.job.noise
-    wanted = noise.tolerance is not None or noise.weights is not None
+    stated = [part.own.values for part in live.planned.job.parts.values()]
+    wanted = any("tolerance" in own or "weights" in own for own in stated)
     return wanted and any(line.tolerance for line in live.planned.summary.lines)
 
 
@@ -224,8 +227,8 @@ def releases_part(outcomes: Sequence[Outcome]) -> str:
 
 def _promise(live: LivePlan) -> str:
     noise = live.planned.summary.noise
-    person = getattr(live.planned.query, "table", None)
-    unit = "one person's contribution" if person is None else protected_unit(person.person)
+    plans = list(live.planned.plans.values())
+    unit = protected_unit(plans[0].question.person) if plans else "one person's contribution"
     budget = live.planned.summary.budget
     words = promise_in_words(budget, unit, noise.sensitivity.neighbours)
     return rendered("promise.html", words=words, name=promise_name(budget), numbers=promise_symbols(budget))

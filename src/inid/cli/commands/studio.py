@@ -13,7 +13,7 @@ from inid.cli.interrupts import process
 from inid.cli.options import COMMON, NOISE, PROMISE, TABLE, keys_named, switch
 from inid.errors import ArgumentError, MissingExtraError
 from inid.jobs import job_keys
-from inid.jobs.demonstration import demonstration_csv, demonstration_job, demonstration_table
+from inid.jobs.demonstration import demonstration_csv, demonstration_publication, demonstration_table
 from inid.jobs.ledgers import make_ledger
 from inid.promises import ApproxDP
 from inid.schema import Key, key
@@ -69,8 +69,8 @@ def _on_files(page: Any, values: Values) -> Any:
 def _demonstration(page: Any, folder: Path) -> Any:
     data = demonstration_table()
     (folder / "demo.csv").write_text(demonstration_csv(data), encoding="utf-8")
-    make_ledger(str(folder / "demo.db"), "default", _TOTAL).close()
-    job = demonstration_job(Path(), ApproxDP(epsilon=1, delta=1e-6)).to_dict()
+    make_ledger(str(folder / "demo.db"), "default", _TOTAL, currency="mu^2").close()
+    job = demonstration_publication(Path(), ApproxDP(epsilon=1, delta=1e-6)).to_dict()
     start = {name: value for name, value in job.items() if name not in _OUTPUTS}
     return page.Studio(page.Folder(folder), start, data)
 

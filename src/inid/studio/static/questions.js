@@ -3,6 +3,7 @@
 
 const cards = () => (page === "explore" ? [] : [...form.querySelectorAll(".question")]);
 const askOf = (card) => card.querySelector("[data-ask]:checked")?.value ?? "statistics";
+const inside = JSON.parse(document.body.dataset.inside); // what one of several questions states for itself
 let cardsMade = 0;
 const limits = new Map(); // tolerances by question and name: what is unticked and ticked again keeps its own
 let columnParts = { statistics: "", order: "" };
@@ -36,7 +37,11 @@ function startQuestions(values) {
 function addQuestions(values) {
   if (cards().length === 1 && !nameOf(cards()[0])) return Object.assign(values, questionOf(cards()[0]));
   values.question = empty();
-  for (const card of cards()) values.question[nameOf(card)] = questionOf(card);
+  for (const card of cards()) {
+    const own = Object.entries(questionOf(card));
+    values.question[nameOf(card)] = Object.assign(empty(), Object.fromEntries(own.filter(([key]) => inside.includes(key))));
+    Object.assign(values, Object.fromEntries(own.filter(([key]) => !inside.includes(key)))); // what all of them share
+  }
   return values;
 }
 

@@ -113,6 +113,7 @@ function changed() {
 async function plan() {
   planning = true;
   clearTimeout(later);
+  const slow = setTimeout(() => { if (isAsked(collect())) say("status", "Planning …"); }, 400);
   while (answered !== wanted) {
     answered = wanted;
     const started = changedAt;
@@ -131,6 +132,7 @@ async function plan() {
     if (answered === wanted) guide(values, answer);
     if (answered === wanted) document.body.dataset.state = answer ? "planned" : "waiting";
   }
+  clearTimeout(slow);
   planning = false;
 }
 
