@@ -26,6 +26,7 @@ _MOST = 40
 _TIME = re.compile(
     r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:\+00:00| UTC)?)?|\d\d? [A-Z][a-z]+ \d{4}, \d\d:\d\d UTC"
 )
+_STYLE = re.compile(r"<style>.*?</style>", re.DOTALL)
 _DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
 
 
@@ -68,8 +69,8 @@ def answers_of_case(case, data):
 
 
 def without_time(text):
-    """A text without what changes with the clock: times, and digests of what holds one."""
-    return _DIGEST.sub("DIGEST", _TIME.sub("TIME", text))
+    """A text without what changes with the clock: times, and digests of what holds one; pages without their style."""
+    return _DIGEST.sub("DIGEST", _TIME.sub("TIME", _STYLE.sub("<style></style>", text)))
 
 
 def files_of(kind, data, folder):
