@@ -8,9 +8,11 @@ import pyarrow as pa
 import pytest
 
 import inid
+from database_tables import DATABASES, execute, stored
 from inid import tables
 from inid.tables.aggregation import Aggregation, PublicKeys, Rows
 from inid.tables.engines import open_table
+from inid.tables.engines.sql.engine import DatabaseTable
 from inid.tables.question import Question
 from inid.tables.view import View, read_condition, read_formula
 from published_people import FRAME, publication, table
@@ -21,6 +23,8 @@ UNITS = {"row": "row", "person": tables.Person("id", 1, order_by="pay")}
 
 
 def opened(engine, folder):
+    if engine in DATABASES:
+        return stored(engine, pa.table(FRAME))
     if engine == "duckdb":
         own = duckdb.connect()
         own.register("people", FRAME)
@@ -50,15 +54,20 @@ def wide_publication(t):
 @pytest.fixture
 def run_calls(monkeypatch):
     """How many aggregations each call of an engine adds up."""
-    calls, own = [], tables.engines.Engine.run
-    monkeypatch.setattr(
-        tables.engines.Engine, "run", lambda self, asked, *what: calls.append(len(asked)) or own(self, asked, *what)
-    )
+    calls = []
+    for engine in (tables.engines.Engine, DatabaseTable):
+        monkeypatch.setattr(
+            engine,
+            "run",
+            lambda self, asked, *what, own=engine.run: calls.append(len(asked)) or own(self, asked, *what),
+        )
     return calls
 
 
 @pytest.mark.parametrize("unit", UNITS)
-@pytest.mark.parametrize("engine", ["pandas", "polars", "lazy", "arrow", "duckdb", "csv", "parquet", "spark"])
+@pytest.mark.parametrize(
+    "engine", ["pandas", "polars", "lazy", "arrow", "duckdb", "csv", "parquet", "spark", *DATABASES]
+)
 def test_exact_numbers_are_those_of_each_query_by_itself(engine, unit, tmp_path, run_calls, monkeypatch):
     """Oracle: the same queries, asked one by one of pandas."""
     pub = wide_publication(
@@ -81,6 +90,29 @@ def test_exact_numbers_are_those_of_each_query_by_itself(engine, unit, tmp_path,
     assert run_calls == [9]  # each ordered table is limited by itself
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("database", DATABASES)
+def test_a_publication_is_one_transaction_of_a_database(database, monkeypatch):
+    """Rows that come in while its queries run are in none of them; a second release counts them."""
+    held = stored(database, pa.table(FRAME))
+    pub = publication(tables.Table(held, bounds={"age": (0, 100), "pay": (0, 5000)}, domains=table().domains.keys))
+    plan, asked, found = pub.plan(PROMISE), DatabaseTable._totals, []
+    con, name = held.get_backend(), held.get_name()
+    twice = f"INSERT INTO {name} SELECT * FROM {name}"  # noqa: S608 - of the tests
+
+    def slow(self, one):
+        if not found:
+            con.con.cursor().execute(twice) if database == "in-duckdb" else execute(con, twice)
+        made = asked(self, one)
+        found.append(sum(part.sums.sum() for part in made))
+        return made
+
+    monkeypatch.setattr(DatabaseTable, "_totals", slow)
+    pub.release(plan)
+    first, found[:] = found[:], [0]
+    pub.release(plan)
+    assert found[1:] == [2 * number for number in first]
 
 
 def test_one_name_is_computed_for_each_view_as_it_says():
