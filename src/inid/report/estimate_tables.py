@@ -89,7 +89,13 @@ class _Look:
         """A number as it is shown."""
         middle, left, right = self.digits.three((row.estimate, row.lower, row.upper))
         # One without an upper end says nothing of a count.
-        ends = "" if row.lower is None else "no information" if row.upper is None else f"{left} to {right}"
+        ends = (
+            ""
+            if row.lower is None
+            else "no information"
+            if row.upper is None
+            else f"{left.removesuffix(' %')} to {right}"
+        )
         return {
             "there": row.estimate is not None,
             "estimate": middle,
