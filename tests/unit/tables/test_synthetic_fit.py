@@ -1,11 +1,13 @@
 """The fit of synthetic rows: what it is near to, how well, and that an interrupt spoils nothing."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
 import inid
 from inid import tables
-from inid.tables.questions.synthetic import particles, raking, thinning
+from inid.tables.questions.synthetic import mixture, model, particles, raking, thinning
 from inid.tables.questions.synthetic.level_space import LevelSpace
 from inid.tables.questions.synthetic.particles import entropic_rows
 from inid.tables.questions.synthetic.raking import raked, systematic
@@ -110,3 +112,32 @@ def test_an_interrupt_loses_nothing_and_progress_goes_from_0_to_1(monkeypatch):
     assert seen[-1] == pytest.approx(1)
     assert len(ledger.history()) == 1
     assert tables.synthetic_rows(result.to_dict(), 5).num_rows == 5
+
+
+@pytest.mark.parametrize("sizes", [(20,) * 20, (2, 3, 4)], ids=["20 columns of 20", "3 columns"])
+def test_the_plan_says_about_what_rows_take_in_memory(sizes, monkeypatch):
+    monkeypatch.setattr(mixture, "_ROUNDS", 3)
+    monkeypatch.setattr(particles, "_TURNS", ((1, 6), (1, 1)))
+    # NumPy's arrays are traced. Fewer rounds hold as much; the pool is as large as it gets.
+    rng, space = np.random.default_rng(0), LevelSpace(sizes)
+    codes = np.column_stack([rng.integers(0, size, 60_000) for size in sizes]).astype(np.int32)
+    wanted = space.tables(codes)
+    residuals = [np.diag(wanted)[span] - 1 / size for span, size in zip(space.spans, sizes, strict=True)]
+    pairs = {(0, 1): np.zeros((sizes[0], sizes[1]))}
+    tracemalloc.start()
+    mixture.fitted_tables(
+        space,
+        mixture.Wanted(residuals, [1.0] * len(sizes), pairs, {(0, 1): 1.0}),
+        [np.diag(wanted)[span] for span in space.spans],
+        rng,
+        lambda _: None,
+    )
+    made = entropic_rows(space, wanted, 60_000, rng, lambda _: None)
+    near_sample(space, wanted, made, raked(space, wanted, made, rng, lambda _: None), 50_000, rng)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    said = model.effort(sizes)
+    assert peak / 1e6 < said.megabytes + 5
+    assert peak / 1e6 > said.megabytes / 4
+    assert peak / 1e6 < 300
+    assert model.effort([*sizes, 9]).seconds > said.seconds

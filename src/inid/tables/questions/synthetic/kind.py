@@ -71,6 +71,7 @@ class SyntheticRows(Question):
     scores of pairs      1         13.36
     <BLANKLINE>
     if 1 of 1 pairs are kept, the std of a cell's own noise is 2.045 to 2.045
+    making rows takes about 1 s of one processor and 5 MB, once; more rows take little
     The rows themselves have no stated error: tables that were measured have intervals.
     """
 

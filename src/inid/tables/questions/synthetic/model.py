@@ -4,8 +4,9 @@ Pairs that were kept are wanted as they were measured, with their noise shrunk; 
 count for as much as their scores say that they may be off.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,11 +20,33 @@ from inid.tables.questions.synthetic.raking import effective, raked
 from inid.tables.questions.synthetic.shrinkage import shrunk
 from inid.tables.questions.synthetic.thinning import near_sample
 
-__all__ = ["Pool", "fitted_pool"]
+__all__ = ["Effort", "Pool", "effort", "fitted_pool"]
 
 _LEAST, _MOST = 20_000, 60_000  # rows of a pool
 _MORE = 2.5  # times as many as the table has: the noise of few would be seen in tables of three columns
 _PARTS = (0.3, 0.55, 0.15)  # of the time: mixture, rows, raking
+
+
+class Effort(NamedTuple):
+    """About what making rows takes the first time: seconds of one processor, and megabytes."""
+
+    seconds: float
+    megabytes: float
+
+
+def effort(sizes: Sequence[int]) -> Effort:
+    """About what it takes to make rows of columns with so many levels, of a table with 24,000 rows or more.
+
+    Chains and mixture multiply matrices of all levels, raking goes through all pairs; what is held are the rows of the
+    pool, some of them as zeros and ones, and tables of tables. The rates are those of one processor of 2026.
+
+    >>> [round(number) for number in effort([10] * 100)]
+    [125, 233]
+    """
+    levels, pairs = float(sum(sizes)), len(sizes) * (len(sizes) - 1) / 2
+    seconds = _MOST * (1.35e-9 * levels**2 + 5e-8 * pairs) + 27e-6 * levels**2 + 1
+    held = 4 * _MOST * (3 * len(sizes) + 12) + 16 * 2048 * levels + 100 * levels**2 + 32 * 400 * levels
+    return Effort(seconds, held / 1e6)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,6 +9,7 @@ import numpy as np
 from inid.planning.text import aligned
 from inid.report import PlanLine, PlanSummary
 from inid.tables.plan import PlannedNumber, PlanOfSteps
+from inid.tables.questions.synthetic.model import effort
 from inid.tables.questions.synthetic.three_steps import SHARES
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class SyntheticPlan(PlanOfSteps):
             {"iid": 1.0, "spr": 1.0},
             None,
             opponent=None,
-            inside=tuple(self.pair_notes()),
+            inside=(*self.pair_notes(), self.effort_note()),
             promise=self.promise,
             steps=self.known,
         )
@@ -71,6 +72,14 @@ class SyntheticPlan(PlanOfSteps):
             found.append(f"if {number} of {len(sizes)} pairs are kept, the std of a cell's own noise is {ends}")
         return found
 
+    def effort_note(self) -> str:
+        """What making rows takes, the first time."""
+        found = effort(self.question.three_steps.sizes)
+        return (
+            f"making rows takes about {found.seconds:.0f} s of one processor and {found.megabytes:.0f} MB, once; more "
+            "rows take little"
+        )
+
     def __str__(self) -> str:
         question = self.question
         rows = [["", "cells", "std of noise"]]
@@ -84,6 +93,7 @@ class SyntheticPlan(PlanOfSteps):
                 *aligned(rows, left=1),
                 "",
                 *self.pair_notes(),
+                self.effort_note(),
                 "The rows themselves have no stated error: tables that were measured have intervals.",
             ]
         )
