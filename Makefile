@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PEERS := .venv-peers
+DPMM := .venv-dpmm
 BENCH ?=
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 PYTEST_ARGS ?=
@@ -79,8 +80,14 @@ $(PEERS)/.peers: bench/requirements.txt constraints.txt
 	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r bench/requirements.txt
 	@touch $@
 
-bench: $(VENV)/.test $(PEERS)/.peers  ## Print performance ratios, each against a named peer in the same run.
-	INID_BENCH_PYTHON=$(CURDIR)/$(PEERS)/bin/python $(BIN)/python -m bench $(BENCH)
+$(DPMM)/.peers: bench/requirements-dpmm.txt
+	$(PYTHON) -m venv $(DPMM)
+	$(DPMM)/bin/python -m pip install --quiet --disable-pip-version-check -r bench/requirements-dpmm.txt
+	@touch $@
+
+bench: $(VENV)/.test $(PEERS)/.peers $(DPMM)/.peers  ## Print performance ratios, each against a named peer in the same run.
+	INID_BENCH_PYTHON=$(CURDIR)/$(PEERS)/bin/python INID_BENCH_DPMM=$(CURDIR)/$(DPMM)/bin/python \
+	  $(BIN)/python -m bench $(BENCH)
 
 # The wheel is installed in an environment of its own, and the tests that the sdist carries run against it there.
 DIST_TESTS ?= tests/unit tests/test_readme.py
@@ -109,4 +116,4 @@ docs: $(VENV)/.docs  ## Build the documentation site into out/docs; warnings are
 	@echo "the site: out/docs/index.html"
 
 clean:  ## Remove what the other targets made.
-	rm -rf $(VENV) $(PEERS) out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) $(DPMM) out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

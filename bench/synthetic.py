@@ -10,7 +10,7 @@ tested on others, CPU seconds and peak memory. "ours+target" asks with `target=`
 
 AIM takes ten minutes or more per case. `results/synthetic.jsonl` holds one line per run, with its date; a run is
 stored there with the word `store`, and the ratios use stored runs of a peer where it did not run now. Data: INID_DATA,
-or shared/data beside the project. dpmm lives in an environment of its own, whose Python INID_BENCH_PYTHON names.
+or shared/data beside the project. dpmm lives in an environment of its own, whose Python INID_BENCH_DPMM names.
 """
 
 import json
@@ -82,7 +82,7 @@ def peer(data: str, method: str, epsilon: float, seed: int) -> Run:
     with tempfile.TemporaryDirectory() as folder:
         train.to_csv(Path(folder, "codes.csv"), index=False)
         Path(folder, "sizes.json").write_text(json.dumps(case.sizes))
-        command = [os.environ["INID_BENCH_PYTHON"], "-c", PEER, folder, method, str(epsilon), str(DELTA), str(seed)]
+        command = [os.environ["INID_BENCH_DPMM"], "-c", PEER, folder, method, str(epsilon), str(DELTA), str(seed)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise RuntimeError((done.stderr.strip().splitlines() or ["no message"])[-1])
@@ -162,8 +162,8 @@ def main() -> None:
     methods = [name for name in named if name in (*OURS, *PEERS)] or [*OURS, "mst"]
     epsilons = [float(word) for word in named if word.replace(".", "", 1).isdigit()] or [1.0]
     seeds = [int(word.removeprefix("seed=")) for word in named if word.startswith("seed=")] or [1]
-    if not os.environ.get("INID_BENCH_PYTHON") and set(methods) & set(PEERS):
-        print("no peers run: INID_BENCH_PYTHON names no Python that has dpmm")
+    if not os.environ.get("INID_BENCH_DPMM") and set(methods) & set(PEERS):
+        print("no peers run: INID_BENCH_DPMM names no Python that has dpmm")
         methods = [name for name in methods if name in OURS]
     runs = []
     for method in methods:
