@@ -93,7 +93,10 @@ def _table_script(job: Job) -> str:
         raise TypeError("a question without a table has a script of its own")
     facts = question.table_arguments()
     facts["bounds"] = _Code(_value(facts["bounds"]))  # said even where there are none: a table needs them
-    lines = [f"table = {_call('tables.Table', [repr(question.table)], facts)}"]
+    data = repr(question.table)
+    if question.sql_table is not None:
+        data = _call("tables.database_table", [data, repr(question.sql_table)], {})
+    lines = [f"table = {_call('tables.Table', [data], facts)}"]
     lines += [f"table = table{step}" for step in _view(question)]
     if question.question:
         asked = {name: _Code(_asked(part, f"table{''.join(_view(part))}")) for name, part in question.parts.items()}

@@ -13,8 +13,9 @@ from inid.jobs.stated import Stated
 from inid.jobs.synthetic_questions import check_synthetic, stated_bins, synthetic_rows
 from inid.schema import Key, Naming, keys_of_a_question
 from inid.sets import Sensitivity
-from inid.tables import Ordered, Person, Publication, Table
+from inid.tables import Ordered, Person, Publication, Table, database_table
 from inid.tables.engines import Engine
+from inid.tables.engines.sql.addresses import is_database, require_no_password
 from inid.tables.query import Query
 
 __all__ = ["ORDERED_STATISTICS", "StatedQuestion", "TableQuestion", "in_question", "read_question"]
@@ -23,6 +24,7 @@ _COLUMN_STATISTICS = ("sum", "mean", "variance", "std", "covariance")
 ORDERED_STATISTICS = ("quantile", "cdf", "cumulative")
 _OF_ITS_OWN = (
     "table",
+    "sql_table",
     "where",
     "derive",
     "bounds",
@@ -137,8 +139,8 @@ class TableQuestion(Stated):
 
     @property
     def source(self) -> str:
-        """The name of the table's file."""
-        return Path(self.table).name
+        """The name of the table's file, or of the table in a database."""
+        return self.sql_table or Path(self.table).name
 
     @property
     def unit(self) -> str:
@@ -192,7 +194,7 @@ class TableQuestion(Stated):
             ArgumentError: A column is unknown or of another type than asked.
             EngineError: The file cannot be read.
         """
-        table = Table(self.table if source is None else source, **self.table_arguments())
+        table = Table(self._data(named) if source is None else source, **self.table_arguments())
         if not self.question:
             return self._asked_of(table, named)
         table, queries = self._viewed(table), {}
@@ -214,6 +216,22 @@ class TableQuestion(Stated):
             self._check_limits(table, named)
         asked: Query[Any, Any] = table.query(**self.query_arguments())
         return asked
+
+    def _data(self, named: Naming) -> Any:
+        """The path of a file, or the table of a database.
+
+        Raises:
+            ArgumentError: A database is named without a table, a file with one, or an address holds a password.
+        """
+        if (self.sql_table is None) == is_database(self.table):
+            raise ArgumentError(
+                "a database (postgresql://user@host/db, or a .duckdb file) goes with the name of its table, and a file "
+                f"of one table without: {named('sql_table')} people."
+            )
+        if self.sql_table is None:
+            return self.table
+        require_no_password(self.table)
+        return database_table(self.table, self.sql_table)
 
     def _check_limits(self, table: Table, named: Naming) -> None:
         for kind, columns in self.column_statistics.items():

@@ -19,13 +19,22 @@ def _asked(name: str, kind: Names, text: str) -> Key:
 register(
     Key(
         "table",
-        Word("path of a CSV or Parquet file"),
+        Word("path of a CSV or Parquet file, or a database"),
         "TABLE",
-        "A CSV or Parquet file.",
+        "A CSV or Parquet file; with --sql-table a database.",
         "table",
         "Table",
         "data",
         positional=True,
+    ),
+    Key(
+        "sql_table",
+        Word("name of a table"),
+        "NAME",
+        "TABLE is postgresql://user@host/db, or a .duckdb file: its table of this name.",
+        "table",
+        "Table of the database",
+        "",
     ),
     Key(
         "bounds",

@@ -21,6 +21,7 @@ from typing import Any
 from inid.tables.bounds_estimation import estimate_bounds
 from inid.tables.domains import Ordered
 from inid.tables.engines import EngineError
+from inid.tables.engines.sql.addresses import database_table
 from inid.tables.expression_text import expression
 from inid.tables.expressions import Condition, Expression, col, maximum, minimum, when
 from inid.tables.facts import Categories, Person
@@ -55,6 +56,7 @@ __all__ = [
     "Table",
     "choose",
     "col",
+    "database_table",
     "discover",
     "estimate_bounds",
     "expression",

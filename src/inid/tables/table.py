@@ -15,6 +15,7 @@ from inid.tables.engines import Engine, open_table
 from inid.tables.expressions import Condition, Expression
 from inid.tables.facts import Bins, Bounds, Key, Person, as_tables, read_bins, read_bounds, read_missing, read_people
 from inid.tables.public_facts import MOST_ROWS
+from inid.tables.public_lookups import lookups
 from inid.tables.view import View, read_condition, read_formula
 
 if TYPE_CHECKING:
@@ -262,6 +263,30 @@ class Table(Asking):
         )
         limits, fill, cut = {**self.bounds, **limits}, {**self.missing, **fill}, {**self.bins, **cut}
         return self._with(source=source, bounds=limits, missing=fill, domains=public, bins=cut)
+
+    def with_public(self, public: object, *, on: str, otherwise: str = "(none)") -> "Table":
+        """The same table with the columns of a small public table, looked up by a key: no row more or less.
+
+        Numbers have the public table's own least and largest value for bounds, texts its own values for a domain. A row
+        whose key is not there has no number, the text `otherwise`, and is false. The values are published with results.
+
+        Args:
+            public: A pandas, Polars or PyArrow table, or lists by column: nobody's data. At most 45 different values in
+                a column. (Larger ones, in a database: join them by Ibis, `Table(people.join(codes, "region"), ...)`.)
+            on: The column that holds the key, in both tables; each key once.
+            otherwise: The text of rows whose key is not there.
+
+        Raises:
+            ArgumentError: A key is there twice, a column has too many values, or its name is taken.
+
+        >>> import pandas
+        >>> t = Table(pandas.DataFrame({"region": [1, 2, 2, 9], "age": [31, 44, 52, 8]}), bounds={"age": (0, 100)})
+        >>> t = t.with_public({"region": [1, 2], "coast": ["north", "south"]}, on="region")
+        >>> t.query(count=True, by={"coast": ["north", "south"]}).exact_sums()
+        array([1, 2])
+        """
+        formulas, bounds, domains = lookups(public, on, otherwise)
+        return self.with_columns(bounds=bounds, domains=domains, **formulas)
 
     def with_bounds(self, bounds: Mapping[str, tuple[float, float]]) -> "Table":
         """The same table with other public bounds for some columns: from public knowledge, or from a release.
