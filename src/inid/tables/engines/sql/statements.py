@@ -273,15 +273,14 @@ class AggregationSql:
             return {self._counted(term.present): 1}
         if not isinstance(term, Value):
             return {f"sum({self._contribution(term)})": 1}
-        scope = tuple(dict.fromkeys((*term.present, term.column)))
         made = self._dialect.on_grid(quoted(self._names.numbers[term.column]), term.grid)
         usual = self._usual(term.column, term.grid)
-        found = {f"sum(CASE WHEN {self._here(scope)} THEN {made} END)": 1}
-        found[self._counted(scope)] = -term.grid.below
-        if term.column not in term.present and usual:
-            found[self._counted(scope)] -= usual
-            found[self._counted(term.present)] = usual
-        return found
+        if term.column not in term.present:  # what stands for a missing value is added in its place
+            filled = f"CASE WHEN {self._here((term.column,))} THEN {made} ELSE {usual + term.grid.below} END"
+            here = f"CASE WHEN {self._here(term.present)} THEN {filled} END" if term.present else filled
+            return {f"sum({here})": 1, self._counted(term.present): -term.grid.below}
+        scope = tuple(term.present)
+        return {f"sum(CASE WHEN {self._here(scope)} THEN {made} END)": 1, self._counted(scope): -term.grid.below}
 
     def _counted(self, columns: Sequence[str]) -> str:
         """How many rows have a number in all of these columns."""
