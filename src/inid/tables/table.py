@@ -28,6 +28,7 @@ _NO_BOUNDS: Mapping[str, tuple[float, float]] = MappingProxyType({})
 _NO_DOMAINS: Mapping[str, Sequence[Key] | Ordered] = MappingProxyType({})
 _NO_BINS: Mapping[str, int | Sequence[float]] = MappingProxyType({})
 _NO_FILL: Mapping[str, float | str | bool] = MappingProxyType({})
+_FACTS = ("bounds", "missing", "domains", "bins")  # what `with_columns` takes beside formulas
 _NO_PEOPLE: Mapping[str, str] = MappingProxyType({})
 _PUBLIC_NUMBER = ("replace", "zero_out")  # the number of rows is released as it is: none may be left out
 
@@ -286,7 +287,12 @@ class Table(Asking):
         array([1, 2])
         """
         formulas, bounds, domains = lookups(public, on, otherwise)
-        return self.with_columns(bounds=bounds, domains=domains, **formulas)
+        for name in formulas:
+            if name in _FACTS:
+                raise ArgumentError(
+                    f"the public table has a column {name!r}, which is a word of the library: rename it."
+                )
+        return self.with_columns(bounds=bounds, domains=domains, missing={}, bins={}, **formulas)
 
     def with_bounds(self, bounds: Mapping[str, tuple[float, float]]) -> "Table":
         """The same table with other public bounds for some columns: from public knowledge, or from a release.

@@ -51,6 +51,7 @@ def test_a_result_with_looked_up_columns_is_verified():
         ({"region": [1.5, 2.5], "coast": ["a", "b"]}, "region", "str, int or bool"),
         ({"region": list(range(60)), "coast": [str(k) for k in range(60)]}, "region", "at most 45"),
         ({"region": [1, 2], "age": [1.0, 2.0]}, "region", "has a column 'age' already"),
+        ({"region": [1, 2], "bins": [1.0, 2.0]}, "region", "a word of the library"),
         (7, "region", "a small table in memory"),
     ],
 )
