@@ -16,6 +16,12 @@ JOBS = {
     "without a ledger": {"mean": ["age"], "bounds": {"age": [0, 100]}, "epsilon": 1},
     "a new ledger": {"count": True, "by": {"sex": ["F", "M"]}, "epsilon": 1, "ledger": "new.db"},
     "a part": {"count": True, "ledger": "year.db", "part": "1/3"},
+    "a publication": {
+        "bounds": {"age": [0, 100]},
+        "question": {"pay": {"mean": ["age"], "importance": 2}, "people": {"count": True}},
+        "epsilon": 1,
+        "ledger": "new.db",
+    },
     "tables": {
         "domains": {"sex": ["F", "M"]},
         "marginals": [["sex"]],
