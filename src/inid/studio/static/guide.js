@@ -21,6 +21,7 @@ function guide(values, answer) {
     item.classList.toggle("finished", done[item.dataset.for]);
     item.querySelector(".state").textContent = done[item.dataset.for] ? ", done" : "";
   }
+  document.body.classList.toggle("begun", isAsked(values));
   const [name, text] = nextStep(values, answer, isReleased);
   say("next-text", text);
   find("next").hidden = !text;
