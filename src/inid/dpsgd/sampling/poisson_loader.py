@@ -88,7 +88,8 @@ class PoissonLoader:
 
     Attributes:
         dataset: The examples.
-        sample_rate: The probability with which an example is in a batch.
+        sample_rate: The probability with which an example is in a batch, where groups take turns in one of its group's.
+        plain_rate: The mean size of a batch over the number of examples, whether groups take turns or not.
         steps: How many batches one iteration draws.
         expected_batch_size: The mean size of a batch over all processes: a public number, by which sums are divided.
         physical_batch_size: How many rows the model sees at a time.
@@ -126,7 +127,8 @@ class PoissonLoader:
                 f"{batch_size * world}: pass a smaller batch_size."
             )
         # The decimal that was written: ten groups at the rate 0.1 are all examples.
-        self.plain_rate = Fraction(batch_size * world, size) if sample_rate is None else Fraction(repr(sample_rate))
+        stated = None if sample_rate is None else Fraction(repr(float(sample_rate)))
+        self.plain_rate = Fraction(batch_size * world, size) if stated is None else stated
         self._sample_rate = batch_size * world / size if sample_rate is None else sample_rate
         self.steps = max(1, round(1 / self.sample_rate)) if steps is None else steps
         self.expected_batch_size = float(batch_size * world)

@@ -3,6 +3,7 @@
 import math
 import time
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -107,6 +108,7 @@ def test_a_strategy_takes_less_than_a_tenth_of_a_second():
         {"pad_batches": False},
         {"neighbours": "add_remove", "sample_rate": 0.025, "steps": 40, "epochs": ...},
         {"sample_rate": 0.025},
+        {"sample_rate": np.float64(0.025)},
     ],
     ids=str,
 )
@@ -162,6 +164,24 @@ def test_a_recorded_backward_goes_with_it():
         backward(x)
         training.optimizer.step()
     assert training.optimizer._correlated.turns.next == 40
+
+
+def test_laplace_noise_would_cost_more_than_it_is_charged():
+    """Why it is refused: what one participation adds to all releases has an l1 norm above 1, up to the root of b."""
+    for bands in (2, 16, 64):
+        c = dpsgd.Banded(bands).coefficients(500)
+        assert 1.2 < np.abs(c).sum() <= math.sqrt(bands)
+        assert np.linalg.norm(c) <= 1
+
+
+def test_groups_at_a_stated_rate_may_be_all_batches():
+    """Ten groups at a rate of 0.1 hold all examples, though ten times the float is a little more than 1."""
+    training = made(
+        correlation=dpsgd.Banded(10), sample_rate=0.1, noise_multiplier=1.0, target_epsilon=..., target_delta=...
+    )
+    assert training.data_loader.sample_rate == 1.0
+    with pytest.raises(ArgumentError, match="at most 10 groups"):
+        made(correlation=dpsgd.Banded(11), sample_rate=0.1, noise_multiplier=1.0, target_epsilon=..., target_delta=...)
 
 
 def test_a_malformed_correlation_is_named():
