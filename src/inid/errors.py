@@ -6,15 +6,20 @@ an address may be passed where a path belongs, and messages name paths.
 """
 
 import re
+from typing import Self
 
 __all__ = [
+    "Argument",
     "ArgumentError",
     "BudgetError",
+    "Column",
+    "Fact",
     "GuaranteeError",
     "InidError",
     "MissingExtraError",
     "RangeError",
     "RecordError",
+    "Words",
     "without_passwords",
 ]
 
@@ -56,8 +61,37 @@ def _masked(text: str, secrets: tuple[tuple[re.Pattern[str], str], ...]) -> str:
     return text
 
 
+class Fact(str):
+    """A public fact of an error. The type says what it is: plain texts and numbers, as tables hold them, are none."""
+
+    __slots__ = ()
+
+
+class Argument(Fact):
+    """The name of an argument, which a command calls by its flag and a page by its field."""
+
+    __slots__ = ()
+
+
+class Column(Fact):
+    """The name of a column: the schema of a table is public."""
+
+    __slots__ = ()
+
+
+class Words(Fact):
+    """A number or a promise that somebody stated or a ledger holds, a path, or words of the library itself."""
+
+    __slots__ = ()
+
+
 class InidError(Exception):
     """Base of every error that this library raises on purpose.
+
+    Attributes:
+        code: What is wrong, in a word, where a command or a page says the cure in its own terms.
+        facts: The public facts of it, by name.
+        place: Which of several questions it is about; empty where there is one.
 
     >>> import inid
     >>> try:
@@ -67,8 +101,18 @@ class InidError(Exception):
     epsilon must be a finite number greater than 0, got -1: pass a positive privacy budget, for example epsilon=1.0.
     """
 
-    def __init__(self, *words: object) -> None:
+    def __init__(self, *words: object, code: str = "", **facts: Fact) -> None:
         super().__init__(*(without_passwords(word) if isinstance(word, str) else word for word in words))
+        for name, fact in facts.items():
+            if not isinstance(fact, Fact):  # the value is not shown: it may be one of a table
+                raise TypeError(f"{name} is a {type(fact).__name__}, and an error holds public facts alone")
+        self.code, self.facts, self.place = code, facts, ""
+
+    def within(self, place: str) -> Self:
+        """The same error, about one of several questions."""
+        made = type(self)(f"{place}: {self}")
+        made.__dict__ |= self.__dict__ | {"place": place}
+        return made
 
 
 class ArgumentError(InidError, ValueError):

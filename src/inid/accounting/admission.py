@@ -7,11 +7,11 @@ from inid.accounting.charges import Charge, covered
 from inid.accounting.composition import charge_of
 from inid.accounting.history import History
 from inid.accounting.joint_charges import JointCharge
-from inid.accounting.refusals import mix, relation_cure, what_fits
+from inid.accounting.refusals import largest, met, mix, relation_cure, what_fits
 from inid.accounting.rules import accepts
 from inid.accounting.settings import Settings
 from inid.accounting.summary import left_of, spending, times
-from inid.errors import BudgetError
+from inid.errors import BudgetError, Words
 from inid.numbers.decimals import decimal_down, decimal_fraction
 from inid.promises import ApproxDP, Budget, PureDP
 
@@ -31,7 +31,10 @@ def priced(settings: Settings, what: object, taken: Fraction = Fraction(0)) -> C
     if not covered(settings.neighbours, charge.neighbours):
         raise BudgetError(
             f'the plan is for neighbours="{charge.neighbours}", the ledger counts "{settings.neighbours}", '
-            f"and the two do not add up: {relation_cure(settings.neighbours, charge.neighbours)}."
+            f"and the two do not add up: {relation_cure(settings.neighbours, charge.neighbours)}.",
+            code="other_neighbours",
+            own=Words(settings.neighbours),
+            asked=Words(charge.neighbours),
         )
     return charge
 
@@ -64,28 +67,44 @@ def admitted(settings: Settings, seen: History, charge: Charge) -> Amounts:
         raise BudgetError(
             f"the charge takes delta={float(charge.taken):.3g} on top of its noise, and this ledger keeps none in "
             "reserve: make one with reserve=..., for example reserve=1e-7, or make this its only charge, whose delta "
-            f"is at most that of {settings.total} with this delta added."
+            f"is at most that of {settings.total} with this delta added.",
+            code="reserve_missing",
+            delta=Words(f"{float(charge.taken):.3g}"),
         )
     if terms.reserve is not None and charge.taken > (rest := terms.reserve - (seen.sums["delta"] or 0)):
         raise BudgetError(
             f"the charge takes delta={float(charge.taken):.3g} on top of its noise, and the ledger has "
             f"{decimal_down(max(rest, Fraction(0)))!r} of its reserve of {float(terms.reserve):.3g} left: state "
-            "delta=... of no more than that. A reserve cannot grow."
+            "delta=... of no more than that. A reserve cannot grow.",
+            code="reserve_spent",
+            delta=Words(f"{float(charge.taken):.3g}"),
+            left=Words(decimal_down(max(rest, Fraction(0)))),
         )
     if all(amount is None for amount in price.values()):
         raise BudgetError(
             f"{charge.name} has no cost that a total of {settings.total} can count: "
-            'plan with PureDP or mechanism="laplace", or keep a ledger with an ApproxDP, GaussianDP or ZCDP total.'
+            'plan with PureDP or mechanism="laplace", or keep a ledger with an ApproxDP, GaussianDP or ZCDP total.',
+            code="cost_uncounted",
+            total=Words(settings.total),
         )
     if seen.charges and all(amount is None for amount in seen.sums.values()):
         raise BudgetError(
             f"the ledger takes no more charges: its whole promise, {settings.total}, was spent on charge 1. "
-            "Open another ledger by name=... for other people's data."
+            "Open another ledger by name=... for other people's data.",
+            code="ledger_closed",
+            total=Words(settings.total),
         )
     left = left_of(terms, seen.sums)
     fits = what_fits(terms, dict(left.amounts), settings.counted, charge)
     mixed = mix(terms, seen.sums, price, settings.counted) if seen.charges else ""
     raise BudgetError(
         f"the budget has no room for this charge: it costs {spending(terms, price)}; left is {left} of "
-        f"{settings.total} after {times(seen)}. {mixed}{fits} A total cannot grow."
+        f"{settings.total} after {times(seen)}. {mixed}{fits} A total cannot grow.",
+        code="no_room",
+        cost=Words(spending(terms, price)),
+        left=Words(left),
+        total=Words(settings.total),
+        times=Words(times(seen)),
+        mixed=Words(met(seen.sums, price) if seen.charges else ""),
+        **largest(terms, dict(left.amounts), settings.counted),
     )

@@ -10,12 +10,12 @@ from inid.accounting.composition import Composition, PlanOfTable
 from inid.accounting.journal import Journal
 from inid.accounting.parts import PartsTable, part_of, parts_table, plans_of_one_number, read_part
 from inid.accounting.records import Record
-from inid.accounting.refusals import NoRoomError, largest_promises, what_fits
+from inid.accounting.refusals import NoRoomError, largest, largest_promises, what_fits
 from inid.accounting.rules import Terms
 from inid.accounting.settings import Settings
 from inid.accounting.stores import Store
 from inid.accounting.summary import left_of, percent, percent_currency, spending, summary
-from inid.errors import BudgetError, GuaranteeError
+from inid.errors import BudgetError, GuaranteeError, Words
 from inid.planning import NoisePlan
 from inid.promises import Budget
 from inid.sets import Neighbours
@@ -88,14 +88,19 @@ class LedgerView:
         if counted is None:
             raise BudgetError(
                 "this ledger was made without a currency in which parts are counted, and that never changes: make "
-                f"another by name=..., with currency=... (--currency), as suits.\n{self.parts_table(share or 1)}"
+                f"another by name=..., with currency=... (--currency), as suits.\n{self.parts_table(share or 1)}",
+                code="parts_uncounted",
+                parts=Words(self.parts_table(share or 1)),
             )
         left = dict(left_of(self._terms, self._journal.read().sums).amounts)
         amount = left[counted] if share is None else share * dict(self._terms.limits)[counted]
         if amount is None or not amount <= (rest := left[counted] or Fraction(0)) or not rest:
             raise NoRoomError(
                 f"less than the part {part} of this ledger is left. "
-                f"{what_fits(self._terms, left, counted)} A total cannot grow."
+                f"{what_fits(self._terms, left, counted)} A total cannot grow.",
+                code="part_gone",
+                asked=Words(part),
+                **largest(self._terms, left, counted),
             )
         return part_of(self._terms, counted, amount)
 

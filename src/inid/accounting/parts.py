@@ -91,7 +91,8 @@ def part_of(terms: Terms, currency: Currency, amount: Fraction) -> Budget:
     if not number > 0:
         raise BudgetError(
             f"such a part of this ledger is nothing in the currency {_WORDS[currency]}: "
-            "make a ledger with a larger total, or with another currency=..."
+            "make a ledger with a larger total, or with another currency=...",
+            code="part_nothing",
         )
     if currency == "epsilon":
         return PureDP(number)

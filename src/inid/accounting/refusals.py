@@ -10,7 +10,7 @@ from inid.accounting.composition import Composition
 from inid.accounting.parts import part_of
 from inid.accounting.rules import Terms
 from inid.curves import Subsampled
-from inid.errors import BudgetError
+from inid.errors import BudgetError, Words
 from inid.mechanisms.gaussian import epsilon_of
 from inid.numbers.decimals import decimal_down, decimal_root_down
 from inid.promises import ZCDP, ApproxDP, Budget, GaussianDP, PureDP, RenyiDP
@@ -18,10 +18,12 @@ from inid.sets import Neighbours
 
 __all__ = [
     "NoRoomError",
+    "largest",
     "largest_epsilon",
     "largest_mu",
     "largest_part",
     "largest_promises",
+    "met",
     "mix",
     "relation_cure",
     "what_fits",
@@ -44,19 +46,30 @@ def what_fits(terms: Terms, left: Amounts, counted: Currency | None, charge: Cha
         counted: The currency in which parts are counted, if there is one.
         charge: What was refused; for steps on samples, how many of them would fit is said too.
     """
-    found = []
-    epsilon, mu = largest_epsilon(terms, left), largest_mu(terms, left)
-    if epsilon:
-        found.append(f"inid.PureDP(epsilon={epsilon}) (--epsilon {epsilon}, without --delta)")
-    if mu:
-        found.append(f"inid.GaussianDP(mu={mu}) (--mu {mu})")
-    part = largest_part(terms, left, counted)
-    if part:
-        found.append(f'ledger.part("{part}") (--part {part})')
+    found, fits = [], largest(terms, left, counted)
+    if fits["epsilon"]:
+        found.append("inid.PureDP(epsilon={0}) (--epsilon {0}, without --delta)".format(fits["epsilon"]))
+    if fits["mu"]:
+        found.append("inid.GaussianDP(mu={0}) (--mu {0})".format(fits["mu"]))
+    if fits["part"]:
+        found.append('ledger.part("{0}") (--part {0})'.format(fits["part"]))
     steps = _fewer_steps(left, charge)
     if steps:
         found.append(f"{steps} of these steps")
     return f"What still fits: {', or '.join(found)}." if found else "Nothing fits any more."
+
+
+def largest(terms: Terms, left: Amounts, counted: Currency | None) -> dict[str, Words]:
+    """The largest epsilon, mu and part that still fit, as facts of a refusal; empty where there is none."""
+    found = largest_epsilon(terms, left) or "", largest_mu(terms, left) or "", largest_part(terms, left, counted)
+    return {name: Words(value) for name, value in zip(("epsilon", "mu", "part"), found, strict=True)}
+
+
+def met(sums: Amounts, price: Amounts) -> str:
+    """Where Laplace noise meets Gaussian noise in one ledger: which after which; empty where they do not."""
+    if "mu_squared" not in sums or "epsilon" not in sums or (sums["epsilon"] is None) == (price["epsilon"] is None):
+        return ""
+    return "Gaussian noise after Laplace noise" if price["epsilon"] is None else "Laplace noise after Gaussian noise"
 
 
 def mix(terms: Terms, sums: Amounts, price: Amounts, counted: Currency | None) -> str:
@@ -65,15 +78,15 @@ def mix(terms: Terms, sums: Amounts, price: Amounts, counted: Currency | None) -
     Rule (a) counts Laplace noise alone, so a mix has to fit the others, in which Laplace noise is dear. Parts are
     counted in one currency from the beginning, and fit whatever their noise.
     """
-    if "mu_squared" not in sums or "epsilon" not in sums or (sums["epsilon"] is None) == (price["epsilon"] is None):
+    order = met(sums, price)
+    if not order:
         return ""
-    met = "Gaussian noise after Laplace noise" if price["epsilon"] is None else "Laplace noise after Gaussian noise"
     limits: Mapping[Currency, Fraction] = dict(terms.limits)
     whole = terms.order is None or terms.order.denominator == 1
     names = [c for c in limits if limits[c] and (counted in (None, c)) and (c != "renyi" or whole)]
     thirds = ", or ".join(str(part_of(terms, c, limits[c] / 3)) for c in names)
     return (
-        f"This is a mix, {met}, which no sum of epsilons bounds. Parts fit in any mix: "
+        f"This is a mix, {order}, which no sum of epsilons bounds. Parts fit in any mix: "
         f'part("1/3") of this total gives {thirds}, by its currency. '
     )
 

@@ -31,9 +31,9 @@ class ExitCode(IntEnum):
 class CommandError(InidError):
     """An error whose exit code is known where it happens."""
 
-    def __init__(self, message: str, code: ExitCode) -> None:
+    def __init__(self, message: str, exit_code: ExitCode) -> None:
         super().__init__(message)
-        self.code = code
+        self.exit_code = exit_code
 
 
 def outcome(error: Exception) -> tuple[str, ExitCode]:
@@ -42,12 +42,12 @@ def outcome(error: Exception) -> tuple[str, ExitCode]:
     >>> outcome(InidError("epsilon must be positive."))
     ('epsilon must be positive.', <ExitCode.USAGE: 2>)
     """
-    return sentence_of(error), _code(error)
+    return sentence_of(error, "command"), _code(error)
 
 
 def _code(error: Exception) -> ExitCode:
     if isinstance(error, CommandError):
-        return error.code
+        return error.exit_code
     if isinstance(error, UnansweredError):
         return ExitCode.UNANSWERED
     if isinstance(error, (GuaranteeError, RecordError)):

@@ -16,6 +16,7 @@ from inid.jobs import Job, job_keys, read_toml
 from inid.jobs.result_files import check_apart
 from inid.schema import Key, key, keys
 from inid.schema.values import Switch, Word
+from inid.schema.wording import name_on
 
 __all__ = [
     "COMMON",
@@ -67,7 +68,7 @@ def flag_name(name: str) -> str:
     >>> flag_name("max_rows"), flag_name("table")
     ('--max-rows', 'TABLE')
     """
-    return next((one.flag for one in keys() if one.name == name), f"--{name.replace('_', '-')}")
+    return name_on("command", name)
 
 
 def keys_named(*names: str) -> tuple[Key, ...]:

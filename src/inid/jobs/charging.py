@@ -25,11 +25,15 @@ class UnansweredError(InidError):
 
     Attributes:
         charge: The number of the charge; None without a ledger, or where it cannot be read.
+        because: Why; None where the message says it.
+        then: What became of the charge.
     """
 
-    def __init__(self, message: str, charge: int | None) -> None:
+    def __init__(
+        self, message: str, charge: int | None = None, because: Exception | None = None, then: str = ""
+    ) -> None:
         super().__init__(message)
-        self.charge = charge
+        self.charge, self.because, self.then = charge, because, then
 
 
 class InterruptedReleaseError(KeyboardInterrupt):
@@ -100,10 +104,11 @@ class OneCharge:
         try:
             number = self._number()
         except InidError:
-            return UnansweredError(f"{sentence_of(error)} {_UNKNOWN}", None)
+            return UnansweredError(f"{sentence_of(error, 'command')} {_UNKNOWN}", None, error, _UNKNOWN)
         if number is None and not (self._begun and self._ledger is None):
             return error
-        return UnansweredError(f"{sentence_of(error)} {charge_in_words(number)}", number)
+        then = charge_in_words(number)
+        return UnansweredError(f"{sentence_of(error, 'command')} {then}", number, error, then)
 
     def interrupted(self, otherwise: str | None = None) -> InterruptedReleaseError:
         """What an interruption of the release is: one that says whether it was charged, or `otherwise`."""

@@ -10,7 +10,7 @@ from inid.schema import Naming
 if TYPE_CHECKING:
     from inid.jobs.questions import TableQuestion
 
-__all__ = ["asked_tables", "check_domains", "check_groupings", "is_by_tables", "most_cells"]
+__all__ = ["asked_tables", "check_groupings", "is_by_tables", "most_cells"]
 
 _ALONE = ("count_distinct", "variance", "std", "covariance", "histogram")
 _NUMBERS = ("mean", "sum")
@@ -46,24 +46,6 @@ def check_groupings(question: "TableQuestion", named: Naming) -> None:
             f"{named('by')} groups {named('count')}, {named('mean')} and {named('sum')}: ask for one of them, without "
             "tables of its own."
         )
-
-
-def check_domains(question: "TableQuestion", named: Naming) -> None:
-    """Refuse columns that group and whose public keys are not stated; a mis-spelt one is left to the table's advice.
-
-    Raises:
-        ArgumentError: One does.
-    """
-    asked = [question.cdf, question.cumulative, *(asked_tables(question).values() if is_by_tables(question) else ())]
-    known = [*question.domains, *(question.by if isinstance(question.by, Mapping) else ())]
-    alike = {name.casefold() for name in known}
-    for stated in asked:
-        for tables in stated.values() if isinstance(stated, Mapping) else [stated]:
-            for column in () if isinstance(tables, int) else (column for table in tables for column in table):
-                if column.casefold() not in alike:
-                    raise ArgumentError(
-                        f"{column!r} groups, and its public keys are not stated: state them as {named('domains')}."
-                    )
 
 
 def asked_tables(question: "TableQuestion") -> dict[str, Any]:

@@ -12,10 +12,12 @@ from inid.accounting.journal import Journal
 from inid.accounting.settings import Settings
 from inid.accounting.stores import open_store
 from inid.accounting.summary import percent, percent_currency
-from inid.errors import ArgumentError, BudgetError
+from inid.errors import ArgumentError, BudgetError, Words
+from inid.jobs.failures import sentence_of
 from inid.numbers.decimals import decimal_fraction
 from inid.planning import NoisePlan
 from inid.promises import Budget
+from inid.schema.wording import Surface
 
 __all__ = ["LedgerPreview", "is_file", "make_ledger", "open_existing", "open_or_create", "preview", "stored_settings"]
 
@@ -68,7 +70,11 @@ def open_or_create(
         if own != asked and not covered:
             raise ArgumentError(
                 f'the ledger counts {word} "{own}", this release is for {word} "{asked}", and the two do not add up: '
-                "use another ledger, by its file or --name."
+                "use another ledger.",
+                code="ledger_counts_other",
+                word=Words(word),
+                own=Words(own),
+                asked=Words(asked),
             )
     return open_existing(address, name), False
 
@@ -91,7 +97,9 @@ def make_ledger(
     """
     if stored_settings(address, name) is not None:
         raise ArgumentError(
-            f'there is a ledger "{name}" already, and a total never changes: choose another --name or place.'
+            f'there is a ledger "{name}" already, and a total never changes: choose another name or place.',
+            code="ledger_exists",
+            name=Words(name),
         )
     words: dict[str, Any] = {"rule": rule, "neighbours": neighbours, "unit": unit, "currency": currency}
     words["reserve"] = reserve
@@ -121,8 +129,17 @@ class LedgerPreview:
     new: bool = False
 
 
-def preview(address: str, name: str, plan: NoisePlan | JointCharge, delta: float = 0.0) -> LedgerPreview:
+def preview(
+    address: str, name: str, plan: NoisePlan | JointCharge, delta: float = 0.0, surface: Surface = "page"
+) -> LedgerPreview:
     """What a plan, and a delta beside its noise, would take of a ledger. Nothing is charged, and no ledger is made.
+
+    Args:
+        address: Where the ledger is.
+        name: Which it is there.
+        plan: What would be charged.
+        delta: What it takes beside its noise.
+        surface: In whose terms a refusal is said.
 
     Raises:
         ArgumentError: The address is malformed.
@@ -147,7 +164,7 @@ def preview(address: str, name: str, plan: NoisePlan | JointCharge, delta: float
     try:
         cost = admitted(settings, seen, priced(settings, plan, decimal_fraction(delta)))
     except BudgetError as error:
-        return LedgerPreview(settings.total, seen.charges, spent, None, str(error), (counted, ""))
+        return LedgerPreview(settings.total, seen.charges, spent, None, sentence_of(error, surface), (counted, ""))
     charged = replace(seen, charges=seen.charges + 1, sums=added(seen.sums, cost))
     after, then = percent(settings, charged), percent_currency(settings, charged)
     return LedgerPreview(settings.total, seen.charges, spent, after, None, (counted, then))

@@ -92,7 +92,7 @@ class PlannedJob:
         if whole is None:
             raise ArgumentError(
                 f"{named('discover')} takes a delta beside its noise: promise {named('epsilon')}, or charge a ledger "
-                "that was made with a reserve (inid ledger create --reserve 1e-7)."
+                "that was made with a reserve."
             )
         return whole
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from inid.errors import ArgumentError, InidError
-from inid.jobs.groupings import asked_tables, check_domains, check_groupings, is_by_tables
-from inid.jobs.key_questions import asks_keys, check_keys, found_keys
+from inid.jobs.groupings import asked_tables, check_groupings, is_by_tables
+from inid.jobs.key_questions import check_keys, found_keys
 from inid.jobs.stated import Stated
 from inid.jobs.synthetic_questions import check_synthetic, stated_bins, synthetic_rows
 from inid.schema import Key, Naming, keys_of_a_question
@@ -92,7 +92,6 @@ class TableQuestion(Stated):
             ArgumentError: It does not.
         """
         check_groupings(self, named)
-        check_domains(self, named)
         check_keys(self, named)
         check_synthetic(self, named)
         if self.ordered and (self.asks_statistics or self.by_tables):
@@ -196,11 +195,11 @@ class TableQuestion(Stated):
         """
         table = Table(self._data(named) if source is None else source, **self.table_arguments())
         if not self.question:
-            return self._asked_of(table, named)
+            return self._asked_of(table)
         table, queries = self._viewed(table), {}
         for name, part in self.parts.items():
             with in_question(name):
-                queries[name] = part._asked_of(table, named)  # noqa: SLF001 - of the same class
+                queries[name] = part._asked_of(table)  # noqa: SLF001 - of the same class
         return Publication(**queries)
 
     def _viewed(self, table: Table) -> Table:
@@ -208,13 +207,8 @@ class TableQuestion(Stated):
             table = table.with_columns(**self.computed_arguments(), **self.derive)
         return table if self.where is None else table.where(self.where)
 
-    def _asked_of(self, table: Table, named: Naming) -> Query[Any, Any]:
-        table = self._viewed(table)
-        if self.ordered:
-            self._check_order(named)
-        elif not asks_keys(self):
-            self._check_limits(table, named)
-        asked: Query[Any, Any] = table.query(**self.query_arguments())
+    def _asked_of(self, table: Table) -> Query[Any, Any]:
+        asked: Query[Any, Any] = self._viewed(table).query(**self.query_arguments())
         return asked
 
     def _data(self, named: Naming) -> Any:
@@ -233,36 +227,6 @@ class TableQuestion(Stated):
         require_no_password(self.table)
         return database_table(self.table, self.sql_table)
 
-    def _check_limits(self, table: Table, named: Naming) -> None:
-        for kind, columns in self.column_statistics.items():
-            table.source.require(named(kind), list(columns))
-            for column in columns:
-                self._check_numbers(table, named(kind), column)
-                if column not in self.bounds:
-                    raise ArgumentError(
-                        f"{named(kind)} needs public limits for {column!r}: add {named('bounds')} "
-                        f"{column}=LOWER:UPPER, from what is known without looking at the table."
-                    )
-
-    def _check_numbers(self, table: Table, kind: str, column: str) -> None:
-        """Refuse a statistic of texts, by what is public: the type of the column, or its list of values."""
-        texts = [value for value in self.domains.get(column, ()) if isinstance(value, str)]
-        if texts:
-            raise ArgumentError(
-                f"{kind} needs numbers, and the public values of {column!r} are texts, such as {texts[0]!r}: count "
-                "them instead, in groups or tables."
-            )
-        if column not in self.derive and not table.source.text:
-            table.source.require_numbers(kind, [column])
-
-    def _check_order(self, named: Naming) -> None:
-        for column in self.ordered:
-            if column not in self.bounds and column not in self.domains:
-                raise ArgumentError(
-                    f"the order of {column!r} needs public facts: add {named('bounds')} {column}=LOWER:UPPER, or all "
-                    f"its values in their order, {named('domains')} {column}=0:115."
-                )
-
 
 @contextmanager
 def in_question(name: str) -> Iterator[None]:
@@ -270,7 +234,7 @@ def in_question(name: str) -> Iterator[None]:
     try:
         yield
     except InidError as error:
-        raise (type(error)(f"{name}: {error}") if name else error) from None
+        raise (error.within(name) if name else error) from None
 
 
 class StatedQuestion(Stated):

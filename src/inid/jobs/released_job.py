@@ -9,7 +9,7 @@ from typing import Any
 
 from inid.accounting import Ledger
 from inid.accounting.addresses import place
-from inid.errors import ArgumentError, BudgetError, InidError
+from inid.errors import ArgumentError, InidError
 from inid.jobs.charging import OneCharge
 from inid.jobs.combinations import StatedCombination, read_combination
 from inid.jobs.job import Outputs
@@ -256,11 +256,6 @@ def _charged_ledger(
         if new:
             where = place(choice.ledger)
             note(f'The ledger "{name}" in {where} did not exist: it was made with {ledger.total} as its total.')
-        elif LedgerState.of(ledger).closed:
-            raise BudgetError(
-                f"the ledger takes no more charges: its whole promise, {ledger.total}, was spent on charge 1. Charge "
-                f"another ledger, by its file or {named('name')}."
-            )
         yield ledger, new
 
 

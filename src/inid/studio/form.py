@@ -3,7 +3,6 @@
 The page holds texts by key; a job's own readers check them, as they do for flags and files.
 """
 
-import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -12,9 +11,10 @@ from inid.errors import ArgumentError
 from inid.jobs import job_keys
 from inid.schema import from_fields, keys, to_fields
 from inid.schema.key import texts_in
+from inid.schema.wording import name_on
 from inid.studio.folder import is_text
 
-__all__ = ["asked_in_words", "field_name", "form_of", "job_values", "page_words"]
+__all__ = ["asked_in_words", "field_name", "form_of", "job_values"]
 
 
 def field_name(name: str) -> str:
@@ -23,36 +23,7 @@ def field_name(name: str) -> str:
     >>> field_name("max_rows"), field_name("std")
     ('Rows per person', 'std')
     """
-    return next((one.title for one in keys() if one.name == name), name)
-
-
-_ORDER = "fill in its lower and its upper limit, or list all its values in their order under Public values of columns"
-# The library's cures, each for the page's fields; the more special one first.
-_CURES = (
-    (re.compile(r"add Limits .+?=LOWER:UPPER"), "fill in its lower and its upper limit"),
-    (
-        re.compile(r"or all its values in their order, Public values .+?=0:115"),
-        "or list all its values in their order under Public values of columns",
-    ),
-    (re.compile(r"state Table\(bounds=\{.+?\}\), or Table\(domains=\{.+?\}\)"), _ORDER),
-    (re.compile(r"state them as Public values"), "list them under Public values of columns"),
-    (re.compile(r"state Table\(domains=\.\.\.\) or by=\{\.\.\.\}"), "list them under Public values of columns"),
-    (re.compile(r"state Table\(domains=\{.+?\}\)"), "list its values under Public values of columns"),
-    (re.compile(r"inid\.PureDP\(.+?\) \(--epsilon (.+?), without --delta\)"), r"epsilon alone (pure), \1"),
-    (re.compile(r"inid\.GaussianDP\(.+?\) \(--mu (.+?)\)"), r"mu (Gaussian DP), \1"),
-    (re.compile(r"ledger\.part\(.+?\) \(--part (.+?)\)"), r"a part of the ledger, \1"),
-)
-
-
-def page_words(sentence: str) -> str:
-    """An error without the syntax of flags, which the page has fields for.
-
-    >>> page_words("mean needs public limits for 'age': add Limits age=LOWER:UPPER, from what is known.")
-    "mean needs public limits for 'age': fill in its lower and its upper limit, from what is known."
-    """
-    for pattern, words in _CURES:
-        sentence = pattern.sub(words, sentence)
-    return sentence
+    return name_on("page", name)
 
 
 def asked_in_words(values: Mapping[str, Any]) -> str:

@@ -4,7 +4,7 @@ import json
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -14,7 +14,7 @@ from inid.jobs import Job, PlannedJob, plan_job
 from inid.jobs.ledgers import LedgerPreview, preview
 from inid.report import PlanSummary
 from inid.studio.folder import Folder
-from inid.studio.form import field_name, job_values, page_words
+from inid.studio.form import field_name, job_values
 from inid.tables.engines import Engine, open_table
 
 __all__ = ["Column", "Curve", "LivePlan", "Planner", "typical_error"]
@@ -93,7 +93,6 @@ class Planner:
         ledger = None
         if opened.ledger.ledger is not None:
             ledger = preview(opened.ledger.ledger, opened.ledger.name or "default", planned.charge, planned.delta)
-            ledger = replace(ledger, refusal=ledger.refusal and page_words(ledger.refusal))
         return LivePlan(job, planned, ledger)
 
     def columns(self, table: object) -> list[Column]:

@@ -7,7 +7,7 @@ comes back to it, sees the same stream and the same numbers.
 import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from inid.jobs.streams import (
 )
 from inid.schema import key
 from inid.studio.folder import Folder
-from inid.studio.form import field_name, job_values, page_words
+from inid.studio.form import field_name, job_values
 from inid.tables import Stream, plan_stream
 from inid.tables.streams.page import stream_page
 from inid.tables.streams.plan import StreamPlan
@@ -111,7 +111,6 @@ class LiveStreams:
         seen, address = None, values.get("ledger")
         if address is not None:
             seen = preview(self._folder.ledger(address), "default", plan.charge)
-            seen = replace(seen, refusal=seen.refusal and page_words(seen.refusal))
             address = self._folder.shown_ledger(address)
         shown = values if address is None else {**values, "ledger": address}
         taken = "" if not name or self._is_free(name) else f"There is a file {name} already: name another one."

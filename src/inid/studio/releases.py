@@ -29,7 +29,7 @@ from inid.jobs.ledgers import open_existing, stored_settings
 from inid.jobs.result_files import FOR_SPREADSHEETS, write_whole
 from inid.jobs.stored_record import PublishedBefore, read_published
 from inid.studio.folder import RELEASES, Folder
-from inid.studio.form import asked_in_words, field_name, page_words
+from inid.studio.form import asked_in_words, field_name
 from inid.studio.live import LivePlan
 from inid.studio.running import is_running, running
 
@@ -217,13 +217,13 @@ class Releases:
             try:
                 write_whole(place / name, text())
             except Exception as error:  # noqa: BLE001 - the numbers are paid for: they are shown all the same
-                unwritten.append(f"{name} could not be written: {sentence_of(error)}")
+                unwritten.append(f"{name} could not be written: {sentence_of(error, 'page')}")
         if unwritten:
             unwritten.append("The charge stands: keep the numbers that are shown here.")
         return Outcome(token, "done", " ".join(unwritten), _when(place), _files(place), released)
 
     def _failed(self, place: Path, token: str, live: LivePlan, error: Exception) -> Outcome:
-        sentence = page_words(sentence_of(error))
+        sentence = sentence_of(error, "page")
         try:
             charge = _charge(live.planned.job, token)
         except Exception:  # noqa: BLE001 - it is not known then, and that is what is said
@@ -251,7 +251,9 @@ class Releases:
         try:
             charge = self._charge_of(place, token)
         except Exception as error:  # noqa: BLE001 - it is not known then, and that is what is said
-            text = f"It was interrupted, and its ledger cannot be read: take it as charged. {sentence_of(error)}"
+            text = (
+                f"It was interrupted, and its ledger cannot be read: take it as charged. {sentence_of(error, 'page')}"
+            )
             return Outcome(token, "charged", text, when, files)
         if charge is None:
             text = "It was interrupted before a ledger was charged: nothing was spent there, and nothing was published."

@@ -27,7 +27,7 @@ from inid.jobs.failures import sentence_of
 from inid.report.rendering import rendered
 from inid.studio import stream_views, views
 from inid.studio.folder import Folder
-from inid.studio.form import form_of, page_words
+from inid.studio.form import form_of
 from inid.studio.live import Column, Planner
 from inid.studio.live_streams import STREAM_FILES, LiveStreams, ShownStream
 from inid.studio.picking import Picking
@@ -140,11 +140,11 @@ class Studio:
             try:
                 before = self.releases.published(outcome.token)
             except InidError as error:
-                outcome = replace(outcome, text=f"Its numbers are not shown: {sentence_of(error)}")
+                outcome = replace(outcome, text=f"Its numbers are not shown: {sentence_of(error, 'page')}")
         try:
             shown = views.release_part(outcome, before, self.truth)
         except Exception as error:  # noqa: BLE001 - it is paid for: that is said, and its files are there
-            text = f"Its numbers cannot be shown: {sentence_of(error)} The charge stands; look into its files."
+            text = f"Its numbers cannot be shown: {sentence_of(error, 'page')} The charge stands; look into its files."
             shown = views.release_part(replace(outcome, text=text, released=None))
         return {"state": outcome.state, "token": outcome.token, "html": shown}
 
@@ -227,7 +227,7 @@ def make_app(studio: Studio, port: int) -> Guard:
         try:
             content = studio.releases.file(token, name).read_bytes()
         except (InidError, OSError) as error:
-            return Response(sentence_of(error) + "\n", 404)
+            return Response(sentence_of(error, "page") + "\n", 404)
         headers = {"content-disposition": f'attachment; filename="{name}"'}
         return Response(content, media_type=FILES[name], headers=headers)
 
@@ -238,7 +238,7 @@ def make_app(studio: Studio, port: int) -> Guard:
                 raise ArgumentError("there is no such file of a stream.")
             content = studio.streams.file(name, request.query_params)
         except (InidError, OSError) as error:
-            return Response(sentence_of(error) + "\n", 404)
+            return Response(sentence_of(error, "page") + "\n", 404)
         headers = {"content-disposition": f'attachment; filename="{name}"'}
         return Response(content, media_type=STREAM_FILES[name], headers=headers)
 
@@ -265,11 +265,11 @@ def _answering(work: Callable[[Any], dict[str, Any]]) -> Callable[[Request], Any
         except CancelledError:  # stopped at once, by a second Ctrl+C; what runs in a thread goes on to its end
             return JSONResponse({"error": _STOPPED}, 503)
         except (InidError, OSError) as error:
-            return JSONResponse({"error": page_words(sentence_of(error))}, 422)
+            return JSONResponse({"error": sentence_of(error, "page")}, 422)
         except Exception as error:  # its text may quote data
             if os.environ.get("INID_TRACEBACK") == "1":
                 raise
-            return JSONResponse({"error": sentence_of(error)}, 500)
+            return JSONResponse({"error": sentence_of(error, "page")}, 500)
 
     return answered
 

@@ -7,7 +7,7 @@ from itertools import combinations, pairwise
 from typing import Literal, cast
 
 from inid.arguments import choice, integer, shown
-from inid.errors import ArgumentError
+from inid.errors import Argument, ArgumentError, Column, Words
 from inid.tables.facts import Key, read_keys
 
 __all__ = ["OTHER", "Domains", "Marginal", "Ordered", "read_domains", "read_tables", "tolerances_by_name"]
@@ -125,7 +125,11 @@ def read_tables(name: str, asked: object, domains: Domains, *, total: bool = Fal
         if number > len(domains.keys):
             raise ArgumentError(
                 f"{name}={number} asks for tables over {number} columns, but {len(domains.keys)} have a domain: state "
-                "Table(domains=...)."
+                "Table(domains=...).",
+                code="domains_missing",
+                argument=Argument(name),
+                wanted=Words(number),
+                stated=Words(len(domains.keys)),
             )
         _check_number(name, math.comb(len(domains.keys), number))
         tables: list[Marginal] = list(combinations(domains.keys, number))
@@ -137,7 +141,7 @@ def read_tables(name: str, asked: object, domains: Domains, *, total: bool = Fal
         if len(set(map(frozenset, tables))) != len(tables):
             raise ArgumentError(f"{name} names the same table twice: give each set of columns once.")
     if not any(tables) and not total:
-        raise ArgumentError(f"{name} asks for the total alone: pass count=True, without tables.")
+        raise ArgumentError(f"{name} asks for the total alone: pass count=True, without tables.", code="total_alone")
     sizes = {column: domains.size(column) for column in domains.keys}
     widest = max(map(len, tables))
     if math.prod(sorted(sizes.values())[::-1][:widest]) > _MOST_CELLS:  # else none of them has too many
@@ -163,7 +167,12 @@ def _table(name: str, table: object, domains: Domains, cure: str) -> Marginal:
         if column not in domains.keys:
             alike = [known for known in domains.keys if known.casefold() == column.casefold()]
             way = f"did you mean {alike[0]!r}?" if alike else f"state Table(domains={{{column!r}: [...]}})."
-            raise ArgumentError(f"{name} names {column!r}, which has no public domain: {way}")
+            raise ArgumentError(
+                f"{name} names {column!r}, which has no public domain: {way}",
+                code="domain_alike" if alike else "domain_missing",
+                column=Column(column),
+                alike=Column(alike[0] if alike else ""),
+            )
     return tuple(table)
 
 

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, cast
 
 from inid.arguments import choice, integer, shown
-from inid.errors import ArgumentError
+from inid.errors import ArgumentError, Column, Words
 from inid.sets import Neighbours
 from inid.tables.asking import Asking
 from inid.tables.domains import Domains, Ordered, read_domains
@@ -172,12 +172,16 @@ class Table(Asking):
             return
         if person is None and unit != "row":
             raise ArgumentError(
-                f"the ledger's unit is {unit!r}, but this table protects single rows: state unit=Person(...)."
+                f"the ledger's unit is {unit!r}, but this table protects single rows: state unit=Person(...).",
+                code="ledger_counts_people",
+                unit=Words(unit),
             )
         if person is not None and unit == "row":
             raise ArgumentError(
                 f"the ledger's unit is 'row', but this table protects whoever shares a value of {person.column!r}: "
-                f"charge a ledger made for them, for example with unit={person.column!r}."
+                f"charge a ledger made for them, for example with unit={person.column!r}.",
+                code="ledger_counts_rows",
+                column=Column(person.column),
             )
 
     @property

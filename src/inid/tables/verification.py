@@ -156,7 +156,8 @@ def _check_rules(record: Mapping[str, Any], question: Question) -> None:
     if any(step.get("inid_release") != 2 for step in steps):
         raise RecordError(
             "the release in the record is of no format that this version knows: it was changed, or the record is what "
-            "--json printed. Keep what --record writes."
+            "--json printed. Keep what --record writes.",
+            code="record_format",
         )
     if record["rules"] is True or record["rules"] != RULES:
         raise RecordError("the record names rules that this version does not know: use the version that made it.")
@@ -165,7 +166,8 @@ def _check_rules(record: Mapping[str, Any], question: Question) -> None:
     if added:
         raise RecordError(
             f'the record holds "{added[0]}", which is no part of one: it was added, or the record is what --json '
-            "printed. Keep what --record writes."
+            "printed. Keep what --record writes.",
+            code="record_added",
         )
     if _text(record["question"]) != _text(question.to_dict()):
         raise RecordError("the question in the record is not as a release writes it: it was changed.")

@@ -5,6 +5,7 @@ import pytest
 import inid
 from inid.errors import ArgumentError
 from inid.jobs.ledgers import make_ledger, preview
+from inid.schema.wording import said
 
 
 def plan_of(epsilon, **more):
@@ -24,7 +25,7 @@ def test_a_preview_says_what_the_charge_takes(tmp_path):
         assert (refused.spent, refused.after, refused.charges) == (80, None, 2)
         with pytest.raises(inid.BudgetError) as caught:
             ledger.charge(plan_of(0.4))
-        assert refused.refusal == str(caught.value)
+        assert refused.refusal == said(caught.value, "page")
 
 
 def test_the_whole_promise_in_one_charge_takes_everything(tmp_path):

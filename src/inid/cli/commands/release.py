@@ -14,6 +14,7 @@ from inid.cli.options import COMMON, NOISE, PROMISE, TABLE, flag_name, job_from
 from inid.errors import ArgumentError, BudgetError
 from inid.jobs import Job, PlannedJob, ReleasedJob, plan_job, release_job
 from inid.jobs.charging import InterruptedReleaseError, OneCharge, UnansweredError, charge_in_words
+from inid.jobs.failures import sentence_of
 from inid.jobs.ledgers import is_file
 from inid.jobs.result_files import check_apart, check_writable, write_whole
 from inid.schema import keys
@@ -64,7 +65,7 @@ def _released(console: Console, planned: PlannedJob, title: str | None, charge: 
         with console.working("Summing and adding noise"):
             return release_job(planned, title=title, note=console.note, named=flag_name, charge=charge)
     except BudgetError as error:
-        raise CommandError(str(error), ExitCode.REFUSED) from None
+        raise CommandError(sentence_of(error, "command"), ExitCode.REFUSED) from None
 
 
 def _check_files(job: Job) -> None:

@@ -12,6 +12,7 @@ from inid.cli.exit_codes import CommandError, ExitCode
 from inid.cli.interrupts import process
 from inid.cli.options import COMMON, PROMISE, TABLE, argument, flag_name, keys_named, switch
 from inid.errors import ArgumentError, BudgetError
+from inid.jobs.failures import sentence_of
 from inid.jobs.result_files import check_writable, write_whole
 from inid.jobs.streams import OPEN_KEYS, paying, stream_arguments, stream_csv, stream_ledger
 from inid.schema import Key, key, keys
@@ -155,7 +156,7 @@ def _refusals() -> Iterator[None]:
     try:
         yield
     except BudgetError as error:
-        raise CommandError(str(error), ExitCode.REFUSED) from None
+        raise CommandError(sentence_of(error, "command"), ExitCode.REFUSED) from None
 
 
 OPEN = Command(

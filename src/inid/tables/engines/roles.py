@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from inid.arguments import listed, shown
-from inid.errors import ArgumentError
+from inid.errors import Argument, ArgumentError, Column, Words
 from inid.tables.engines.guarded import optional
 from inid.tables.expression_leaves import Leaf
 from inid.tables.facts import Key
@@ -95,7 +95,13 @@ class TypedColumns:
         for column in (one for one in columns if one not in self.schema):
             alike = [known for known in self.schema if str(known).casefold() == str(column).casefold()]
             cure = f"did you mean {alike[0]!r}?" if alike else f"{self._hint()}."
-            raise ArgumentError(f"{name} names the column {shown(column)}, which the table lacks: {cure}")
+            raise ArgumentError(
+                f"{name} names the column {shown(column)}, which the table lacks: {cure}",
+                code="column_unknown",
+                argument=Argument(name),
+                column=Column(column),
+                cure=Words(cure),
+            )
 
     def require_numbers(self, name: str, columns: Sequence[str]) -> None:
         """Refuse columns whose type is not numeric.

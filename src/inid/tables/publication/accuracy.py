@@ -11,7 +11,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from inid.errors import ArgumentError, GuaranteeError, RangeError
+from inid.errors import ArgumentError, GuaranteeError, RangeError, Words
 from inid.mechanisms import MechanismName
 from inid.mechanisms.gaussian import epsilon_of
 from inid.numbers.decimals import decimal_down, decimal_fraction, decimal_root_down, decimal_up
@@ -43,7 +43,9 @@ def cheapest_publication(
         if not query.question.knows_accuracy and stated[name] is None:
             raise ArgumentError(
                 f"the cost of an accuracy is not known for {name} ({query.question.asked_as}): state the part of the "
-                f'promise that it takes, share={{{name!r}: "1/10"}}.'
+                f'promise that it takes, share={{{name!r}: "1/10"}}.',
+                code="share_missing",
+                question=Words(name),
             )
     taken = taken_by(queries)
     if delta is not None and not delta > taken:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from inid.accounting.parts import read_part
 from inid.arguments import choice, listed, real, shown
-from inid.errors import ArgumentError, BudgetError
+from inid.errors import ArgumentError, BudgetError, Words
 from inid.mechanisms import MechanismChoice, MechanismName
 from inid.numbers.decimals import decimal_down, decimal_fraction, decimal_up
 from inid.planning.division import Division, divide
@@ -229,7 +229,9 @@ def _beside(budget: Budget, queries: Mapping[str, Query[Any, Any]]) -> tuple[Bud
     if not isinstance(budget, ApproxDP) or not budget.delta > counted:
         raise BudgetError(
             f"found keys take delta={counted:.3g} of the promise beside their noise: promise ApproxDP(epsilon, "
-            "delta) with a larger delta."
+            "delta) with a larger delta.",
+            code="delta_of_keys",
+            delta=Words(f"{counted:.3g}"),
         )
     return ApproxDP(budget.epsilon, decimal_down(decimal_fraction(budget.delta) - decimal_fraction(counted))), counted
 

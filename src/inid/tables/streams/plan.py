@@ -295,7 +295,10 @@ def plan_stream(
         )
     kind = cast("Want", choice("want", want, get_args(Want)))
     if (window is None) != (kind != "windows"):
-        raise ArgumentError('window=... is for want="windows", and that needs it: the number of periods in a window.')
+        raise ArgumentError(
+            'window=... is for want="windows", and that needs it: the number of periods in a window.',
+            code="window_missing" if window is None else "window_alone",
+        )
     length = 1 if window is None else integer("window", window, least=1, cure="pass the number of periods in a window")
     if length > len(names):
         raise ArgumentError(f"window must be at most the number of periods, {len(names)}, got {length}.")
@@ -365,7 +368,8 @@ def _read_contributes(contributes: object, query: Query[Any, Any], periods: int)
     if query.table.person is None and times > 1:
         raise ArgumentError(
             "contributes counts the periods of people, and this table's unit is a row: state unit=Person(...), or "
-            'leave it at 1 for events, each in one period, or pass "every".'
+            'leave it at 1 for events, each in one period, or pass "every".',
+            code="periods_of_rows",
         )
     return times
 

@@ -5,7 +5,7 @@ from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from inid.errors import ArgumentError, BudgetError, InidError, RecordError
+from inid.errors import ArgumentError, BudgetError, InidError, RecordError, Words
 from inid.noise import current_source
 from inid.tables.streams.plan import StreamPlan
 from inid.tables.streams.stream_file import StreamFile, Writing
@@ -64,7 +64,9 @@ class RowLeases:
                 raise BudgetError(
                     f"the stream in {self._file.path} was not paid for, and this ledger holds no charge of it: its "
                     "opening was cut short, or goes on just now. Open it again with its table, query=..., periods=... "
-                    "and promise=..."
+                    "and promise=...",
+                    code="stream_unpaid",
+                    file=Words(self._file.path),
                 )
             label = self._name + self._file.digest
             try:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 import numpy as np
 
 from inid.arguments import Floats, real, shown
-from inid.errors import ArgumentError, BudgetError
+from inid.errors import ArgumentError, BudgetError, Words
 from inid.noise import current_source
 from inid.noise.long_noise import noisy_steps
 from inid.promises import Budget
@@ -130,7 +130,9 @@ class Stream:
                 return made
         if table is None or query is None or periods is None or promise is None:
             raise ArgumentError(
-                f"there is no stream in {path}: to make it pass a table, query=..., periods=... and promise=..."
+                f"there is no stream in {path}: to make it pass a table, query=..., periods=... and promise=...",
+                code="stream_absent",
+                file=Words(path),
             )
         own = {name: value for name, value in asked.items() if value is not None}
         plan = plan_stream(table, query=query, periods=periods, ledger=ledger, **own)  # type: ignore[arg-type]
@@ -338,7 +340,10 @@ class Stream:
         if at > turn:
             raise ArgumentError(
                 f"{self.periods[turn]} comes before {self.periods[at]}: release it first, without rows if it has none "
-                "(in Python None in their place, on the command line --empty)."
+                "(in Python None in their place, on the command line --empty).",
+                code="period_before",
+                first=Words(self.periods[turn]),
+                asked=Words(self.periods[at]),
             )
 
     def _spent(self, at: int, turn: int) -> str:

@@ -133,7 +133,8 @@ class Discovery(CountingQuestion, Question):
             )
         if people and table.person is None:
             raise ArgumentError(
-                "count_distinct counts people: state Table(unit=tables.Person(...)), or ask for count=True."
+                "count_distinct counts people: state Table(unit=tables.Person(...)), or ask for count=True.",
+                code="people_missing",
             )
         if column == NEAR:
             raise ArgumentError(f"the column {shown(column)} cannot be named as its results are: rename it.")

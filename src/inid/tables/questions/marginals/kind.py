@@ -97,7 +97,8 @@ class Marginals(MarginalsQuestion, Question):
         if plain or any(name not in _STATED for name in asked):
             raise ArgumentError(
                 "statistics by several groupings are a query of their own, of count, mean and sum: ask for other "
-                "statistics in another one, and give mean and sum by column, mean={'income': [('sex',)]}."
+                "statistics in another one, and give mean and sum by column, mean={'income': [('sex',)]}.",
+                code="tables_alone",
             )
         counts = [("marginals", asked["marginals"])] if "marginals" in asked else []
         if "count" in asked:
@@ -300,7 +301,8 @@ def _read(table: Table, counts: Sequence[tuple[str, object]], means: object, sum
     used = {column for marginal in every for column in marginal}
     if not used:
         raise ArgumentError(
-            "the query asks for no table over a column: pass count=True, mean=['income'], without tables."
+            "the query asks for no table over a column: pass count=True, mean=['income'], without tables.",
+            code="total_alone",
         )
     return {
         "tables": tables,

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from inid.arguments import real
-from inid.errors import ArgumentError
+from inid.errors import ArgumentError, Words
 from inid.planning import NoisePlan
 from inid.sets import Sensitivity
 from inid.tables.domains import Domains, Marginal, Ordered, read_domains, read_tables
@@ -291,7 +291,10 @@ class MarginalsQuestion(PublicFacts):
             largest = largest_contrast(table, self.domains)
             raise ArgumentError(
                 f"the table {table} of {self.max_rows:,} rows would leave the whole numbers that doubles hold: "
-                f"state Table(max_rows={max((_EXACT - 1) // largest, 1)}) or fewer, or ask for fewer columns."
+                f"state Table(max_rows={max((_EXACT - 1) // largest, 1)}) or fewer, or ask for fewer columns.",
+                code="rows_beyond",
+                what=Words(f"a table over {' * '.join(table)}"),
+                rows=Words(max((_EXACT - 1) // largest, 1)),
             )
 
     def check_cells(self) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from inid.arguments import shown
-from inid.errors import ArgumentError
+from inid.errors import ArgumentError, Words
 from inid.fixed_point import LARGEST_SUM, Grid, conversion_slack, largest_unit
 from inid.tables.domains import Domains, Marginal, read_tables
 from inid.tables.facts import Bounds
@@ -120,7 +120,10 @@ def summed_columns(
             enough = (LARGEST_SUM >> (_FEWEST_BITS + _BITS_OF_THE_GRID)) // factor
             raise ArgumentError(
                 f"sums of {name!r} by its tables would leave fewer than {_FEWEST_BITS} bits for a value: state "
-                f"Table(max_rows={max(enough, 1)}) or fewer, or ask for fewer columns."
+                f"Table(max_rows={max(enough, 1)}) or fewer, or ask for fewer columns.",
+                code="rows_beyond",
+                what=Words(f"the sums of {name!r} by its tables"),
+                rows=Words(max(enough, 1)),
             )
         found.append(SummedColumn(name, Grid.of(name, bounds[name], largest), name in filled, first))
         first += 1 if name in filled else 2

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self, get_args
 import numpy as np
 
 from inid.arguments import Floats, choice, real, shown
-from inid.errors import ArgumentError
+from inid.errors import ArgumentError, Column
 from inid.mechanisms import MechanismChoice, MechanismName
 from inid.promises import Budget
 from inid.releasing import Release
@@ -269,7 +269,11 @@ def _groupings(name: str, value: object, by: tuple[str, ...]) -> list[tuple[str,
 
 def _keys(table: Table, column: str) -> tuple[Key, ...]:
     if column not in table.domains.keys:
-        raise ArgumentError(f"{column!r} groups, but has no public keys: state Table(domains=...) or by={{...}}.")
+        raise ArgumentError(
+            f"{column!r} groups, but has no public keys: state Table(domains=...) or by={{...}}.",
+            code="keys_missing",
+            column=Column(column),
+        )
     return tuple(table.domains.keys[column])
 
 
@@ -285,7 +289,9 @@ def _levels(table: Table, column: str, *, numeric: bool) -> Levels:
         return Levels(column, bounds=table.bounds[column])
     raise ArgumentError(
         f"{column!r} has no public order: state Table(bounds={{{column!r}: (low, high)}}), or "
-        f"Table(domains={{{column!r}: tables.Ordered([...])}})."
+        f"Table(domains={{{column!r}: tables.Ordered([...])}}).",
+        code="order_missing",
+        column=Column(column),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from inid.arguments import Floats, real, shown
-from inid.errors import ArgumentError
+from inid.errors import ArgumentError, Column
 from inid.mechanisms import Mechanism, MechanismName
 from inid.planning import NoisePlan, plan
 from inid.planning.text import aligned, counted
@@ -208,6 +208,8 @@ def _density(question: OrderedQuestion, column: str) -> float:
     if question.rows is None:
         raise ArgumentError(
             f"the tolerance of quantile({column}) is in the unit of the column, which needs a public guess of how many "
-            f"rows lie in one unit: state Table(rows=...), or tolerance={{{column!r}: ...}} in running counts."
+            f"rows lie in one unit: state Table(rows=...), or tolerance={{{column!r}: ...}} in running counts.",
+            code="rows_missing",
+            column=Column(column),
         )
     return question.rows / float(values[-1] - values[0])

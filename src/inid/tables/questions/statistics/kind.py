@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from inid.arguments import Floats, real, shown
-from inid.errors import ArgumentError
+from inid.errors import Argument, ArgumentError, Column, Words
 from inid.mechanisms import MechanismChoice, MechanismName
 from inid.planning.text import counted
 from inid.promises import Budget
@@ -271,7 +271,8 @@ def _read(table: Table, stated: Mapping[str, Any]) -> dict[str, Any]:
         raise ArgumentError(f"count_distinct must be True or False, got {shown(count_distinct)}.")
     if count_distinct and table.person is None:
         raise ArgumentError(
-            "count_distinct counts people: state Table(unit=tables.Person(...)), or ask for count=True."
+            "count_distinct counts people: state Table(unit=tables.Person(...)), or ask for count=True.",
+            code="people_missing",
         )
     source = table.source
     read = {name: read_columns(name, columns, "a list of columns") for name, columns in asked.items()}
@@ -291,7 +292,9 @@ def _read(table: Table, stated: Mapping[str, Any]) -> dict[str, Any]:
         else:
             source.require_numbers("histogram", [column])
     if not (count or count_distinct or cells or any(read.values())):
-        raise ArgumentError("the query asks for nothing: pass count=True, mean=[...] or another statistic.")
+        raise ArgumentError(
+            "the query asks for nothing: pass count=True, mean=[...] or another statistic.", code="nothing_asked"
+        )
     _check_fill(table, read, cells)
     found = {"count": count, "columns": read, "histogram": cells, "by": keys, "count_distinct": count_distinct}
     return found | {"bounds": table.bounds, "missing": table.missing} | StatisticsQuestion.facts_of(table)
@@ -304,11 +307,25 @@ def require_bounds(table: Table, asked: Mapping[str, Iterable[str]]) -> None:
         ArgumentError: A column of a statistic is such.
     """
     for name, columns in asked.items():
+        for column in columns:
+            texts = [key for key in table.domains.keys.get(column, ()) if isinstance(key, str)]
+            if texts:
+                raise ArgumentError(
+                    f"{name} needs numbers, and the public values of {column!r} are texts, such as {texts[0]!r}: count "
+                    "them instead, in groups or tables.",
+                    code="texts",
+                    statistic=Argument(name),
+                    column=Column(column),
+                    text=Words(repr(texts[0])),
+                )
         table.source.require_numbers(name, list(columns))
         for column in columns:
             if column not in table.bounds:
                 raise ArgumentError(
-                    f"{name} needs public bounds for {column!r}: state Table(bounds={{{column!r}: ...}})."
+                    f"{name} needs public bounds for {column!r}: state Table(bounds={{{column!r}: ...}}).",
+                    code="bounds_missing",
+                    statistic=Argument(name),
+                    column=Column(column),
                 )
 
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from inid.errors import ArgumentError
+from inid.errors import ArgumentError, Words
 from inid.tables.domains import OTHER, Domains
 from inid.tables.engines import Engine
 from inid.tables.engines.made_columns import MadeColumn, is_categorical
@@ -140,12 +140,17 @@ def read_level_columns(table: Table, asked: object) -> tuple[LevelColumn, ...]:
         if name not in known or name in names[:at]:
             raise ArgumentError(
                 f"synthetic[{at}] must be a column with public keys or bins, named once: state Table(domains=..., "
-                "bins=...)."
+                "bins=...).",
+                code="synthetic_column",
+                number=Words(at + 1),
             )
         if name in table.domains.keys and name in table.bins:
             raise ArgumentError(f"{name!r} has public keys and bins: state one of them.")
     if len(names) < 2:
-        raise ArgumentError("synthetic rows need two columns or more with public keys or bins: Table(domains=...).")
+        raise ArgumentError(
+            "synthetic rows need two columns or more with public keys or bins: Table(domains=...).",
+            code="synthetic_columns",
+        )
     return tuple(_column(table, name) for name in names)
 
 

@@ -153,7 +153,8 @@ def parts_of(budget: Budget) -> tuple[GaussianDP, GaussianDP, GaussianDP]:
     if isinstance(budget, PureDP):
         raise BudgetError(
             f"synthetic rows are made with Gaussian noise, which cannot keep {budget}: promise "
-            "ApproxDP(epsilon=..., delta=...), GaussianDP or ZCDP."
+            "ApproxDP(epsilon=..., delta=...), GaussianDP or ZCDP.",
+            code="noise_is_gaussian",
         )
     whole = whole_of(budget, "gaussian")
     if not _LEAST_MU**2 <= whole <= _LEAST_MU**-2:  # so that no scale of the last step is beyond what is served

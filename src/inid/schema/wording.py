@@ -1,0 +1,254 @@
+"""How a command and a page say the cure of an error, each in its own terms: by its code, from its public facts.
+
+Python's own text stands where an error is raised. A code that is not listed here has a text that fits everywhere.
+`{column}` is a fact of the error, `{column:bare}` the same without quotation marks, and `{the[bounds]}` an option: its
+flag in a command, its field on a page.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NamedTuple
+
+from inid.errors import Argument, Column, Fact, InidError
+from inid.schema.key import keys
+
+__all__ = ["WORDING", "Surface", "Wording", "name_on", "said"]
+
+Surface = Literal["command", "page"]
+
+
+class Wording(NamedTuple):
+    """What a command and a page say."""
+
+    command: str
+    page: str
+
+
+def _both(text: str) -> Wording:
+    return Wording(text, text)
+
+
+_LIMITS = "from what is known without looking at the table"
+_KEPT = "the record is not what a release wrote: it was changed, or something was added"
+_ROOM = (
+    "the budget has no room for this charge: it costs {cost}; left is {left} of {total} after {times}. {mixed}{fits} "
+    "A total cannot grow."
+)
+
+WORDING: Mapping[str, Wording] = {
+    "bounds_missing": Wording(
+        f"{{statistic}} needs public limits for {{column}}: add {{the[bounds]}} {{column:bare}}=LOWER:UPPER, "
+        f"{_LIMITS}.",
+        f"{{statistic}} needs public limits for {{column}}: fill in its lower and its upper limit, {_LIMITS}.",
+    ),
+    "texts": _both(
+        "{statistic} needs numbers, and the public values of {column} are texts, such as {text}: count them instead, in "
+        "groups or tables."
+    ),
+    "order_missing": Wording(
+        "the order of {column} needs public facts: add {the[bounds]} {column:bare}=LOWER:UPPER, or all its values in "
+        "their order, {the[domains]} {column:bare}=0:115.",
+        "the order of {column} needs public facts: fill in its lower and its upper limit, or list all its values in "
+        "their order under Public values of columns.",
+    ),
+    "keys_missing": Wording(
+        "{column} groups, and its public keys are not stated: state them as {the[domains]}.",
+        "{column} groups, and its public keys are not stated: list them under Public values of columns.",
+    ),
+    "domain_missing": Wording(
+        "{column} has no public keys: state them as {the[domains]} {column:bare}=KEY,KEY.",
+        "{column} has no public keys: list its values under Public values of columns.",
+    ),
+    "domain_alike": _both("{column} has no public keys: did you mean {alike}?"),
+    "domains_missing": Wording(
+        "{argument} asks for tables over {wanted} columns, and {stated} have public keys: state more {the[domains]}.",
+        "{argument} asks for tables over {wanted} columns, and {stated} have public keys: list those of more columns "
+        "under Public values of columns.",
+    ),
+    "column_unknown": _both("{argument} names the column {column}, which the table lacks: {cure}"),
+    "people_missing": _both(
+        "{the[count_distinct]} counts people: name the column that identifies them as {the[person]}, or ask for "
+        "{the[count]}."
+    ),
+    "nothing_asked": _both("nothing is asked: ask for {the[count]}, {the[mean]} or another statistic."),
+    "total_alone": _both(
+        "a table over no column is the total alone: ask for {the[count]} or {the[mean]} without tables, or name "
+        "columns."
+    ),
+    "tables_alone": _both(
+        "statistics by several groupings are a question of their own, of {the[count]}, {the[mean]} and {the[sum]}: ask "
+        "for the others in another."
+    ),
+    "rows_missing": _both(
+        "the tolerance of quantile({column:bare}) is in the unit of the column, which needs a guess of how many rows "
+        "lie in one unit: state {the[rows]}, or the tolerance of {column:bare} in running counts."
+    ),
+    "rows_beyond": Wording(
+        "{what} would leave the numbers that are added up exactly: state {the[table_max_rows]} {rows} or fewer, or ask "
+        "for fewer columns.",
+        "{what} would leave the numbers that are added up exactly: state under {the[table_max_rows]} that there are "
+        "{rows} or fewer, or ask for fewer columns.",
+    ),
+    "synthetic_column": _both(
+        "column {number} of {the[synthetic_columns]} has no public keys or bins, or is named twice: state its "
+        "{the[domains]} or {the[bins]}, and name it once."
+    ),
+    "synthetic_columns": _both(
+        "synthetic rows need two columns or more with public keys or bins: state {the[domains]} or {the[bins]}."
+    ),
+    "noise_is_gaussian": _both(
+        "synthetic rows are made with Gaussian noise, which cannot keep pure DP: promise {the[epsilon]} with "
+        "{the[delta]}, {the[mu]} or {the[rho]}."
+    ),
+    "record_format": Wording(f"{_KEPT}, or it is what --json printed. Keep what --record writes.", f"{_KEPT}."),
+    "record_added": Wording(f"{_KEPT}, or it is what --json printed. Keep what --record writes.", f"{_KEPT}."),
+    "ledger_counts_people": _both(
+        'the ledger counts people ("{unit}"), and rows are protected here: name the column that identifies people as '
+        "{the[person]}, or charge a ledger of rows."
+    ),
+    "ledger_counts_rows": _both(
+        "the ledger counts rows, and whoever shares a value of {column} is protected here: charge a ledger of people."
+    ),
+    "ledger_counts_other": Wording(
+        'the ledger counts {word} "{own}", this release is for {word} "{asked}", and the two do not add up: use '
+        "another ledger, by its file or {the[name]}.",
+        'the ledger counts {word} "{own}", this release is for {word} "{asked}", and the two do not add up: choose '
+        "another ledger.",
+    ),
+    "ledger_exists": _both(
+        'there is a ledger "{name}" already, and a total never changes: choose another {the[name]} or place.'
+    ),
+    "other_neighbours": _both(
+        'the plan is for {the[neighbours]} "{asked}", the ledger counts "{own}", and the two do not add up: leave out '
+        "{the[neighbours]}, or charge another ledger."
+    ),
+    "reserve_missing": Wording(
+        "the charge takes delta = {delta} on top of its noise, and this ledger keeps none in reserve: make one with "
+        "inid ledger create --reserve 1e-7, or make this its only charge.",
+        "the charge takes delta = {delta} on top of its noise, and this ledger keeps none in reserve: charge one that "
+        "was made with a reserve, or make this its only charge.",
+    ),
+    "reserve_spent": _both(
+        "the charge takes delta = {delta} on top of its noise, and {left} of the ledger's reserve is left: state "
+        "{the[discover_delta]} of no more than that. A reserve cannot grow."
+    ),
+    "cost_uncounted": Wording(
+        "this noise has no cost that a total of {total} can count: promise {the[epsilon]} alone, state "
+        "{the[mechanism]} laplace, or charge a ledger with another total.",
+        "this noise has no cost that a total of {total} can count: promise {the[epsilon]} alone, choose Laplace under "
+        "{the[mechanism]}, or charge a ledger with another total.",
+    ),
+    "ledger_closed": Wording(
+        "the ledger takes no more charges: its whole promise, {total}, was spent on charge 1. Charge another ledger, "
+        "by its file or {the[name]}.",
+        "the ledger takes no more charges: its whole promise, {total}, was spent on charge 1. Choose another ledger.",
+    ),
+    "no_room": _both(_ROOM),
+    "part_gone": _both("less than the part {asked} of this ledger is left. {fits} A total cannot grow."),
+    "parts_uncounted": Wording(
+        "this ledger was made without a currency in which parts are counted, and that never changes: make another, "
+        "inid ledger create --currency, as suits.\n{parts}",
+        "this ledger was made without a currency in which parts are counted, and that never changes: make another, and "
+        "say what its parts are counted in.\n{parts}",
+    ),
+    "part_nothing": _both("such a part of this ledger is nothing: charge a ledger with a larger total."),
+    "delta_of_keys": _both(
+        "found keys take delta = {delta} of the promise beside their noise: promise {the[epsilon]} with a larger "
+        "{the[delta]}."
+    ),
+    "share_missing": _both(
+        'the cost of an accuracy is not known for "{question}": state the {the[share]} that it takes, such as 1/10.'
+    ),
+    "window_missing": _both(
+        "windows need a length: state {the[window]}, the number of periods in one, or {the[want]} of another kind."
+    ),
+    "window_alone": _both("{the[window]} goes with {the[want]} windows: state both, or leave it out."),
+    "periods_of_rows": _both(
+        "{the[contributes]} counts the periods of people, and the unit is a row: name the {the[person]}, or leave it "
+        "at 1 for events, each in one period, or say every."
+    ),
+    "stream_unpaid": Wording(
+        "the stream in {file} was not paid for, and this ledger holds no charge of it: its opening was cut short, or "
+        "goes on just now. Open it again with inid stream open.",
+        "the stream in {file} was not paid for, and this ledger holds no charge of it: its opening was cut short, or "
+        "goes on just now. Open it again.",
+    ),
+    "stream_absent": Wording(
+        "there is no stream in {file}: make it with inid stream open.", "there is no stream in {file}: open it first."
+    ),
+    "period_before": Wording(
+        "{first} comes before {asked}: release it first, with --empty if it has no rows.",
+        "{first} comes before {asked}: release it first, without rows if it has none.",
+    ),
+}
+
+
+def name_on(surface: Surface, name: str) -> str:
+    """What a command or a page calls an option.
+
+    >>> name_on("command", "max_rows"), name_on("page", "max_rows")
+    ('--max-rows', 'Rows per person')
+    """
+    own = next((one for one in keys() if one.name == name), None)
+    if own is None:
+        return f"--{name.replace('_', '-')}" if surface == "command" else name
+    return own.flag if surface == "command" else own.title
+
+
+def said(error: InidError, surface: Surface) -> str:
+    """What an error says in a command or on a page.
+
+    >>> facts = {"statistic": Argument("mean"), "column": Column("a")}
+    >>> print(said(InidError("state Table(bounds=...)", code="bounds_missing", **facts), "command"))
+    --mean needs public limits for 'a': add --bounds a=LOWER:UPPER, from what is known without looking at the table.
+    """
+    found = WORDING.get(error.code)
+    if found is None:
+        return str(error)
+    facts: dict[str, Any] = {name: _Shown(fact, surface) for name, fact in error.facts.items()}
+    if "epsilon" in facts:
+        facts["fits"] = _fits(error.facts, surface)
+    if "mixed" in facts:
+        facts["mixed"] = _mixed(error.facts["mixed"], surface)
+    text = getattr(found, surface).format(the=_Options(surface), **facts)
+    return f"{error.place}: {text}" if error.place else text
+
+
+def _fits(facts: Mapping[str, Fact], surface: Surface) -> str:
+    """What a ledger still has room for."""
+    ways: dict[str, Callable[[str], str]] = {
+        "epsilon": lambda x: (
+            f"--epsilon {x}, without --delta" if surface == "command" else f"epsilon alone (pure), {x}"
+        ),
+        "mu": lambda x: f"--mu {x}" if surface == "command" else f"mu (Gaussian DP), {x}",
+        "part": lambda x: f"--part {x}" if surface == "command" else f"a part of the ledger, {x}",
+    }
+    found = [way(facts[name]) for name, way in ways.items() if facts[name]]
+    return f"What still fits: {', or '.join(found)}." if found else "Nothing fits any more."
+
+
+def _mixed(order: str, surface: Surface) -> str:
+    parts = "Parts of a ledger (--part)" if surface == "command" else "Parts of a ledger"
+    return f"This is a mix, {order}, which no sum of epsilons bounds. {parts} fit in any mix. " if order else ""
+
+
+class _Options(dict[str, str]):
+    """What options are called, looked up by name."""
+
+    def __init__(self, surface: Surface) -> None:
+        super().__init__()
+        self._surface = surface
+
+    def __missing__(self, name: str) -> str:
+        return name_on(self._surface, name)
+
+
+class _Shown:
+    """A fact in a sentence: names of columns in quotation marks, those of arguments as the surface calls them."""
+
+    def __init__(self, fact: Fact, surface: Surface) -> None:
+        self._fact, self._surface = fact, surface
+
+    def __format__(self, spec: str) -> str:
+        if isinstance(self._fact, Argument):
+            return name_on(self._surface, str(self._fact))
+        return repr(str(self._fact)) if isinstance(self._fact, Column) and spec != "bare" else str(self._fact)

@@ -1,0 +1,177 @@
+"""Every refusal that has a code, provoked: by a job where one can meet it, else by the call that a job makes.
+
+`python tests/refusals.py` prints the table: what Python, the command and the page say of each.
+"""
+
+import tempfile
+from fractions import Fraction
+from pathlib import Path
+
+import pandas as pd
+
+import inid
+from inid import tables
+from inid.jobs import Job, accuracy_of_job, plan_job, release_job
+from inid.jobs.ledgers import make_ledger
+from inid.schema.wording import WORDING, said
+from inid.tables.record import record_digest
+from inid.tables.streams import row_leases
+
+LINE = inid.Sensitivity.box([1.0])
+BOUNDS = {"bounds": {"age": [0, 100]}}
+APPROX = inid.ApproxDP(1.0, 1e-6)
+FRAME = pd.DataFrame({"user_id": ["a", "b"], "age": [30.0, 50.0], "sex": ["F", "M"]})
+WIDE = {"domains": {"age": list(range(116)), "sex": ["F", "M"]}, "mean": {"income": [["age", "sex"]]}}
+
+
+def write_people(folder):
+    """A table in a folder."""
+    lines = [f"u{at},{20 + at % 60},{1000 * (at % 90)},{'FM'[at % 3 == 0]}" for at in range(40)]
+    Path(folder, "people.csv").write_text("\n".join(["user_id,age,income,sex", *lines]) + "\n", encoding="utf-8")
+
+
+def planned(**values):
+    """A job on the table, planned."""
+    promise = {} if {"mu", "part", "rho"} & values.keys() else {"epsilon": 1}
+    return plan_job(Job.from_dict({"table": "people.csv"} | promise | values))
+
+
+def released(**values):
+    """The same, released."""
+    return release_job(planned(**values))
+
+
+def under(total, **settings):
+    """A ledger of the folder."""
+    make_ledger("b.db", "default", total, **settings).close()
+    return {"ledger": "b.db"}
+
+
+def changed(change):
+    """A record of a release, changed and with a digest made anew, verified."""
+    query = tables.Table(FRAME).query(count=True)
+    record = query.release(query.plan(APPROX)).to_dict()
+    change(record)
+    record["digest"] = record_digest(record)
+    return tables.verify_result(record)
+
+
+def counting(unit, person="row"):
+    """A release that is charged to a ledger of such a unit."""
+    query = tables.Table(FRAME, unit=person).query(count=True)
+    return query.release(query.plan(APPROX), inid.Ledger(total=APPROX, unit=unit))
+
+
+def looking_for_keys(**settings):
+    """A release of found keys, after another on the same ledger."""
+    book = under(inid.ApproxDP(3.0, 1e-6), **settings)
+    released(count=True, **book)
+    return released(discover="sex", discover_delta=1e-8, **book)
+
+
+def twice(ledger, first, second):
+    """Two charges."""
+    ledger.charge(first)
+    ledger.charge(second)
+
+
+def stream(**settings):
+    """A stream of counts."""
+    t = tables.Table(FRAME)
+    asked = {"query": t.query(count=True), "periods": ["a", "b"], "promise": inid.GaussianDP(0.3)}
+    return tables.Stream.open("s.db", t, **asked | settings)
+
+
+def unpaid():
+    """A stream whose opening was cut short."""
+    ledger, settle = inid.Ledger(total=inid.GaussianDP(1.0)), row_leases.RowLeases.settle
+    row_leases.RowLeases.settle = lambda *_, **__: (_ for _ in ()).throw(KeyError)
+    try:
+        stream(ledger=ledger)
+    except KeyError:
+        pass
+    finally:
+        row_leases.RowLeases.settle = settle
+    tables.Stream.open("s.db", ledger=ledger)
+
+
+PROVOKED = {
+    "bounds_missing": lambda: planned(mean=["income"]),
+    "texts": lambda: planned(mean=["sex"], domains={"sex": ["F", "M"]}),
+    "order_missing": lambda: planned(quantile={"age": [0.5]}),
+    "keys_missing": lambda: planned(cdf={"age": [["sex"]]}, **BOUNDS),
+    "domain_missing": lambda: planned(marginals=[["sex"]]),
+    "domain_alike": lambda: planned(
+        marginals=[["sex"]], derive={"SEX": "when(age > 3, 'F', 'M')"}, domains={"SEX": ["F", "M"]}
+    ),
+    "domains_missing": lambda: planned(marginals=3, domains={"sex": ["F", "M"]}),
+    "column_unknown": lambda: planned(mean=["wage"]),
+    "people_missing": lambda: planned(count_distinct=True),
+    "nothing_asked": planned,
+    "total_alone": lambda: planned(marginals=[[]], domains={"sex": ["F", "M"]}),
+    "tables_alone": lambda: tables.Table(FRAME, domains={"sex": ["F", "M"]}).query(marginals=1, std=["age"]),
+    "rows_missing": lambda: planned(quantile={"age": [0.5]}, tolerance={"quantile(age)": 1}, **BOUNDS),
+    "rows_beyond": lambda: planned(table_max_rows=2**40, bounds={"income": [0, 1]}, **WIDE),
+    "synthetic_column": lambda: planned(synthetic=True, synthetic_columns=["age", "sex"], domains={"sex": ["F"]}),
+    "synthetic_columns": lambda: planned(synthetic=True, domains={"sex": ["F", "M"]}),
+    "noise_is_gaussian": lambda: planned(synthetic=True, domains={"sex": ["F"]}, bins={"age": 4}, **BOUNDS),
+    "record_format": lambda: changed(lambda record: record["release"].update(inid_release=1)),
+    "record_added": lambda: changed(lambda record: record.update(comparison=[])),
+    "ledger_counts_people": lambda: counting("person"),
+    "ledger_counts_rows": lambda: counting("row", person=tables.Person("user_id", 1)),
+    "ledger_counts_other": lambda: released(count=True, neighbours="replace", mean=["age"], **BOUNDS, **under(APPROX)),
+    "ledger_exists": lambda: under(APPROX) and under(APPROX),
+    "other_neighbours": lambda: inid.Ledger(total=APPROX, neighbours="replace").charge(inid.plan(LINE, APPROX)),
+    "reserve_missing": looking_for_keys,
+    "reserve_spent": lambda: looking_for_keys(reserve=1e-9),
+    "cost_uncounted": lambda: released(count=True, mu=0.1, mechanism="gaussian", **under(inid.PureDP(1.0))),
+    "ledger_closed": lambda: twice(
+        inid.Ledger(total=APPROX), inid.plan(LINE, APPROX, mechanism="gaussian"), inid.plan(LINE, inid.PureDP(1e-6))
+    ),
+    "no_room": lambda: released(count=True, **under(inid.PureDP(0.5), currency="epsilon")),
+    "part_gone": lambda: (
+        released(count=True, part="rest", **under(inid.PureDP(1.0), currency="epsilon"))
+        and planned(count=True, part="1/2", ledger="b.db")
+    ),
+    "parts_uncounted": lambda: planned(count=True, part="1/3", **under(APPROX)),
+    "part_nothing": lambda: inid.Ledger(total=inid.PureDP(1.0), currency="epsilon").part(Fraction(1, 10**400)),
+    "delta_of_keys": lambda: planned(question={"found": {"discover": "sex", "discover_delta": 1e-8}}),
+    "share_missing": lambda: accuracy_of_job(
+        Job.from_dict(
+            {
+                "table": "people.csv",
+                "question": {"n": {"count": True, "tolerance": {"count": 5}}, "q": {"quantile": {"age": [0.5]}}},
+                **BOUNDS,
+            }
+        ),
+        0.05,
+        None,
+    ),
+    "window_missing": lambda: stream(want="windows"),
+    "window_alone": lambda: stream(window=2),
+    "periods_of_rows": lambda: stream(contributes=2),
+    "stream_unpaid": unpaid,
+    "stream_absent": lambda: tables.Stream.open("absent.db"),
+    "period_before": lambda: stream().release("b", FRAME),
+}
+
+
+def provoked(code):
+    """The error of a code."""
+    try:
+        PROVOKED[code]()
+    except inid.InidError as error:
+        return error
+    raise AssertionError(f"{code} was not provoked")
+
+
+if __name__ == "__main__":
+    import os
+
+    for name in WORDING:
+        with tempfile.TemporaryDirectory() as place:
+            os.chdir(place)
+            write_people(place)
+            found = provoked(name)
+            print(f"{name}\n  Python:  {found}\n  command: {said(found, 'command')}\n  page:    {said(found, 'page')}")  # noqa: T201
+            os.chdir("/")
