@@ -26,10 +26,10 @@ def run(line):
     return CliRunner().invoke(app, words[1:] if words[:1] == ["inid"] else words, catch_exceptions=False)
 
 
-def flags(line):
+def flags(line, commands=COMMANDS):
     """The values that a command line states, read as the command reads them."""
     words = shlex.split(line)
-    command = next(command for command in COMMANDS if command.name == words[1])
+    command = next(command for command in commands if command.name == words[1])
     found, at = {}, 2
     if not words[2].startswith("--"):
         found["table"], at = words[2], 3

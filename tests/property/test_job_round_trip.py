@@ -10,8 +10,11 @@ from hypothesis import strategies as st
 import inid
 from command_line import flags
 from example_counts import examples
+from inid.cli.app import STREAM_COMMANDS
 from inid.cli.options import job_from
-from inid.jobs import Job
+from inid.jobs import Job, job_keys
+from inid.jobs.streams import STREAM_KEYS, stream_as_command
+from inid.schema import keys
 from inid.studio.form import form_of, job_values
 
 # Names as people give them, and some that no flag can hold.
@@ -151,6 +154,22 @@ STATED = st.builds(
 )
 
 
+STREAMS = st.builds(
+    lambda question, people, promise, stream: {"table": "people.csv"} | question | people | promise | stream,
+    st.fixed_dictionaries({"count": st.just(True)}, optional={"sum": NAMES, "bounds": LIMITS, "by": by_column(KEYS)}),
+    st.just({}) | PEOPLE.map(lambda people: {name: own for name, own in people.items() if name != "unit"}),
+    PROMISES,
+    st.fixed_dictionaries(
+        {"periods": st.sampled_from(["2027-01:2027-12", "2027:2030", "north, south"])},
+        optional={
+            "contributes": st.integers(1, 9) | st.just("every"),
+            "want": st.sampled_from(["totals", "windows", "periods"]),
+            "window": st.integers(1, 9),
+        },
+    ),
+)
+
+
 def on_a_command_line(job):
     """The job that its command states; itself where a name in it cannot be written on a command line."""
     try:
@@ -172,3 +191,23 @@ def test_a_job_is_the_same_from_flags_a_file_a_form_and_a_command(values):
     assert in_form == job
     assert on_a_command_line(in_form).to_dict() == job.to_dict()
     compile(job.to_python(), "job.py", "exec")
+
+
+def in_a_stream(values):
+    """What opens a stream, checked: the job, and the keys of the stream."""
+    own = {one.name: one.of(values) for one in keys("stream")}
+    return Job.from_dict({name: value for name, value in values.items() if name in job_keys()}), own
+
+
+@examples(60, 600)
+@given(STREAMS)
+def test_what_opens_a_stream_is_the_same_from_flags_a_form_and_a_command(values):
+    wanted = in_a_stream(values)
+    in_form = job_values(json.loads(json.dumps(form_of(values))), STREAM_KEYS)
+    assert in_a_stream(in_form) == wanted
+    try:
+        line = stream_as_command("s.db", in_form)
+    except inid.ArgumentError:
+        return
+    words = line.removeprefix("inid stream open s.db ")
+    assert in_a_stream(flags(f"inid open {words}", STREAM_COMMANDS)) == wanted

@@ -1,7 +1,7 @@
 """Planning a job: everything that can be known before anything is spent."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, cast
 
 from inid.accounting import JointCharge
@@ -138,7 +138,6 @@ def plan_job(job: Job, named: Naming = str, source: Engine | None = None) -> Pla
     >>> made.summary.noise.mechanism, [line.label for line in made.summary.lines]
     ('laplace', ['a', 'b', 'c'])
     """
-    job = _with_relation_of_ledger(job)
     budget = promise_of(job, named)
     noise, question = job.noise, job.question
     if isinstance(question, StatedQuestion):
@@ -152,7 +151,9 @@ def plan_job(job: Job, named: Naming = str, source: Engine | None = None) -> Pla
         with in_question(name):
             check_combinations(job.parts[name].outputs.combine, own, named)
     options = _options(noise, query, named) if isinstance(query, Query) else _options_together(job, query, named)
-    made = query.plan(budget, **options)
+    address = job.ledger.ledger
+    ledger: Any = None if address is None else stored_settings(address, job.ledger.name or "default")
+    made = query.plan(budget, ledger=ledger, **options)  # whose relation is taken where the table states none
     return PlannedJob(job, budget, made.summary(), query, made)
 
 
@@ -197,15 +198,6 @@ def _options(noise: NoiseChoice, query: Query[Any, Any], named: Naming) -> dict[
     if noise.weights is not None:
         found["weights"] = tolerances_by_name(named("weights"), noise.weights)
     return found
-
-
-def _with_relation_of_ledger(job: Job) -> Job:
-    """A table without a stated neighbouring relation takes that of the ledger that it will be charged to."""
-    question, address = job.question, job.ledger.ledger
-    if isinstance(question, StatedQuestion) or question.neighbours is not None or address is None:
-        return job
-    settings = stored_settings(address, job.ledger.name or "default")
-    return job if settings is None else replace(job, question=question.stating(neighbours=settings.neighbours))
 
 
 def accuracy_of_job(

@@ -59,8 +59,6 @@ def stream_arguments(values: Mapping[str, Any], ledger: Ledger | None, named: Na
     query = cast("TableQuestion", job.question).open(named)
     if isinstance(query, Publication):
         raise ArgumentError(f"{named('question')} does not go with a stream: ask one question.")
-    if ledger is not None:
-        query = query.under(ledger)
     tolerance = job.noise.tolerance
     own = {one.name: one.of(values, named) for one in keys("stream")}
     return {
