@@ -1,8 +1,8 @@
 """What public facts suggest about a plan, in sentences. Nothing here depends on a value of the table."""
 
 import math
+from collections.abc import Mapping
 
-from inid.jobs.groupings import most_cells
 from inid.jobs.ledgers import LedgerPreview
 from inid.jobs.planned_job import PlannedJob
 from inid.jobs.questions import TableQuestion
@@ -73,13 +73,13 @@ def _question(planned: PlannedJob) -> list[str]:
             f"No guess at the number of rows is stated, so errors are those for {summary.rows:,} rows. A public guess "
             "makes them realistic; a wrong one changes no answer."
         )
-    cells = most_cells(question)
+    cells = _most_cells(planned, question)
     if question.rows is not None and cells > 1 and question.rows / cells < _FEW_ROWS:
         found.append(
             f"{cells:,} groups of about {plain_number(question.rows / cells, 2)} rows each: fewer, larger groups have "
             "smaller errors."
         )
-    if summary.lines and not question.histogram:
+    if summary.lines and not any(part.histogram for part in question.parts.values()):
         largest = max(summary.lines, key=lambda line: line.share)
         if largest.share > 0.5 and len(summary.lines) > 2:
             found.append(
@@ -87,6 +87,17 @@ def _question(planned: PlannedJob) -> list[str]:
                 "tolerance for it, would help all others."
             )
     return found
+
+
+def _most_cells(planned: PlannedJob, question: TableQuestion) -> int:
+    """The cells of the grouping that has the most; 1 without groups."""
+    found = [1]
+    for name, part in question.parts.items():
+        if part.kind.combines:
+            found += [number.cells for number in planned.plans[name].planned_numbers()]
+        elif isinstance(part.by, Mapping):
+            found.append(math.prod(map(len, part.by.values())))
+    return max(found)
 
 
 def _promise(planned: PlannedJob) -> list[str]:

@@ -15,7 +15,6 @@ from inid.promises import Budget
 from inid.schema import flag_words
 from inid.schema.values import short
 from inid.tables import Ordered, Person
-from inid.tables.domains import tolerances_by_name
 from inid.tables.plan import whole_promise
 
 __all__ = ["command_line", "job_as_command", "job_as_python", "job_as_toml"]
@@ -129,11 +128,7 @@ def _view(question: TableQuestion) -> list[str]:
 
 
 def _asked(question: TableQuestion, table: str) -> str:
-    asked = question.query_arguments()
-    if question.discover is not None:
-        details = {"delta": question.discover_delta, "kind": question.discover_kind}
-        asked["by"] = {question.discover: _Code(_call("tables.discover", [question.max_keys or 1], details))}
-    return _call(f"{table}.query", [], asked)
+    return _call(f"{table}.query", [], question.query_arguments())
 
 
 def _named(parts: Mapping[str, Any]) -> str:
@@ -144,9 +139,8 @@ def _named(parts: Mapping[str, Any]) -> str:
 
 
 def _tolerance(question: TableQuestion, stated: Any) -> dict[str, Any]:
-    if question.by_tables and isinstance(stated, Mapping):
-        names = [f"{kind}({column})" for kind in ("mean", "sum") for column in getattr(question, kind)]
-        return {"tolerance": tolerances_by_name(names, stated)}
+    if isinstance(stated, Mapping):
+        return {"tolerance": question.kind.option_tolerances(question.of("question"), stated)}
     return {} if stated is None else {"tolerance": stated}
 
 
@@ -191,9 +185,9 @@ def _opened(job: Job, question: TableQuestion) -> list[str]:
 
 def _total(job: Job, question: TableQuestion) -> str:
     """The total of a new ledger: the promise, and where keys are found alone the delta beside its noise."""
-    if question.discover is None or job.budget is None:
-        return "promise"
-    whole = whole_promise(job.budget, float(question.discover_delta or 0))
+    keys = [] if question.question else [*question.query_arguments().get("by", {}).values()]
+    taken = sum(getattr(one, "delta", 0.0) for one in keys)
+    whole = whole_promise(job.budget, taken) if taken and job.budget is not None else None
     return "promise" if whole is None else _promise(whole)
 
 
@@ -253,6 +247,8 @@ def _value(value: Any) -> str:
     """A checked value as code."""
     if isinstance(value, Person):
         return _call("tables.Person", [repr(value.column)], {"max_rows": value.max_rows, "order_by": value.order_by})
+    if hasattr(value, "to_code"):  # what a kind of question takes for keys that nobody listed
+        return str(value.to_code())
     if isinstance(value, Ordered):
         return f"tables.Ordered({list(value.values)!r})"
     if isinstance(value, Mapping):

@@ -79,12 +79,13 @@ class Outputs(Stated):
         """
         for name, text in self.combine.items():
             read_combination(f"{named('combine')} of {name}", text)
-        tables = isinstance(question, TableQuestion) and question.by_tables
+        kind = question.kind if isinstance(question, TableQuestion) else None
+        tables = kind is not None and kind.combines
         several = f"{named('marginals')} or several {named('by')}"
         for key in ("tidy", "combine"):
             if getattr(self, key) and not tables:
                 raise ArgumentError(f"{named(key)} goes with {several}: leave it out here.")
-        if self.rows_out is not None and not (isinstance(question, TableQuestion) and question.synthetic):
+        if self.rows_out is not None and not (kind is not None and kind.makes_rows):
             raise ArgumentError(f"{named('rows_out')} goes with {named('synthetic')}: leave it out here.")
         if self.integers and tables and not self.tidy:
             raise ArgumentError(f"with {several}, {named('integers')} goes with {named('tidy')}: state both.")

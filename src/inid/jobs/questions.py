@@ -7,21 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from inid.errors import ArgumentError, InidError
-from inid.jobs.groupings import asked_tables, check_groupings, is_by_tables
-from inid.jobs.key_questions import check_keys, found_keys
 from inid.jobs.stated import Stated
-from inid.jobs.synthetic_questions import check_synthetic, stated_bins, synthetic_rows
 from inid.schema import Key, Naming, keys_of_a_question
 from inid.sets import Sensitivity
 from inid.tables import Ordered, Person, Publication, Table, database_table
 from inid.tables.engines import Engine
 from inid.tables.engines.sql.addresses import is_database, require_no_password
 from inid.tables.query import Query
+from inid.tables.question import Question, kind_of_options
 
-__all__ = ["ORDERED_STATISTICS", "StatedQuestion", "TableQuestion", "in_question", "read_question"]
+__all__ = ["StatedQuestion", "TableQuestion", "in_question", "read_question"]
 
-_COLUMN_STATISTICS = ("sum", "mean", "variance", "std", "covariance")
-ORDERED_STATISTICS = ("quantile", "cdf", "cumulative")
 _OF_ITS_OWN = (
     "table",
     "sql_table",
@@ -80,23 +76,10 @@ class TableQuestion(Stated):
             made = made.stating(question=owns)
         for name, part in made.parts.items():
             with in_question(name):
-                part.check(named)
-        if made.bins and not any(part.synthetic for part in made.parts.values()):
+                part.query_arguments()  # refuses what does not go together
+        if made.bins and not any(part.kind.makes_rows for part in made.parts.values()):
             raise ArgumentError(f"{named('bins')} goes with {named('synthetic')}: leave it out here.")
         return made
-
-    def check(self, named: Naming) -> None:
-        """Refuse what does not go together in one question.
-
-        Raises:
-            ArgumentError: It does not.
-        """
-        check_groupings(self, named)
-        check_keys(self, named)
-        check_synthetic(self, named)
-        if self.ordered and (self.asks_statistics or self.by_tables):
-            listed = ", ".join(named(kind) for kind in ORDERED_STATISTICS)
-            raise ArgumentError(f"{listed} are a release of their own: ask for other statistics in another.")
 
     @cached_property
     def parts(self) -> Mapping[str, "TableQuestion"]:
@@ -111,30 +94,9 @@ class TableQuestion(Stated):
         }
 
     @property
-    def asks_statistics(self) -> bool:
-        """Whether anything is asked that a query of statistics answers."""
-        return bool(self.count or self.count_distinct or self.histogram or self.column_statistics)
-
-    @property
-    def asks_columns(self) -> bool:
-        """Whether anything is asked about columns: statistics, groups, tables or orders."""
-        stated = self.by or self.ordered or self.histogram or self.column_statistics
-        return bool(stated) or self.marginals is not None
-
-    @property
-    def ordered(self) -> tuple[str, ...]:
-        """The columns whose order is asked about: distribution functions, quantiles, running totals."""
-        return tuple(dict.fromkeys(column for kind in ORDERED_STATISTICS for column in getattr(self, kind)))
-
-    @property
-    def by_tables(self) -> bool:
-        """Whether statistics by several tables are asked for, and not by one grouping or none."""
-        return is_by_tables(self)
-
-    @property
-    def column_statistics(self) -> dict[str, tuple[str, ...]]:
-        """The columns of each statistic that is asked for."""
-        return {kind: tuple(getattr(self, kind)) for kind in _COLUMN_STATISTICS if getattr(self, kind)}
+    def kind(self) -> type[Question]:
+        """The kind of question that is asked."""
+        return kind_of_options(self.of("question"))
 
     @property
     def source(self) -> str:
@@ -163,24 +125,26 @@ class TableQuestion(Stated):
 
     def _facts(self, *, computed: bool) -> dict[str, dict[str, Any]]:
         """The facts by column: about computed ones, or about those of the table itself."""
-        ordered = {column for part in self.parts.values() for column in part.ordered}
+        parts = self.parts.values()
+        ordered = {column for part in parts for column in part.kind.ordered_columns(part.of("question"))}
         domains: Any = {name: Ordered(keys) if name in ordered else keys for name, keys in self.domains.items()}
-        facts = {"bounds": self.bounds, "missing": self.missing, "domains": domains, "bins": stated_bins(self)}
+        bins = {name: int(given[0]) if len(given) == 1 else list(given) for name, given in self.bins.items()}
+        facts = {"bounds": self.bounds, "missing": self.missing, "domains": domains, "bins": bins}
         derived = set(self.derive)
         if not computed:  # nor is one of the table's own what a single question computes
-            derived |= {name for part in self.parts.values() for name in part.derive}
+            derived |= {name for part in parts for name in part.derive}
         return {
             what: {name: fact for name, fact in by_column.items() if (name in derived) is computed}
             for what, by_column in facts.items()
         }
 
     def query_arguments(self) -> dict[str, Any]:
-        """What is asked as `Table.query` takes it."""
-        if self.by_tables:
-            return asked_tables(self)
-        if self.synthetic:
-            return synthetic_rows(self)
-        return found_keys(self) if self.discover is not None else self.of("question")
+        """What is asked as `Table.query` takes it.
+
+        Raises:
+            ArgumentError: It does not go together.
+        """
+        return self.kind.from_options(self.of("question"))
 
     def open(self, named: Naming = str, source: Engine | None = None) -> Query[Any, Any] | Publication:
         """The query, or the publication of several, on the table. Reads names and types of its columns, and no value.

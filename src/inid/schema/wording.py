@@ -55,8 +55,8 @@ WORDING: Mapping[str, Wording] = {
         "{column} groups, and its public keys are not stated: list them under Public values of columns.",
     ),
     "domain_missing": Wording(
-        "{column} has no public keys: state them as {the[domains]} {column:bare}=KEY,KEY.",
-        "{column} has no public keys: list its values under Public values of columns.",
+        "{column} groups, and its public keys are not stated: state them as {the[domains]} {column:bare}=KEY,KEY.",
+        "{column} groups, and its public keys are not stated: list its values under Public values of columns.",
     ),
     "domain_alike": _both("{column} has no public keys: did you mean {alike}?"),
     "domains_missing": Wording(
@@ -73,6 +73,25 @@ WORDING: Mapping[str, Wording] = {
     "total_alone": _both(
         "a table over no column is the total alone: ask for {the[count]} or {the[mean]} without tables, or name "
         "columns."
+    ),
+    "alone": _both("{own} is a release of its own: ask for other statistics in another."),
+    "goes_with": _both("{argument} goes with {own}: leave it out here."),
+    "rows_or_people": _both("{own} counts rows or people: state {the[count]} or {the[count_distinct]}."),
+    "delta_missing": _both(
+        "{the[discover]} needs {the[discover_delta]}, the probability with which a key that only one person has may "
+        "appear, for example 1e-8."
+    ),
+    "not_by_tables": _both(
+        "{argument} does not go with {the[marginals]}, several {the[by]}, and {the[mean]} or {the[sum]} by tables: ask "
+        "for it in another release."
+    ),
+    "by_with_keys": _both(
+        "{the[by]} with keys is a single grouping and does not go with {the[marginals]}, several {the[by]}, and "
+        "{the[mean]} or {the[sum]} by tables: state the keys as {the[domains]}, and the groupings as {the[by]} with "
+        "columns alone."
+    ),
+    "by_alone": _both(
+        "{the[by]} groups {the[count]}, {the[mean]} and {the[sum]}: ask for one of them, without tables of its own."
     ),
     "tables_alone": _both(
         "statistics by several groupings are a question of their own, of {the[count]}, {the[mean]} and {the[sum]}: ask "

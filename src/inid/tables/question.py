@@ -32,7 +32,7 @@ from inid.tables.wanted import UNITS, equal_errors
 if TYPE_CHECKING:
     from inid.tables.query import Query
 
-__all__ = ["Question", "kind_of", "kind_of_record", "register"]
+__all__ = ["Question", "kind_of", "kind_of_options", "kind_of_record", "register"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -48,6 +48,7 @@ class Question(PublicFacts, ABC):
         families: The kinds of noise that can release it.
         weighed: Whether it has a stated error, by which a publication finds its part of the promise. Without one it
             takes a stated share.
+        makes_rows: Whether its results make rows.
         heading: The heading of its report, where none is given.
         lead: What else is published beside its numbers, in sentences for the report.
         recorded: What its records hold beside answers and noisy numbers.
@@ -62,6 +63,7 @@ class Question(PublicFacts, ABC):
     combines: ClassVar[bool] = False
     adds_up: ClassVar[bool] = False
     knows_accuracy: ClassVar[bool] = False
+    makes_rows: ClassVar[bool] = False
     families: ClassVar[tuple[MechanismName, ...]] = ("gaussian", "laplace")
     weighed: ClassVar[bool] = True
     heading: ClassVar[str] = "Private statistics of a table"
@@ -87,6 +89,32 @@ class Question(PublicFacts, ABC):
         Raises:
             ArgumentError: Something is malformed, or does not go together.
         """
+
+    # How files, commands and pages ask it: by options, which are the arguments of `Table.query` where nothing is said.
+
+    @classmethod
+    def claims_options(cls, stated: Mapping[str, Any]) -> bool:
+        """Whether options ask for this kind."""
+        return cls.claims(stated)
+
+    @classmethod
+    def from_options(cls, stated: Mapping[str, Any]) -> dict[str, Any]:
+        """What `Table.query` is asked, from options.
+
+        Raises:
+            ArgumentError: They do not go together.
+        """
+        return dict(stated)
+
+    @classmethod
+    def ordered_columns(cls, stated: Mapping[str, Any]) -> tuple[str, ...]:  # noqa: ARG003 - most have none
+        """The columns whose public values options take in their order."""
+        return ()
+
+    @classmethod
+    def option_tolerances(cls, stated: Mapping[str, Any], tolerance: Mapping[str, float]) -> Mapping[Any, float]:  # noqa: ARG003
+        """Tolerances by name as `plan` takes them, from options alone."""
+        return tolerance
 
     @property
     @abstractmethod
@@ -326,6 +354,11 @@ def register(kind: type[Question]) -> None:
 def kind_of(asked: Mapping[str, Any]) -> type[Question]:
     """The kind of question that stated arguments of `Table.query` ask for."""
     return next(kind for kind in reversed(_KINDS.values()) if kind.claims(asked))
+
+
+def kind_of_options(stated: Mapping[str, Any]) -> type[Question]:
+    """The kind of question that options ask for."""
+    return next(kind for kind in reversed(_KINDS.values()) if kind.claims_options(stated))
 
 
 def kind_of_record(record: Mapping[str, Any]) -> type[Question]:

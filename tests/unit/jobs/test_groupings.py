@@ -9,7 +9,6 @@ from inid.cli.options import job_from, read_values
 from inid.errors import ArgumentError
 from inid.jobs import Job, plan_job
 from inid.jobs.combinations import read_combination
-from inid.jobs.groupings import most_cells
 
 VALUES = {
     "domains": {"sex": ["F", "M"], "region": ["N", "S"]},
@@ -43,7 +42,6 @@ def test_the_query_asks_what_the_job_states(job):
     assert question.tables == (("region",), ("sex",), ("sex", "region"))
     assert question.means == {"v": (("sex",), ("sex", "region"))}
     assert question.sums == {"w": (("sex",), ())}
-    assert most_cells(job.question) == 4
 
 
 def test_tolerances_are_by_table_by_statistic_or_by_both(job):

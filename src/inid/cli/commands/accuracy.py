@@ -44,7 +44,7 @@ def accuracy(values: Values) -> None:
     console.table(rows, left=2, strong=[1])
     console.line()
     lines = [[label, plain_number(scale), f"{share:.2%}"] for label, scale, share in numbers]
-    by_table = isinstance(job.question, TableQuestion) and job.question.by_tables
+    by_table = isinstance(job.question, TableQuestion) and job.question.kind.combines
     heads = ["table", "std of a cell"] if by_table else ["number", "std" if several else "scale"]
     console.table([[*heads, "share"], *lines], left=1)
 

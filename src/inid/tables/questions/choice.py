@@ -28,6 +28,7 @@ from inid.report import Estimate, EstimateBlock, PlanLine, PlanSummary
 from inid.selecting import Largest, Selection, plan_selection
 from inid.tables.aggregation import Aggregation, Totals
 from inid.tables.facts import Key, read_keys
+from inid.tables.options import check_alone, check_counts
 from inid.tables.plan import Plan
 from inid.tables.presentation import KeyLabels
 from inid.tables.public_facts import CountingQuestion, parsing
@@ -130,6 +131,12 @@ class ChoiceQuestion(CountingQuestion, Question):
     def claims(cls, asked: Mapping[str, Any]) -> bool:
         """Whether a group is to be chosen."""
         return "choose" in asked
+
+    @classmethod
+    def from_options(cls, stated: Mapping[str, Any]) -> dict[str, Any]:
+        check_alone("choose", stated, ("choose", "count", "count_distinct"))
+        check_counts("choose", stated)
+        return dict(stated)
 
     @classmethod
     def read(cls, table: Table, asked: Mapping[str, Any]) -> Self:

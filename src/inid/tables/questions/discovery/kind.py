@@ -19,6 +19,7 @@ from inid.report.number_text import plain_number
 from inid.sets import Sensitivity
 from inid.tables.aggregation import Aggregation, FoundKeys, Grouping, KeyKind, People, Rows, Totals
 from inid.tables.facts import Key
+from inid.tables.options import check_alone, check_counts, check_details
 from inid.tables.presentation import KeyLabels, labelled
 from inid.tables.public_facts import CountingQuestion, parsing
 from inid.tables.query import Query
@@ -34,6 +35,7 @@ from inid.tables.wanted import families
 __all__ = ["Discovered", "Discovery", "DiscoveryQuery", "discover"]
 
 _STATED = ("by", "count", "count_distinct")
+_DETAILS = ("max_keys", "discover_delta", "discover_kind")
 _KINDS: dict[str, Key] = {"str": "", "int": 0, "bool": False}  # a key of each kind
 
 
@@ -50,6 +52,11 @@ class Discovered:
     max_keys_per_person: int
     delta: float
     kind: KeyKind
+
+    def to_code(self) -> str:
+        """What makes it, as Python."""
+        kind = "" if self.kind == "str" else f", kind={self.kind!r}"
+        return f"tables.discover({self.max_keys_per_person}, delta={self.delta!r}{kind})"
 
 
 @dataclass(frozen=True)
@@ -120,6 +127,27 @@ class Discovery(CountingQuestion, Question):
         """Whether the keys of a column are to be found."""
         by = asked.get("by")
         return isinstance(by, Mapping) and any(isinstance(keys, Discovered) for keys in by.values())
+
+    @classmethod
+    def claims_options(cls, stated: Mapping[str, Any]) -> bool:
+        return any(name in stated for name in ("discover", *_DETAILS))
+
+    @classmethod
+    def from_options(cls, stated: Mapping[str, Any]) -> dict[str, Any]:
+        """Rows are counted where nothing is said."""
+        check_details("discover", stated, _DETAILS)
+        check_alone("discover", stated, ("discover", *_DETAILS, "count", "count_distinct"))
+        check_counts("discover", stated)
+        if "discover_delta" not in stated:
+            raise ArgumentError(
+                "discover needs discover_delta, the probability with which a key that only one person has may appear, "
+                "for example 1e-8.",
+                code="delta_missing",
+            )
+        kind = stated.get("discover_kind", "str")
+        keys = discover(stated.get("max_keys", 1), delta=float(stated["discover_delta"]), kind=kind)
+        counted = "count_distinct" if stated.get("count_distinct") else "count"
+        return {counted: True, "by": {stated["discover"]: keys}}
 
     @classmethod
     def read(cls, table: Table, asked: Mapping[str, Any]) -> Self:

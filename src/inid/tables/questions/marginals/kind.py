@@ -92,6 +92,48 @@ class Marginals(MarginalsQuestion, Question):
         return "marginals" in asked or isinstance(asked.get("count"), (list, tuple)) or tabled
 
     @classmethod
+    def claims_options(cls, stated: Mapping[str, Any]) -> bool:
+        return cls.claims(stated) or isinstance(stated.get("by"), tuple)
+
+    @classmethod
+    def from_options(cls, stated: Mapping[str, Any]) -> dict[str, Any]:
+        """What has no tables of its own is asked by the groupings of `by`, or over the whole table."""
+        for name in stated:
+            if name not in (*_STATED, "by"):
+                raise ArgumentError(
+                    f"{name} does not go with marginals, several by, and mean or sum by tables: ask for it in another "
+                    "release.",
+                    code="not_by_tables",
+                    argument=Argument(name),
+                )
+        by = stated.get("by", ())
+        if isinstance(by, Mapping):
+            raise ArgumentError(
+                "by with keys is a single grouping and does not go with marginals, several by, and mean or sum by "
+                "tables: state the keys as domains, and the groupings as by with columns alone.",
+                code="by_with_keys",
+            )
+        plain = [name for name in ("mean", "sum") if not isinstance(stated.get(name, {}), Mapping)]
+        if by and not (stated.get("count") or plain):
+            raise ArgumentError(
+                "by groups count, mean and sum: ask for one of them, without tables of its own.", code="by_alone"
+            )
+        groupings = list(by) or [()]
+        found: dict[str, Any] = {name: dict.fromkeys(stated[name], groupings) for name in plain}
+        tabled = {name: stated[name] for name in ("mean", "sum") if name in stated and name not in plain}
+        found |= {name: {column: list(own) for column, own in asked.items()} for name, asked in tabled.items()}
+        found |= {"count": groupings} if stated.get("count") else {}
+        if "marginals" in stated:
+            marginals = stated["marginals"]
+            found["marginals"] = marginals if isinstance(marginals, int) else list(marginals)
+        return found
+
+    @classmethod
+    def option_tolerances(cls, stated: Mapping[str, Any], tolerance: Mapping[str, float]) -> Mapping[Any, float]:
+        names = [f"{name}({column})" for name in ("mean", "sum") for column in stated.get(name, ())]
+        return tolerances_by_name(names, tolerance)
+
+    @classmethod
     def read(cls, table: Table, asked: Mapping[str, Any]) -> Self:
         plain = [name for name in ("mean", "sum") if not isinstance(asked.get(name, {}), Mapping)]
         if plain or any(name not in _STATED for name in asked):

@@ -15,6 +15,7 @@ from inid.releasing import Release
 from inid.report import Dimension, Estimate, EstimateBlock
 from inid.tables.aggregation import Aggregation, GridKeys, Grouping, KeyColumn, PublicKeys, Rows, Totals
 from inid.tables.facts import Key, as_numbers, read_keys
+from inid.tables.options import check_alone
 from inid.tables.presentation import KeyLabels
 from inid.tables.question import Question
 from inid.tables.questions.ordered.levels import Levels
@@ -53,6 +54,15 @@ class OrderedColumns(OrderedQuestion, Question):
     def claims(cls, asked: Mapping[str, Any]) -> bool:
         """Whether a distribution function, quantiles or running totals are asked for."""
         return any(name in asked for name in ("cdf", "quantile", "cumulative"))
+
+    @classmethod
+    def from_options(cls, stated: Mapping[str, Any]) -> dict[str, Any]:
+        check_alone(next(name for name in _STATED if name in stated), stated, _STATED)
+        return dict(stated)
+
+    @classmethod
+    def ordered_columns(cls, stated: Mapping[str, Any]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(column for name in _STATED if name != "by" for column in stated.get(name, ())))
 
     @classmethod
     def read(cls, table: Table, asked: Mapping[str, Any]) -> Self:

@@ -17,6 +17,7 @@ from inid.releasing import Release
 from inid.report import Estimate, EstimateBlock
 from inid.tables.aggregation import Aggregation, Totals
 from inid.tables.domains import Marginal
+from inid.tables.options import check_alone, check_details
 from inid.tables.presentation import KeyLabels
 from inid.tables.public_facts import parsing
 from inid.tables.question import Question
@@ -35,6 +36,7 @@ from inid.tables.table import Table
 __all__ = ["ExactPairs", "SyntheticRows"]
 
 _STATED = ("synthetic", "target", "weights")
+_DETAILS = ("synthetic_columns", "synthetic_target")
 _TARGET_WEIGHT = 4.0
 _MOST_CELLS = 2**26  # of all pairs together
 _MOST_WEIGHT = 1e3
@@ -78,6 +80,7 @@ class SyntheticRows(Question):
     kind: ClassVar[str] = "synthetic"
     options: ClassVar[tuple[str, ...]] = ()
     steps: ClassVar[int] = 3
+    makes_rows: ClassVar[bool] = True
     families: ClassVar[tuple[MechanismName, ...]] = ("gaussian",)
     weighed: ClassVar[bool] = False
     heading: ClassVar[str] = "Synthetic rows"
@@ -96,6 +99,19 @@ class SyntheticRows(Question):
     def claims(cls, asked: Mapping[str, Any]) -> bool:
         """Whether rows are asked for."""
         return "synthetic" in asked
+
+    @classmethod
+    def claims_options(cls, stated: Mapping[str, Any]) -> bool:
+        """Whether rows are asked for, or details of them."""
+        return any(name in stated for name in ("synthetic", *_DETAILS))
+
+    @classmethod
+    def from_options(cls, stated: Mapping[str, Any]) -> dict[str, Any]:
+        """See `Question.from_options`."""
+        check_details("synthetic", stated, _DETAILS)
+        check_alone("synthetic", stated, ("synthetic", *_DETAILS))
+        asked = {"synthetic": stated.get("synthetic_columns") or True, "target": stated.get("synthetic_target")}
+        return {name: value for name, value in asked.items() if value is not None}
 
     @classmethod
     def read(cls, table: Table, asked: Mapping[str, Any]) -> Self:
