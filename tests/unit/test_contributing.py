@@ -26,8 +26,8 @@ PASSED_BY = {
     "reads a single value": "arguments errors schema/key schema/values schema/by_column schema/by_tables "
     "numbers/decimals accounting/short_texts "
     "tables/engines/guarded",
-    "opens the door": "__init__ cli/__init__ tables/engines/__init__ sets/caps/__init__ jobs/groupings",
-    "asked, with nothing to do": "jobs/key_questions jobs/synthetic_questions jobs/combinations tables/domains "
+    "opens the door": "__init__ cli/__init__ tables/engines/__init__ sets/caps/__init__",
+    "asked, with nothing to do": "jobs/combinations tables/domains "
     "tables/view tables/plan "
     "tables/public_facts learn/constant_part learn/column_moments dpsgd/parallel/distributed dpsgd/parallel/sharding "
     "dpsgd/parallel/sharded_parameters dpsgd/kernels/fused_rounding dpsgd/kernels/gpu_clipping "

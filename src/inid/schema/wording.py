@@ -41,8 +41,8 @@ WORDING: Mapping[str, Wording] = {
         f"{{statistic}} needs public limits for {{column}}: fill in its lower and its upper limit, {_LIMITS}.",
     ),
     "texts": _both(
-        "{statistic} needs numbers, and the public values of {column} are texts, such as {text}: count them instead, in "
-        "groups or tables."
+        "{statistic} needs numbers, and the public values of {column} are texts, such as {text}: count them instead, "
+        "in groups or in a table."
     ),
     "order_missing": Wording(
         "the order of {column} needs public facts: add {the[bounds]} {column:bare}=LOWER:UPPER, or all its values in "

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 
 from inid.arguments import Floats, choice
-from inid.errors import ArgumentError, InidError, RecordError
+from inid.errors import Argument, ArgumentError, InidError, RecordError
 from inid.mechanisms import Mechanism, MechanismChoice, MechanismName
 from inid.promises import Budget
 from inid.releasing import Release

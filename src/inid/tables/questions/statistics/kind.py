@@ -312,7 +312,7 @@ def require_bounds(table: Table, asked: Mapping[str, Iterable[str]]) -> None:
             if texts:
                 raise ArgumentError(
                     f"{name} needs numbers, and the public values of {column!r} are texts, such as {texts[0]!r}: count "
-                    "them instead, in groups or tables.",
+                    "them instead, in groups or in a table.",
                     code="texts",
                     statistic=Argument(name),
                     column=Column(column),
