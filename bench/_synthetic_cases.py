@@ -1,6 +1,6 @@
 """The tables of the benchmark of synthetic rows: public levels, parts for training and for tests, and their scores.
 
-Bins are stated from the documentation of the tables. California Housing was not looked at while the method was made.
+Bins are stated from the documentation of the tables. Settings of the fit were chosen on seeds 1 and 2 of these tables.
 """
 
 import os
