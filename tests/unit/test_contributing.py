@@ -31,7 +31,7 @@ PASSED_BY = {
     "tables/view tables/plan "
     "tables/public_facts learn/constant_part learn/column_moments dpsgd/parallel/distributed dpsgd/parallel/sharding "
     "dpsgd/parallel/sharded_parameters dpsgd/kernels/fused_rounding dpsgd/kernels/gpu_clipping "
-    "dpsgd/kernels/row_kernels",
+    "dpsgd/kernels/row_kernels dpsgd/opacus_names",
     "another kind of question, asked whether it is meant": "tables/questions/choice tables/questions/discovery/kind "
     "tables/questions/marginals/kind tables/questions/ordered/kind tables/questions/synthetic/kind",
     "a part of the engine": "tables/engines/csv_files tables/engines/csv_records tables/engines/duckdb_settings "

@@ -17,6 +17,7 @@ from inid.dpsgd.noise.banded import Banded
 from inid.dpsgd.noise.correlated_run import CorrelatedRun
 from inid.dpsgd.noise.correlation import chosen_correlation
 from inid.dpsgd.noise.step_noise import Allocation, Recipe, Source
+from inid.dpsgd.opacus_names import explained
 from inid.dpsgd.optimizer import PrivateOptimizer
 from inid.dpsgd.parallel.distributed import Processes
 from inid.dpsgd.parallel.sharded_parameters import is_sharded
@@ -33,6 +34,7 @@ from inid.noise import current_source
 __all__ = ["make_private"]
 
 
+@explained
 def make_private(
     *,
     module: nn.Module,

@@ -55,6 +55,7 @@ class LossByRows:
         turn = self._turn() if torch.is_grad_enabled() else None
         if turn is None:
             return self._of_function(None, loss_fn, outputs, targets, per_row)
+        self._drawn.check_order()  # else a target of the batch before would be called made up
         turn.check_outputs()
         with turn.aside():
             return self._of_function(turn, loss_fn, outputs, targets, per_row)

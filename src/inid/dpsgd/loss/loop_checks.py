@@ -1,16 +1,18 @@
-"""A look at what a training loop does to the first batches: padding is told by its place."""
+"""A look at what a training loop does to the first batches: padding is told by its place, and a sum from a mean."""
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from inid.dpsgd.loss.nodes import Edge, reduction_of
 from inid.dpsgd.sampling.drawn_batch import Drawn
 from inid.dpsgd.trial.model_outputs import output_leaves
 from inid.errors import GuaranteeError
 
-__all__ = ["watched"]
+__all__ = ["check_reduction", "watched"]
 
 
 def watched(output: Any, met: Tensor | None, drawn: Drawn, *, mean: bool) -> Any:
@@ -54,6 +56,24 @@ def watched(output: Any, met: Tensor | None, drawn: Drawn, *, mean: bool) -> Any
         if isinstance(leaf, Tensor) and leaf.requires_grad and leaf.ndim and leaf.shape[0] == drawn.rows:
             leaf.register_hook(check)  # type: ignore[no-untyped-call]
     return output
+
+
+def check_reduction(ends: Sequence[Edge], *, mean: bool) -> None:
+    """Warn of a loss that adds up otherwise than `loss_reduction` says; the promise holds, but training suffers.
+
+    Args:
+        ends: Where the loss comes from.
+        mean: Whether `loss_reduction` is "mean".
+    """
+    found = reduction_of(ends[0]) if len(ends) == 1 else None
+    if found is not None and (found == "mean") is not mean:
+        said = "mean" if mean else "sum"
+        effect = "long, and nearly all are clipped" if mean else "short, and drown in noise"
+        warnings.warn(
+            f"the loss is a {found} over the rows and loss_reduction is {said!r}, so that gradients are as many times "
+            f"too {effect}: pass loss_reduction={found!r} to make_private, or take the {said}.",
+            stacklevel=2,
+        )
 
 
 @torch.no_grad()

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -22,6 +22,7 @@ __all__ = [
     "dimensions_of",
     "edge_of",
     "is_number",
+    "reduction_of",
     "shape_of",
     "signed",
     "smoothed_positions",
@@ -75,6 +76,25 @@ MOVED: dict[str, Callable[[Any, int], list[int]]] = {
     "Permute": _permuted,
     "T": lambda _node, rank: list(range(rank))[::-1],
 }
+
+
+def reduction_of(edge: Edge) -> Literal["mean", "sum"] | None:
+    """How a loss adds up, where its last function shows it.
+
+    >>> x = torch.ones(3, requires_grad=True)
+    >>> [reduction_of(edge_of(loss)) for loss in (x.exp().mean(), x.exp().sum(), (x / 3).sum(), x.exp().sum() / 3)]
+    ['mean', 'sum', None, None]
+    """
+    node = edge[0]
+    name = node.name().removesuffix("Backward0").removesuffix("Backward1")
+    if name == "Mean":
+        return "mean"
+    if name == "Sum":
+        before = node.next_functions[0][0]
+        # A weight per row may hold the division.
+        return None if before is None or before.name() in {"DivBackward0", "MulBackward0"} else "sum"
+    known: dict[int, Literal["mean", "sum"]] = {1: "mean", 2: "sum"}
+    return known.get(node._saved_reduction) if name in LOSSES else None  # noqa: SLF001 - what autograd keeps
 
 
 def is_number(tensor: Tensor) -> bool:

@@ -134,8 +134,8 @@ class ForwardPass:
 
     def judge(
         self, ends: list[Edge], known: Collection[nn.Parameter], kept: Callable[[], list[Tensor]], *, handed: bool
-    ) -> None:
-        """Look at the loss of a backward that is about to begin.
+    ) -> bool:
+        """Look at the loss of a backward that is about to begin; says whether it is made of this forward.
 
         Args:
             ends: Where it begins.
@@ -165,6 +165,7 @@ class ForwardPass:
             check_hooks(ends)
             self._unfollow()
         self.judged = True
+        return reached
 
     def check_backward(self, task: int, *, latest: bool) -> None:
         """Refuse a gradient that does not come in the one backward of the latest forward, whose loss was looked at.

@@ -22,7 +22,7 @@ from torch.utils import _pytree as pytree
 
 from inid.dpsgd.layers import LayerRule, rule_of
 from inid.dpsgd.loss.backward_calls import listen
-from inid.dpsgd.loss.loop_checks import watched
+from inid.dpsgd.loss.loop_checks import check_reduction, watched
 from inid.dpsgd.loss.nodes import Edge
 from inid.dpsgd.loss.outside_hooks import inside_model
 from inid.dpsgd.parallel.sharded_parameters import is_sharded
@@ -93,6 +93,7 @@ class PerExampleGradients:
         self._tied: dict[nn.Parameter, Unit] | None = None  # weights used by functional.linear, once it was seen
         self._trace: Trace | None = None  # a run on made-up examples is under way
         self._selected: SelectedRows | None = None  # and it is looked for rows that were selected by their values
+        self._reduction_known = False  # whether the first loss has been compared with loss_reduction
         self._inside = False  # a layer that is run example by example is under way
         units = units_of(module)
         self._gathered.uses.update(parameter for unit in units for parameter in unit.parameters.values())
@@ -341,7 +342,10 @@ class PerExampleGradients:
         """Look at the loss of a backward that is about to begin; one that may mix rows is refused."""
         turn = self.state.latest
         if turn is not None and not (turn.ended or self._trace is not None or self.state.drawn.quiet):
-            turn.judge(ends, self._places, lambda: kept_tensors(self._module), handed=handed)
+            reached = turn.judge(ends, self._places, lambda: kept_tensors(self._module), handed=handed)
+            if reached and not self._reduction_known:
+                self._reduction_known = True
+                check_reduction(ends, mean=self._mean)
 
     def _enter(self, turn: ForwardPass, *, again: bool) -> None:
         """Check, at the first gradient of a backward, that it is the one backward of the latest forward."""

@@ -177,7 +177,8 @@ class Drawn:
         if begun and self.used != self.batch:
             raise GuaranteeError(
                 "backward ran over two batches since the last step, and a step uses one: call step() of the returned "
-                "optimizer after every batch. To spare memory pass max_physical_batch_size, which splits a batch."
+                "optimizer after every batch, without gradient accumulation (accumulate_grad_batches=1). To spare "
+                "memory pass max_physical_batch_size, which splits a batch."
             )
         if self.stepped == self.batch or rows != self.rows:
             left = 0 if self.stepped == self.batch else self.rows
@@ -185,13 +186,7 @@ class Drawn:
                 f"backward ran over {rows} rows where the private loader handed out {left}: train on the batches of "
                 "the returned data_loader, each of them once and whole."
             )
-        if self.ahead or not self.seen:
-            self.refused = True
-            raise GuaranteeError(
-                "a physical batch was handed out and passed over, or the loader is read ahead of the training; then it "
-                "is not certain which rows are padding: train on each batch before taking the next, also in another "
-                "loop or for a look, and begin a new iteration over the data_loader instead of passing batches over."
-            )
+        self.check_order(self.seen)
         if not self.fresh:
             raise GuaranteeError(
                 "backward ran twice over what the loader handed out once: call it once per batch, or throw the first "
@@ -200,6 +195,21 @@ class Drawn:
             )
         self.used, self.fresh = self.batch, False
         return self.placed
+
+    def check_order(self, seen: bool = True) -> None:
+        """Refuse to train on a batch while another one is out, or was passed over.
+
+        Args:
+            seen: Whether the model has been run on the latest batch.
+        """
+        if self.ahead or not seen:
+            self.refused = True
+            raise GuaranteeError(
+                "a physical batch was handed out and passed over, or the loader is read ahead of the training; then it "
+                "is not certain which rows are padding: train on each batch before taking the next, without gradient "
+                "accumulation (gradient_accumulation_steps=1; to spare memory pass max_physical_batch_size), also in "
+                "another loop or for a look, and begin a new iteration instead of passing batches over."
+            )
 
     def renew(self) -> None:
         """Note that the gradients of the batch were thrown away: it may be used again."""

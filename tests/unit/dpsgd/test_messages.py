@@ -1,0 +1,164 @@
+"""Honest mistakes of a training loop: one sentence each that names the cure, and what is harmless stays so."""
+
+import warnings
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+from torch.utils.data import DataLoader, TensorDataset
+
+from inid import dpsgd
+from inid.errors import ArgumentError, GuaranteeError
+
+
+def made(**options):
+    model = nn.Linear(3, 2)
+    return dpsgd.make_private(
+        module=model,
+        optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
+        data_loader=DataLoader(TensorDataset(torch.randn(20, 3), torch.randint(0, 2, (20,))), batch_size=5),
+        noise_multiplier=1.0,
+        **options,
+    )
+
+
+LOSSES = {
+    "cross entropy": (functional.cross_entropy, "mean"),
+    "its sum": (lambda out, y: functional.cross_entropy(out, y, reduction="sum"), "sum"),
+    "a sum": (lambda out, _: out.square().sum(), "sum"),
+    "a mean of sums": (lambda out, _: out.square().sum(1).mean(), "mean"),
+    "a sum of means": (lambda out, _: out.square().mean(1).sum(), "sum"),
+    "squares": (lambda out, _: functional.mse_loss(out, torch.zeros_like(out)), "mean"),
+    "divided by hand": (lambda out, _: out.square().sum() / len(out), None),
+    "divided by row": (lambda out, _: (out.square().sum(1) / len(out)).sum(), None),
+}
+
+
+@pytest.mark.parametrize("said", ["mean", "sum"])
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_loss_that_adds_up_otherwise_than_it_was_said_warns_once(name, said):
+    loss, own = LOSSES[name]
+    training = made(loss_reduction=said)
+    with warnings.catch_warnings(record=True) as noted:
+        warnings.simplefilter("always")
+        for x, y in training.data_loader:
+            training.optimizer.zero_grad()
+            loss(training.module(x), y).backward()
+            training.optimizer.step()
+    wrong = own is not None and own != said
+    assert [f"pass loss_reduction={own!r}" in str(each.message) for each in noted] == [True] * wrong
+
+
+@pytest.mark.parametrize("said", ["mean", "sum"])
+def test_losses_by_rows_add_up_as_they_should(said):
+    training = made(loss_reduction=said)
+    x, y = next(iter(training.data_loader))
+    training.backward(functional.cross_entropy, training.module(x), y)  # a warning would be an error
+
+
+def test_clip_grad_norm_finds_nothing_and_changes_nothing():
+    """Before the step there is no gradient: what is clipped is every example's own."""
+    training = made()
+    x, y = next(iter(training.data_loader))
+    training.backward(functional.cross_entropy, training.module(x), y)
+    before = training.optimizer.step_state.sums.flat.clone()
+    assert float(nn.utils.clip_grad_norm_(training.module.parameters(), 1e-6)) == 0
+    assert torch.equal(training.optimizer.step_state.sums.flat, before)
+    training.optimizer.step()
+    assert all(p.grad is not None for p in training.module.parameters())
+
+
+def test_arguments_without_names_are_refused():
+    model = nn.Linear(3, 2)
+    with pytest.raises(ArgumentError, match="by name, got 2 without: pass module="):
+        dpsgd.make_private(model, torch.optim.SGD(model.parameters(), lr=0.1), noise_multiplier=1.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "cure"),
+    [
+        ("poisson_sampling", "leave it out"),
+        ("grad_sample_mode", "leave it out"),
+        ("criterion", "private.backward"),
+        ("secure_mode", 'noise="exact"'),
+        ("total_steps", "steps="),
+        ("noise_generator", "leave it out"),
+    ],
+)
+def test_arguments_of_opacus_are_refused_with_what_to_do_here(name, cure):
+    with pytest.raises(ArgumentError, match=rf"^{name} is an argument of Opacus; here .*{cure}"):
+        made(**{name: True})
+
+
+def test_other_names_are_pythons_own_business():
+    with pytest.raises(TypeError, match="unexpected keyword argument 'epochz'"):
+        made(epochz=3)
+
+
+def test_two_batches_in_one_step_name_accumulation():
+    training = made()
+    batches = iter(training.data_loader)
+    x, y = next(batches)
+    training.backward(functional.cross_entropy, training.module(x), y)
+    x, y = next(batches)
+    outputs = training.module(x)
+    with pytest.raises(GuaranteeError, match=r"accumulate_grad_batches=1.*max_physical_batch_size"):
+        training.backward(functional.cross_entropy, outputs, y)
+
+
+@pytest.mark.parametrize("by_rows", [True, False])
+def test_batches_read_ahead_name_accumulation(by_rows):
+    """As Trainer does with gradient_accumulation_steps: several batches are taken before the first is used."""
+    training = made()
+    batches = iter(training.data_loader)
+    (x, y), _ = next(batches), next(batches)
+    outputs = training.module(x)
+    take = training.backward if by_rows else lambda loss_fn, out, y: loss_fn(out, y).backward()
+    with pytest.raises(GuaranteeError, match=r"gradient_accumulation_steps=1.*max_physical_batch_size"):
+        take(functional.cross_entropy, outputs, y)
+
+
+def pictures(**options):
+    """A pretrained part whose batch normalisation is frozen, and a new head."""
+    model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4, **options), nn.Flatten(), nn.Linear(4 * 16, 2))
+    model[:2].requires_grad_(False)
+    return model
+
+
+def trained_on_pictures(model):
+    training = dpsgd.make_private(
+        module=model,
+        optimizer=torch.optim.SGD(model[3].parameters(), lr=0.1),
+        data_loader=DataLoader(TensorDataset(torch.randn(20, 1, 6, 6), torch.randint(0, 2, (20,))), batch_size=5),
+        noise_multiplier=1.0,
+    )
+    for x, y in training.data_loader:
+        training.optimizer.zero_grad()
+        training.backward(functional.cross_entropy, training.module(x), y)
+        training.optimizer.step()
+    return training
+
+
+@pytest.mark.parametrize("affine", [True, False])
+def test_frozen_batch_normalisation_is_accepted(affine):
+    model = pictures(affine=affine)
+    model[1].eval()
+    before = {name: each.clone() for name, each in model[1].state_dict().items()}
+    assert trained_on_pictures(model).accountant.steps == 4
+    assert all(torch.equal(each, before[name]) for name, each in model[1].state_dict().items())
+
+
+def test_batch_normalisation_that_takes_statistics_is_refused_though_it_is_frozen():
+    """Without gradients it still mixes the examples of a batch, before make_private and after a train() in the loop."""
+    with pytest.raises(ArgumentError, match=r"eval\(\)"):
+        trained_on_pictures(pictures())
+    with pytest.raises(ArgumentError):
+        trained_on_pictures(pictures(track_running_stats=False).eval())
+    model = pictures()
+    model[1].eval()
+    training = trained_on_pictures(model)
+    model.train()  # as Trainer does before every epoch
+    x, _ = next(iter(training.data_loader))
+    with pytest.raises((ArgumentError, GuaranteeError)):
+        training.module(x)
