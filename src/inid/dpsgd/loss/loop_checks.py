@@ -28,7 +28,9 @@ def watched(output: Any, met: Tensor | None, drawn: Drawn, *, mean: bool) -> Any
         drawn: What the loader handed out.
         mean: Whether the loss is a mean.
     """
-    if not drawn.to_be_watched:
+    if (
+        drawn.ahead or not drawn.to_be_watched
+    ):  # of several batches that are out none is trained on: the backward refuses
         return output
     drawn.watched += 1
     mask = drawn.mask

@@ -79,7 +79,7 @@ MOVED: dict[str, Callable[[Any, int], list[int]]] = {
 
 
 def reduction_of(edge: Edge) -> Literal["mean", "sum"] | None:
-    """How a loss adds up, where its last function shows it.
+    """How a loss adds up over rows, where its last function shows it.
 
     >>> x = torch.ones(3, requires_grad=True)
     >>> [reduction_of(edge_of(loss)) for loss in (x.exp().mean(), x.exp().sum(), (x / 3).sum(), x.exp().sum() / 3)]
@@ -87,14 +87,13 @@ def reduction_of(edge: Edge) -> Literal["mean", "sum"] | None:
     """
     node = edge[0]
     name = node.name().removesuffix("Backward0").removesuffix("Backward1")
-    if name == "Mean":
-        return "mean"
-    if name == "Sum":
-        before = node.next_functions[0][0]
-        # A weight per row may hold the division.
-        return None if before is None or before.name() in {"DivBackward0", "MulBackward0"} else "sum"
-    known: dict[int, Literal["mean", "sum"]] = {1: "mean", 2: "sum"}
-    return known.get(node._saved_reduction) if name in LOSSES else None  # noqa: SLF001 - what autograd keeps
+    known: dict[object, Literal["mean", "sum"]] = {1: "mean", 2: "sum", "Mean": "mean", "Sum": "sum"}
+    if name in LOSSES:
+        return known.get(node._saved_reduction)  # noqa: SLF001 - what autograd keeps
+    before = node.next_functions[0][0] if name in known else None
+    # Terms of a loss may be put side by side, and a weight per row may hold the division.
+    others = {"StackBackward0", "CatBackward0", "DivBackward0", "MulBackward0"}
+    return None if before is None or before.name() in others else known.get(name)
 
 
 def is_number(tensor: Tensor) -> bool:
