@@ -187,7 +187,7 @@ ORDINARY = {
 NET_OF = [NET]
 
 
-@pytest.mark.filterwarnings("ignore:Using a target size", "ignore:the loss is a sum")
+@pytest.mark.filterwarnings("ignore:Using a target size")
 @pytest.mark.parametrize("name", ORDINARY)
 def test_an_ordinary_loss_is_not_refused(name):
     training = made()

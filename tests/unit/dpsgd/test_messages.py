@@ -55,7 +55,9 @@ def test_a_loss_that_adds_up_otherwise_than_it_was_said_warns_once(name, said):
 def test_losses_by_rows_add_up_as_they_should(said):
     training = made(loss_reduction=said)
     x, y = next(iter(training.data_loader))
-    training.backward(functional.cross_entropy, training.module(x), y)  # a warning would be an error
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        training.backward(functional.cross_entropy, training.module(x), y)
 
 
 def test_clip_grad_norm_finds_nothing_and_changes_nothing():
