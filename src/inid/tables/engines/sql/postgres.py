@@ -41,7 +41,8 @@ _COLUMNS = """
     WHERE a.attrelid = CAST(%s AS oid) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
 """
 _PLACE = """
-    SELECT CAST(c.oid AS text) FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    SELECT CAST(c.oid AS text), has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')
+    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
     WHERE c.relname = %s AND n.nspname = %s
 """
 
@@ -76,7 +77,10 @@ class PostgresSession(Session):
             for name, value in _SETTINGS.items():
                 connection.execute(f"SET LOCAL {name} = {value}")
             for table in tables:
-                connection.execute(f"LOCK TABLE {table} IN ACCESS SHARE MODE")
+                try:
+                    connection.execute(f"LOCK TABLE {table} IN ACCESS SHARE MODE")
+                except driver.errors.InsufficientPrivilege:
+                    raise _not_allowed(table) from None
             yield connection
         finally:
             connection.close()  # which rolls back: nothing was written
@@ -84,10 +88,12 @@ class PostgresSession(Session):
     def table(self, name: str, place: Sequence[str]) -> SourceTable:
         ask = self.connection.execute
         schemas = list(place[-1:]) or self._schemas
-        found = [(schema, line[0]) for schema in schemas for line in ask(_PLACE, (name, schema)).fetchall()]
+        found = [(schema, *line) for schema in schemas for line in ask(_PLACE, (name, schema)).fetchall()]
         if not found:
             raise ArgumentError(f"the database has no table {shown(name)}: name its schema too.")
-        schema, identity = found[0]
+        schema, identity, allowed = found[0]
+        if not allowed:
+            raise _not_allowed(quoted(schema, name))
         tree = ask(_TREE, (identity,)).fetchall()
         for _, relation, guarded_rows, computed in tree:
             if relation not in ("r", "p"):
@@ -105,6 +111,13 @@ class PostgresSession(Session):
 
     def fetch(self, statement: str) -> list[tuple[str | None, ...]]:
         return list(self.connection.execute(statement).fetchall())
+
+
+def _not_allowed(table: str) -> ArgumentError:
+    return ArgumentError(
+        f"the role of this connection may not read the table {table}, so nothing was charged: have its owner GRANT "
+        "USAGE on its schema, and SELECT on the whole table (a right to single columns is not enough)."
+    )
 
 
 def postgres_session(backend: Any) -> PostgresSession:
