@@ -4,7 +4,7 @@ import warnings
 import weakref
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote
 
 from inid.errors import ArgumentError
 from inid.tables.engines.guarded import EngineError, guarded, optional
@@ -13,6 +13,7 @@ __all__ = ["database_table", "is_database", "require_no_password"]
 
 _SERVER = ("postgresql://", "postgres://")
 _FILES = (".duckdb", ".ddb")
+_SECRETS = ("password", "secret", "client_key")  # in the names of libpq's options
 
 
 def is_database(address: str) -> bool:
@@ -26,11 +27,13 @@ def require_no_password(address: str) -> None:
     Raises:
         ArgumentError: There is one.
     """
-    found = urlsplit(address)
-    if found.password is not None or "password" in found.query.lower():
+    # Servers read a password up to the @, whatever is in it, and names of options after their %70 is a p.
+    user = address.partition("://")[2].rpartition("@")[0]
+    options = unquote(address.partition("?")[2]).lower()
+    if ":" in user or any(word in options for word in _SECRETS):
         raise ArgumentError(
-            "the database's address holds a password, which commands and files would keep: leave it out, and use "
-            "PGPASSWORD or ~/.pgpass."
+            "the database's address holds a password (or an @ that is not written %40), which commands and files would "
+            "keep: leave it out, and use PGPASSWORD or ~/.pgpass."
         )
 
 

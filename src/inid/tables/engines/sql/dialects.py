@@ -46,6 +46,10 @@ class SqlDialect(ABC):
     # Columns and literals.
 
     @abstractmethod
+    def told_apart_by(self, name: str) -> str:
+        """What the database tells the names of columns apart by: two with the same are one to it."""
+
+    @abstractmethod
     def column(self, name: str, kind: str) -> tuple[str, Kind]:
         """A column of a table, by its quoted name and the database's type: in its kind."""
 
@@ -170,6 +174,9 @@ class PostgresDialect(SqlDialect):
     _CAST: ClassVar[dict[str, tuple[str, Kind]]] = {"int2": ("int8", "whole"), "int4": ("int8", "whole")}
     _CAST |= {"float4": ("float8", "double")}
 
+    def told_apart_by(self, name: str) -> str:
+        return name.encode()[:63].decode(errors="ignore")  # longer ones are cut
+
     def column(self, name: str, kind: str) -> tuple[str, Kind]:
         if kind in ("text", "varchar", "bpchar", "uuid", "name"):
             return f'CAST({name} AS text) COLLATE "C"', "text"
@@ -250,6 +257,9 @@ class DuckDBDialect(SqlDialect):
     _KINDS |= {"TIMESTAMP": "moment", "TIMESTAMP WITH TIME ZONE": "zoned"}
     _WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER")
     _LARGE = ("UBIGINT", "HUGEINT", "UHUGEINT")
+
+    def told_apart_by(self, name: str) -> str:
+        return name.casefold()
 
     def column(self, name: str, kind: str) -> tuple[str, Kind]:
         if kind in ("VARCHAR", "UUID") or kind.startswith("ENUM("):

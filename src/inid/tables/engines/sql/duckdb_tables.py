@@ -15,8 +15,8 @@ __all__ = ["DuckDBSession", "duckdb_session"]
 _TABLES = """
     SELECT database_name, schema_name, CAST(table_oid AS VARCHAR), sql ILIKE '%GENERATED ALWAYS%'
     FROM duckdb_tables() JOIN duckdb_databases() USING (database_name)
-    WHERE table_name = $name AND database_name = coalesce($database, current_database())
-        AND schema_name = coalesce($schema, current_schema()) AND type = 'duckdb' AND NOT temporary
+    WHERE table_name = $name AND database_name = $database AND schema_name = $schema
+        AND type = 'duckdb' AND NOT temporary
 """
 _COLUMNS = """
     SELECT column_name, data_type FROM duckdb_columns()
@@ -24,13 +24,28 @@ _COLUMNS = """
 """
 
 
+_NAMED = """
+    SELECT lower(name) FROM (
+        SELECT table_name AS name FROM duckdb_tables() WHERE NOT internal
+        UNION ALL SELECT view_name FROM duckdb_views() WHERE NOT internal
+    ) GROUP BY lower(name) HAVING count(*) > 1
+"""
+
+
 class DuckDBSession(Session):
-    """Transactions on cursors of our own, in the database of a connection of the user's."""
+    """Transactions on cursors of our own, in the database of a connection of the user's.
+
+    A cursor looks for tables elsewhere than the connection, which may use another schema, or have temporary ones: a
+    name without its schema is one of the schema that the connection uses, and of no other.
+    """
 
     def __init__(self, connection: Any) -> None:
         super().__init__()
         self.dialect = DuckDBDialect()
         self._own = connection
+        (home,) = connection.execute("SELECT current_database(), current_schema()").fetchall()
+        self._home: tuple[str, ...] = tuple(home)
+        self._several = frozenset(name for (name,) in connection.execute(_NAMED).fetchall())
 
     @contextmanager
     def _transaction(self, tables: Sequence[str]) -> Iterator[Any]:
@@ -47,7 +62,11 @@ class DuckDBSession(Session):
 
     def table(self, name: str, place: Sequence[str]) -> SourceTable:
         ask = self.connection.execute
-        database, schema = [None] * (2 - len(place)) + list(place)
+        if not place and name.lower() in self._several:
+            raise ArgumentError(
+                f"DuckDB has several tables {shown(name)}: name the schema, con.table({name!r}, database='main')."
+            )
+        database, schema = (*self._home[: 2 - len(place)], *place)
         found = ask(_TABLES, {"name": name, "database": database, "schema": schema}).fetchall()
         if len(found) != 1:
             raise ArgumentError(

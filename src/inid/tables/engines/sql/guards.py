@@ -59,7 +59,7 @@ def date_part(dialect: SqlDialect, part: str, value: str, kind: Kind) -> str:
 
 def long_text(dialect: SqlDialect, parts: list[str]) -> str:
     """Texts one after the other, where that is not very long."""
-    size = " + ".join(f"octet_length({part})" for part in parts)
+    size = " + ".join(f"CAST(octet_length({part}) AS BIGINT)" for part in parts)
     made = dialect.as_text(" || ".join(dialect.letters(part) for part in parts))
     return f"(CASE WHEN {size} <= {_LONGEST} THEN {made} END)"
 

@@ -47,7 +47,7 @@ def open_ibis(
         if operation(one) != "DatabaseTable":
             raise ArgumentError("public lists tables of the database as they are: public=[con.table('codes')].")
     (backend,) = backends
-    session = _SESSIONS[backend.name](backend)
+    session = guarded(lambda: _SESSIONS[backend.name](backend), "ask the connection of the view")
 
     def made() -> DatabaseTable:
         with session.snapshot():

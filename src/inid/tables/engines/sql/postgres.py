@@ -2,7 +2,8 @@
 
 The search path is PostgreSQL's own catalogue, so that no function, operator or type of a user's is meant by a name; all
 settings that decide how values are read or compared are set in the transaction. Tables are locked against changes of
-their columns before the snapshot is taken.
+their columns before the snapshot is taken. A name without its schema means what it means to the user's connection.
+Limits of time are off: after the charge one person's rows could be what takes too long.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,7 +31,8 @@ _TREE = """
     WITH RECURSIVE tree(id) AS (
         SELECT CAST(%s AS oid) UNION SELECT i.inhrelid FROM pg_inherits AS i JOIN tree ON i.inhparent = tree.id
     )
-    SELECT CAST(c.oid AS text), CAST(c.relkind AS text), c.relrowsecurity OR c.relforcerowsecurity,
+    SELECT CAST(c.oid AS text), c.relkind IN ('r', 'p') AND c.relpersistence <> 't',
+        c.relrowsecurity OR c.relforcerowsecurity,
         EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = c.oid AND CAST(a.attgenerated AS text) = 'v')
     FROM tree JOIN pg_class AS c ON c.oid = tree.id
 """
@@ -47,17 +49,24 @@ _PLACE = """
 """
 
 
+_UNLIMITED = """
+    SELECT pg_catalog.set_config(name, '0', false) FROM pg_catalog.pg_settings WHERE name IN
+        ('statement_timeout', 'idle_in_transaction_session_timeout', 'idle_session_timeout', 'transaction_timeout')
+"""
+
+
 class PostgresSession(Session):
     """Transactions on connections of our own, to where a connection of the user's goes.
 
     Args:
         parameters: What psycopg connects with. They may hold a password: nothing shows them.
+        schemas: Where the user's connection looks for a table, in this order.
     """
 
-    def __init__(self, parameters: dict[str, Any]) -> None:
+    def __init__(self, parameters: dict[str, Any], schemas: Sequence[str]) -> None:
         super().__init__()
         self.dialect = PostgresDialect()
-        self._parameters, self._schemas = parameters, list[str]()
+        self._parameters, self._schemas = parameters, list(schemas)
 
     @contextmanager
     def _transaction(self, tables: Sequence[str]) -> Iterator[Any]:
@@ -65,14 +74,12 @@ class PostgresSession(Session):
         stated = self._parameters | {"client_encoding": "utf8", "autocommit": True, "prepare_threshold": None}
         connection = driver.connect(**stated)
         try:
-            ((schemas, encoding),) = connection.execute(
-                "SELECT pg_catalog.current_schemas(false), pg_catalog.current_setting('server_encoding')"
-            ).fetchall()
+            ((encoding,),) = connection.execute("SELECT pg_catalog.current_setting('server_encoding')").fetchall()
             if encoding != "UTF8":
                 raise EngineError(
                     "the database's encoding is not UTF8, so that a text may not be read: copy the table."
                 )
-            self._schemas = list(schemas)
+            connection.execute(_UNLIMITED)
             connection.execute("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             for name, value in _SETTINGS.items():
                 connection.execute(f"SET LOCAL {name} = {value}")
@@ -95,11 +102,11 @@ class PostgresSession(Session):
         if not allowed:
             raise _not_allowed(quoted(schema, name))
         tree = ask(_TREE, (identity,)).fetchall()
-        for _, relation, guarded_rows, computed in tree:
-            if relation not in ("r", "p"):
+        for _, stored, guarded_rows, computed in tree:
+            if not stored:
                 raise ArgumentError(
-                    f"{shown(name)} is no table, or rows of it are in none (a view, or a foreign table): pass the "
-                    "tables that it reads, joined by Ibis."
+                    f"{shown(name)} is no table that is stored, or rows of it are in none (a view, a foreign or a "
+                    "temporary table): pass the tables that it reads, joined by Ibis."
                 )
             if guarded_rows:
                 raise ArgumentError(f"{shown(name)} has row-level security, so that others see other rows: copy it.")
@@ -122,5 +129,9 @@ def _not_allowed(table: str) -> ArgumentError:
 
 def postgres_session(backend: Any) -> PostgresSession:
     """A session with the database of an Ibis backend."""
-    info = backend.con.info
-    return PostgresSession(info.get_parameters() | ({"password": info.password} if info.password else {}))
+    con, rows = backend.con, optional("psycopg.rows", "sql")
+    with con.transaction(), con.cursor(row_factory=rows.tuple_row) as cursor:
+        ((schemas,),) = cursor.execute("SELECT pg_catalog.current_schemas(true)").fetchall()
+    info = con.info
+    password = {"password": info.password} if info.password else {}
+    return PostgresSession(info.get_parameters() | password, schemas)

@@ -115,6 +115,12 @@ def _stated(judge: Judge, found: Relation, persons: Mapping[str, str], person: s
             raise ArgumentError(f"person names the table {shown(name)}, which is no private table of the view.")
         if column not in private[identity].columns:
             raise ArgumentError(f"person[{name!r}] names the column {shown(column)}, which the table lacks.")
+        for other, theirs in made.items():  # the table under another name, or one that shows rows of it
+            if theirs != column and private[other].tree & private[identity].tree:
+                raise ArgumentError(
+                    f"person[{name!r}] names the column {shown(column)}, and {shown(theirs)} for a table with the same "
+                    "rows, so that they would be two people's: state one column."
+                )
         made[identity] = column
     missing = [table.name for identity, table in private.items() if identity not in made]
     if missing:

@@ -182,7 +182,8 @@ class AggregationSql:
             if not isinstance(term, People) and term != Rows()
         }
         ordered = [quoted(name) for name in self._names.order]
-        order = [*(f"{name} NULLS FIRST" for name in ordered), *added, *self._key_order()]
+        rest = [f"{name} ASC" for name in (*added, *self._key_order())]  # a setting may turn what is not stated
+        order = [*(f"{name} ASC NULLS FIRST" for name in ordered), *rest]
         by = f" ORDER BY {', '.join(order)}" if order else ""
         columns = ", ".join([own, *keys, *ordered, *(f"{value} AS {name}" for name, value in added.items())])
         rows = f"SELECT {columns} FROM ({rows}) AS keyed WHERE {own} IS NOT NULL"
@@ -200,7 +201,7 @@ class AggregationSql:
     def _of_few_keys(self, rows: str, own: str) -> str:
         """A line per person and key, with the number of its rows: those with the most, of equal ones the first."""
         keys = ", ".join([own, *(self._key(name) for name in self.asked.groupings[0].keys)])
-        order = ", ".join(["one DESC", *self._key_order()])
+        order = ", ".join(["one DESC", *(f"{name} ASC" for name in self._key_order())])
         rows = f"SELECT {keys}, count(*) AS one FROM ({rows}) AS limited GROUP BY {keys}"
         rows = f"SELECT *, row_number() OVER (PARTITION BY {own} ORDER BY {order}) AS line FROM ({rows}) AS lines"
         people = [f", 1 AS added_{at}" for at, term in enumerate(self.asked.terms) if isinstance(term, People)]

@@ -8,10 +8,12 @@ table.
 *Why.* Say that a relation is owned by a column c if, for every u that is not null, its rows with c = u are a function
 of u's rows in the private tables and of public tables. By induction over the operations that are accepted:
 
-- A private table is owned by its stated person column. A public one has no private rows.
+- A private table is owned by its stated person column, which is the same in all tables that share its rows (by
+  inheritance). A public one has no private rows.
 - Project, Filter, DropColumns, DropNull, FillNull compute each row from itself (values are functions of one row, see
   `view_values`), so rows with c = u come from rows with c = u as long as c itself is passed on unchanged: bare, under
-  any name, never filled. Sort changes nothing. SelfReference and JoinReference are names.
+  any name, never filled, and the database tells all names apart. Sort changes nothing. SelfReference and
+  JoinReference are names.
 - Union ALL of relations that are owned by the same column: rows with c = u are those of both.
 - Join of one owned by c with a public relation, by any predicate, where the owned side is kept (left, semi, anti), or
   inner: each row comes from one row of the owned side and from public rows; with c = u, from a row of u's.
@@ -32,7 +34,7 @@ Everything else is refused with its name. (Aggregates, windows, limits, samples 
 subqueries, random numbers, the time and functions of users on something else.)
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -121,7 +123,24 @@ class Judge:
                 f"the view uses {name or type(op).__name__}, after which a row may depend on many people: query the "
                 "table itself, or a view of filters, computed columns, joins and unions of all rows."
             )
-        return handlers[name](op)
+        made = handlers[name](op)
+        self._require_names(made.kinds)
+        return made
+
+    def _require_names(self, names: Iterable[str]) -> None:
+        """Refuse names that the database takes for one: it would read the one column for the other.
+
+        Raises:
+            ArgumentError: There are two.
+        """
+        seen: dict[str, str] = {}
+        for name in names:
+            other = seen.setdefault(self.session.dialect.told_apart_by(name), name)
+            if other != name:
+                raise ArgumentError(
+                    f"the view has the columns {shown(other)} and {shown(name)}, which the database takes for one: "
+                    "rename or drop one of them."
+                )
 
     def source(self, op: Any) -> SourceTable:
         """The table of the database that Ibis names."""
