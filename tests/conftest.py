@@ -46,7 +46,14 @@ def pytest_collection_finish():
     torch = sys.modules.get("torch")
     tensors = [] if torch is None else [each for each in _FOUND() if issubclass(type(each), torch.Tensor)]
     gc.freeze()
-    gc.get_objects = lambda *generation: [*_FOUND(*generation), *tensors]
+
+    def found(*generation):
+        # Not [*_FOUND(), *tensors]: that list would be there when it is asked, hold itself, and keep all that it found.
+        every = _FOUND(*generation)
+        every.extend(tensors)
+        return every
+
+    gc.get_objects = found
 
 
 def pytest_unconfigure():
