@@ -2,7 +2,9 @@
 
 import sys
 from datetime import timedelta
+from itertools import islice
 from pathlib import Path
+from unittest import mock
 
 import torch
 from torch import distributed, nn
@@ -13,6 +15,7 @@ from torch.utils.data import DataLoader, TensorDataset
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from correlated_runs import fed
 from inid import ApproxDP, InidError, Ledger, dpsgd
+from inid.dpsgd.noise.correlated_run import CorrelatedRun
 from inid.testing import unsafe_no_noise
 
 SIZE, BATCH, BANDS, STEPS, WIDTH = 24, 4, 3, 9, 8  # two processes of two examples each: groups of eight, drawn whole
@@ -70,6 +73,21 @@ def refusal(**options: object) -> str:
     return ""
 
 
+def apart(rank: int, steps: int) -> tuple[list[list[int]], str]:
+    """Who takes part here in each step where the second process alone loads a checkpoint, and how it ends."""
+    training, came = made(), []
+    try:
+        for x, names in islice(training.data_loader, steps):
+            training.module(x).square().sum().backward()
+            training.optimizer.step()
+            came.append(names[training.data_loader.drawn.mask].tolist())
+            if len(came) == steps - 1 and rank:
+                training.optimizer.load_state_dict(training.optimizer.state_dict())
+    except InidError as error:
+        return came, str(error)
+    return came, ""
+
+
 def main(folder: Path, rank: int, world: int) -> None:
     torch.set_num_threads(1)
     distributed.init_process_group(
@@ -102,6 +120,9 @@ def main(folder: Path, rank: int, world: int) -> None:
         refusal(correlation=dpsgd.Banded(2) if rank else None),
         refusal(steps=9 + rank),
     ]
+    found["apart"] = apart(rank, steps=5)
+    with mock.patch.object(CorrelatedRun, "_agree", return_value=None):
+        found["apart, twin"] = apart(rank, steps=5)
     torch.save(found, folder / f"rank{rank}.pt")
     distributed.destroy_process_group()
 

@@ -63,3 +63,15 @@ def test_a_run_that_goes_on_takes_further_rounds_of_one_charge(folder, ranks):
 def test_settings_that_differ_between_processes_are_refused(ranks):
     for rank in ranks:
         assert all("in another process" in said for said in rank["refused"])
+
+
+def test_a_checkpoint_that_one_process_loads_alone_is_noticed(ranks):
+    """The others' noise goes on where it was, and this one's groups would begin again, too early."""
+    for rank in ranks:
+        came, said = rank["apart"]
+        assert len(came) == 4
+        assert "in all of them" in said
+    # The twin: in the process that begins again, the group of rows 0 and 3 comes in row 4 too, of three bands.
+    came, said = ranks[1]["apart, twin"]
+    assert not said
+    assert sorted(came[3]) == sorted(came[4])

@@ -106,6 +106,7 @@ class ChargedRun:
         return {
             "charge": None if self.charge is None else list(self.charge),
             "run": [run.mechanism, run.noise_multiplier, run.sample_rate, run.neighbours],
+            "unit": self._unit,
         }
 
     def load_state_dict(self, state: Mapping[str, Any] | None) -> None:
@@ -117,6 +118,11 @@ class ChargedRun:
         cure = "pass to make_private the ledger and the settings that the run began with"
         if not isinstance(state, Mapping) or state.get("run") != self.state_dict()["run"]:
             raise RecordError(f"the state is not of a run with this noise that a ledger paid for: {cure}.")
+        if (unit := state.get("unit", "steps")) != self._unit:
+            # Steps are counted one by one, rounds all at the first: an accountant that goes on would miss the rest.
+            raise RecordError(
+                f"the state is of a run whose {unit} are leased, and this one's are {self._unit}: {cure}."
+            )
         charge = state.get("charge")
         found = None if charge is None else (charge[0], charge[1])
         if self.charge is not None and found != self.charge:

@@ -68,7 +68,7 @@ class HeldRows(Single):
     refusal = "the noise of earlier steps is secret, and serves one run: it is not copied or pickled."
 
     def __init__(self, coefficients: NDArray[np.float64]) -> None:
-        self._coefficients = coefficients
+        self._coefficients = coefficients if coefficients.size else np.zeros(1)  # a run of one step has none
         self._rows: Tensor | None = None
         self._turned = torch.empty(0)  # the coefficients of all places, for each place that may be the oldest
         self._oldest = 0

@@ -14,6 +14,7 @@ from inid.dpsgd.parallel.distributed import Processes
 from inid.dpsgd.sampling.drawn_batch import Drawn
 from inid.dpsgd.sampling.poisson_loader import PoissonLoader
 from inid.dpsgd.sampling.turns import Turns
+from inid.errors import GuaranteeError
 from inid.noise import current_source
 from inid.planning import NoisePlan
 
@@ -32,6 +33,7 @@ class CorrelatedRun:
         run: All rounds, as they are charged: each costs a step of one group.
         turns: The numbers of its steps.
         noise: What adds noise, row after row.
+        processes: Who trains.
         before: What the accountant had counted before the run.
 
     Attributes:
@@ -40,8 +42,17 @@ class CorrelatedRun:
         turns: The same.
     """
 
-    def __init__(self, correlation: Correlation, run: Segment, turns: Turns, noise: RunNoise, *, before: int) -> None:
-        self.correlation, self.turns = correlation, turns
+    def __init__(
+        self,
+        correlation: Correlation,
+        run: Segment,
+        turns: Turns,
+        noise: RunNoise,
+        processes: Processes,
+        *,
+        before: int,
+    ) -> None:
+        self.correlation, self.turns, self._processes = correlation, turns, processes
         self.run, self._noise, self._before = run, noise, before
         self._counted: int | None = None  # the stage that the accountant was charged for
         self._row: Row = (-1, -1)
@@ -80,16 +91,17 @@ class CorrelatedRun:
         if exact:
             noise = ExactCorrelatedNoise(coefficients)
             noise.check(loader.physical_batches * loader.physical_batch_size * processes.world, run.noise_multiplier)
-        return cls(correlation, rounds, turns, noise, before=before)
+        return cls(correlation, rounds, turns, noise, processes, before=before)
 
     def pay(self, drawn: Drawn, accountant: Accountant, charged: ChargedRun | None, *, private: bool) -> None:
         """Take the turn of the batch that is out; the first of a round leases it, the first of a stage is charged.
 
         Raises:
-            GuaranteeError: No batch was drawn for this step, or its turn is over.
+            GuaranteeError: No batch was drawn for this step, its turn is over, or another process takes another turn.
             BudgetError: The ledger does not pay for the round.
         """
         drawn.close()
+        self._agree((self.turns.stage, drawn.number))
         self.turns.check(drawn.number)
         if charged is not None and self.turns.begins_round(drawn.number):
             charged.take_step()
@@ -106,6 +118,15 @@ class CorrelatedRun:
         self._counted = self.turns.stage
         self.turns.take(drawn.number)
         self._row = (self.turns.stage, drawn.number)
+
+    def _agree(self, row: Row) -> None:
+        """Refuse rows that differ between processes: noise follows one's, and so must the examples of all others."""
+        if not self._processes.all_have(row):
+            raise GuaranteeError(
+                f"the batch was drawn for step {row[1]}, and that of another process for another, or since another "
+                "checkpoint: noise would not be that of their turns. Step on every batch in all processes, and load a "
+                "checkpoint in all of them."
+            )
 
     def noisy(self, sums: Tensor, made: NoisePlan, counts: list[int] | None) -> Tensor:
         """The sums of the step that was paid for last, with its noise."""

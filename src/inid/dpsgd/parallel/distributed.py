@@ -48,11 +48,15 @@ class Processes:
         Raises:
             ArgumentError: They differ; every process raises.
         """
+        if not self.all_have(settings):
+            raise _differs()
+
+    def all_have(self, value: object) -> bool:
+        """Whether a value is the same in all processes."""
+        found = [value] * self.world
         if self.world > 1:
-            found: list[object] = [None] * self.world
-            distributed.all_gather_object(found, settings)
-            if any(each != settings for each in found):
-                raise _differs()
+            distributed.all_gather_object(found, value)
+        return all(each == value for each in found)
 
     def agree_on_examples(self, dataset: Any) -> None:
         """Refuse a dataset that is another, or in another order, in another process, as far as some examples show.
