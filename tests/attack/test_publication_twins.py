@@ -4,6 +4,7 @@ import copy
 import json
 from dataclasses import replace
 from fractions import Fraction
+from functools import cached_property
 
 import pytest
 
@@ -11,6 +12,7 @@ import inid
 from inid import tables
 from inid.numbers.decimals import decimal_fraction
 from inid.planning import division
+from inid.tables.publication import PublicationPlan
 from inid.tables.publication import publication as parts
 from inid.tables.record import record_digest
 from inid.tables.verification import proved
@@ -81,6 +83,29 @@ def test_a_share_that_is_not_taken_from_the_others_is_refused_by_the_charge():
     assert replace(shared).charge
     with pytest.raises(inid.InidError):
         replace(shared, plans={**usual.plans, "ages": shared.plans["ages"]}).charge  # noqa: B018 - made here
+
+
+def test_plans_that_were_exchanged_after_the_charge_was_proved_are_not_released_under_it():
+    pub = publication()
+    plan = pub.plan(APPROX)
+    louder = pub.queries["people"].plan(inid.ApproxDP(20.0, 1e-6))
+
+    def spent(made):
+        """What is released under one charge of 1."""
+        assert made.charge
+        made.plans["people"] = louder
+        return pub.release(made, inid.Ledger(total=APPROX))["people"].release.plan.budget
+
+    with pytest.raises(inid.GuaranteeError):
+        spent(replace(plan, plans=dict(plan.plans)))
+    with pytest.raises(inid.GuaranteeError):
+        replace(plan, plans={**plan.plans, "people": louder}).verify()
+
+    class Kept(PublicationPlan):  # the twin proves its charge once
+        charge = cached_property(PublicationPlan.charge.fget)
+
+    twin = Kept(plan.budget, plan.mechanism, dict(plan.plans), plan.equal)
+    assert spent(twin) == louder.budget
 
 
 def test_the_promise_of_the_costliest_query_does_not_hold_for_all_of_them():

@@ -330,6 +330,6 @@ def _with_every_class(codes: NDArray[np.int32], classes: int) -> NDArray[np.int3
     Where a class was too rare to be drawn so often, rows of others are repeated with its label.
     """
     absent = np.maximum(_LEAST_OF_A_CLASS - np.bincount(codes[:, -1], minlength=classes), 0)
-    more = codes[: absent.sum()].copy()
+    more = codes[np.arange(absent.sum()) % len(codes)]
     more[:, -1] = np.repeat(np.arange(classes), absent)
     return np.concatenate([codes, more])

@@ -162,6 +162,10 @@ class Question(PublicFacts, ABC):
         one = noises[0]
         return len(noises) == self.steps == 1 and isinstance(one, NoisePlan) and self.is_covered_by(one)
 
+    def divides(self, promise: Budget, parts: Sequence[Budget]) -> bool:  # noqa: ARG002 - most have one part
+        """Whether these are the parts that steps have of a promise, which a record states beside them."""
+        return True
+
     def later_noise(self, plan: Any, released: tuple[Release, ...]) -> NoisePlan:
         """The noise of a step that keeps a promise of the plan, from what earlier steps released alone."""
         raise NotImplementedError

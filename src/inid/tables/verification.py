@@ -124,6 +124,8 @@ def _proved(record: Mapping[str, Any]) -> Proved:
     certificate: Certificate | JointProof = last.plan.certificate
     if promise is not None:  # several steps keep it together, or are refused
         certificate = JointCharge(promise, plans, question.neighbours).proof(("epsilon", "mu_squared"), None)
+        if not question.divides(promise, [plan.budget for plan in plans]):
+            raise GuaranteeError("the promise in the record is not the one that its steps are parts of.")
     return Proved(question, level, releases, record.get("found", ()), certificate)
 
 

@@ -141,6 +141,9 @@ def test_a_class_that_is_too_rare_for_the_rows_is_still_known():
     with unsafe_seed(1):
         held = HistGradientBoostingClassifier(max_iter=2, early_stopping=True)
         assert model(held, classes=("no", "yes", "never")).fit(X, y).predict(X[:2]).shape == (2,)
+    # Nor does one where there are more classes than rows for all of them.
+    made = on_synthetic_rows._with_every_class(np.zeros((50, 2), dtype=np.int32), 30)
+    assert np.bincount(made[:, -1]).tolist() == [50, *[10] * 29]
 
 
 @pytest.mark.parametrize("neighbours", ["zero_out", "add_remove", "replace"])
@@ -249,5 +252,9 @@ def test_nothing_is_believed_of_independent_columns_and_nearly_all_of_dependent_
             with unsafe_seed(seed):
                 made = release_levels(levels, lambda codes=codes: codes.astype(np.int64), **facts)
             parts[name].append(made.maker.measured.believed(2))
+    even = np.array([(0, 0, 0), (0, 1, 1), (1, 0, 1), (1, 1, 0)] * 50)  # whose tables are those of independence
+    with unsafe_no_noise():
+        made = release_levels({name: ["0", "1"] for name in "abc"}, lambda: even, **facts)
+    assert [made.maker.measured.believed(at) for at in range(3)] == [0, 0, 0]
     assert np.mean(parts["nothing"]) < 0.2
     assert min(parts["something"]) > 0.9

@@ -90,7 +90,11 @@ def test_exchanges_that_make_a_sample_worse_are_taken_back(monkeypatch):
     monkeypatch.setattr(thinning, "_FIRST", 1.0)
     space, codes, weights, wanted, drawn = weighted(8000)
     plain = systematic(weights, 8000, np.random.default_rng(3))
-    assert off(space, space.tables(codes[drawn]), wanted) <= off(space, space.tables(codes[plain]), wanted)
+    start = off(space, space.tables(codes[plain]), wanted)
+    assert off(space, space.tables(codes[drawn]), wanted) <= start
+    monkeypatch.setattr(thinning, "_WORSE", np.inf)
+    *_, twin = weighted(8000)
+    assert off(space, space.tables(codes[twin]), wanted) > 2 * start
 
 
 def test_an_interrupt_loses_nothing_and_progress_goes_from_0_to_1(monkeypatch):

@@ -244,6 +244,10 @@ class SyntheticRows(Question):
             return False
         return self.three_steps.is_of_chosen(third.sensitivity, released[1].values, promises[2].mu)
 
+    def divides(self, promise: Budget, parts: Sequence[Budget]) -> bool:
+        """Whether the steps have their shares of this very promise: none that is larger, or of another kind."""
+        return are_parts(parts, promise)
+
     def _kept(self, scores: Release, promise: Budget) -> list[Block]:
         """The pairs that noisy scores choose."""
         if not isinstance(promise, GaussianDP) or scores.values.shape != (len(self.three_steps.pairs),):

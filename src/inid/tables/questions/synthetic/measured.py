@@ -133,7 +133,7 @@ class Measured:
                 )
                 squares += float((np.square(self.tables[pair] - self.independent(pair)) / variance).sum())
                 degrees += prod(self.steps.sizes[at] - 1 for at in pair)
-        return max(0.0, 1 - degrees / squares) if degrees else 0.0
+        return 1 - degrees / squares if squares > degrees else 0.0
 
     def table(self, columns: Block, level: float) -> MeasuredTable:
         """The table of the total, of a column or of a pair (ascending), with the reach of its noise."""

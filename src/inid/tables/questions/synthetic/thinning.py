@@ -21,6 +21,7 @@ __all__ = ["near_sample"]
 _TURNS = 20
 _FIRST = 0.1  # of the rows: the most that are exchanged at once
 _LEAST_ROWS = 2000
+_WORSE = 1.0  # times the least so far: an exchange that ends above that is taken back
 
 
 def near_sample(
@@ -44,7 +45,7 @@ def near_sample(
     for turn in range(_TURNS + 1):
         gap = number * (tables - space.tables(codes, counts.astype(np.float64)))
         off = float((scale * gap * gap).sum())
-        if off < best:
+        if off < _WORSE * best:
             best, kept, short = off, counts, _sums(space, codes, scale * gap)
         else:
             most //= 2

@@ -163,8 +163,12 @@ def parts_of(budget: Budget) -> tuple[GaussianDP, GaussianDP, GaussianDP]:
     return first, second, third
 
 
-def are_parts(promises: Sequence[Budget]) -> TypeGuard[Sequence[GaussianDP]]:
+def are_parts(promises: Sequence[Budget], whole: Budget | None = None) -> TypeGuard[Sequence[GaussianDP]]:
     """Whether these are the promises of the steps under one promise: their shares were fixed before any answer.
+
+    Args:
+        promises: The promises of the steps.
+        whole: The promise; None for any.
 
     >>> are_parts(parts_of(GaussianDP(0.3))), are_parts([GaussianDP(0.1)] * 3)
     (True, False)
@@ -173,4 +177,5 @@ def are_parts(promises: Sequence[Budget]) -> TypeGuard[Sequence[GaussianDP]]:
     if len(mus) != len(SHARES):
         return False
     wholes = [mu**2 / float(share) for mu, share in zip(mus, SHARES, strict=True)]
+    wholes += [] if whole is None else [float(whole_of(whole, "gaussian"))]
     return max(wholes) <= min(wholes) * (1 + _NEAR)

@@ -1,0 +1,193 @@
+"""Guards of synthetic rows between their steps and after them: each has a twin without it, on which the check fails."""
+
+import copy
+import json
+from contextlib import suppress
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import inid
+from inid import tables
+from inid.releasing import AddNoise, Drawn, charge_together
+from inid.tables.query import drawn_steps
+from inid.tables.questions.synthetic import kind as kind_module
+from inid.tables.questions.synthetic.coded import release_levels
+from inid.tables.questions.synthetic.kind import SyntheticRows
+from inid.tables.questions.synthetic.three_steps import Steps
+from inid.tables.record import record_digest
+from inid.testing import unsafe_seed
+from rough_rows import rough_fit
+
+PROMISE, SMALL = inid.ApproxDP(1.0, 1e-6), inid.ApproxDP(0.2, 1e-6)
+DOMAINS = {"a": ["x", "y"], "b": ["u", "v", "w"], "c": [1, 2]}
+
+
+def query_of(seed=0, rows=200):
+    """A query of a table in which c follows a, or b, as the seed says."""
+    rng = np.random.default_rng(seed)
+    a, b = rng.integers(0, 2, rows), rng.integers(0, 3, rows)
+    c = (a if seed % 2 else b % 2) + 1
+    frame = pd.DataFrame({"a": np.array(["x", "y"])[a], "b": np.array(["u", "v", "w"])[b], "c": c})
+    return tables.Table(frame, domains=DOMAINS, other="drop").query(synthetic=True)
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace", "zero_out"])
+def test_pairs_alone_have_no_zero_scale(relation):
+    steps, part = Steps((3, 4), relation, True, 1, {}), inid.GaussianDP(0.5)
+    made = steps.third_set({(0, 1): 1.0})
+    assert made.dimension == 2 * 3
+    assert (inid.plan(made, part, mechanism="gaussian").scales > 0).all()
+    # The twin takes what is asked beside the pairs, and not released, for public.
+    whole = steps.blocks([(), (0,), (1,), (0, 1)])
+    radii = np.zeros(whole.ends[-1])
+    radii[whole.ends[3] :] = np.repeat(made.limits, made.counts)
+    twin = inid.Sensitivity.ellipsoid(radii, neighbours=relation)
+    assert (inid.plan(twin, part, mechanism="gaussian").scales == 0).sum() == 1 + 2 + 3
+    assert not whole.is_covered_by(twin)
+
+
+def forced(monkeypatch, values):
+    """Noise is drawn once for each step, but what is published of the first steps is given."""
+    given, real = iter(values), AddNoise.draw
+
+    def draw(self, exact, noise, source):
+        value = next(given, None)
+        return real(self, exact, noise, source) if value is None else Drawn(np.array(value))
+
+    monkeypatch.setattr(AddNoise, "draw", draw)
+
+
+def released_with(values, monkeypatch, seed, promise=PROMISE):
+    with monkeypatch.context() as patch:
+        forced(patch, values)
+        query = query_of(seed, rows=200 + 50 * seed)
+        return query.release(query.plan(promise))
+
+
+def later(result):
+    """What is chosen by earlier answers, and said of the errors of later ones."""
+    errors = [result.measured.table(pair, 0.95).std for pair in [(0, 1), (0, 2), (1, 2)]]
+    noise = result.plan.steps[2]
+    return result.kept, noise.scales.tolist(), repr(errors), result.plan.pair_notes(), result.plan.effort_note()
+
+
+def test_the_same_answers_of_two_steps_give_the_same_pairs_variances_and_errors_whatever_the_table(monkeypatch):
+    with unsafe_seed(4):
+        query = query_of(1)
+        first = [own.values for own in query.release(query.plan(SMALL)).earlier]
+    found = [later(released_with(first, monkeypatch, seed, SMALL)) for seed in (1, 2)]
+    assert found[0] == found[1]
+    # The twin chooses pairs by the exact scores.
+    exact_scores, chosen = Steps.score, Steps.chosen
+
+    def score(self, *args):
+        seen.append(exact_scores(self, *args))
+        return seen[-1]
+
+    monkeypatch.setattr(Steps, "score", score)
+    monkeypatch.setattr(Steps, "chosen", lambda self, scores, mu: chosen(self, np.array(seen), mu))
+    twins = []
+    for seed in (1, 2):
+        seen = []
+        twins.append(later(released_with(first, monkeypatch, seed, SMALL)))
+    assert twins[0] != twins[1]
+
+
+def test_the_same_answers_of_all_steps_give_the_same_rows_whatever_the_table(monkeypatch):
+    rough_fit(monkeypatch)
+    with unsafe_seed(4):
+        query = query_of(1)
+        made = query.release(query.plan(PROMISE))
+    values = [own.values for own in (*made.earlier, made.release)]
+    found, twins = [], []
+    for seed in (1, 2):
+        own = released_with(values, monkeypatch, seed)
+        with unsafe_seed(9):
+            found.append((own.rows().to_csv(), own.rows(2500).to_csv(), own.effective_rows, str(own), later(own)))
+            twins.append(own.rows(200 + 50 * seed).to_csv())  # as many rows as there are
+    assert found[0] == found[1]
+    assert twins[0] != twins[1]
+
+
+def draws_and_charges(monkeypatch, release, path):
+    """How often noise is drawn, and how often a ledger is charged, where a crash after step 2 is tried again."""
+    drawn, real = [], AddNoise.draw
+    monkeypatch.setattr(AddNoise, "draw", lambda *args: (drawn.append(1), real(*args))[1])
+    later_noise = SyntheticRows.later_noise
+
+    def broken(self, plan, released):
+        raise RuntimeError("a crash after two steps")
+
+    query = query_of()
+    plan = query.plan(PROMISE)
+    with inid.Ledger.open(path, total=PROMISE) as ledger, monkeypatch.context() as patch:
+        patch.setattr(SyntheticRows, "later_noise", broken)
+        with pytest.raises(RuntimeError):
+            release(query, plan, ledger)
+    assert len(drawn) == 2
+    monkeypatch.setattr(SyntheticRows, "later_noise", later_noise)
+    with inid.Ledger.open(path) as ledger:  # after a restart
+        with suppress(inid.BudgetError):
+            release(query, plan, ledger)
+        return len(drawn), len(ledger.history())
+
+
+def test_a_restart_after_two_steps_draws_nothing_without_another_charge(monkeypatch, tmp_path):
+    def usual(query, plan, ledger):
+        return query.release(plan, ledger)
+
+    paid = {}
+
+    def resumed(query, plan, ledger):
+        """The twin draws all steps again under the charge that there is."""
+        if not paid:
+            paid["parts"] = charge_together(plan.noises, plan.charge, ledger, "")
+        question = query.question
+        return drawn_steps(question, plan, question.draws(plan), query.exact(plan), iter(paid["parts"]))
+
+    assert draws_and_charges(monkeypatch, usual, tmp_path / "held.db") == (2, 1)
+    assert draws_and_charges(monkeypatch, resumed, tmp_path / "twin.db") == (5, 1)  # two answers of steps 1 and 2
+
+
+def test_steps_that_are_charged_one_by_one_do_not_fit_the_promise_that_they_keep_together():
+    query = query_of()
+    made = query.release(query.plan(PROMISE), inid.Ledger(total=PROMISE))
+    ledger = inid.Ledger(total=PROMISE)
+    with pytest.raises(inid.BudgetError):  # noqa: PT012 - the last of them at the latest
+        for noise in made.plan.steps:
+            ledger.charge(noise)
+
+
+def test_too_many_cells_are_refused_before_the_charge_whichever_pairs_are_kept(monkeypatch):
+    levels = {f"x{at}": np.linspace(0, 1, 1001).tolist() for at in range(13)}
+
+    def fails():
+        raise MemoryError
+
+    def charged(error):
+        ledger = inid.Ledger(total=PROMISE)
+        facts = {"budget": PROMISE, "neighbours": "add_remove", "weights": {}, "ledger": ledger, "label": ""}
+        with pytest.raises(error):
+            release_levels(levels, fails, **facts)
+        return len(ledger.history())
+
+    assert charged(inid.ArgumentError) == 0
+    monkeypatch.setattr(kind_module, "_MOST_CELLS", 2**40)  # the twin finds out when it has been paid
+    assert charged(MemoryError) == 1
+
+
+@pytest.mark.parametrize(
+    "promise", [inid.GaussianDP(100.0), inid.ApproxDP(50.0, 1e-3), inid.ZCDP(3.0), inid.ApproxDP(1.01, 1e-6)], ids=str
+)
+def test_a_record_states_the_promise_that_its_steps_are_parts_of(promise, monkeypatch):
+    query = query_of()
+    record = json.loads(json.dumps(query.release(query.plan(PROMISE)).to_dict()))
+    tables.verify_result(record)
+    forged = copy.deepcopy(record) | {"promise": promise.to_dict()}
+    forged["digest"] = record_digest(forged)
+    with pytest.raises(inid.GuaranteeError, match="parts of"):
+        tables.verify_result(forged)
+    monkeypatch.setattr(SyntheticRows, "divides", lambda *args: True)  # the twin: the steps keep it, and more
+    tables.verify_result(forged)
