@@ -211,3 +211,31 @@ def test_the_mean_of_a_column_with_text_codes_is_refused_at_once(browser, server
         page.wait_for_selector("#error:visible")
         assert "mean needs numbers, and the public values of sex are texts" in page.inner_text("#error")
         assert page.is_disabled("#ask-release")
+
+
+def test_a_newcomer_is_told_which_question_is_empty_and_where_a_part_is_taken(browser, tmp_path, monkeypatch):
+    write_people(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    inid.Ledger.open("year.db", total=inid.PureDP(30)).close()
+    with Server(tmp_path, "people.csv", "--ledger", "year.db", "--epsilon", "1") as server, Tab(browser, server) as tab:
+        page = tab.page
+        fill_question(page)
+        page.fill('[aria-label="Public values of sex"]', "F, M")
+        page.click("#add-question")
+        page.wait_for_selector("body[data-state=waiting]")
+        assert page.inner_text("#status") == "One question is empty yet."
+        assert "in the question “second”, or remove it" in page.inner_text("#next-text")
+        second = page.locator(".question").nth(1)
+        second.locator("input[value=marginals]").check()
+        second.locator(".add-table").click()
+        second.locator('[aria-label="Table 1 by sex"]').check()
+        planned(page)
+        page.click("#take-part")
+        assert page.locator("#part").evaluate("field => field === document.activeElement")
+        planned(page)
+        assert tomllib.loads(written_job(page))["part"] == "1/3"
+        assert "Released" in release(page)
+        for place in ("#chart-part", "#outcome"):  # a picture stands in the row of its number
+            cells = page.locator(f"{place} td.picture")
+            assert cells.count() > 2
+            assert set(cells.evaluate_all("all => all.map((one) => getComputedStyle(one).display)")) == {"table-cell"}

@@ -118,6 +118,7 @@ class LedgerPreview:
         refusal: Why it would refuse; None where it would not.
         counted: In which currency the percent are counted, in words: before and after.
         new: Whether the ledger is still to be made.
+        has_parts: Whether a release may take a part of it, such as a third.
     """
 
     total: Budget
@@ -127,6 +128,7 @@ class LedgerPreview:
     refusal: str | None
     counted: tuple[str, str] = ("", "")
     new: bool = False
+    has_parts: bool = False
 
 
 def preview(
@@ -159,12 +161,14 @@ def preview(
     finally:
         store.close()
     spent, counted = percent(settings, seen), percent_currency(settings, seen)
+    has_parts = settings.counted is not None
+    refused = LedgerPreview(settings.total, seen.charges, spent, None, journal.obstacle, (counted, ""), False, has_parts)
     if journal.obstacle is not None:
-        return LedgerPreview(settings.total, seen.charges, spent, None, journal.obstacle, (counted, ""))
+        return refused
     try:
         cost = admitted(settings, seen, priced(settings, plan, decimal_fraction(delta)))
     except BudgetError as error:
-        return LedgerPreview(settings.total, seen.charges, spent, None, sentence_of(error, surface), (counted, ""))
+        return replace(refused, refusal=sentence_of(error, surface))
     charged = replace(seen, charges=seen.charges + 1, sums=added(seen.sums, cost))
     after, then = percent(settings, charged), percent_currency(settings, charged)
-    return LedgerPreview(settings.total, seen.charges, spent, after, None, (counted, then))
+    return replace(refused, after=after, refusal=None, counted=(counted, then))

@@ -49,6 +49,7 @@ class LiveStream:
         address: The ledger, as it may be shown.
         command: What does the same in a shell.
         refusal: Why it cannot be opened; empty where it can.
+        part: The part of the ledger that was asked for, where its promise is one.
     """
 
     name: str
@@ -57,6 +58,7 @@ class LiveStream:
     address: str | None
     command: str
     refusal: str
+    part: str | None = None
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,7 @@ class LiveStreams:
         missing = "" if name else "The file of the stream is missing: name one, such as visits.db."
         refusal = missing or taken or (seen.refusal if seen is not None and seen.refusal else "")
         command = _command(lambda: stream_as_command(name or "visits.db", shown, field_name))
-        return LiveStream(name, plan, seen, address, command, refusal)
+        return LiveStream(name, plan, seen, address, command, refusal, values.get("part"))
 
     def open(self, form: object) -> str:
         """Open a stream: make its file and charge its ledger, once; the name of its file.

@@ -74,6 +74,7 @@ def _spent(live: LiveStream) -> dict[str, Any]:
     return {
         "ledger": seen,
         "name": live.address,
+        "part": live.part,
         "total": None if seen is None else promise_symbols(seen.total),
         "bar": "" if seen is None else budget_bar(seen.spent, seen.after),
     }

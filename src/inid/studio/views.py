@@ -243,6 +243,7 @@ def _spent(live: LivePlan) -> dict[str, Any]:
     return {
         "ledger": seen,
         "name": live.job.ledger.ledger,
+        "part": live.job.ledger.part,
         "total": None if seen is None else promise_symbols(seen.total),
         "bar": "" if seen is None else budget_bar(seen.spent, seen.after),
     }

@@ -35,7 +35,7 @@ def folders(home):
 def test_a_release_is_charged_written_and_verified(home):
     page = open_page(home)
     before = page.ask("plan", form=PAID)
-    assert "0 % of epsilon spent by 0 charges" in before["html"]["ledger"]
+    assert "0 % spent by 0 charges" in before["html"]["ledger"]
     asked = page.ask("prepare", form=PAID)
     assert sqlite_charges("budget.db") == 0
     assert "cannot be taken back" in asked["html"]
@@ -276,12 +276,27 @@ def test_after_a_release_the_page_does_not_refuse_the_next_one_as_an_error(home)
 
 def test_percentages_say_what_they_count(home):
     page = open_page(home)
-    assert "% of epsilon spent by 0 charges" in page.ask("plan", form=PAID)["html"]["ledger"]
+    assert "after this release (counted in epsilon)" in page.ask("plan", form=PAID)["html"]["ledger"]
     asked = page.ask("prepare", form=PAID)
-    assert "% of epsilon spent now" in asked["html"]
+    assert "% after (counted in epsilon)" in asked["html"]
     assert "counted in epsilon" in page.ask("release", token=asked["token"])["html"]
     place = folders(home)[0]
     assert "Parts of the budget are counted in epsilon" in (place / "report.html").read_text(encoding="utf-8")
     with inid.Ledger.open("budget.db") as ledger:
         assert ledger.percent_currency() == "epsilon"
         assert ", % of epsilon" in str(ledger)
+
+
+def test_a_part_of_the_year_is_named_as_it_was_asked_for(home):
+    """Whoever confirms a third reads "1/3"; whoever chose no part is shown where to take one, if the ledger has any."""
+    page = open_page(home)
+    page.ask("ledger", ledger="thirds", epsilon="3", delta="1e-6", unit="", currency="mu^2")
+    for ledger, is_divided in (("budget.db", False), ("thirds.db", True)):
+        shown = page.ask("plan", form=FORM | {"ledger": ledger})["html"]["ledger"]
+        assert ('id="take-part"' in shown) == is_divided
+    for part, words in (("1/3", "1/3"), ("rest", "the rest")):
+        form = {key: value for key, value in FORM.items() if key not in ("epsilon", "delta")}
+        form |= {"part": part, "ledger": "thirds.db"}
+        assert 'id="take-part"' not in page.ask("plan", form=form)["html"]["ledger"]
+        asked = page.ask("prepare", form=form)["html"]
+        assert f"This spends <b>{words}</b> of the ledger <b>thirds.db</b> (μ = " in asked

@@ -154,10 +154,18 @@ function unfinished(everything) {
   return "";
 }
 
+const asksSomething = (own) => Object.keys(asked).some((key) => own[key] !== undefined);
+
+// The name of a question that asks for nothing beside others that do.
+function emptyQuestion(values) {
+  const stated = Object.entries(isNamed(values.question) ? values.question : {});
+  return stated.some(([, own]) => asksSomething(own)) ? stated.find(([, own]) => !asksSomething(own))?.[0] : undefined;
+}
+
 function isAsked(values) {
   if (page === "explore") return values.sensitivity !== undefined;
   const stated = isNamed(values.question) ? Object.values(values.question) : [values];
-  return Boolean(values.table) && stated.every((own) => Object.keys(asked).some((key) => own[key] !== undefined)) && (page !== "stream" || values.periods !== undefined);
+  return Boolean(values.table) && stated.every(asksSomething) && (page !== "stream" || values.periods !== undefined);
 }
 
 function fill(values, lists = {}, fills = {}) {

@@ -34,11 +34,13 @@ function guide(values, answer) {
 function nextStep(values, answer, isReleased) {
   if (!values.table) return ["who", "Next: choose the table."];
   if (unfinished(false)) return ["who", ""];
+  const empty = emptyQuestion(values);
+  if (empty) return ["publish", `Next: tick what to publish in the question “${empty}”, or remove it.`];
   if (!isAsked(values)) return ["publish", page === "stream" && !values.periods ? "Next: name the periods, and tick what to publish." : "Next: tick what to publish."];
   if (!answer) return ["public", ""];
   if (answer.again) return ["release", "Released. Take it home, or change something for another release."];
   if (!answer.affordable) return ["year", "The ledger has no room for this."];
-  if (!values.ledger) return ["year", "Next: choose a ledger, or make one. Without one nobody keeps count."];
+  if (!values.ledger) return ["year", "Next: choose a ledger, or make one: it keeps count of what all releases tell together."];
   return ["", "All is ready: look at the errors, then release."];
 }
 
@@ -76,5 +78,6 @@ const guideActions = {
   "tour-next": () => tour(tourAt + 1),
   "tour-back": () => tour(tourAt - 1),
   "tour-end": () => tour(-1),
+  "take-part": () => { find("promise").value = "part"; changed(); goTo("private"); find("part").focus(); },
   "go-next": () => goTo(find("go-next").dataset.to),
 };

@@ -91,7 +91,7 @@ function openBands(button) {
   say("bands-found", "");
   say("bands-error", "");
   find("bands-dialog").showModal();
-  find("bands-width").focus();
+  (["bands-lower", "bands-upper"].map(find).find((field) => !field.value) ?? find("bands-width")).focus();
 }
 
 const bandsBody = () => ({ column: bandsFor.column, computed: !bandsFor.area, lower: find("bands-lower").value, upper: find("bands-upper").value, width: find("bands-width").value, edges: find("bands-edges").value, whole: find("bands-whole").checked });

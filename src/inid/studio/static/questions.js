@@ -144,7 +144,7 @@ function showQuestions() {
   const several = cards().length > 1 || cards().some(nameOf);
   for (const card of cards()) {
     for (const part of card.querySelectorAll("[data-several]")) part.hidden = !several;
-    card.querySelector(".question-title").textContent = several ? `Question ${nameOf(card)}: ` : "The question: ";
+    card.querySelector(".question-title").textContent = several ? `Question “${nameOf(card)}”: ` : "The question: ";
     card.querySelector(".question-words").textContent = questionWords(card);
     for (const part of card.querySelectorAll("[data-asked-for]")) part.hidden = !part.dataset.askedFor.split(" ").includes(askOf(card));
     for (const picks of card.querySelectorAll("[data-picks]")) {

@@ -119,7 +119,7 @@ async function plan() {
     const started = changedAt;
     const values = collect();
     const answer = isAsked(values) ? await planOnce(values) : null;
-    if (!isAsked(values)) clearPlan("Nothing is asked yet.");
+    if (!isAsked(values)) clearPlan(emptyQuestion(values) ? "One question is empty yet." : "Nothing is asked yet.");
     if (find("ask-release")) {
       find("ask-release").disabled = !answer?.affordable && !answer?.again;
       say("release-reason", answer ? answer.refusal : find("error").textContent || find("status").textContent);
