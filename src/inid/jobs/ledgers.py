@@ -162,7 +162,9 @@ def preview(
         store.close()
     spent, counted = percent(settings, seen), percent_currency(settings, seen)
     has_parts = settings.counted is not None
-    refused = LedgerPreview(settings.total, seen.charges, spent, None, journal.obstacle, (counted, ""), False, has_parts)
+    refused = LedgerPreview(
+        settings.total, seen.charges, spent, None, journal.obstacle, (counted, ""), False, has_parts
+    )
     if journal.obstacle is not None:
         return refused
     try:

@@ -31,6 +31,9 @@ def block_title(block: EstimateBlock, things: str = "rows") -> str:
 
     >>> block_title(EstimateBlock("mean", "age", (), ()))
     'Mean of age'
+    >>> from inid.report import Dimension
+    >>> block_title(EstimateBlock("quantile", "age", (Dimension("share", ("50 % (median)",)),), ()))
+    'Median of age'
     """
     dimensions = block.dimensions[1:] if block.span else block.dimensions
     if block.statistic in ("cdf", "cumulative", "quantile"):
@@ -43,8 +46,14 @@ def _subject(block: EstimateBlock, things: str) -> str:
     if block.statistic == "combination":
         return block.column
     name = _WORDS.get(block.statistic, block.statistic).format(things=things)
+    if block.statistic == "quantile" and _is_median(block):
+        name = "Median"
     columns = " and ".join(dict.fromkeys(block.column.split(",")))
     return name if block.statistic in COUNTED or not block.column else f"{name} of {columns}"
+
+
+def _is_median(block: EstimateBlock) -> bool:
+    return bool(block.dimensions) and all(level.endswith("(median)") for level in block.dimensions[-1].levels)
 
 
 def value_word(block: EstimateBlock, things: str) -> str:

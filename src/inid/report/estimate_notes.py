@@ -29,6 +29,7 @@ def estimate_notes(blocks: Sequence[EstimateBlock], level: float, too_noisy: flo
     """
     every = [row for block in blocks for row in block.estimates]
     number = sum(row.too_noisy for row in every)
+    with_others = [b for b in blocks if any(OTHER in dimension.levels for dimension in b.dimensions)]
     return rendered(
         "estimate_notes.html",
         ranges=any(row.lower is not None for row in every),
@@ -40,7 +41,8 @@ def estimate_notes(blocks: Sequence[EstimateBlock], level: float, too_noisy: flo
         limit="" if too_noisy is None else f"{100 * too_noisy:.4g}",
         marked=number,
         numbers=len(every),
-        others=any(OTHER in dimension.levels for block in blocks for dimension in block.dimensions),
+        others=bool(with_others),
+        other_totals=bool(_totals(with_others)),
         afterthoughts=afterthoughts(blocks, things),
     )
 

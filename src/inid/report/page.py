@@ -86,7 +86,7 @@ def heading(title: str, parts: Sequence[ReportInputs]) -> "Markup":
     cards = []
     counted = _counted(parts)
     if counted is not None:
-        cards.append((counted[0], f"{counted[1]}, about"))
+        cards.append((f"about {counted[0]}", counted[1]))
     number = _numbers(parts)
     if number:
         cards.append((f"{number:,}", "number published" if number == 1 else "numbers published"))

@@ -103,7 +103,7 @@ register(
         "question",
         "Quantiles",
         "order",
-        "for example 0.5",
+        "0.5 is the median",
         asks=True,
         note="0.5 is the median: half of the values lie at or below it. 0.25 and 0.75 are the quartiles. Several "
         "go with commas between them.",
@@ -342,9 +342,10 @@ register(
         "WORD",
         "Rows with other keys: cell (one more cell, the default) or drop.",
         "table",
-        "Rows with other keys",
+        "Rows with other codes",
         "tables",
-        note="What becomes of rows whose key is in no list: they count in a cell of their own, or are left out.",
+        note="What becomes of rows whose code is in no list of public values: they count in a cell of their own, or "
+        "are left out.",
     ),
     Key(
         "marginals",

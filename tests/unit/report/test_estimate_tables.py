@@ -134,11 +134,24 @@ def test_what_is_too_noisy_is_grey_marked_and_explained():
     html = estimates_section([block], 0.95, 0.5)
     text = outline(html).text
     assert '<tr class="dim">' in html
-    assert "1 of 2 numbers is too noisy, which is marked in grey: the range is wider than 50 % of the number" in text
+    assert (
+        "1 of 2 numbers is too noisy (in grey): its range is wider than 50 % of the number, so do not rely on it"
+        in text
+    )
     plain = outline(
         estimates_section([EstimateBlock("count", "", (SEX,), (row(5.0, 9.0), row(50.0)))], 0.95, None)
     ).text
     assert "too noisy" not in plain
+
+
+def test_a_total_that_is_not_the_sum_of_what_is_shown_is_explained():
+    """Noise around rows with other keys is in the total: the reader who adds up learns why."""
+    listed = Dimension("job", ("a", "(other)"))
+    for total in ({}, {(): (row(28.0),)}):
+        block = EstimateBlock("count", "", (listed,), (row(30.0), row(-2.0)), None, total)
+        text = outline(estimates_section([block], 0.95, 0.5)).text
+        assert "(other) stands for" in text
+        assert ("Totals and means of all include it, with its noise" in text) == bool(total)
 
 
 def test_afterthoughts_come_from_published_numbers_alone():

@@ -92,7 +92,7 @@ def test_a_publication_takes_labels_for_its_queries_too(tmp_path):
 
 def test_numbers_that_are_too_noisy_are_marked_unless_somebody_says_otherwise(tmp_path):
     result = released(TABLE.query(count=True, by={"sex": [1, 2]}))
-    assert "too noisy, which is marked in grey" in page(result, tmp_path / "report.html")
+    assert "too noisy (in grey)" in page(result, tmp_path / "report.html")
     assert "too noisy" not in page(result, tmp_path / "report.html", too_noisy=None)
     with pytest.raises(ArgumentError, match="too_noisy"):
         result.report(tmp_path / "report.html", too_noisy=-1)
