@@ -10,6 +10,7 @@ import inid
 from command_line import COLUMNS, HIDDEN, QUESTION, folder, run, sqlite_charges
 from inid import tables
 from inid.cli.commands import release as release_command
+from inid.tables.engines.base import Engine
 from needs import needs
 
 __all__ = ["folder"]
@@ -218,7 +219,7 @@ def test_an_engine_that_fails_says_so_without_data_and_that_the_charge_stands(fo
     def fails(*_args):
         raise tables.EngineError("the engine could not run the query.")
 
-    monkeypatch.setattr(tables.Query, "exact", fails)
+    monkeypatch.setattr(Engine, "run", fails)
     result = run(f"release {QUESTION} --epsilon 1 --ledger b.db")
     assert result.exit_code == 6
     assert "Charge 1 of the ledger stands" in result.stderr

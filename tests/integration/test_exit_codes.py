@@ -10,6 +10,7 @@ import pytest
 import inid
 from command_line import HIDDEN, folder, run  # noqa: F401 - a fixture
 from inid.cli.commands import release as release_command
+from inid.jobs.released_job import ReleasedJob
 from inid.noise import RandomSource
 from inid.tables import EngineError
 
@@ -215,7 +216,7 @@ def test_an_interruption_between_commit_and_receipt_says_so(books, asked, monkey
 @pytest.mark.parametrize("broken", ["write_whole", "page", "print_estimates"])
 @booked
 def test_an_answer_that_is_not_where_it_was_wanted_is_charged(books, ledger, broken, error, monkeypatch):
-    monkeypatch.setattr(release_command, broken, failing(error))
+    monkeypatch.setattr(ReleasedJob if broken == "page" else release_command, broken, failing(error))
     line = f"release {PEOPLE} --count --mean age --epsilon 1 {ledger} --out r.csv --report r.html"
     result = run(line)
     check(result, 6, 2 if ledger else None)

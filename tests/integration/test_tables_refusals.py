@@ -46,7 +46,7 @@ def _grouped(table):
         ),
         (lambda frame: tables.Table(frame).query(mean=["Income"]), "did you mean 'income'"),
         (lambda frame: tables.Table(frame).query(mean=["sex"]), "holds .*not numbers|needs public bounds for 'sex'"),
-        (lambda frame: _grouped(tables.Table(frame, domains={"sex": ["F", "M"]})), "'sex', which holds .*not numbers"),
+        (lambda frame: _grouped(tables.Table(frame, domains={"sex": ["F", "M"]})), "public values of 'sex' are texts"),
         (lambda frame: tables.Table(frame, domains={"Sex": ["F", "M"]}), "did you mean 'sex'"),
         (lambda frame: tables.Table(frame).query(count=True, by={"SEX": ["F", "M"]}), "did you mean 'sex'"),
         (lambda frame: tables.Table(frame).query(count=True, by={"sex": [1, 2]}), "cast one of the two"),

@@ -26,7 +26,11 @@ LISTS = st.lists(NAMES, min_size=1, max_size=3, unique=True)
 KEYLISTS = st.lists(NAMES, min_size=1, max_size=3) | st.lists(st.integers(-99, 99), min_size=1, max_size=3)
 INTERVALS = st.tuples(NUMBERS, NUMBERS).filter(lambda pair: pair[0] < pair[1]).map(list)
 GOOD = st.fixed_dictionaries(
-    {"table": NAMES, "mean": LISTS, "bounds": st.dictionaries(NAMES, INTERVALS, min_size=1, max_size=3)},
+    {
+        "table": NAMES.filter(lambda name: "\0" not in name),
+        "mean": LISTS,
+        "bounds": st.dictionaries(NAMES, INTERVALS, min_size=1, max_size=3),
+    },
     optional={
         "count": st.booleans(),
         "sum": LISTS,

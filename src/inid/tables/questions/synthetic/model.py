@@ -41,7 +41,7 @@ def effort(sizes: Sequence[int]) -> Effort:
     pool, some of them as zeros and ones, and tables of tables. The rates are those of one processor of 2026.
 
     >>> [round(number) for number in effort([10] * 100)]
-    [125, 233]
+    [124, 220]
     """
     levels, pairs = float(sum(sizes)), len(sizes) * (len(sizes) - 1) / 2
     seconds = _MOST * (1.35e-9 * levels**2 + 5e-8 * pairs) + 27e-6 * levels**2 + 1
