@@ -36,12 +36,13 @@ function put(parts) {
   }
 }
 
-async function loadColumns(computed = []) {
+async function loadColumns(computed = [], beforehand = () => {}) {
   const table = find("table").value;
   const shown = (isShown) => { for (const part of form.querySelectorAll(".needs-table")) part.hidden = !isShown; };
   if (!table) return shown(false);
   try {
     const answer = await ask("columns", { table, computed });
+    beforehand();
     shown(true);
     columnNames = answer.names;
     find("columns").innerHTML = answer.html;
@@ -62,8 +63,9 @@ function snapshot() {
 }
 
 async function computedChanged(more = {}) {
-  const { values, lists, fills } = snapshot();
-  await loadColumns(Object.keys(values.derive || {}));
+  let held = null; // as the fields are when the answer is there: what is chosen meanwhile, a ledger say, stays
+  await loadColumns(Object.keys(collect().derive || {}), () => { held = snapshot(); });
+  const { values, lists, fills } = held ?? snapshot();
   fill(values, Object.assign(lists, more), fills);
   changed();
 }
