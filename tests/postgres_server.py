@@ -1,4 +1,7 @@
-"""The one PostgreSQL server of a process of tests: in a temporary folder, on a free local port, gone afterwards."""
+"""PostgreSQL servers for tests, mostly one for a whole process.
+
+Each has a temporary folder and a free local port, and is gone afterwards.
+"""
 
 import atexit
 import os
@@ -13,7 +16,7 @@ from typing import Any
 
 from needs import needs
 
-__all__ = ["Server", "postgres_server"]
+__all__ = ["Server", "new_server", "postgres_server"]
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,12 @@ class Server:
 
 @cache
 def postgres_server() -> Server:
-    """The server, which ends with the process; the running test is skipped where PostgreSQL is missing."""
+    """The server that the tests of a process share. Never stop it: others hold connections."""
+    return new_server()
+
+
+def new_server() -> Server:
+    """A server that ends with the process; the running test is skipped where PostgreSQL is missing."""
     programs = Path(needs("postgres")).resolve().parent
     initdb, pg_ctl = programs / "initdb", programs / "pg_ctl"
     folder = Path(tempfile.mkdtemp(prefix="inid-postgres-"))

@@ -13,6 +13,7 @@ import inid
 from inid.accounting import Ledger, verify_record
 from inid.accounting.databases import GRANTS
 from integration.ledger_children import small_plan
+from postgres_server import new_server
 
 TOTAL = inid.PureDP(epsilon=1.0)
 
@@ -276,7 +277,8 @@ def test_a_locked_row_on_the_server(server: Any, name: str) -> None:
         assert ledger.charge(small_plan()).id == 1
 
 
-def test_a_server_that_stops_and_comes_back(server: Any, name: str) -> None:
+def test_a_server_that_stops_and_comes_back(name: str) -> None:
+    server = new_server()
     with Ledger.open(server.url, total=TOTAL, name=name) as ledger:
         ledger.charge(small_plan())
         server.stop()
