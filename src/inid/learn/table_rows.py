@@ -26,8 +26,9 @@ def check_table(table: Table, bounds: object, names: Sequence[str]) -> tuple[lis
 
     Raises:
         ArgumentError: The estimator states bounds too, the table states none for a column, counts persons of several
-            rows, or fills missing values in its own way.
+            rows, fills missing values in its own way, or is in a database.
     """
+    table.source.require_frames()
     if bounds is not None:
         raise ArgumentError("bounds must be left out for a Table: it states the bounds of its columns itself.")
     if table.person is not None:

@@ -233,6 +233,13 @@ class Engine(TypedColumns, ABC):
         """
         guarded(lambda: build(self).collect_schema(), "prepare the query, so nothing was charged")
 
+    def require_frames(self) -> None:
+        """Refuse, before a charge, what reads frames of rows, where there are none.
+
+        Raises:
+            ArgumentError: The table answers aggregations alone.
+        """
+
     def counting_every_row(self) -> "Engine":
         """The same table, for relations under which the number of rows is released as it is: none may be left out."""
         return self

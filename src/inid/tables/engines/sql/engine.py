@@ -119,9 +119,12 @@ class DatabaseTable(Engine):
 
     def _refuse(self) -> NoReturn:
         raise ArgumentError(
-            "a table in a database answers queries and publications, and nothing else yet: write it to a Parquet file "
-            "and pass the path."
+            "a table in a database answers queries, publications and streams, and no estimator reads it yet: write it "
+            "to a Parquet file and pass the path."
         )
+
+    def require_frames(self) -> None:
+        self._refuse()
 
     def typed_columns(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
         self._refuse()
