@@ -8,7 +8,7 @@ import recorded_tables as asked
 import recording_tables as recording
 from command_line import run
 from inid import tables
-from near import NEAR, SEARCHED, differences
+from near import differences
 from other_processor import elsewhere, made_records
 
 RECORD = json.loads((recording.RECORDS / "tables.json").read_text())
@@ -64,13 +64,7 @@ def test_every_engine_gives_the_files_of_the_record(engine, folder):
 
 @pytest.mark.parametrize("kind", asked.KINDS)
 def test_the_command_writes_the_files_of_the_record(kind, folder):
-    """Means of many tables by Laplace noise: scales that cancel leave last bits, or none, as the processor rounds.
-
-    With such bits a law is summed up on the safe side, without them it is taken in closed form: ends of intervals
-    differ by that in the eighth digit.
-    """
-    near = SEARCHED if kind == "marginals" else NEAR
-    assert differences(_recorded_files(kind, "command"), recording.job_files(kind, folder, run), near=near) == []
+    assert differences(_recorded_files(kind, "command"), recording.job_files(kind, folder, run)) == []
 
 
 def test_refusals_are_those_of_the_record_and_charge_nothing(folder):

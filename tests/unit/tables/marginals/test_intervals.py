@@ -6,7 +6,8 @@ from scipy.optimize import brentq
 
 import inid
 from inid import tables
-from inid.tables.questions.marginals.intervals import Noisy, fieller, one_cell, ratio_width
+from inid.tables.laplace_sums import quantile
+from inid.tables.questions.marginals.intervals import Noisy, _laplace_width, fieller, one_cell, ratio_width
 
 
 @pytest.fixture(scope="module")
@@ -67,3 +68,14 @@ def test_an_interval_reaches_to_both_sides_of_its_estimate(query):
         (frame["upper"] - frame["estimate"]) / frame["std"],
     )
     assert all((side > 1.5).all() and (side < 3).all() for side in (below, above))
+
+
+def test_rounding_errors_decide_no_width():
+    """Coefficients that cancel are 0 on one processor and a last bit on another: records must verify on both."""
+    for scales in ([2.0], [2.0, 1.5], [2.0, 1.5, 0.7]):
+        clean = _laplace_width(np.array([*scales, 0.0]), 0.95)
+        for dust in (1e-17, -3e-16, 1e-13):
+            assert _laplace_width(np.array([*scales, dust, dust]), 0.95) == pytest.approx(clean, rel=1e-12)
+    counted = quantile(np.array([2.0, 1e-13, 1e-13]), 0.95) / quantile(np.array([2.0]), 0.95)
+    assert abs(counted - 1) > 1e-9  # where they counted as noises, and others had none, a record was refused
+    assert _laplace_width(np.array([2.0, 1.5, 1e-6]), 0.95) > _laplace_width(np.array([2.0, 1.5]), 0.95)
