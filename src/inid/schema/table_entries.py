@@ -322,7 +322,7 @@ register(
         "neighbours",
         "Neighbours",
         note="What the promise compares: a table with somebody and without them, with somebody else in their "
-        "place, or with their numbers blank.",
+        "place, or with somebody who adds nothing, 0 to every sum and every count.",
     ),
     Key(
         "domains",

@@ -1,5 +1,6 @@
 """The promise in plain words: the rate it quotes is a true bound, and it names no symbol."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from inid.report.promise_text import (
     promise_in_words,
     promise_symbols,
 )
+from inid.schema.key import key
 
 
 def test_the_rate_of_detection_is_reached_by_the_best_test_against_laplace_noise():
@@ -76,5 +78,12 @@ def test_a_row_that_becomes_nothing_is_never_called_blank():
     words = promise_in_words(inid.PureDP(epsilon=1.0), "one row", "zero_out")
     assert "adds nothing, 0 to every sum and every count" in words
     project = Path(__file__).resolve().parents[3]
-    texts = [*(project / "src").rglob("*.py"), *(project / "src").rglob("*.html"), *(project / "docs").rglob("*.md")]
-    assert [str(path) for path in texts if "left blank" in path.read_text(encoding="utf-8")] == []
+    texts = [
+        path
+        for end in ("py", "html", "js", "md")
+        for part in ("src", "docs")
+        for path in (project / part).rglob(f"*.{end}")
+    ]
+    blank = re.compile(r"(left|numbers?|values?|columns?|cells?|answers?)\s+(is |are |as |left )?blank")
+    assert [str(path) for path in texts if blank.search(path.read_text(encoding="utf-8"))] == []
+    assert "adds nothing, 0 to every sum and every count" in (key("neighbours").note or "")
