@@ -99,10 +99,17 @@ class Bins:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What each cell is called."""
-        pairs = list(pairwise(self.edges))
+        """What each cell is called; no two alike.
+
+        >>> Bins((0.0, 0.1, 1.0)).names, Bins((1.0, 1.0000000000000002, 2.0)).names
+        (('[0, 0.1)', '[0.1, 1]'), ('[1, 1.0000000000000002)', '[1.0000000000000002, 2]'))
+        """
+        words = [f"{edge:.12g}" for edge in self.edges]
+        if len(set(words)) < len(words):
+            words = [f"{edge:.17g}" for edge in self.edges]
+        pairs = list(pairwise(words))
         ends = [")"] * (len(pairs) - 1) + ["]"]
-        return tuple(f"[{low:.12g}, {high:.12g}{end}" for (low, high), end in zip(pairs, ends, strict=True))
+        return tuple(f"[{low}, {high}{end}" for (low, high), end in zip(pairs, ends, strict=True))
 
 
 def as_listed(values: object) -> object:

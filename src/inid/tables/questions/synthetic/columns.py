@@ -137,7 +137,7 @@ def read_level_columns(table: Table, asked: object) -> tuple[LevelColumn, ...]:
     if isinstance(names, (str, bytes)) or not isinstance(names, Sequence):
         raise ArgumentError("synthetic must be True or a list of columns: synthetic=['age', 'sex'].")
     for at, name in enumerate(names):
-        if name not in known or name in names[:at]:
+        if not isinstance(name, str) or name not in known or name in names[:at]:
             raise ArgumentError(
                 f"synthetic[{at}] must be a column with public keys or bins, named once: state Table(domains=..., "
                 "bins=...).",

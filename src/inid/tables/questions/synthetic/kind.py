@@ -342,20 +342,22 @@ def _read_weights(names: Sequence[str], target: object, stated: object) -> dict[
     Raises:
         ArgumentError: A name is no column, or a weight is no positive number.
     """
-    if target is not None and target not in names:
+    if target is not None and not (isinstance(target, str) and target in names):
         raise ArgumentError(f"target must be a column of the synthetic rows, got {shown(target)}: name one.")
     if not isinstance(stated, Mapping):
         raise ArgumentError(f"weights must be a dictionary by pairs of columns, got {shown(stated)}.")
     found: dict[Block, float] = {}
-    if isinstance(target, str):
-        own = names.index(target)
-        found = {(min(at, own), max(at, own)): _TARGET_WEIGHT for at in range(len(names)) if at != own}
     for pair, weight in stated.items():
         if not (isinstance(pair, tuple) and len(pair) == 2 and pair[0] != pair[1] and set(pair) <= set(names)):
             raise ArgumentError(f"weights must be by pairs of columns of the synthetic rows, got {shown(pair)}.")
         one, two = sorted(names.index(name) for name in pair)
+        if (one, two) in found:
+            raise ArgumentError(f"weights names the pair {shown(pair)} twice, in both orders: state one weight for it.")
         cure = "pass a number from 0.001 to 1000; 1 is usual"
         found[one, two] = real(f"weights[{pair!r}]", weight, least=1e-3, cure=cure)
         if not found[one, two] <= _MOST_WEIGHT:
             raise ArgumentError(f"weights[{pair!r}] must be at most 1000, got {shown(weight)}: {cure}.")
+    if isinstance(target, str):
+        own = names.index(target)
+        found = {(min(at, own), max(at, own)): _TARGET_WEIGHT for at in range(len(names)) if at != own} | found
     return found
