@@ -7,6 +7,7 @@ from decimal import Decimal
 from keyword import iskeyword
 from typing import Any
 
+from inid.jobs.called import labels_of
 from inid.jobs.combinations import read_combination
 from inid.jobs.job import Job, Outputs
 from inid.jobs.ledgers import is_file
@@ -213,7 +214,9 @@ def _written_results(job: Job) -> list[str]:
     if outputs.out:
         lines.append(f"pyarrow.csv.write_csv(frame, {outputs.out.as_posix()!r})")
     if outputs.report:
-        called = {} if outputs.rows_are is None else {"rows_are": outputs.rows_are}
+        labels = labels_of(outputs.called, list(job.parts))
+        called: dict[str, Any] = {"labels": _Code(repr(labels)) if labels else None, "rows_are": outputs.rows_are}
+        called |= {"too_noisy": _Code("None")} if outputs.form.get("too_noisy", 0) is None else {}
         lines.append(_call("result.report", [repr(outputs.report.as_posix())], form | called))
     if outputs.record:
         combined = {name: own for name, own in recorded.items() if own}

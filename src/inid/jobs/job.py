@@ -20,6 +20,7 @@ from inid.jobs.questions import StatedQuestion, TableQuestion, in_question, read
 from inid.jobs.stated import Stated
 from inid.promises import ZCDP, ApproxDP, Budget, GaussianDP, PureDP
 from inid.schema import Naming, keys
+from inid.schema.values import OFF
 
 __all__ = [
     "PROMISE_KEYS",
@@ -93,7 +94,8 @@ class Outputs(Stated):
     @property
     def form(self) -> dict[str, Any]:
         """How the answers are shown."""
-        marked = {} if self.too_noisy is None else {"too_noisy": float(self.too_noisy)}
+        share = self.too_noisy
+        marked = {} if share is None else {"too_noisy": None if share == OFF else float(share)}
         return {"tidy": self.tidy, "integers": self.integers, **marked}
 
 

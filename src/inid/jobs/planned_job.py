@@ -7,6 +7,7 @@ from typing import Any, cast
 from inid.accounting import JointCharge
 from inid.arguments import listed
 from inid.errors import ArgumentError
+from inid.jobs.called import check_called
 from inid.jobs.combinations import check_combinations
 from inid.jobs.job import PROMISE_KEYS, Job, NoiseChoice
 from inid.jobs.ledgers import open_existing, stored_settings
@@ -150,6 +151,7 @@ def plan_job(job: Job, named: Naming = str, source: Engine | None = None) -> Pla
     for name, own in queries_of(query).items():
         with in_question(name):
             check_combinations(job.parts[name].outputs.combine, own, named)
+    check_called(named("called"), job.outputs.called, queries_of(query))
     options = _options(noise, query, named) if isinstance(query, Query) else _options_together(job, query, named)
     address = job.ledger.ledger
     ledger: Any = None if address is None else stored_settings(address, job.ledger.name or "default")

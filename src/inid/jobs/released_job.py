@@ -10,6 +10,7 @@ from typing import Any
 from inid.accounting import Ledger
 from inid.accounting.addresses import place
 from inid.errors import ArgumentError, InidError
+from inid.jobs.called import labels_of
 from inid.jobs.charging import OneCharge
 from inid.jobs.combinations import StatedCombination, read_combination
 from inid.jobs.job import Outputs
@@ -21,6 +22,7 @@ from inid.mechanisms import Mechanism
 from inid.report import Estimate, EstimateBlock, LedgerState, ReportInputs, page, publication_page
 from inid.schema import Naming
 from inid.tables import PublicationPlan, PublicationResult
+from inid.tables.presentation import read_labels
 from inid.tables.report_inputs import as_estimates, marked, published_estimates
 from inid.tables.result import TOO_NOISY, PageFacts, Result, Row
 
@@ -99,7 +101,7 @@ class ReleasedJob:
     def csv(self, style: CsvStyle = FOR_PROGRAMS) -> str:
         """The published numbers as a CSV file; those of several questions after each other."""
         names = [name for name, part in self.parts.items() for _ in part.estimates if name]
-        flagged = self.planned.job.outputs.too_noisy is not None
+        flagged = self.planned.job.outputs.form.get("too_noisy") is not None
         return as_csv(self.estimates, flagged=flagged, queries=names, style=style)
 
     def record_text(self) -> str:
@@ -110,6 +112,7 @@ class ReleasedJob:
     def reports(self) -> dict[str, ReportInputs]:
         """What the HTML report shows of each question."""
         question, one = self.planned.job.question, isinstance(self.result, Result)
+        words = read_labels(labels_of(self.planned.job.outputs.called, list(self.parts)), ())
         facts = PageFacts(
             self.title,
             source=question.source if isinstance(question, TableQuestion) else "",
@@ -117,8 +120,12 @@ class ReleasedJob:
             summary=self.planned.summary if one else None,
             digest=self.record["digest"],
             rows_are=self.planned.job.outputs.rows_are,
+            words=words,
         )
-        return {name: part.report(replace(facts, title=name or self.title)) for name, part in self.parts.items()}
+        return {
+            name: part.report(replace(facts, title=words.columns.get(name, name) or self.title))
+            for name, part in self.parts.items()
+        }
 
     def page(self) -> str:
         """The HTML report: one page, with contents where there are several questions."""

@@ -48,7 +48,7 @@ def _subject(block: EstimateBlock, things: str) -> str:
     name = _WORDS.get(block.statistic, block.statistic).format(things=things)
     if block.statistic == "quantile" and _is_median(block):
         name = "Median"
-    columns = " and ".join(dict.fromkeys(block.column.split(",")))
+    columns = block.called or " and ".join(dict.fromkeys(block.column.split(",")))
     return name if block.statistic in COUNTED or not block.column else f"{name} of {columns}"
 
 

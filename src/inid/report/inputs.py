@@ -81,6 +81,7 @@ class EstimateBlock:
         bounds: The public bounds of the column, over which means are drawn.
         totals: Over everything but some dimensions, which the key lists by position: () is over all of them.
         span: What its first dimension runs over, in words, where that is no key: "in each period".
+        called: What its columns are called, where people have words for them.
     """
 
     statistic: str
@@ -90,6 +91,7 @@ class EstimateBlock:
     bounds: tuple[float, float] | None = None
     totals: Mapping[tuple[int, ...], tuple[Estimate, ...]] = field(default_factory=dict)
     span: str = ""
+    called: str = ""
 
 
 @dataclass(frozen=True)

@@ -321,12 +321,14 @@ class Formulas(ByColumn):
 
     Attributes:
         cure: What is wanted, in words.
+        syntax: How it is written.
 
     >>> Formulas().from_text("--derive", "double=age * 2; adult=age >= 18")
     {'double': 'age * 2', 'adult': 'age >= 18'}
     """
 
     cure: str = "give each new column a formula, for example double=age * 2"
+    syntax: str = "write each entry as name=formula, for example double=age * 2"
     field: str = "formulas"
     words: str = "table of formulas by name, as texts"
 
@@ -348,7 +350,7 @@ class Formulas(ByColumn):
         for entry in filter(None, map(str.strip, text.split(";"))):
             key, equals, formula = (part.strip() for part in entry.partition("="))
             if not (key and equals and formula):
-                raise malformed(name, entry, "write each entry as name=formula, for example double=age * 2")
+                raise malformed(name, entry, self.syntax)
             _store(name, found, key, formula)
         return found
 

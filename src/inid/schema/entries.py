@@ -1,13 +1,12 @@
-"""All other keys: numbers without a table, promise, noise, ledger, outputs and streams, in the order of help and files.
+"""Other keys: numbers without a table, promise, noise, ledger and outputs, in the order of help and files.
 
 What a key means stands in its entry and nowhere else. What goes together is checked where a job is read.
 """
 
 from inid.schema.by_column import Formulas, NumbersByName
 from inid.schema.key import Key, register
-from inid.schema.periods import Periods
 from inid.schema.questions import Questions
-from inid.schema.values import Choice, File, Names, Number, Numbers, Part, Switch, Word, positive, probability, whole
+from inid.schema.values import OFF, Choice, File, Names, Number, Numbers, Part, Switch, Word, positive, probability
 
 __all__: list[str] = []
 
@@ -287,11 +286,27 @@ register(
     ),
     Key(
         "too_noisy",
-        positive("0.3"),
+        positive("0.3", OFF),
         "SHARE",
-        "Mark numbers whose interval is wider than this share of the estimate.",
+        "Mark numbers whose interval is wider than this share of the estimate; off marks none, in the report either.",
         "output",
         place="",
+    ),
+    Key(
+        "called",
+        Formulas(
+            "give each name its words, for example age = Age in years, or sex:1 = men",
+            "write each entry as name=words, for example age=Age in years, or sex:1=men",
+            words="table of texts by column, by `column:key` or by question",
+        ),
+        "NAME=WORDS;...",
+        "What the report calls columns, keys after a colon, and questions: 'income=Income, euros;sex:1=men'.",
+        "output",
+        "Words for readers",
+        "words",
+        "income = Income, euros",
+        "One per line: what the report calls a column, with its unit; a key, after a colon, sex:1 = men; or one of "
+        "several questions. It costs nothing.",
     ),
     Key(
         "rows_are",
@@ -313,89 +328,4 @@ register(
     ),
     Key("report", File(), "FILE", "Write a page about the release to this HTML file.", "output", place=""),
     Key("record", File(), "FILE", "Write everything to this JSON file, for inid verify.", "output", place=""),
-)
-
-register(
-    Key(
-        "periods",
-        Periods(),
-        "A:B",
-        "The first and last year, month or day (2027-01:2027-12), or names with commas.",
-        "stream",
-        "Periods",
-        "stream",
-        "2027-01:2027-12",
-        "The first and the last year, month or day, with a colon between them; or names with commas. They are public, "
-        "and never change.",
-    ),
-    Key(
-        "contributes",
-        whole("every"),
-        "K",
-        "In how many periods one person counts at most (default: 1), or every.",
-        "stream",
-        "Periods per person",
-        "contributes",
-        "1; a number, or every",
-        "In how many periods one person counts at most. Where rows belong to people, a secret list in the stream's "
-        "file keeps count; a row by itself is in one period, or state every.",
-    ),
-    Key(
-        "want",
-        Choice({"totals": "totals", "windows": "windows", "periods": "single periods"}, "totals"),
-        "WORD",
-        "What is to be accurate: totals (the default), windows or periods.",
-        "stream",
-        "What is to be accurate",
-        "stream",
-    ),
-    Key(
-        "window",
-        whole(),
-        "N",
-        "With --want windows: how many periods a window has.",
-        "stream",
-        "Periods in a window",
-        "stream",
-        "for example 3",
-    ),
-)
-
-register(
-    Key(
-        "rule",
-        Word(),
-        "RULE",
-        "auto (the default), or gaussian: nearly all releases are Gaussian.",
-        "new ledger",
-        place="",
-    ),
-    Key(
-        "currency",
-        Choice(
-            {
-                "mu^2": "Gaussian noise: tables, means, many numbers at a time",
-                "epsilon": "Laplace noise: few numbers, or promises without a delta",
-                "renyi": "both kinds of noise, and training of models",
-            },
-            "not at all: every release states its promise in numbers",
-        ),
-        "WORD",
-        "What --part counts: epsilon, mu^2 or renyi; it is stated now or never.",
-        "new ledger",
-        "Parts are counted in",
-        "ledger",
-        note="Whether a release may take a part of the year, a third say, and by which noise parts add up. It is "
-        "stated now or never. Most publications have Gaussian noise.",
-    ),
-    Key(
-        "reserve",
-        probability("1e-7"),
-        "X",
-        "A part of --delta for releases that need one beside their noise: --discover.",
-        "new ledger",
-        "Of delta, kept for finding keys",
-        "ledger",
-        "none, if left empty",
-    ),
 )

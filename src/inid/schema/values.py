@@ -20,6 +20,7 @@ from inid.arguments import shown
 from inid.errors import ArgumentError
 
 __all__ = [
+    "OFF",
     "Choice",
     "File",
     "Names",
@@ -236,9 +237,14 @@ class Number(ValueType):
         return found
 
 
-def positive(example: str) -> Number:
-    """A number above 0."""
-    return Number(f"a number above 0, such as {example}", lambda x: x > 0)
+OFF = "off"
+
+
+def positive(example: str, instead: str | None = None) -> Number:
+    """A number above 0, or a word that stands in its place."""
+    or_word = "" if instead is None else f", or {instead}"
+    words = "number" if instead is None else f'number, or `"{instead}"`'
+    return Number(f"a number above 0, such as {example}{or_word}", lambda x: x > 0, instead, words)
 
 
 def probability(example: str) -> Number:

@@ -304,6 +304,10 @@ class Question(PublicFacts, ABC):
         """What a report says about the question, as term and text."""
         raise NotImplementedError
 
+    def answer_keys(self) -> Mapping[str, Sequence[Any] | None]:
+        """The columns that answers are about, each with the public keys it has in them; None where keys are found."""
+        return {}
+
     def column_facts(self) -> list[ColumnFacts]:
         """The public facts of each column that is asked about."""
         return []

@@ -137,9 +137,9 @@ def published_blocks(
     for block in question.blocks(estimates, words.keys):
         made = with_totals(question, release, level, block, as_shown=as_shown)
         totals = {kept: tuple(marked(row, too_noisy) for row in rows) for kept, rows in made.totals.items()}
-        columns = ",".join(words.columns.get(name, name) for name in made.column.split(","))
+        called = " and ".join(dict.fromkeys(words.columns.get(name, name) for name in made.column.split(",")))
         dimensions = tuple(replace(own, name=words.columns.get(own.name, own.name)) for own in made.dimensions)
-        found.append(replace(made, totals=totals, column=columns, dimensions=dimensions))
+        found.append(replace(made, totals=totals, called=called, dimensions=dimensions))
     return found
 
 

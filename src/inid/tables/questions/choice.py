@@ -223,7 +223,11 @@ class ChoiceQuestion(CountingQuestion, Question):
     def facts(self, plan: ChoicePlan, rows: Sequence[Row], level: float) -> list[tuple[str, str]]:
         """The answer, and what it was chosen from."""
         chosen = f"{len(self.groups):,} groups by {', '.join(self.by)}, by the number of {self.counting}"
-        return [*self.answered_facts(rows, level), ("chosen from", chosen), *view_facts(self.view, self.by)]
+        return [*self.answered_facts(rows, level), ("chosen from", chosen), *view_facts(self.view, self.answer_keys())]
+
+    def answer_keys(self) -> Mapping[str, Sequence[Key]]:
+        """The keys among which one is chosen."""
+        return self.by
 
     def check_noisy(self, release: Release, record: Mapping[str, Any]) -> None:
         """One number, the position of a group, which `answers` checks."""

@@ -269,8 +269,12 @@ class Discovery(CountingQuestion, Question):
             ("keys of one person", f"at most {self.contribution.most_keys:,} count"),
             ("hidden", f"a key that only one person has appears with probability {plan.delta:g} at most"),
             ("left out", f"rows without a {self.column}"),
-            *view_facts(self.view, [self.column]),
+            *view_facts(self.view, self.answer_keys()),
         ]
+
+    def answer_keys(self) -> Mapping[str, None]:
+        """Nobody listed the keys."""
+        return {self.column: None}
 
     def check_noisy(self, release: Release, record: Mapping[str, Any]) -> None:
         """Keys in order, and no count below the threshold."""

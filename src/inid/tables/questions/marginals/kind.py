@@ -255,9 +255,13 @@ class Marginals(MarginalsQuestion, Question):
             ("groups", "; ".join(groups)),
             ("other keys", f"rows with other keys, or none, {dropped}"),
             ("protected", protection(self.person, self.neighbours)),
-            *view_facts(self.view, [*self.columns, *self.summed]),
+            *view_facts(self.view, self.answer_keys()),
             ("rows assumed", "" if self.rows is None else f"{self.rows:,}, a public guess for planning"),
         ]
+
+    def answer_keys(self) -> Mapping[str, Sequence[Any]]:
+        """The columns that tables go by have keys, those that are added up none."""
+        return dict.fromkeys(self.summed, ()) | {name: self.domains.levels(name) for name in self.columns}
 
     def column_facts(self) -> list[ColumnFacts]:
         """The columns that are averaged or added up."""

@@ -150,8 +150,13 @@ class OrderedColumns(OrderedQuestion, Question):
         return [
             ("statistics", ", ".join(f"{kind} of {table.label}" for table in self.tables for kind in table.kinds)),
             ("left out", "rows with other keys, or without a value"),
-            *view_facts(self.view, [name for own in self.tables for name in (own.column, *own.groups)]),
+            *view_facts(self.view, self.answer_keys()),
         ]
+
+    def answer_keys(self) -> Mapping[str, Sequence[Key]]:
+        """The columns that group have keys; those whose order is asked have levels, which keep their names."""
+        grouped = {name: self.keys[name] for own in self.tables for name in own.groups}
+        return {own.column: () for own in self.tables} | grouped
 
 
 def _block(

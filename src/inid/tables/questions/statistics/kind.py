@@ -200,8 +200,10 @@ class Statistics(StatisticsQuestion, Question):
             if statistic.kind == "histogram":
                 name = statistic.columns[0]
                 cells = self.histogram[name]
-                own = named_levels(name, cells.values, labels) if isinstance(cells, Categories) else None
-                dimensions = (*groups, own or Dimension(name, _cell_names(cells)))
+                said = named_levels(name, _cell_keys(cells), labels).levels
+                usual = zip(cells.names, _cell_names(cells), said, strict=True)
+                own = tuple(words if label == cell else label for cell, words, label in usual)
+                dimensions = (*groups, Dimension(name, own))
             stop = start + math.prod(len(dimension.levels) for dimension in dimensions)
             bounds = self.bounds.get(statistic.columns[0]) if len(statistic.columns) == 1 else None
             column = ",".join(statistic.columns)
@@ -223,15 +225,19 @@ class Statistics(StatisticsQuestion, Question):
         kinds += [f"{kind} of {counted(len(names), 'column')}" for kind, names in self.columns.items() if names]
         kinds += [f"histogram of {counted(len(self.histogram), 'column')}"] if self.histogram else []
         assumed, limit = self.rows, self.max_rows
-        used = [*self.by, *self.histogram, *(name for names in self.columns.values() for name in names)]
         return [
             ("statistics", ", ".join(kinds)),
             ("groups", "; ".join(f"{name}: {listed_keys(keys)}" for name, keys in self.by.items())),
             ("protected", protection(self.person, self.neighbours)),
-            *view_facts(self.view, used),
+            *view_facts(self.view, self.answer_keys()),
             ("rows assumed", "" if assumed is None else f"{assumed:,}, a public guess for planning"),
             ("rows at most", "" if limit == _USUAL_LIMIT else f"{limit:,}, stated in advance"),
         ]
+
+    def answer_keys(self) -> Mapping[str, Sequence[Key]]:
+        """Groups and histograms have keys, the columns of other statistics none."""
+        cells = {name: _cell_keys(own) for name, own in self.histogram.items()}
+        return {name: () for names in self.columns.values() for name in names} | cells | dict(self.by)
 
     def column_facts(self) -> list[ColumnFacts]:
         """For each column that is asked about: its statistics, its bounds, and what a missing value becomes."""
@@ -345,6 +351,11 @@ def _is_category(value: object, listed: Categories) -> bool:
     """Whether a fill value is one of the categories: Python takes True for 1, which engines do not."""
     same = isinstance(value, (str, bool)) == isinstance(listed.values[0], (str, bool))
     return same and value in listed.values
+
+
+def _cell_keys(cells: Bins | Categories) -> Sequence[Key]:
+    """The cells of a histogram as answers name them."""
+    return cells.values if isinstance(cells, Categories) else cells.names
 
 
 def _cell_names(cells: Bins | Categories) -> tuple[str, ...]:

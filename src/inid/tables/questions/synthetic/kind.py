@@ -312,8 +312,12 @@ class SyntheticRows(Question):
             ("pairs that were measured", ", ".join("*".join(pair) for pair in kept)),
             ("pairs taken as independent", ", ".join("*".join(pair) for pair in pinned)),
             ("protected", protection(self.person, self.neighbours)),
-            *view_facts(self.view, [column.name for column in self.columns]),
+            *view_facts(self.view, self.answer_keys()),
         ]
+
+    def answer_keys(self) -> Mapping[str, Sequence[Any]]:
+        """The levels of each column."""
+        return {column.name: column.levels for column in self.columns}
 
     def to_dict(self) -> dict[str, Any]:
         """See `Question.to_dict`."""
