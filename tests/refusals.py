@@ -3,7 +3,9 @@
 `python tests/refusals.py` prints the table: what Python, the command and the page say of each.
 """
 
+import sqlite3
 import tempfile
+from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 
@@ -21,6 +23,8 @@ LINE = inid.Sensitivity.box([1.0])
 BOUNDS = {"bounds": {"age": [0, 100]}}
 APPROX = inid.ApproxDP(1.0, 1e-6)
 FRAME = pd.DataFrame({"user_id": ["a", "b"], "age": [30.0, 50.0], "sex": ["F", "M"]})
+SEXES = {"domains": {"sex": ["F", "M"]}}
+ROWS = {"bins": {"age": 4}, **BOUNDS, **SEXES}
 WIDE = {"domains": {"age": list(range(116)), "sex": ["F", "M"]}, "mean": {"income": [["age", "sex"]]}}
 
 
@@ -95,6 +99,24 @@ def unpaid():
     tables.Stream.open("s.db", ledger=ledger)
 
 
+def held():
+    """A charge to a ledger whose database another process holds since it was opened."""
+    make_ledger("b.db", "default", APPROX).close()
+    with closing(sqlite3.connect("b.db", isolation_level=None)) as other:
+        ledger = inid.Ledger.open("b.db", timeout=0.1)
+        other.execute("BEGIN EXCLUSIVE")
+        ledger.charge(inid.plan(LINE, APPROX))
+
+
+def rows_of(**queries):
+    """Synthetic rows of the record of a publication, or of a query alone."""
+    t = tables.Table(FRAME, domains=SEXES["domains"] | {"age": [30, 50]})
+    made = {name: t.query(**asked) for name, asked in queries.items()}
+    asked = tables.Publication(**made) if len(made) > 1 else made["one"]
+    plan = asked.plan(APPROX, share=dict.fromkeys(made, "1/2")) if len(made) > 1 else asked.plan(APPROX)
+    return tables.synthetic_rows(asked.release(plan).to_dict(), 3)
+
+
 PROVOKED = {
     "bounds_missing": lambda: planned(mean=["income"]),
     "texts": lambda: planned(mean=["sex"], domains={"sex": ["F", "M"]}),
@@ -122,11 +144,30 @@ PROVOKED = {
     "synthetic_column": lambda: planned(synthetic=True, synthetic_columns=["age", "sex"], domains={"sex": ["F"]}),
     "synthetic_columns": lambda: planned(synthetic=True, domains={"sex": ["F", "M"]}),
     "noise_is_gaussian": lambda: planned(synthetic=True, domains={"sex": ["F"]}, bins={"age": 4}, **BOUNDS),
+    "gaussian_pure": lambda: planned(count=True, mechanism="gaussian"),
+    "noise_of_question": lambda: planned(
+        question={"n": {"count": True}, "r": {"synthetic": True, "share": "1/2"}}, **ROWS
+    ),
+    "error_unstated": lambda: planned(question={"n": {"count": True}, "r": {"synthetic": True}}, **ROWS),
+    "expression_bare": lambda: planned(count=True, where="3 > 2"),
+    "number_wanted": lambda: planned(count=True, where="age + 'x' > 3"),
+    "condition_wanted": lambda: planned(count=True, where="age"),
+    "formula_wanted": lambda: planned(count=True, derive={"x": "'abc'"}),
+    "texts_compared": lambda: planned(count=True, where="sex < 'F'"),
+    "domain_single": lambda: planned(marginals=1, domains={"sex": ["F"]}, other="drop"),
+    "domain_other": lambda: planned(marginals=1, domains={"sex": ["F", "(other)"]}),
+    "columns_alike": lambda: planned(marginals=[["sex", "sex"]], **SEXES),
+    "tolerance_unknown": lambda: planned(marginals=1, tolerance={"race*region": 3}, **SEXES),
+    "rows_of_none": lambda: rows_of(one={"count": True}),
+    "rows_of_several": lambda: rows_of(one={"synthetic": True}, two={"synthetic": True}),
     "record_format": lambda: changed(lambda record: record["release"].update(inid_release=1)),
     "record_added": lambda: changed(lambda record: record.update(comparison=[])),
     "ledger_counts_people": lambda: counting("person"),
     "ledger_counts_rows": lambda: counting("row", person=tables.Person("user_id", 1)),
     "ledger_counts_other": lambda: released(count=True, neighbours="replace", mean=["age"], **BOUNDS, **under(APPROX)),
+    "ledger_place": lambda: released(count=True, ledger=":memory:"),
+    "charge_unknown": held,
+    "total_without_delta": lambda: under(inid.PureDP(1.0), reserve=1e-7),
     "ledger_exists": lambda: under(APPROX) and under(APPROX),
     "other_neighbours": lambda: inid.Ledger(total=APPROX, neighbours="replace").charge(inid.plan(LINE, APPROX)),
     "reserve_missing": looking_for_keys,
@@ -157,6 +198,9 @@ PROVOKED = {
     "window_missing": lambda: stream(want="windows"),
     "window_alone": lambda: stream(window=2),
     "periods_of_rows": lambda: stream(contributes=2),
+    "stream_replaced": lambda: tables.plan_stream(
+        tables.Table(FRAME, neighbours="replace"), query={"count": True}, periods=["a"], promise=inid.GaussianDP(0.3)
+    ),
     "stream_unpaid": unpaid,
     "stream_absent": lambda: tables.Stream.open("absent.db"),
     "period_before": lambda: stream().release("b", FRAME),

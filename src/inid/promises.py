@@ -118,7 +118,8 @@ class PureDP(Budget):
     def gaussian_mu(self) -> float:
         raise BudgetError(
             f"Gaussian noise cannot keep {self}: its privacy loss is unbounded. "
-            'Use mechanism="laplace", or promise ApproxDP(epsilon=..., delta=...), GaussianDP or ZCDP.'
+            'Use mechanism="laplace", or promise ApproxDP(epsilon=..., delta=...), GaussianDP or ZCDP.',
+            code="gaussian_pure",
         )
 
     @property

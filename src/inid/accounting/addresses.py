@@ -100,7 +100,9 @@ def read_address(address: object) -> Address:
     if _LIKE_A_SERVER.match(text):  # a file of such a name would be another budget, and show the password
         raise ArgumentError(f"the ledger's address reads like that of a server, but is none: {_CURE}.")
     if text in ("", ".", ":memory:") or "\x00" in text:
-        raise ArgumentError(f"a ledger needs a file of its own: {_CURE}; in memory, Ledger(total=...).")
+        raise ArgumentError(
+            f"a ledger needs a file of its own: {_CURE}; in memory, Ledger(total=...).", code="ledger_place"
+        )
     return Address(Path(address), "", str(address))
 
 

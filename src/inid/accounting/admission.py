@@ -85,14 +85,14 @@ def admitted(settings: Settings, seen: History, charge: Charge) -> Amounts:
             f"{charge.name} has no cost that a total of {settings.total} can count: "
             'plan with PureDP or mechanism="laplace", or keep a ledger with an ApproxDP, GaussianDP or ZCDP total.',
             code="cost_uncounted",
-            total=Words(settings.total),
+            total=_numbers(settings.total),
         )
     if seen.charges and all(amount is None for amount in seen.sums.values()):
         raise BudgetError(
             f"the ledger takes no more charges: its whole promise, {settings.total}, was spent on charge 1. "
             "Open another ledger by name=... for other people's data.",
             code="ledger_closed",
-            total=Words(settings.total),
+            total=_numbers(settings.total),
         )
     left = left_of(terms, seen.sums)
     fits = what_fits(terms, dict(left.amounts), settings.counted, charge)
@@ -103,8 +103,13 @@ def admitted(settings: Settings, seen: History, charge: Charge) -> Amounts:
         code="no_room",
         cost=Words(spending(terms, price)),
         left=Words(left),
-        total=Words(settings.total),
+        total=_numbers(settings.total),
         times=Words(times(seen)),
         mixed=Words(met(seen.sums, price) if seen.charges else ""),
         **largest(terms, dict(left.amounts), settings.counted),
     )
+
+
+def _numbers(total: Budget) -> Words:
+    """A promise in words that fit a command and a page, too."""
+    return Words(", ".join(f"{name} = {value}" for name, value in total.to_dict().items() if name != "kind"))

@@ -16,7 +16,7 @@ from inid.accounting.addresses import Address
 from inid.accounting.records import Row
 from inid.accounting.settings import Settings
 from inid.accounting.stores import Head, Mark, first_head
-from inid.errors import BudgetError, RecordError
+from inid.errors import BudgetError, RecordError, Words
 
 __all__ = ["CHARGES", "GRANTS", "LEDGERS", "SCHEMA", "DatabaseStore", "fields", "make_tables"]
 
@@ -179,7 +179,10 @@ class DatabaseStore:
             return BudgetError(f"{failed} Nothing was charged: {cure}.")
         return BudgetError(
             f"{failed} Nothing may be released for this charge: {cure}, then look at history() before charging "
-            "again, since the charge may have been recorded."
+            "again, since the charge may have been recorded.",
+            code="charge_unknown",
+            where=Words(self.where),
+            reason=Words(reason),
         )
 
     def _options(self, connection: sa.Connection, *, writes: bool) -> sa.Connection:

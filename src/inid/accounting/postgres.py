@@ -48,7 +48,7 @@ class PostgresStore(DatabaseStore):
         except ModuleNotFoundError as error:
             raise MissingExtraError(
                 f"a ledger on PostgreSQL needs the package {error.name}: install the extra with "
-                "pip install 'inid[postgres]', or keep the ledger in a file with Ledger.open(path, ...)."
+                "pip install 'inid[postgres]', or keep the ledger in a file."
             ) from None
         except (BadUrl, ValueError):
             raise ArgumentError(

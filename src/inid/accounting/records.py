@@ -162,11 +162,11 @@ def verify_record(record: Record | Mapping[str, Any]) -> Certificate | Compositi
         record = record.to_dict()
     if not (isinstance(record, Mapping) and "plan" in record and "certificate" in record):
         raise RecordError(
-            f'a record must be a line of Ledger.history() or hold "plan" and "certificate", got {shown(record)}.'
+            f'a record must be a line of a ledger\'s history, or hold "plan" and "certificate", got {shown(record)}.'
         )
     published = {"inid_release", "inid_selection", "values"} & record.keys()  # a charge says nothing of its noise
     if record.get("private", not published) is not True:
-        raise GuaranteeError("the record is of a release without real noise (private=False): it protects nobody.")
+        raise GuaranteeError("the record is of a release without real noise: it protects nobody.")
     try:
         return _proved(record["plan"], record["certificate"])
     except RecursionError:

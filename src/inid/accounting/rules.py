@@ -26,7 +26,7 @@ from typing import Any, Literal
 
 from inid.accounting.amounts import Amounts, Currency, read
 from inid.arguments import choice, decimal_float, integer, shown
-from inid.errors import ArgumentError, RecordError
+from inid.errors import Argument, ArgumentError, RecordError
 from inid.mechanisms import gaussian
 from inid.numbers.decimals import decimal_down, decimal_fraction
 from inid.numbers.enclosures import enclose, exp
@@ -100,7 +100,11 @@ def make_terms(total: Budget, rule: Rule = "auto", order: int | None = None, res
         )
     choice("rule", rule, _RULES)
     if rule == "gaussian" and not isinstance(total, ApproxDP):
-        raise ArgumentError(f'rule="gaussian" is for an ApproxDP total, got {total}: leave rule out.')
+        raise ArgumentError(
+            f'rule="gaussian" is for an ApproxDP total, got {total}: leave rule out.',
+            code="total_without_delta",
+            argument=Argument("rule"),
+        )
     if order is not None:
         if not isinstance(total, ApproxDP) or rule == "gaussian":
             raise ArgumentError(f"order is for an ApproxDP total, got {total} under rule={rule!r}: leave order out.")
@@ -140,10 +144,14 @@ def read_reserve(total: Budget, reserve: object) -> float:
     Raises:
         ArgumentError: It is anything else, or the total has no delta.
     """
-    cure = "pass a part of the total's delta, for example reserve=1e-7 of delta=1e-6"
+    cure = "pass a part of the total's delta, for example 1e-7 of a delta of 1e-6"
     found = decimal_float("reserve", reserve, above=0, cure=cure)
     if not isinstance(total, ApproxDP):
-        raise ArgumentError(f"reserve is for an ApproxDP total, got {total}: leave reserve out.")
+        raise ArgumentError(
+            f"reserve is for an ApproxDP total, got {total}: leave reserve out.",
+            code="total_without_delta",
+            argument=Argument("reserve"),
+        )
     if not found < total.delta:
         raise ArgumentError(f"reserve must be below the total's delta, {total.delta!r}, got {found!r}: {cure}.")
     return found

@@ -63,7 +63,7 @@ class LedgerChoice(Stated):
             try:
                 read_address(made.ledger)
             except ArgumentError as error:
-                raise ArgumentError(f"{named('ledger')} does not fit: {error}") from None
+                raise error.within(f"{named('ledger')} does not fit") from None
         return made
 
 

@@ -342,7 +342,7 @@ class NoisePlan:
         try:
             weights = sensitivity.read_weights(record["weights"])
             rows = sensitivity.limits.size if weights is None else weights.size
-            scales = arguments.array("scales", record["scales"], length=rows, cure="store plans by to_dict")
+            scales = arguments.array("scales", record["scales"], length=rows, cure="store plans as they are written")
             mechanism = choice("mechanism", record["mechanism"], get_args(MechanismName))
             allocation = choice("allocation", record["allocation"], _ALLOCATIONS)
             order = read_order(record["order"])

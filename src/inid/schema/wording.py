@@ -118,6 +118,45 @@ WORDING: Mapping[str, Wording] = {
         "synthetic rows are made with Gaussian noise, which cannot keep pure DP: promise {the[epsilon]} with "
         "{the[delta]}, {the[mu]} or {the[rho]}."
     ),
+    "gaussian_pure": Wording(
+        "Gaussian noise cannot keep {the[epsilon]} alone: its privacy loss is unbounded. State {the[mechanism]} "
+        "laplace, or promise {the[epsilon]} with {the[delta]}, {the[mu]} or {the[rho]}.",
+        "Gaussian noise cannot keep {the[epsilon]} alone: its privacy loss is unbounded. Choose Laplace under "
+        "{the[mechanism]}, or promise {the[epsilon]} with {the[delta]}, {the[mu]} or {the[rho]}.",
+    ),
+    "noise_of_question": _both(
+        '"{question}" is released with {noise} noise alone: promise {the[epsilon]} with {the[delta]}, and leave out '
+        "{the[mechanism]}."
+    ),
+    "expression_bare": _both("the expression {text} names no column: write for example age >= 18, or income / 12."),
+    "number_wanted": _both("a number is wanted, got {got}: name a column of numbers, such as age, or write a number."),
+    "condition_wanted": _both("a condition is wanted, got {got}: for example age >= 18."),
+    "formula_wanted": _both("{column} needs a formula, got {got}: for example weight / 2."),
+    "texts_compared": _both(
+        "texts and truths are compared by == and != only, got {got}: list them, for example sex in ['F', 'M']."
+    ),
+    "domain_single": Wording(
+        "{column} has one public value and no cell for others, so that it divides nothing: leave it out, or state "
+        "{the[other]} cell.",
+        "{column} has one public value and no cell for others, so that it divides nothing: leave it out, or let "
+        "rows with other values count in a cell of their own.",
+    ),
+    "domain_other": Wording(
+        "the public values of {column} hold {cell}, the name of the cell of all others: leave it out, or state "
+        "{the[other]} drop.",
+        "the public values of {column} hold {cell}, the name of the cell of all others: leave it out, or let rows with "
+        "other values be left out.",
+    ),
+    "columns_alike": _both("{argument} names a column twice in one table: name each once."),
+    "tolerance_unknown": _both("{the[tolerance]} names {key}, which is not asked for: known are {known}."),
+    "error_unstated": _both(
+        '"{question}" has no stated error, by which its part of the promise could be found: state its {the[share]}, '
+        "such as 1/2."
+    ),
+    "rows_of_none": _both("the record is not of synthetic rows: name one that a release of them wrote."),
+    "rows_of_several": _both(
+        "the record holds {number} questions of synthetic rows, and rows are made of one: release it by itself."
+    ),
     "record_format": Wording(f"{_KEPT}, or it is what --json printed. Keep what --record writes.", f"{_KEPT}."),
     "record_added": Wording(f"{_KEPT}, or it is what --json printed. Keep what --record writes.", f"{_KEPT}."),
     "ledger_counts_people": _both(
@@ -133,6 +172,9 @@ WORDING: Mapping[str, Wording] = {
         'the ledger counts {word} "{own}", this release is for {word} "{asked}", and the two do not add up: choose '
         "another ledger.",
     ),
+    "ledger_place": _both(
+        "a ledger needs a file of its own: state a file's path, or postgresql://user:password@host/database."
+    ),
     "ledger_exists": _both(
         'there is a ledger "{name}" already, and a total never changes: choose another {the[name]} or place.'
     ),
@@ -140,6 +182,15 @@ WORDING: Mapping[str, Wording] = {
         'the plan is for {the[neighbours]} "{asked}", the ledger counts "{own}", and the two do not add up: leave out '
         "{the[neighbours]}, or charge another ledger."
     ),
+    "charge_unknown": Wording(
+        "the ledger in {where} could not be used: {reason}. Nothing may be released for this charge: make sure that "
+        "the database can be reached, written to and is not held by another process, then look with inid ledger show "
+        "before charging again, since the charge may have been recorded.",
+        "the ledger in {where} could not be used: {reason}. Nothing may be released for this charge: make sure that "
+        "the database can be reached, written to and is not held by another process, then look at the ledger before "
+        "charging again, since the charge may have been recorded.",
+    ),
+    "total_without_delta": _both("{argument} is for a total of {the[epsilon]} with {the[delta]}: leave it out."),
     "reserve_missing": Wording(
         "the charge takes delta = {delta} on top of its noise, and this ledger keeps none in reserve: make one with "
         "inid ledger create --reserve 1e-7, or make this its only charge.",
@@ -184,6 +235,12 @@ WORDING: Mapping[str, Wording] = {
     "periods_of_rows": _both(
         "{the[contributes]} counts the periods of people, and the unit is a row: name the {the[person]}, or leave it "
         "at 1 for events, each in one period, or say every."
+    ),
+    "stream_replaced": Wording(
+        "a stream is not planned for {the[neighbours]} replace, under which a person may also change the period: state "
+        "{the[neighbours]} add_remove.",
+        "a stream is not planned where one person's data change, under which a person may also change the period: "
+        'choose "one more or less" under {the[neighbours]}.',
     ),
     "stream_unpaid": Wording(
         "the stream in {file} was not paid for, and this ledger holds no charge of it: its opening was cut short, or "

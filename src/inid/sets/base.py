@@ -335,7 +335,7 @@ class Sensitivity(SetRecord, ABC):
         except ArgumentError as error:
             raise RecordError(f"the sensitivity's record does not parse: {error}") from None
         if made.to_dict() != dict(record):  # a cap on a kind that has none, say: not what anybody meant
-            raise RecordError("the sensitivity's record contradicts itself: store sets by to_dict.")
+            raise RecordError("the sensitivity's record contradicts itself: store sets as they are written.")
         return made
 
     @classmethod

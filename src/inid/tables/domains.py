@@ -94,12 +94,17 @@ def read_domains(domains: object, other: object) -> Domains:
         if kind == "drop" and len(read[column]) == 1:
             raise ArgumentError(
                 f"domains[{column!r}] has one value and no cell for others, so that it divides nothing: leave it out, "
-                'or state other="cell".'
+                'or state other="cell".',
+                code="domain_single",
+                column=Column(column),
             )
         if kind == "cell" and OTHER in map(str, read[column]):
             raise ArgumentError(
                 f"domains[{column!r}] holds {OTHER!r}, the name of the cell of all other keys: leave it out, or state "
-                'other="drop".'
+                'other="drop".',
+                code="domain_other",
+                column=Column(column),
+                cell=Words(OTHER),
             )
     return Domains(read, kind, ordered)
 
@@ -163,7 +168,11 @@ def _table(name: str, table: object, domains: Domains, cure: str) -> Marginal:
         raise ArgumentError(f"{name} must be a table, that is a tuple of columns, got {type(table).__name__}: {cure}.")
     for at, column in enumerate(table):
         if not (isinstance(column, str) and column not in table[:at]):
-            raise ArgumentError(f"{name} must name different columns: {cure}.")
+            raise ArgumentError(
+                f"{name} must name different columns: {cure}.",
+                code="columns_alike",
+                argument=Argument(name.partition("[")[0]),
+            )
         if column not in domains.keys:
             alike = [known for known in domains.keys if known.casefold() == column.casefold()]
             way = f"did you mean {alike[0]!r}?" if alike else f"state Table(domains={{{column!r}: [...]}})."

@@ -5,7 +5,7 @@ from dataclasses import fields
 from typing import Literal
 
 from inid.arguments import shown
-from inid.errors import ArgumentError
+from inid.errors import ArgumentError, Words
 from inid.tables.expressions import Column, Comparison, Expression, Kind, Member, Missing, Year
 
 __all__ = ["ROLES", "Leaf", "leaves", "parts"]
@@ -42,7 +42,10 @@ def leaves(expression: Expression) -> set[Leaf]:
             read.add(id(column))
     found |= {(part.name, "number") for part in every if isinstance(part, Column) and id(part) not in read}
     if not found:
-        raise ArgumentError(f"the expression {shown(str(expression))} names no column: tables.col('age').")
+        text = shown(str(expression))
+        raise ArgumentError(
+            f"the expression {text} names no column: tables.col('age').", code="expression_bare", text=Words(text)
+        )
     return found
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from inid.arguments import real, shown
-from inid.errors import ArgumentError
+from inid.errors import ArgumentError, Words
 from inid.tables.facts import Key, is_plain, read_keys
 
 __all__ = [
@@ -327,7 +327,11 @@ def as_number(value: object) -> Numeric:
     if isinstance(value, Numeric) and not _is_text(value):
         return value
     if isinstance(value, (Expression, str, bool)):
-        raise ArgumentError(f"a number is wanted, got {shown(value)}: tables.col('age'), or a number.")
+        raise ArgumentError(
+            f"a number is wanted, got {shown(value)}: tables.col('age'), or a number.",
+            code="number_wanted",
+            got=Words(shown(value)),
+        )
     number = real("a number of an expression", value, cure="write a finite number")
     if not math.fabs(number) <= MOST:
         raise ArgumentError(f"a number of an expression must be at most 2^500 in size, got {shown(value)}.")
@@ -358,7 +362,11 @@ def _plain(text: str) -> str:
 def _condition(value: object) -> Condition:
     if isinstance(value, Condition):
         return value
-    raise ArgumentError(f"a condition is wanted, got {shown(value)}: for example tables.col('age') >= 18.")
+    raise ArgumentError(
+        f"a condition is wanted, got {shown(value)}: for example tables.col('age') >= 18.",
+        code="condition_wanted",
+        got=Words(shown(value)),
+    )
 
 
 def _compared(operator: str, left: Numeric, right: object) -> Condition:
@@ -369,5 +377,9 @@ def _compared(operator: str, left: Numeric, right: object) -> Condition:
     if isinstance(right, dt.datetime):
         raise ArgumentError(f"dates are compared by whole days, got {shown(right)}: datetime.date(2024, 1, 31).")
     if isinstance(right, (str, bool)) and operator not in ("==", "!="):
-        raise ArgumentError(f"texts and truths are compared by == and != only, got {operator}: use is_in([...]).")
+        raise ArgumentError(
+            f"texts and truths are compared by == and != only, got {operator}: use is_in([...]).",
+            code="texts_compared",
+            got=Words(operator),
+        )
     return Comparison(operator, left, _plain(right) if isinstance(right, str) else right)  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from inid.arguments import shown
-from inid.errors import ArgumentError
+from inid.errors import ArgumentError, Words
 from inid.tables.expression_leaves import Leaf, leaves
 from inid.tables.expression_text import expression
 from inid.tables.expressions import Branch, Condition, Expression, Numeric, as_value
@@ -95,7 +95,11 @@ def read_condition(value: object, view: View) -> Condition:
     """
     found = expression(value) if isinstance(value, str) else value
     if not isinstance(found, Condition):
-        raise ArgumentError(f"where takes a condition, got {shown(found)}: for example tables.col('age') >= 18.")
+        raise ArgumentError(
+            f"where takes a condition, got {shown(found)}: for example tables.col('age') >= 18.",
+            code="condition_wanted",
+            got=Words(shown(found)),
+        )
     _check_kinds(found, view)
     return found
 
@@ -109,7 +113,10 @@ def read_formula(name: str, value: object, view: View) -> Expression:
     found = expression(value) if isinstance(value, str) else value
     if not isinstance(found, (Condition, Numeric)):
         raise ArgumentError(
-            f"with_columns takes a formula for {name!r}, got {shown(value)}: for example tables.col('weight') / 2."
+            f"with_columns takes a formula for {name!r}, got {shown(value)}: for example tables.col('weight') / 2.",
+            code="formula_wanted",
+            column=Words(repr(name)),
+            got=Words(shown(value)),
         )
     made = found if isinstance(found, Condition) else as_value(found)
     _check_kinds(made, view)

@@ -20,7 +20,7 @@ __all__ = ["VERIFY", "read_json"]
 
 _FILE = argument("file", "FILE", "A plan or a release record (JSON), or a ledger: a file or a postgresql:// address.")
 
-_CURE = "name what inid plan --out, inid release --record or to_dict() wrote, or a ledger"
+_CURE = "name what inid plan --out or inid release --record wrote, or a ledger"
 _SQLITE = b"SQLite format 3\x00"
 _PROVED = {
     "plan": "The noise of this plan keeps its promise.",

@@ -317,14 +317,19 @@ def served_families(
         if share is None and not query.question.weighed:
             raise ArgumentError(
                 f"{name} ({query.asked_as}) has no stated error, by which its part of the promise could be found: "
-                f'state it, share={{{name!r}: "1/2"}}.'
+                f'state it, share={{{name!r}: "1/2"}}.',
+                code="error_unstated",
+                question=Words(name),
             )
         families = tuple(family for family in families if family in query.question.families)
         if not families:
             (own,) = query.question.families
             raise BudgetError(
                 f"{name} ({query.asked_as}) is released with {own.capitalize()} noise alone: promise ApproxDP(epsilon, "
-                "delta), name a delta, and leave the mechanism out."
+                "delta), name a delta, and leave the mechanism out.",
+                code="noise_of_question",
+                question=Words(name),
+                noise=Words(own.capitalize()),
             )
     return families
 

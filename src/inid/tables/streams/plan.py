@@ -291,7 +291,8 @@ def plan_stream(
     if asked.question.neighbours == "replace":
         raise ArgumentError(
             'a stream is not planned for neighbours="replace", under which a person may also change the period: state '
-            'neighbours="add_remove".'
+            'neighbours="add_remove".',
+            code="stream_replaced",
         )
     kind = cast("Want", choice("want", want, get_args(Want)))
     if (window is None) != (kind != "windows"):

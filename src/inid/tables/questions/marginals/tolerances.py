@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from inid.arguments import Floats, real, shown
-from inid.errors import ArgumentError
+from inid.arguments import Floats, listed, real, shown
+from inid.errors import ArgumentError, Words
 from inid.tables.questions.marginals.question import MarginalsQuestion
 from inid.tables.questions.marginals.table_statistics import TableStatistic
 
@@ -56,9 +56,22 @@ def named_tolerances(question: MarginalsQuestion, tolerance: object) -> list[flo
             continue
         place = _pair(key)
         if place not in tables:
-            raise ArgumentError(f"tolerance names {shown(key)}, which is no asked table: {_CURE}.")
+            raise ArgumentError(
+                f"tolerance names {shown(key)}, which is no asked table: {_CURE}.",
+                code="tolerance_unknown",
+                key=Words(_text(key)),
+                known=Words(listed([_text((own.name, own.table)) for own in question.statistics])),
+            )
         found[tables[place]] = read[key]
     return found
+
+
+def _text(key: object) -> str:
+    """A key as commands and files write it: sex*age, or mean(income) by sex*age."""
+    if isinstance(key, tuple) and len(key) == 2 and isinstance(key[1], tuple):
+        name, table = key
+        return "*".join(table) if name == "count" else f"{name} by {'*'.join(table)}" if table else str(name)
+    return "*".join(map(str, key)) if isinstance(key, tuple) else str(key)
 
 
 def _pair(key: object) -> tuple[str, frozenset[str]] | None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from inid.errors import ArgumentError
+from inid.errors import ArgumentError, Words
 from inid.tables.engines.made_columns import arrow_rows
 from inid.tables.publication.record import is_publication, verify_publication
 from inid.tables.questions.synthetic.kind import SyntheticRows
@@ -43,11 +43,16 @@ def synthetic_rows(record: Mapping[str, Any], n: int | None = None, *, progress:
         own = [part for part in record["results"].values() if part.get("kind") == SyntheticRows.kind]
         if len(own) != 1:
             raise ArgumentError(
-                f"the publication has {len(own)} queries of synthetic rows: pass record['results'][...] of one of them."
+                f"the publication has {len(own)} queries of synthetic rows: pass record['results'][...] of one of "
+                "them.",
+                code="rows_of_several",
+                number=Words(str(len(own))),
             )
         (record,) = own
     if record.get("kind") != SyntheticRows.kind:
-        raise ArgumentError("the record is not of synthetic rows: name one that query(synthetic=True) released.")
+        raise ArgumentError(
+            "the record is not of synthetic rows: name one that query(synthetic=True) released.", code="rows_of_none"
+        )
     found = proved(record)
     assert isinstance(found.question, SyntheticRows)  # noqa: S101 - as the record says
     *earlier, last = found.releases

@@ -1,0 +1,145 @@
+"""No text of an error that a job can meet names Python without a code, by which a command and a page word the cure.
+
+The source is read: texts in calls of errors, cures that are passed to readers of arguments, and constants that hold
+cures. What names Python without a code stands below, with the reason why no job meets it.
+"""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import inid
+
+ROOT = Path(inid.__file__).parent
+NO_JOB_REACHES = ("learn", "dpsgd", "testing", "curves", "noise", "numbers", "mechanisms", "figures.py")
+PYTHON = re.compile(
+    r"""Table\(|tables\.[a-z]|inid\.[A-Za-z]|\b[A-Z]\w+\(|\w\.\w+\(|\w\(\)|\w\(\.\.\.\)|is_in|to_dict
+    |(?<!\?schema)(?<=[a-z_>])=(?:\.\.\.|True|False|None|[\[{("'])|(?:Pure|Approx|Gaussian|ZC|Renyi)DP""",
+    re.VERBOSE,
+)
+OF_A_TYPE = re.compile(r'must be (?:a|an|the|keyed|True|\w+DP,?|"\w+" or an?) ')
+
+TYPES = "the type of an argument: the schema reads every value of a job, and jobs pass what they made"
+PLANS = "a job makes its own plan, of its own question, and releases that"
+STEPS = "a job charges plans and publications: no steps on samples, no compositions, no noise that follows from answers"
+LEDGERS = "a job looks whether the ledger is there, and with which settings, before it opens it, and closes it last"
+FRAMES = "a job reads a file or one table of a database: no frames, no joins, no public tables beside it"
+ASKED = "jobs refuse it by a code, before Python would, or ask for the form that suits"
+CALLS = "no job calls this"
+
+NO_JOB_MEETS = {
+    ("accounting/charges.py", "this ledger counts Renyi"): STEPS,
+    ("accounting/charges.py", "the plan holds a number"): PLANS,
+    ("accounting/composition.py", "Poisson subsampling"): STEPS,
+    ("accounting/history.py", "charge <>"): STEPS,
+    ("accounting/history.py", "pass what charge() returned"): STEPS,
+    ("accounting/joint_charges.py", "all parts must be"): PLANS,
+    ("accounting/journal.py", "the ledger is closed"): LEDGERS,
+    ("accounting/ledger.py", "a ledger cannot be pickled"): CALLS,
+    ("accounting/ledger.py", "a lasting ledger takes no charges"): CALLS,
+    ("accounting/ledger.py", 'there is no ledger "<>"'): LEDGERS,
+    ("accounting/rules.py", "order is for"): CALLS,
+    ("accounting/settings.py", "the ledger in <> was made with"): LEDGERS,
+    ("accounting/stores.py", "a ledger in memory"): LEDGERS,
+    ("jobs/combinations.py", "write for example count"): "the form in which commands, files and the page write it",
+    ("promises.py", "<> does not imply"): CALLS,
+    ("promises.py", "pass a small probability"): TYPES,
+    ("tables/bounds_estimation.py", "<> has no stated range"): CALLS,
+    ("tables/domains.py", "for example <>="): TYPES,
+    ("tables/engines/polars.py", "the lazy frame"): FRAMES,
+    ("tables/engines/spark.py", "the Spark frame"): FRAMES,
+    ("tables/engines/sql/", ""): FRAMES,
+    ("tables/expressions.py", "dates are compared by whole days"): "texts of expressions hold whole days alone",
+    ("tables/presentation.py", "for example labels="): TYPES,
+    ("tables/publication/publication.py", "a publication needs"): "a job without questions asks a single one",
+    ("tables/publication/publication.py", "<> names <>, which is no query"): "each question states its own",
+    ("tables/publication/publication.py", "<> asks another table"): "a job has one table",
+    ("tables/publication/publication.py", "<> is asked with another"): "a job has one table",
+    ("tables/publication/publication.py", "plan was made"): PLANS,
+    ("tables/query.py", "plan was made"): PLANS,
+    ("tables/query.py", "make one with query.plan"): PLANS,
+    ("tables/questions/choice.py", "choose is a query of its own"): ASKED,
+    ("tables/questions/discovery/kind.py", "keys are found with one count"): ASKED,
+    ("tables/questions/marginals/result.py", ""): ASKED,
+    ("tables/questions/marginals/tolerances.py", "for example tolerance="): TYPES,
+    ("tables/result.py", "a result cannot be pickled"): CALLS,
+    ("tables/result.py", "cells are combined"): ASKED,
+    ("tables/result.py", "tidy is for tables"): ASKED,
+    ("tables/streams/plan.py", "pass a list of names"): TYPES,
+    ("tables/streams/stream.py", "a stream cannot be pickled"): CALLS,
+    ("tables/table.py", "<> names <>, which is no new column"): "a job hands facts of computed columns over by name",
+}
+
+
+def texts(source):
+    """Every text of an error without a code, with `<>` where a value stands."""
+    tree = ast.parse(source)
+    found, told = [], set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            name = node.func.id if isinstance(node.func, ast.Name) else ""
+            if name.endswith("Error") and any(keyword.arg == "code" for keyword in node.keywords):
+                told |= {id(inner) for inner in ast.walk(node)}
+            elif name.endswith("Error"):
+                found.append(node)
+            found += [keyword.value for keyword in node.keywords if keyword.arg == "cure"]
+        if isinstance(node, ast.Assign) and re.fullmatch(r"[A-Z_]+|.*cure.*", ast.unparse(node.targets[0])):
+            found.append(node.value)
+    for root in found:
+        inside = {id(part) for one in ast.walk(root) if isinstance(one, ast.JoinedStr) for part in one.values}
+        for node in ast.walk(root):
+            if id(node) not in told | inside and isinstance(node, ast.JoinedStr | ast.Constant):
+                yield "".join(_pieces(node))
+
+
+def _pieces(node):
+    if isinstance(node, ast.JoinedStr):
+        for part in node.values:
+            yield from ["<>"] if isinstance(part, ast.FormattedValue) else _pieces(part)
+    elif isinstance(node.value, str):
+        yield node.value
+
+
+def naming_python(source):
+    """The texts that name Python; what asks for another type is set apart."""
+    told = [text for text in texts(source) if " " in text and not text.startswith(("SELECT ", "CREATE ", "\n"))]
+    return [text for text in told if PYTHON.search(text) and not OF_A_TYPE.search(text)]
+
+
+def excused(path, text):
+    """The entries of the list that hold a text of a file."""
+    return [(file, start) for file, start in NO_JOB_MEETS if path.startswith(file) and text.startswith(start)]
+
+
+def everything():
+    """Every text that names Python, with its file."""
+    for path in sorted(ROOT.rglob("*.py")):
+        name = path.relative_to(ROOT).as_posix()
+        if name.split("/")[0] not in NO_JOB_REACHES:
+            for text in naming_python(path.read_text(encoding="utf-8")):
+                yield name, text
+
+
+def test_texts_that_name_python_have_a_code_or_no_job_meets_them():
+    found = list(everything())
+    assert [(name, text) for name, text in found if not excused(name, text)] == []
+    used = {entry for name, text in found for entry in excused(name, text)}
+    assert set(NO_JOB_MEETS) - used == set()  # the list holds nothing that is gone
+
+
+@pytest.mark.parametrize(
+    ("source", "number"),
+    [
+        ("raise ArgumentError(f'the expression {x} names no column: tables.col(1).')", 1),
+        ("raise ArgumentError(f'the expression {x} names no column: tables.col(1).', code='bare')", 0),
+        ("_CURE = 'state Table(bounds=...), say'", 1),
+        ("real(name, x, cure=f'pass {y}, then other=\"cell\"')", 1),
+        ("raise BudgetError('promise ApproxDP, with a delta')", 1),
+        ("raise ArgumentError('the limit is 3: state --bounds age=0:100')", 0),
+        ("raise ArgumentError('plan must be a NoisePlan, made by inid.plan(...)')", 0),
+    ],
+)
+def test_the_scan_sees_what_it_should(source, number):
+    assert len(naming_python(source)) == number
