@@ -2,6 +2,9 @@
 
 import json
 import shutil
+from pathlib import Path
+
+import pytest
 
 import inid
 from command_line import QUESTION, folder, run
@@ -46,3 +49,19 @@ def test_verify_proves_and_refuses(folder):
     assert run(f"release {QUESTION} --epsilon 1 --ledger people.csv").exit_code == 2
     shutil.copy("plan.json", "not-a-ledger.db")
     assert run(f"release {QUESTION} --epsilon 1 --ledger not-a-ledger.db").exit_code == 4
+
+
+@pytest.mark.parametrize("asked", ["--count", "--question 'a --count' --question 'b --mean age' --bounds age=0:100"])
+def test_what_json_printed_is_told_from_a_record_that_was_changed(folder, asked):
+    printed = run(f"release people.csv {asked} --epsilon 1 --record record.json --json")
+    Path("printed.json").write_text(printed.stdout, encoding="utf-8")
+    refused = run("verify printed.json")
+    assert refused.exit_code == 4
+    assert "this is what --json printed, which holds more than a record" in refused.stderr
+    assert "Keep what --record writes." in refused.stderr
+    record = json.loads(Path("record.json").read_text(encoding="utf-8"))
+    Path("changed.json").write_text(json.dumps(record | {"digest": "0" * 64}), encoding="utf-8")
+    refused = run("verify changed.json")
+    assert refused.exit_code == 4
+    assert "--json" not in refused.stderr
+    assert "was changed" in refused.stderr

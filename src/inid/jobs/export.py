@@ -9,7 +9,7 @@ from typing import Any
 
 from inid.jobs.called import labels_of
 from inid.jobs.combinations import read_combination
-from inid.jobs.job import Job, Outputs
+from inid.jobs.job import Job
 from inid.jobs.ledgers import is_file
 from inid.jobs.questions import StatedQuestion, TableQuestion
 from inid.promises import Budget
@@ -194,13 +194,12 @@ def _total(job: Job, question: TableQuestion) -> str:
 
 def _written_results(job: Job) -> list[str]:
     outputs, several = job.outputs, "" not in job.parts
-    lines: list[str] = []
+    form = _form(job)
+    lines = [f"frame = {_call('result.to_frame', [], form) if form else 'result.frame'}"]
+    lines += ["print(result)" if several else "print(frame)"]
     recorded: dict[str, dict[str, Any]] = {}
     for name, part in job.parts.items():
         result = f"result[{name!r}]" if several else "result"
-        form = _form(part.outputs)
-        if not several:
-            lines += [f"frame = {_call('result.to_frame', [], form) if form else 'result.frame'}", "print(frame)"]
         recorded[name] = {}
         for title, text in part.outputs.combine.items():
             made = read_combination(title, text)
@@ -209,8 +208,6 @@ def _written_results(job: Job) -> list[str]:
             recorded[name][title] = (cells, made.column)
         if part.outputs.rows_out:
             lines.append(f"pyarrow.csv.write_csv({result}.rows(), {part.outputs.rows_out.as_posix()!r})")
-    form = _form(outputs)
-    lines[:0] = ["frame = result.frame", "print(result)"] if several else []
     if outputs.out:
         lines.append(f"pyarrow.csv.write_csv(frame, {outputs.out.as_posix()!r})")
     if outputs.report:
@@ -226,8 +223,13 @@ def _written_results(job: Job) -> list[str]:
     return lines
 
 
-def _form(outputs: Outputs) -> dict[str, Any]:
-    return {name: value for name, value in outputs.form.items() if value not in (None, False)}
+def _form(job: Job) -> dict[str, Any]:
+    """How answers are shown; where there are several questions, tidy and whole counts are stated by their names."""
+    form = dict(job.outputs.form)
+    if "" not in job.parts:
+        for name in ("tidy", "integers"):
+            form[name] = [question for question, part in job.parts.items() if part.outputs.form[name]]
+    return {name: value for name, value in form.items() if value not in (None, False, [])}
 
 
 class _Code(str):

@@ -222,7 +222,7 @@ register(
         "With --person: what the ledger calls a person (default: the column).",
         "ledger",
         "Unit of the ledger",
-        note="What the ledger calls the person who is protected: it must be the word with which the ledger wasmade.",
+        note="What the ledger calls the person who is protected: it must be the word with which the ledger was made.",
     ),
     Key("label", Word(), "TEXT", "A note for the ledger's history.", "ledger", "Note for the ledger"),
     Key(
@@ -268,7 +268,7 @@ register(
         "Tidy counts",
         "tidy",
         note="Tidy counts are not negative and agree between tables, at no cost of privacy; they have no "
-        "intervals."
+        "intervals. "
         "Whole numbers go with them.",
         negative=True,
         inside=True,

@@ -28,7 +28,6 @@ def _both(text: str) -> Wording:
 
 
 _LIMITS = "from what is known without looking at the table"
-_KEPT = "the record is not what a release wrote: it was changed, or something was added"
 _ROOM = (
     "the budget has no room for this charge: it costs {cost}; left is {left} of {total} after {times}. {mixed}{fits} "
     "A total cannot grow."
@@ -157,8 +156,11 @@ WORDING: Mapping[str, Wording] = {
     "rows_of_several": _both(
         "the record holds {number} questions of synthetic rows, and rows are made of one: release it by itself."
     ),
-    "record_format": Wording(f"{_KEPT}, or it is what --json printed. Keep what --record writes.", f"{_KEPT}."),
-    "record_added": Wording(f"{_KEPT}, or it is what --json printed. Keep what --record writes.", f"{_KEPT}."),
+    "record_printed": Wording(
+        "the digest is that of another content: this is what --json printed, which holds more than a record, or the "
+        "record was changed. Keep what --record writes.",
+        "the digest is that of another content: the record was changed.",
+    ),
     "ledger_counts_people": _both(
         'the ledger counts people ("{unit}"), and rows are protected here: name the column that identifies people as '
         "{the[person]}, or charge a ledger of rows."

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from inid import figures
@@ -189,7 +190,12 @@ def noisy_rows(rows: Iterable["Row"], too_noisy: object) -> list[bool]:
     return [not row.upper - row.lower <= share * abs(row.estimate) for row in rows]
 
 
-def answer_columns(rows: Sequence["Row"], labels: object = None, keys: Iterable[str] = ()) -> dict[str, list[Any]]:
+def answer_columns(
+    rows: Sequence["Row"],
+    labels: object = None,
+    keys: Iterable[str] = (),
+    first: Mapping[str, list[Any]] = MappingProxyType({}),
+) -> dict[str, list[Any]]:
     """The answers column by column: statistic, column, one column per key, estimate, lower, upper, std (and scale).
 
     A key that not every answer has is a text, empty where there is none: engines take one type in a column.
@@ -198,16 +204,17 @@ def answer_columns(rows: Sequence["Row"], labels: object = None, keys: Iterable[
         rows: The answers.
         labels: What keys are called, by column; columns keep their names, by which programs find them.
         keys: Columns that are there even without an answer.
+        first: Columns that stand before all others.
 
     Raises:
         ArgumentError: The labels are malformed.
     """
     words = read_labels(labels, label_columns(rows) if labels else (), named_columns(rows)).keys
-    columns: dict[str, list[Any]] = {name: [getattr(row, name) for row in rows] for name in FIXED[:2]}
+    columns: dict[str, list[Any]] = {**first, **{name: [getattr(row, name) for row in rows] for name in FIXED[:2]}}
     for name in dict.fromkeys([*keys, *(name for row in rows for name in row.keys)]):
         found = [labelled(row.keys[name], _column(name, row), words) if name in row.keys else "" for row in rows]
         mixed = len({type(key) for key in found}) > 1
-        columns[f"{name}_key" if name in FIXED else name] = [str(key) for key in found] if mixed else found
+        columns[f"{name}_key" if name in (*FIXED, *first) else name] = [str(key) for key in found] if mixed else found
     numbers = [row.to_dict() for row in rows]
     return columns | {name: [parts[name] for parts in numbers] for name in NUMBERS}
 

@@ -14,10 +14,27 @@ from inid.errors import RecordError
 if TYPE_CHECKING:
     from inid.tables.result import Row
 
-__all__ = ["RULES", "SLACK", "compare_rows", "is_near", "record_digest"]
+__all__ = ["RULES", "SLACK", "check_digest", "compare_rows", "is_near", "record_digest"]
 
 RULES = 1  # by which records are verified; those of 0.2 name none
 SLACK = 1e-9  # of the wider of an answer and its interval: processors and versions of SciPy round differently
+
+
+def check_digest(record: Mapping[str, Any]) -> None:
+    """Refuse a record whose digest is not that of its content.
+
+    Raises:
+        RecordError: It is not.
+    """
+    if record["digest"] == record_digest(record):
+        return
+    if "command" in record:
+        raise RecordError(
+            "the digest is that of another content: this is what --json printed, which holds more than a record, or "
+            "the record was changed. Keep what --record writes.",
+            code="record_printed",
+        )
+    raise RecordError("the record was changed after it was made: its digest is that of another content.")
 
 
 def compare_rows(record: Mapping[str, Any], made: Sequence["Row"]) -> None:

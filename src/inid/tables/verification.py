@@ -26,7 +26,7 @@ from inid.promises import budget_from_dict
 from inid.releasing import Release
 from inid.tables.publication.record import is_publication, verify_publication
 from inid.tables.question import Question, kind_of_record
-from inid.tables.record import RULES, record_digest
+from inid.tables.record import RULES, check_digest
 from inid.tables.result import Row
 
 __all__ = ["Proved", "proved", "verify_result"]
@@ -98,8 +98,6 @@ def proved(record: Mapping[str, Any]) -> Proved:
 
 def _proved(record: Mapping[str, Any]) -> Proved:
     """What does not parse raises one of Python's own errors."""
-    stored = record["digest"]
-    made = record_digest(record)
     question = kind_of_record(record).from_dict(record["question"])
     level, last = _number(record["level"]), record.get("release", record)
     if not {"rows", "results", *question.recorded} & record.keys():
@@ -109,8 +107,7 @@ def _proved(record: Mapping[str, Any]) -> Proved:
     for step in steps:
         verify_record(dict(step))
     promise = budget_from_dict(record["promise"]) if len(steps) > 1 else None
-    if stored != made:
-        raise RecordError("the record was changed after it was made: its digest is that of another content.")
+    check_digest(record)
     _check_rules(record, question)
     if not (0 < level < 1 and all(np.isfinite(release.values).all() for release in releases)):
         raise RecordError("the record does not hold one finite noisy sum for each coordinate of its plan.")
@@ -156,21 +153,13 @@ def _check_rules(record: Mapping[str, Any], question: Question) -> None:
         )
     steps = [*record.get("earlier", ()), record.get("release", {})]
     if any(step.get("inid_release") != 2 for step in steps):
-        raise RecordError(
-            "the release in the record is of no format that this version knows: it was changed, or the record is what "
-            "--json printed. Keep what --record writes.",
-            code="record_format",
-        )
+        raise RecordError("the release in the record is of no format that this version knows: it was changed.")
     if record["rules"] is True or record["rules"] != RULES:
         raise RecordError("the record names rules that this version does not know: use the version that made it.")
     known = {*_RESULT, *question.recorded, *(("earlier", "promise") if question.steps > 1 else ())}
     added = sorted(record.keys() - known) + sorted({key for step in steps for key in step} - _PROOF)
     if added:
-        raise RecordError(
-            f'the record holds "{added[0]}", which is no part of one: it was added, or the record is what --json '
-            "printed. Keep what --record writes.",
-            code="record_added",
-        )
+        raise RecordError(f'the record holds "{added[0]}", which is no part of one: it was added.')
     if _text(record["question"]) != _text(question.to_dict()):
         raise RecordError("the question in the record is not as a release writes it: it was changed.")
 

@@ -16,7 +16,7 @@ from inid.errors import GuaranteeError, RecordError
 from inid.numbers.decimals import decimal_fraction, decimal_up
 from inid.planning import NoisePlan
 from inid.promises import GaussianDP
-from inid.tables.record import RULES, record_digest
+from inid.tables.record import RULES, check_digest, record_digest
 
 if TYPE_CHECKING:
     from inid.tables.publication.result import PublicationResult
@@ -86,8 +86,7 @@ def verify_publication(record: Mapping[str, Any]) -> JointProof:
 def _parts(record: Mapping[str, Any]) -> tuple[dict[str, Any], JointCharge]:
     """The record of each part, and the charge; whatever does not parse is the record's fault."""
     try:
-        if record["digest"] != record_digest(record):
-            raise RecordError("the record was changed after it was made: its digest is that of another content.")
+        check_digest(record)
         if record.keys() != _KEYS or record["inid_publication"] is True or record["inid_publication"] != _VERSION:
             raise RecordError("the record is no publication of a format that this version knows.")
         if record["rules"] is True or record["rules"] != RULES:

@@ -1,16 +1,19 @@
 """What several queries published together: their answers, one page, one record."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from inid.arguments import listed, shown
+from inid.errors import ArgumentError
 from inid.tables.presentation import (
     Labels,
     answer_columns,
     label_columns,
     named_columns,
+    noisy_rows,
     read_labels,
     read_rows_are,
 )
@@ -62,11 +65,47 @@ class PublicationResult(Mapping[str, Result]):
 
     @cached_property
     def frame(self) -> Any:
-        """All answers in one frame of the table's own kind; the column "query" names the query."""
-        rows = [row for made in self.values() for row in made.lines]
-        names = [name for name, made in self.items() for _ in made.lines]
-        first = next(iter(self.values()))
-        return first.source.answer({"query": names} | answer_columns(rows))
+        """All answers in one frame of the table's own kind; the column "query" names the query.
+
+        A key of that name stands in the column "query_key".
+        """
+        return self.to_frame()
+
+    def to_frame(
+        self, *, tidy: Collection[str] = (), integers: Collection[str] = (), too_noisy: float | None = None
+    ) -> Any:
+        """The same as people publish them.
+
+        Args:
+            tidy: The queries whose counts are tidy, as for `Result.to_frame`.
+            integers: The queries whose counts are whole numbers of at least 0.
+            too_noisy: Adds a column that says whether an interval is wider than this share of its estimate.
+
+        Raises:
+            ArgumentError: A name is that of no query, or its answers have no such form.
+
+        >>> import inid, pandas
+        >>> t = inid.tables.Table(pandas.DataFrame({"age": [31.0, 44.0]}), bounds={"age": (0, 100)})
+        >>> asked = inid.tables.Publication(people=t.query(count=True), ages=t.query(mean=["age"]))
+        >>> made = asked.release(asked.plan(inid.PureDP(epsilon=1.0)))
+        >>> made.to_frame(integers=["people"])["query"].tolist()
+        ['people', 'ages']
+        """
+        self._check_names(tidy=tidy, integers=integers)
+        made = {name: own.shown(tidy=name in tidy, integers=name in integers) for name, own in self.items()}
+        rows = [row for own in made.values() for row in own]
+        columns = answer_columns(rows, first={"query": [name for name, own in made.items() for _ in own]})
+        if too_noisy is not None:
+            columns |= {"too_noisy": noisy_rows([row for own in self.values() for row in own.lines], too_noisy)}
+        return next(iter(self.values())).source.answer(columns)
+
+    def _check_names(self, **stated: Collection[str]) -> None:
+        for argument, names in stated.items():
+            for name in [names] if isinstance(names, str) else names:
+                if isinstance(names, str) or name not in self:
+                    raise ArgumentError(
+                        f"{argument} must list names of queries, got {shown(name)}: there are {listed(self)}."
+                    )
 
     def to_dict(self, *, combine: Mapping[str, Mapping[str, tuple[Any, str | None]]] | None = None) -> dict[str, Any]:
         """A JSON-safe record of all of it, which `verify_result` checks: the charge, and the record of each part.
@@ -84,6 +123,8 @@ class PublicationResult(Mapping[str, Result]):
         ledger: "Ledger | None" = None,
         labels: Labels | None = None,
         rows_are: str | None = None,
+        tidy: Collection[str] = (),
+        integers: Collection[str] = (),
         too_noisy: float | None = TOO_NOISY,
     ) -> None:
         """Write one self-contained HTML page with contents: the numbers of each query, the promise, the proofs.
@@ -95,6 +136,8 @@ class PublicationResult(Mapping[str, Result]):
             labels: What columns and keys are called, in all queries, as for `Result.report`; the name of a query takes
                 a text, which stands above its numbers: {"pay": "Pay of those who work"}.
             rows_are: As for `Result.report`.
+            tidy: As for `to_frame`.
+            integers: As for `to_frame`.
             too_noisy: As for `Result.report`.
 
         Raises:
@@ -102,6 +145,7 @@ class PublicationResult(Mapping[str, Result]):
         """
         from inid.report import LedgerState, publication_page
 
+        self._check_names(tidy=tidy, integers=integers)
         keyed = {name: label_columns(made.lines) for name, made in self.items()} if labels else {}
         every = {column for own in keyed.values() for column in own}
         named = {column for made in self.values() for column in named_columns(made.lines)}
@@ -111,7 +155,8 @@ class PublicationResult(Mapping[str, Result]):
         parts = {}
         for name, made in self.items():
             own = words.of(keyed.get(name, ()))
-            parts[name] = made.report_inputs(replace(facts, title=words.columns.get(name, name), words=own))
+            shown_as = replace(facts, tidy=name in tidy, integers=name in integers)
+            parts[name] = made.report_inputs(replace(shown_as, title=words.columns.get(name, name), words=own))
         told = [f"{label}: {std:.4g} instead of {own:.4g}" for label, std, own in self.plan.worse]
         text = publication_page(title, parts, self.plan.budget, told, self.to_dict()["digest"])
         Path(path).write_text(text, encoding="utf-8")

@@ -80,5 +80,5 @@ def answers_frame(results: Sequence[SumResult], source: Engine | None) -> Any:
         "last": [made.last for made, _ in lines],
         "missing": [len(made.missing) for made, _ in lines],
     }
-    columns |= answer_columns([row for _, row in lines])
+    columns = answer_columns([row for _, row in lines], first=columns)
     return optional("pyarrow").table(columns) if source is None else source.answer(columns)
