@@ -151,7 +151,8 @@ def plan_job(job: Job, named: Naming = str, source: Engine | None = None) -> Pla
     for name, own in queries_of(query).items():
         with in_question(name):
             check_combinations(job.parts[name].outputs.combine, own, named)
-    check_called(named("called"), job.outputs.called, queries_of(query))
+    if job.outputs.called:
+        check_called(named("called"), job.outputs.called, queries_of(query))
     options = _options(noise, query, named) if isinstance(query, Query) else _options_together(job, query, named)
     address = job.ledger.ledger
     ledger: Any = None if address is None else stored_settings(address, job.ledger.name or "default")

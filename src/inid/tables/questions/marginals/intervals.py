@@ -67,7 +67,7 @@ def _laplace_scales(question: MarginalsQuestion, noise: NoisePlan, wanted: Chann
 def _laplace_width(scales: Floats, level: float) -> float:
     """The width, which no rounding error may decide: coefficients that cancel leave one here and 0 elsewhere.
 
-    Scales of at most 2^-40 of the largest one, a, are rounding errors, or as good as those; two of 2^-40 a stand for all
+    Scales of at most 2^-40 of the largest one, a, are rounding errors or as good as those; two of 2^-40 a stand for all
     of them, and where there are none. Why that is right: k of them move a probability by less than k 2^-78 (a second
     derivative of the law, at most 1 / a^2, times their variance), and with two the law is always summed up, on the safe
     side, and never taken in closed form.
