@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from inid.dpsgd.parallel.sharded_parameters import own_class
 from inid.dpsgd.rows import layer_formulas as formulas
-from inid.dpsgd.rows.fused_layers import fused_convolution, fused_linear, fused_table
+from inid.dpsgd.rows.fused_layers import fused_convolution, fused_linear, fused_table, fused_transposed
 from inid.dpsgd.rows.layer_rule import LayerRule
 from inid.dpsgd.trial.rule_check import check_rule
 from inid.errors import ArgumentError
@@ -50,7 +50,9 @@ _RULES: dict[type[nn.Module], LayerRule] = {
 
 # Known by name, since its library need not be there: GPT-2's linear layer, whose weight is stored transposed.
 _NAMED = {
-    ("transformers.pytorch_utils", "Conv1D"): LayerRule(formula=formulas.transposed_linear, positions=True),
+    ("transformers.pytorch_utils", "Conv1D"): LayerRule(
+        formula=formulas.transposed_linear, positions=True, narrowed=True, settings=(), fused=fused_transposed
+    ),
 }
 
 

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional
+from transformers.pytorch_utils import Conv1D
 
 from inid import dpsgd
 from inid.dpsgd import layers
@@ -58,6 +59,7 @@ KNOWN = {
     "instances": (nn.InstanceNorm2d(4, affine=True), torch.randn(3, 4, 5, 5)),
     "entries": (nn.LayerNorm((2, 4)), torch.randn(3, 2, 4)),
     "mean squares": (nn.RMSNorm(4), torch.randn(3, 4)),
+    "transposed": (Conv1D(3, 4), torch.randn(3, 5, 4)),
     "table": (nn.Embedding(7, 4, padding_idx=2), torch.randint(0, 7, (3, 5))),
 }
 

@@ -6,7 +6,7 @@ l2 clipping with floating-point noise: exact noise, l1 norms and entry-wise clip
 """
 
 import math
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -23,6 +23,7 @@ __all__ = [
     "fused_linear",
     "fused_rows",
     "fused_table",
+    "fused_transposed",
     "loss_of",
     "narrowed",
     "stored",
@@ -60,11 +61,22 @@ def fused_linear(
     del tied
     if inputs.ndim <= 2:
         return None
-    back = gradients.flatten(1, -2)
-    if not _pays(back, inputs.shape[-1], layers, kept=kept):
+    met, back = inputs.flatten(1, -2), gradients.flatten(1, -2)
+    if not _pays(back, met.shape[-1], layers, kept=kept):
         return None
-    made: dict[str, Rows] = {"weight": Positions(back, inputs.flatten(1, -2))}
+    made: dict[str, Rows] = {"weight": Positions(back, met)}
     return made if layer.bias is None else {**made, "bias": _added(back, 1)}
+
+
+def fused_transposed(
+    layer: nn.Module, inputs: Tensor, gradients: Tensor, *, kept: bool, tied: bool, layers: int
+) -> dict[str, Rows] | None:
+    """The same with a weight that is stored transposed: sum_t a_t g_t^T."""
+    made = fused_linear(layer, inputs, gradients, kept=kept, tied=tied, layers=layers)
+    if made is None:
+        return None
+    weight = cast("Positions", made["weight"])
+    return {**made, "weight": Positions(weight.inputs, weight.gradients)}
 
 
 def fused_convolution(

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional
+from transformers.pytorch_utils import Conv1D
 
 from attack.test_clipped_sums import added, assert_within, limits_of
 from inid.dpsgd.kernels import fused_norms
@@ -43,7 +44,12 @@ def convolutions():
     )
 
 
-MODELS = {"transformer": (Block, (6,)), "convolutions": (convolutions, (3, 4, 6))}
+def transposed():
+    """GPT-2's linear layers."""
+    return nn.Sequential(nn.Unflatten(1, (4, 6)), Conv1D(40, 6), nn.Tanh(), Conv1D(50, 40), nn.Flatten(), nn.Tanh())
+
+
+MODELS = {"transformer": (Block, (6,)), "convolutions": (convolutions, (3, 4, 6)), "transposed": (transposed, (24,))}
 
 
 @pytest.fixture
