@@ -5,6 +5,7 @@ counter, tensors that it keeps) is known after the first, and is compared with w
 """
 
 import warnings
+import weakref
 from collections.abc import Iterable
 from typing import Any
 
@@ -73,7 +74,7 @@ class Settings:
             }
         else:
             for key, part in self._moving.items():
-                self._after[key] = _token(vars(part).get(key[1]), 0)
+                self._after[key] = _token(vars(part).get(key[1]), 0, {})
 
     def fixed(self, parts: Iterable[nn.Module]) -> dict[_Key, Any]:
         """The settings that forwards do not change themselves, to be compared."""
@@ -87,23 +88,31 @@ def _differs(key: _Key, one: dict[_Key, Any], other: dict[_Key, Any]) -> bool:
 
 def _described(parts: Iterable[nn.Module]) -> dict[_Key, Any]:
     found: dict[_Key, Any] = {}
+    objects: dict[int, _Attributes] = {}  # a configuration that all parts hold is looked at once
     for part in parts:
         at, held = id(part), vars(part)
         for name, value in held.items():
             if name not in MODULES_OWN:
-                found[at, name] = value if value.__class__ is str else _token(value, 0)
+                kind = value.__class__
+                found[at, name] = (kind, value) if kind in _VALUES else _token(value, 0, objects)
         hooks = [hook for name in _HOOKS for hook in held[name].values()]
         if hooks:
             found[at, "hooks"] = [(id(hook), hook) for hook in hooks]
         if held["_buffers"]:
-            found[at, "buffers"] = [_token(each, 0) for each in held["_buffers"].values()]
+            found[at, "buffers"] = [_token(each, 0, objects) for each in held["_buffers"].values()]
         own = held.get("forward", part.__class__.forward)  # another function in its place
         found[at, "forward"] = (id(own), own, part)
     return found
 
 
-def _token(value: Any, depth: int) -> Any:
-    """Something that equals another only if both stand for the same; it keeps objects alive, whose `id` it holds."""
+def _token(value: Any, depth: int, objects: "dict[int, _Attributes]") -> Any:
+    """Something that equals another only if both stand for the same; it keeps objects alive, whose `id` it holds.
+
+    Args:
+        value: What it stands for.
+        depth: In how many containers it lies.
+        objects: The objects that were looked at before, by `id`.
+    """
     kind = value.__class__
     if kind in _VALUES:
         return kind, value
@@ -114,10 +123,35 @@ def _token(value: Any, depth: int) -> Any:
         entries = [each for pair in value.items() for each in pair] if isinstance(value, dict) else list(value)
         if isinstance(value, (set, frozenset)):
             return id(value), value, frozenset(map(id, entries))
-        return id(value), kind, [_token(each, depth + 1) for each in entries]
-    if depth < 1 and is_plain_object(value):
-        return id(value), kind, [(name, _token(each, _DEEP)) for name, each in vars(value).items()]
+        return id(value), kind, [_token(each, depth + 1, objects) for each in entries]
+    known = objects.get(id(value)) if depth < 1 else None
+    if known is not None or (depth < 1 and is_plain_object(value)):
+        if known is None:
+            own = [(name, _token(each, _DEEP, objects)) for name, each in vars(value).items()]
+            known = objects[id(value)] = _Attributes(own)
+        return id(value), kind, known
     return id(value), kind, _Held(value)
+
+
+class _Attributes:
+    """The attributes of an object; what was found equal once is not compared again."""
+
+    __slots__ = ("__weakref__", "_equal", "_own")
+
+    def __init__(self, own: list[tuple[str, Any]]) -> None:
+        self._own, self._equal = own, weakref.ref(self)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Attributes):
+            return False
+        if self._equal() is not other:
+            if self._own != other._own:
+                return False
+            self._equal = weakref.ref(other)
+        return True
+
+    def __hash__(self) -> int:
+        return 0
 
 
 class _Held:
