@@ -9,6 +9,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from correlated_runs import ONE
 from inid import dpsgd
+from inid.dpsgd.kernels import row_kernels
 from inid.dpsgd.noise import correlated_noise
 from inid.dpsgd.noise.correlated_noise import CorrelatedNoise
 from inid.dpsgd.noise.step_noise import Recipe
@@ -71,3 +72,17 @@ def test_a_run_on_a_gpu_takes_all_its_turns(recorded):
     assert training.accountant.steps == 10
     assert len({float(each[0]) for each in released}) == 60
     assert all(bool(each.isfinite().all()) for each in released)
+
+
+@pytest.mark.parametrize("size", [1, 1023, 100_003, 2**31 // 15 + 7])
+def test_one_kernel_mixes_the_rows(size):
+    """Against products in float64, at both ends; in all the places of the last case, entries are past 2^31."""
+    rows = torch.randn(15, size, device="cuda")
+    fresh, weights, before = torch.randn(size, device="cuda"), torch.randn(15, device="cuda"), rows[:, -1000:].clone()
+    ends = [slice(1000), slice(-1000, None)]
+    wanted = [0.7 * fresh[at].double() + rows[:, at].double().T @ weights.double() for at in ends]
+    assert row_kernels.mixed(fresh, rows, weights, 0.7, 14)
+    for at, own in zip(ends, wanted, strict=True):
+        assert (fresh[at].double() - own).abs().max() < 1e-5
+        assert torch.equal(rows[14, at], fresh[at])
+    assert torch.equal(rows[:14, -1000:], before[:14])

@@ -12,6 +12,7 @@ from inid.dpsgd.kernels.row_triton import (
     convolution_kernel,
     group_norm_kernel,
     layer_norm_kernel,
+    mixed_kernel,
     share_kernel,
     square_kernel,
     sum_kernel,
@@ -25,6 +26,7 @@ __all__ = [
     "group_norm_rows",
     "held_sum",
     "layer_norm_rows",
+    "mixed",
     "norms_and_shares",
     "power_of_two",
     "square_sums",
@@ -38,6 +40,7 @@ _ENTRIES = 4096  # that one program adds at a time
 _TURNS = 16  # times that a program goes on before its rows are shared with others
 _FILLED = 2048  # programs that keep a GPU busy
 _SQUARED = 16384  # entries whose squares one program adds
+_MIXED, _TILE = 64, 1024  # most rows of noise that are mixed in one kernel, and columns of one program
 
 
 def usable(tensor: Tensor, programs: int) -> bool:
@@ -178,6 +181,19 @@ def add_weighted_sum(place: Tensor, rows: Tensor, factors: Tensor, limit: float)
     sum_kernel[(-(-size // tile), 1)](
         rows, factors, place, count, size, count, limit, 0.0, HELD=False, ADDED=True, ROW_TILE=row_tile, TILE=tile
     )
+
+
+def mixed(fresh: Tensor, rows: Tensor, weights: Tensor, scale: float, place: int) -> bool:
+    """Make `scale` times fresh plus weights[i] * row i, in place of fresh and of one row; says whether it could.
+
+    Everything is read and written once, in float32, and no product rounds its arguments first.
+    """
+    if not usable(fresh, 1) or fresh.dtype != torch.float32 or len(rows) > _MIXED:
+        return False
+    mixed_kernel[(-(-fresh.numel() // _TILE),)](
+        fresh, rows, weights, fresh.numel(), scale, place, ROWS=len(rows), TILE=_TILE
+    )
+    return True
 
 
 def square_sums(rows: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ __all__ = [
     "convolution_kernel",
     "group_norm_kernel",
     "layer_norm_kernel",
+    "mixed_kernel",
     "share_kernel",
     "square_kernel",
     "sum_kernel",
@@ -24,6 +25,7 @@ layer_norm_kernel: Any = None
 sum_kernel: Any = None
 square_kernel: Any = None
 share_kernel: Any = None
+mixed_kernel: Any = None
 
 if triton is not None:
 
@@ -94,6 +96,19 @@ if triton is not None:
         if ADDED:
             added = tl.load(out, mask=column < size, other=0.0) + scale * added
         tl.store(out, added, mask=column < size)
+
+    @triton.jit
+    def mixed_kernel(fresh, rows, weights, size, scale, place, ROWS: tl.constexpr, TILE: tl.constexpr):
+        """One program: a tile of columns; `scale` times fresh and the weighted rows, written over fresh and a row."""
+        column = tl.program_id(0).to(tl.int64) * TILE + tl.arange(0, TILE)
+        known = column < size
+        total = tl.load(fresh + column, mask=known, other=0.0) * scale
+        start = column
+        for row in tl.static_range(ROWS):
+            total += tl.load(rows + start, mask=known, other=0.0) * tl.load(weights + row)
+            start += size
+        tl.store(fresh + column, total, mask=known)
+        tl.store(rows + column + tl.cast(place, tl.int64) * size, total, mask=known)
 
     @triton.jit
     def square_kernel(rows, out, size, share, TILE: tl.constexpr):

@@ -23,6 +23,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from inid.dpsgd.kernels import row_kernels
 from inid.dpsgd.noise.step_noise import QUANTUM, add_scaled, quanta_of, standard_noise
 from inid.errors import ArgumentError
 from inid.noise import add_noise, current_source
@@ -93,10 +94,22 @@ class HeldRows(Single):
             self._oldest = 0
         return self._rows.t(), self._turned[self._oldest]
 
+    def mix(self, fresh: Tensor, scale: float, row: Row) -> None:
+        """Make this row of fresh noise, times a scale, and the rows before; it is written over the noise, and held."""
+        rows, weights = self.before(fresh, row)
+        if row_kernels.mixed(fresh, rows.t(), weights, scale, self._oldest):
+            self._advance(row)
+        else:
+            self.keep(fresh.addmv_(rows, weights, beta=scale), row)
+
     def keep(self, values: Tensor, row: Row) -> None:
         """Hold this row, in place of the oldest."""
         assert self._rows is not None  # noqa: S101 - for the type checker
         self._rows[self._oldest] = values
+        self._advance(row)
+
+    def _advance(self, row: Row) -> None:
+        assert self._rows is not None  # noqa: S101 - as above
         self._oldest = (self._oldest + 1) % len(self._rows)
         self._last = row
 
@@ -131,9 +144,7 @@ class CorrelatedNoise:
         if current_source().silent:
             return sums.clone()
         fresh = standard_noise(sums, made.mechanism)
-        rows, weights = self._held.before(fresh, row)
-        fresh.addmv_(rows, weights, beta=self._first)
-        self._held.keep(fresh, row)
+        self._held.mix(fresh, self._first, row)
         return add_scaled(fresh, sums, made, counts)
 
     def forget(self) -> None:
