@@ -47,11 +47,14 @@ class Positions(nn.Module):
 
 
 class Own(nn.Module):
-    """A parameter of its own and an output that is the same for all rows: run example by example."""
+    """A parameter of its own and an output that is the same for all rows: run example by example.
 
-    def __init__(self):
+    With a shape of (1, 6) the parameter has a row for each, and its layers are run by themselves.
+    """
+
+    def __init__(self, *shape):
         super().__init__()
-        self.start, self.layer = nn.Parameter(torch.randn(1, 6)), nn.GRU(2, 3, batch_first=True)
+        self.start, self.layer = nn.Parameter(torch.randn(shape)), nn.GRU(2, 3, batch_first=True)
         self.last = Offset()
 
     def forward(self, x):
@@ -82,7 +85,8 @@ MODELS = {
     "convolution": lambda: nn.Sequential(
         nn.Unflatten(1, (2, 3)), nn.Conv1d(2, 4, 2), nn.GroupNorm(2, 4), nn.Tanh(), nn.Flatten(), nn.Linear(8, 2)
     ),
-    "own": lambda: nn.Sequential(Own(), nn.Flatten(), nn.Linear(9, 2)),
+    "own": lambda: nn.Sequential(Own(6), nn.Flatten(), nn.Linear(9, 2)),
+    "beside layers": lambda: nn.Sequential(Own(1, 6), nn.Flatten(), nn.Linear(9, 2)),
     "tied": Tied,
 }
 

@@ -26,11 +26,12 @@ from inid.dpsgd.loss.loop_checks import check_reduction, watched
 from inid.dpsgd.loss.nodes import Edge
 from inid.dpsgd.loss.outside_hooks import inside_model
 from inid.dpsgd.parallel.sharded_parameters import is_sharded
+from inid.dpsgd.rows.bare_parameters import in_place, marks_of, run_with_rows, with_marks
 from inid.dpsgd.rows.forward_pass import RUN_AGAIN, CallsChanged, ForwardPass
 from inid.dpsgd.rows.fused_layers import narrowed, stored
 from inid.dpsgd.rows.gathered_rows import GatheredRows, Places
 from inid.dpsgd.rows.gradient_rows import Dense
-from inid.dpsgd.rows.units import Unit, parent_unit, units_of
+from inid.dpsgd.rows.units import Unit, parent_unit, trained_in, units_of
 from inid.dpsgd.rows.vmap_gradients import run_with_own_parameters
 from inid.dpsgd.rows.wrapped_forward import (
     WRITTEN,
@@ -94,11 +95,13 @@ class PerExampleGradients:
         self._trace: Trace | None = None  # a run on made-up examples is under way
         self._selected: SelectedRows | None = None  # and it is looked for rows that were selected by their values
         self._reduction_known = False  # whether the first loss has been compared with loss_reduction
+        self._marks = torch.empty(0)  # the rows' own, in such a run
         self._inside = False  # a layer that is run example by example is under way
         units = units_of(module)
         self._gathered.uses.update(parameter for unit in units for parameter in unit.parameters.values())
         self._gathered.stacking = not self.sharded
         self._wrapped = [WrappedForward(unit.layer, partial(self._run_layer, unit)) for unit in units]
+        self._bare = [(unit, own) for unit, own in zip(units, self._wrapped, strict=True) if unit.bare]
         self._wrapped.append(WrappedForward(module, self._run_module))  # around its own layer, where the model is one
         listen(self)
 
@@ -147,7 +150,9 @@ class PerExampleGradients:
         for _ in range(2):
             if signature not in self._plans:
                 run, alone = partial(self._traced, forward), partial(forward, *args, **kwargs)
-                trial = Trial(run, made_up, self._module, self.state.sums.flat.device, self.sharded, self._widen)
+                trial = Trial(
+                    run, made_up, self._module, self.state.sums.flat.device, self.sharded, self._widen, self._whole
+                )
                 self._plans[signature] = trial.plan(alone)
             try:
                 turn = ForwardPass(rows, self.state.drawn.views_of(rows), self._plans[signature], look=look)
@@ -195,7 +200,7 @@ class PerExampleGradients:
             )
         if unit in turn.plan.shared:
             args = repeated(args, turn.rows)
-        call = turn.planned_call(unit, leaves_of(args, kwargs), again=again)
+        call = turn.planned_call(unit, [] if unit.bare else leaves_of(args, kwargs), again=again)
         if not again:
             self._gathered.expect(turn, unit)
         return self._run_planned(turn, call, forward, args, kwargs, again=again)
@@ -211,6 +216,8 @@ class PerExampleGradients:
         again: bool,
     ) -> Any:
         unit = call.unit
+        if unit.bare:
+            return run_with_rows(unit, forward, args, kwargs, turn.rows, partial(self._collect_leaf, unit, turn, again))
         if unit.rule is None:
             self._inside = True
             try:
@@ -241,6 +248,8 @@ class PerExampleGradients:
 
     def _widen(self, error: SameForAllError | OtherwiseDividedError) -> None:
         """Take the parent of a layer whose input is not divided by example as one layer, run example by example."""
+        if error.unit.bare and self._whole():
+            return
         parent = parent_unit(self._module, error.unit, self._widened)
         if parent is None:
             raise error
@@ -248,6 +257,16 @@ class PerExampleGradients:
         self._gathered.uses.update(parent.parameters.values())
         self._gathered.forget()
         self._wrapped.append(WrappedForward(parent.layer, partial(self._run_layer, parent)))
+
+    def _whole(self) -> bool:
+        """Take modules with bare parameters as one layer each, run example by example; says whether there are any."""
+        found, self._bare = self._bare, []
+        for unit, wrapped in found:
+            whole = Unit(unit.name, unit.layer, None, trained_in(unit.layer))
+            self._gathered.uses.update(whole.parameters.values())
+            self._gathered.forget()
+            wrapped.run = partial(self._run_layer, whole)
+        return bool(found)
 
     def _traced(
         self,
@@ -259,6 +278,7 @@ class PerExampleGradients:
     ) -> Trace:
         for _ in range(2):
             trace = self._trace = begin(rows_in(args, kwargs))
+            self._marks = marks_of(cast("Tensor", first_tensor(args, kwargs))) if self._bare else self._marks
             together = type(trace) is Trace and trace.examples > 1
             self._selected = SelectedRows(pytree.tree_leaves((args, kwargs))) if together else None
             try:
@@ -289,6 +309,11 @@ class PerExampleGradients:
     def _trace_layer(
         self, trace: Trace, unit: Unit, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
+        if unit.bare:
+            tensors = with_marks(unit, self._marks)
+            trace.note(unit, [], tuple(tensors.values()))
+            with in_place(unit.layer, tensors):
+                return forward(*args, **kwargs)
         if unit in trace.shared:
             args = repeated(args, trace.examples)
         leaves = pytree.tree_leaves((args, kwargs))
@@ -336,7 +361,10 @@ class PerExampleGradients:
         gradients = cast("Tensor", leaf.grad)
         leaf.grad = None
         with undisturbed(gradients.device.type):  # products of float32 stay so
-            self._gathered.add(turn, unit.parameters[name], Dense(gradients.detach().reshape(len(gradients), -1)))
+            rows = gradients.detach().reshape(len(gradients), -1)
+            if len(rows) != turn.examples:  # one for each view
+                rows = rows.view(turn.examples, turn.views, -1).sum(1)
+            self._gathered.add(turn, unit.parameters[name], Dense(rows))
 
     def before_backward(self, ends: list[Edge], *, handed: bool) -> None:
         """Look at the loss of a backward that is about to begin; one that may mix rows is refused."""

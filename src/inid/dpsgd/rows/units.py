@@ -11,17 +11,27 @@ from inid.dpsgd.layers import LayerRule, rule_of
 from inid.dpsgd.parallel.sharded_parameters import is_sharded, own_class
 from inid.errors import GuaranteeError
 
-__all__ = ["Unit", "parent_unit", "units_of"]
+__all__ = ["Unit", "parent_unit", "trained_in", "units_of"]
 
 
 @dataclass(frozen=True, eq=False)
 class Unit:
-    """A layer whose parameters get their rows at once: by a formula, or example by example."""
+    """A layer whose parameters get their rows at once: by a formula, or example by example.
+
+    Attributes:
+        name: Its name in the model.
+        layer: The layer.
+        rule: The rule of a layer with a formula, or None.
+        parameters: What is trained of it, by name.
+        bare: Whether they are parameters of shape (1, ...) that the module uses beside its layers, which are units of
+            their own (see `bare_parameters`).
+    """
 
     name: str
     layer: nn.Module
     rule: LayerRule | None
     parameters: dict[str, nn.Parameter]
+    bare: bool = False
 
     @cached_property
     def _sharded(self) -> bool:
@@ -67,8 +77,17 @@ def parent_unit(module: nn.Module, unit: Unit, known: Collection[nn.Module] = ()
     """
     for name, parent in module.named_modules():
         if parent is not module and parent not in known and any(child is unit.layer for child in parent.children()):
-            return Unit(name, parent, None, {own: p for own, p in parent.named_parameters() if p.requires_grad})
+            return Unit(name, parent, None, trained_in(parent))
     return None
+
+
+def trained_in(module: nn.Module) -> dict[str, nn.Parameter]:
+    """All that is trained of a module and its parts, by name.
+
+    >>> list(trained_in(nn.Sequential(nn.Linear(2, 1))))
+    ['0.weight', '0.bias']
+    """
+    return {name: p for name, p in module.named_parameters() if p.requires_grad}
 
 
 def _holds_lists(module: nn.Module) -> bool:
@@ -85,9 +104,21 @@ def _found(module: nn.Module, prefix: str) -> Iterator[Unit]:
         if own:
             yield Unit(prefix, module, rule, own)
     elif any(p not in of_children for p in own.values()) or parametrize.is_parametrized(module) or _holds_lists(module):
-        every = {name: p for name, p in module.named_parameters() if p.requires_grad}
-        if every:
+        if _bare(own, of_children) and not (parametrize.is_parametrized(module) or _holds_lists(module)):
+            yield Unit(prefix, module, None, own, bare=True)
+            yield from _of_children(module, prefix)
+        elif every := trained_in(module):
             yield Unit(prefix, module, None, every)
     else:
-        for name, child in module.named_children():
-            yield from _found(child, f"{prefix}.{name}" if prefix else name)
+        yield from _of_children(module, prefix)
+
+
+def _of_children(module: nn.Module, prefix: str) -> Iterator[Unit]:
+    for name, child in module.named_children():
+        yield from _found(child, f"{prefix}.{name}" if prefix else name)
+
+
+def _bare(own: dict[str, nn.Parameter], of_children: set[nn.Parameter]) -> bool:
+    """Whether a module's own parameters are for all examples alike, and beside layers that are trained."""
+    alike = all(p.ndim > 1 and p.shape[0] == 1 and p not in of_children and not is_sharded(p) for p in own.values())
+    return alike and any(p.requires_grad for p in of_children)

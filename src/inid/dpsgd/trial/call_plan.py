@@ -172,6 +172,9 @@ class _Comparison:
         if self._together.selected:
             raise OtherwiseDividedError(self._together.selected[0], selected=True)
         for at, (unit, _, output, derived) in enumerate(self._together.calls):
+            if unit.bare:
+                calls.append(Call(unit, (), (), ()))
+                continue
             entries, along = _divided(unit, self._arguments[at])
             joined: tuple[int | None, ...] = (None,) * len(output)
             if not any(entries):
@@ -189,7 +192,10 @@ class _Comparison:
         pushed = [negligible] * len(calls) + [LARGE * negligible] * len(calls)
         for call, flows, negligible in zip((*calls, *calls), self._flows, pushed, strict=True):
             # A hook, or a function with its own backward, may mix gradients.
-            if any(call.entries) and not all(flow.agrees(self._allowed, negligible) for flow in flows):
+            met = any(call.entries) or call.unit.bare
+            if met and not all(flow.agrees(self._allowed, negligible) for flow in flows):
+                if call.unit.bare:
+                    raise OtherwiseDividedError(call.unit)
                 raise GuaranteeError(
                     f"the gradients that flow back to {call.unit.title} for "
                     "three examples are not those for each of them side by side (a hook that changes gradients?): "

@@ -48,6 +48,7 @@ class Trial:
         device: Where it is trained.
         sharded: Whether its parameters are spread over processes.
         widen: Takes the parent of a layer as one layer; may refuse.
+        whole: Takes modules with bare parameters as one layer each; says whether there are any.
     """
 
     run: Callable[..., Trace]
@@ -56,6 +57,7 @@ class Trial:
     device: torch.device
     sharded: bool
     widen: Callable[[SameForAllError | OtherwiseDividedError], None]
+    whole: Callable[[], bool]
 
     def plan(self, alone: Callable[[], object]) -> CallPlan:
         """The plan of the model's calls.
@@ -68,6 +70,14 @@ class Trial:
             GuaranteeError: The examples do not stay apart, or the model keeps what it saw of them, or cannot be tried.
         """
         check_module(self.module)
+        try:
+            return self._planned(alone)
+        except GuaranteeError:
+            if not self.whole():
+                raise
+            return self._planned(alone)
+
+    def _planned(self, alone: Callable[[], object]) -> CallPlan:
         # In full precision; models of several types (a frozen part in bfloat16) may run under autocast alone.
         precisions = [torch.autocast(self.device.type, enabled=False)]
         if torch.is_autocast_enabled(self.device.type):
