@@ -10,6 +10,7 @@ PostgreSQL plans many of them in a time that grows faster than their number (0.1
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from inid.fixed_point import Grid
@@ -143,7 +144,7 @@ class AggregationSql:
         for name, key in self.asked.keys.items():
             column = quoted(self._names.keys[name])
             if isinstance(key, GridKeys):
-                value = quoted(self._names.numbers[key.column])
+                value = self._number(key.column)
                 if key.column not in self.asked.fill:
                     conditions.append(self._dialect.is_number(value))
                 made.append(f"{self._on_grid(key.column, key.grid)} - {key.grid.least} AS {column}")
@@ -221,9 +222,12 @@ class AggregationSql:
 
     # What rows add.
 
+    def _number(self, column: str) -> str:
+        return quoted(self._names.numbers[column])
+
     def _here(self, columns: Sequence[str]) -> str:
         """Whether all of these columns have a number."""
-        return " AND ".join(self._dialect.is_number(quoted(self._names.numbers[column])) for column in columns)
+        return " AND ".join(self._dialect.is_number(self._number(column)) for column in columns)
 
     def _usual(self, column: str, grid: Grid) -> int:
         """The whole number that a missing value stands for."""
@@ -231,9 +235,8 @@ class AggregationSql:
 
     def _on_grid(self, column: str, grid: Grid) -> str:
         """A column on its grid, after the shift; what is missing stands where the fill value, or the middle, does."""
-        value = quoted(self._names.numbers[column])
-        made = f"{self._dialect.on_grid(value, grid)} - {grid.below}"
-        return f"CASE WHEN {self._dialect.is_number(value)} THEN {made} ELSE {self._usual(column, grid)} END"
+        value = self._number(column)
+        return f"{self._dialect.on_grid(value, grid, self._usual(column, grid) + grid.below)} - {grid.below}"
 
     def _contribution(self, term: Term) -> str:
         """What a row adds: a whole number, never missing."""
@@ -261,7 +264,7 @@ class AggregationSql:
                 own = {"str": str, "int": int, "bool": bool}[self._names.wanted[self._names.categories[term.column]][1]]
                 word = f"coalesce({word}, {literal(self._dialect, own(fill[term.column]))})"
             return f"{word} = {literal(self._dialect, term.cells.values[term.at])}"
-        value, last = quoted(self._names.numbers[term.column]), term.cells.edges[-1]
+        value, last = self._number(term.column), term.cells.edges[-1]
         usual = self._dialect.number(float(self.asked.fill.get(term.column, 0.0)))  # type: ignore[arg-type]
         value = f"(CASE WHEN {self._dialect.is_number(value)} THEN {value} ELSE {usual} END)"
         low, high = (self._dialect.number(edge) for edge in term.cells.edges[term.at : term.at + 2])
@@ -274,17 +277,29 @@ class AggregationSql:
             return {self._counted(term.present): 1}
         if not isinstance(term, Value):
             return {f"sum({self._contribution(term)})": 1}
-        made = self._dialect.on_grid(quoted(self._names.numbers[term.column]), term.grid)
-        usual = self._usual(term.column, term.grid)
-        if term.column not in term.present:  # what stands for a missing value is added in its place
-            filled = f"CASE WHEN {self._here((term.column,))} THEN {made} ELSE {usual + term.grid.below} END"
-            here = f"CASE WHEN {self._here(term.present)} THEN {filled} END" if term.present else filled
-            return {f"sum({here})": 1, self._counted(term.present): -term.grid.below}
-        scope = tuple(term.present)
-        return {f"sum(CASE WHEN {self._here(scope)} THEN {made} END)": 1, self._counted(scope): -term.grid.below}
+        value, scope = self._number(term.column), term.present
+        if term.column in scope:
+            added, counted = self._dialect.sum_and_count(value, term.grid, self._others(term))
+            return {added: 1, counted: -term.grid.below}
+        # What stands for a missing value is added in its place.
+        filled = self._dialect.on_grid(value, term.grid, self._usual(term.column, term.grid) + term.grid.below)
+        added = f"sum({self._dialect.where(filled, self._here(scope))})"
+        return {added: 1, self._counted(scope): -term.grid.below}
 
-    def _counted(self, columns: Sequence[str]) -> str:
-        """How many rows have a number in all of these columns."""
+    def _others(self, term: Value) -> str:
+        """Whether the other columns that must be there are, as SQL."""
+        return self._here([column for column in term.present if column != term.column])
+
+    @cached_property
+    def _summed(self) -> dict[tuple[str, ...], Value]:
+        """By the columns that must be there a sum of one of them."""
+        return {one.present: one for one in self.asked.terms if isinstance(one, Value) and one.column in one.present}
+
+    def _counted(self, columns: tuple[str, ...]) -> str:
+        """How many rows have a number in all of these columns: as a sum over the same rows has it, if there is one."""
+        if columns in self._summed:
+            term = self._summed[columns]
+            return self._dialect.sum_and_count(self._number(term.column), term.grid, self._others(term))[1]
         return f"count(CASE WHEN {self._here(columns)} THEN 1 END)" if columns else "count(*)"
 
     def _limited_sum(self, at: int) -> Sum:
