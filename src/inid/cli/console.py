@@ -16,6 +16,7 @@ from inid.planning.text import aligned
 from inid.report import Estimate, PlanLine, PlanSummary
 from inid.report.number_text import plain_number, plain_ratio, rounded_interval
 from inid.schema.values import Switch
+from inid.tables.engines.watching import watched
 
 __all__ = [
     "Console",
@@ -124,12 +125,25 @@ class Console:
 
     @contextmanager
     def working(self, what: str) -> Iterator[None]:
-        """A spinner while something takes time; only on a terminal."""
-        if self.prints and sys.stderr.isatty():
-            with RichConsole(stderr=True).status(what):
-                yield
-        else:
+        """A spinner and the time it has taken, while something takes time; only on a terminal.
+
+        Of a database it is said which statement runs, of how many, where there are several.
+        """
+        if not (self.prints and sys.stderr.isatty()):
             yield
+            return
+        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
+        with Progress(*columns, console=RichConsole(stderr=True), transient=True) as shown:
+            task = shown.add_task(what, total=None)
+
+            def told(at: int, of: int) -> None:
+                if of > 1:
+                    shown.update(task, description=f"{what}: statement {at} of {of}")
+
+            with watched(told):
+                yield
 
 
 def print_plan(console: Console, plan: PlanSummary) -> None:

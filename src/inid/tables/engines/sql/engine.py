@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import count
 from typing import Any, NoReturn
 
 from inid.errors import ArgumentError
@@ -14,9 +15,10 @@ from inid.tables.engines.roles import Role
 from inid.tables.engines.sql.dialects import Kind, SqlDialect, quoted
 from inid.tables.engines.sql.safe_views import SafeView
 from inid.tables.engines.sql.session import Session
-from inid.tables.engines.sql.statements import AggregationSql
+from inid.tables.engines.sql.statements import AggregationSql, Statement
 from inid.tables.engines.sql.totals import totals_of
 from inid.tables.engines.sql.words import SqlValue, SqlWords
+from inid.tables.engines.watching import statement_begins
 from inid.tables.view import column_kind
 
 __all__ = ["DatabaseTable"]
@@ -72,11 +74,18 @@ class DatabaseTable(Engine):
 
     def run(self, asked: Sequence[Aggregation], what: str = "run the query") -> list[list[Totals]]:
         with self._snapshot(what):
-            return [guarded(partial(self._totals, one), what) for one in asked]
+            return guarded(partial(self._totals, asked), what)
 
-    def _totals(self, asked: Aggregation) -> list[Totals]:
-        query = AggregationSql(self._at(asked), asked)
-        return totals_of(query, [(one, self._session.fetch(one.text)) for one in query.statements()])
+    def _totals(self, asked: Sequence[Aggregation]) -> list[list[Totals]]:
+        queries = [AggregationSql(self._at(one), one) for one in asked]
+        planned = [list(query.statements()) for query in queries]
+        numbers, last = count(1), sum(map(len, planned))
+
+        def fetched(statement: Statement) -> tuple[Statement, list[tuple[str | None, ...]]]:
+            statement_begins(next(numbers), last)
+            return statement, self._session.fetch(statement.text)
+
+        return [totals_of(query, [*map(fetched, own)]) for query, own in zip(queries, planned, strict=True)]
 
     def _at(self, asked: Aggregation) -> "DatabaseTable":
         made = self.seen(asked.view)

@@ -1,0 +1,70 @@
+"""Long queries say how far they are: which statement of how many, by the question alone, on a terminal."""
+
+import io
+import sys
+
+import pyarrow as pa
+import pytest
+
+from database_tables import DATABASES, stored
+from inid import tables
+from inid.cli.console import Console
+from inid.tables.engines.watching import watched
+
+NAMES = [f"c{at}" for at in range(24)]  # 276 pairs: more than the 256 tables of one statement
+EMPTY = pa.table({name: pa.array([], pa.bool_()) for name in NAMES})
+ROWS = pa.table({name: [True, False, None, True] for name in NAMES})
+
+
+def ask(data):
+    t = tables.Table(data, domains={name: [False, True] for name in NAMES}, rows=4)
+    t.source.run(t.query(marginals=2).question.aggregations(t))
+
+
+def told(data):
+    seen = []
+    with watched(lambda at, of: seen.append((at, of))):
+        ask(data)
+    return seen
+
+
+@pytest.mark.parametrize("database", DATABASES)
+def test_each_statement_is_told_whatever_the_rows_are(database):
+    assert told(stored(database, ROWS)) == told(stored(database, EMPTY)) == [(1, 2), (2, 2)]
+
+
+def test_nobody_is_told_afterwards():
+    seen = []
+    with watched(lambda at, of: seen.append((at, of))):
+        pass
+    t = tables.Table(stored("in-duckdb", ROWS), domains={"c0": [False, True]})
+    t.query(count=True).exact_sums()
+    assert seen == []
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize(("values", "shown"), [({}, True), ({"quiet": True}, False), ({"json": True}, False)])
+def test_a_terminal_shows_the_statement_and_the_time(monkeypatch, values, shown):
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    with Console(values).working("Summing"):
+        ask(stored("in-duckdb", ROWS))
+    text = stream.getvalue()
+    assert ("Summing: statement 2 of 2" in text) == shown
+    assert ("0:00:0" in text) == shown
+
+
+def test_a_stream_that_is_no_terminal_gets_nothing(monkeypatch):
+    stream = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stream)
+    with Console({}).working("Summing"):
+        ask(stored("in-duckdb", ROWS))
+    assert stream.getvalue() == ""
