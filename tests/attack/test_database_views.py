@@ -212,3 +212,32 @@ def test_person_and_public_belong_to_databases():
         inid.ArgumentError, match=re.escape("person and public belong to a view of tables in a database")
     ):
         tables.Table(PEOPLE, public=[CODES])
+
+
+MISSING = {"int64": [1], "int32": [1], "string": ["a"], "boolean": [True]}
+
+
+@pytest.mark.parametrize("kind", [*MISSING, "float64", "float32"])
+def test_a_column_of_nothing_has_its_type(world, kind):
+    """PostgreSQL takes a null without a type for a text, and stopped at what was then asked of it."""
+    p = world["people"]
+    chosen = ibis.ifelse(p.age > 40, ibis.null(kind), ibis.null(kind))
+    for view in (p.mutate(z=ibis.null(kind)), p.mutate(z=chosen)):
+        if kind in MISSING:
+            assert tables.Table(view).query(count=True, by={"z": MISSING[kind]}).exact_sums().tolist() == [0]
+        if kind not in ("string", "boolean"):
+            t = tables.Table(view.mutate(w=view.z + 1), bounds={"z": (0, 1), "w": (0, 1)})
+            assert not t.query(mean=["z", "w"]).exact_sums().any()
+
+
+def test_a_column_of_nothing_is_united_with_one_of_its_type(world):
+    p = world["people"]
+    view = p.select("pid", z=ibis.null("int64")).union(p.select("pid", z=p.region), distinct=False)
+    t = tables.Table(view, unit=tables.Person("pid", 2))
+    assert t.query(count=True, by={"z": [1, 2]}).exact_sums().tolist() == [1, 2]
+
+
+def test_a_missing_value_of_another_type_is_refused_by_its_type(world):
+    p = world["people"]
+    with pytest.raises(inid.ArgumentError, match=r"a missing timestamp.*use ibis.null"):
+        tables.Table(p.mutate(z=ibis.null("timestamp")))

@@ -75,6 +75,10 @@ class SqlDialect(ABC):
         return "TRUE" if value else "FALSE"
 
     @abstractmethod
+    def nothing(self, kind: Kind) -> str:
+        """A missing truth, number, date or text: PostgreSQL takes one without a type for a text."""
+
+    @abstractmethod
     def letters(self, text: str) -> str:
         """A text for the database's own functions of texts."""
 
@@ -213,6 +217,10 @@ class PostgresDialect(SqlDialect):
         spelled = text.replace("\\", "\\\\").replace("'", "''")
         return f"(CAST(E'{spelled}' AS text) COLLATE \"C\")"
 
+    def nothing(self, kind: Kind) -> str:
+        own = {"truth": "boolean", "whole": "bigint", "double": "float8", "date": "date", "text": "text"}[kind]
+        return f"CAST(NULL AS {own})" if kind != "text" else '(CAST(NULL AS text) COLLATE "C")'
+
     def shown(self, value: str, kind: Kind) -> str:
         return f"CAST({value} AS text)"
 
@@ -312,6 +320,10 @@ class DuckDBDialect(SqlDialect):
     def word(self, text: str) -> str:
         spelled = text.replace("'", "''")
         return f"encode('{spelled}')"
+
+    def nothing(self, kind: Kind) -> str:
+        own = {"truth": "BOOLEAN", "whole": "BIGINT", "double": "DOUBLE", "date": "DATE", "text": "BLOB"}[kind]
+        return f"CAST(NULL AS {own})"
 
     def shown(self, value: str, kind: Kind) -> str:
         return f"decode({value})" if kind == "text" else f"CAST({value} AS VARCHAR)"

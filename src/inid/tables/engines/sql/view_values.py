@@ -101,7 +101,7 @@ class Values:
     def _literal(self, op: Any) -> SqlColumn:
         value, dialect = op.value, self._dialect
         if value is None:
-            return SqlColumn("NULL", self._kind(op, op.dtype) if not op.dtype.is_null() else "other")
+            return self._nothing(op.dtype)
         if isinstance(value, bool):
             return SqlColumn(dialect.truth(value), "truth")
         if isinstance(value, int) and -(2**63) <= value < 2**63:
@@ -115,6 +115,20 @@ class Values:
         raise ArgumentError(
             f"the view holds a {type(value).__name__} that is not read here: use numbers, texts, dates."
         )
+
+    def _nothing(self, dtype: Any) -> SqlColumn:
+        """A missing value: of its type, or of any."""
+        if dtype.is_null():
+            return SqlColumn("NULL", "other")
+        tests: dict[Kind, bool] = {"whole": dtype.is_integer(), "double": dtype.is_floating()}
+        tests |= {"truth": dtype.is_boolean(), "text": dtype.is_string(), "date": dtype.is_date()}
+        found = [kind for kind, is_it in tests.items() if is_it]
+        if not found:
+            raise ArgumentError(
+                f"the view holds a missing {dtype}, which is not read here: use ibis.null('float64'), or one of the "
+                "types boolean, int64, string and date."
+            )
+        return SqlColumn(self._dialect.nothing(found[0]), found[0])
 
     def _kind(self, op: Any, dtype: Any) -> Kind:
         """The kind of a type of Ibis's."""
