@@ -3,6 +3,7 @@
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -23,6 +24,8 @@ class Job:
     rounds: int
     precision: str = "highest"
     bound: float = 0.1
+
+    looks_at_norms: ClassVar[bool] = True  # whether the signal lost to allowances is measured
 
     @property
     def shape(self) -> tuple[int, int]:

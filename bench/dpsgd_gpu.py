@@ -1,7 +1,8 @@
-"""Private training on one GPU: a step of a GPT-2-sized transformer and of ResNet-20, beside plain steps and Opacus.
+"""Private training on one GPU: transformers, ResNet-20 and Hugging Face's own models, beside plain steps and Opacus.
 
     python -m bench.dpsgd_gpu                       # the tables of docs/dpsgd/speed.md, on a GPU
     python -m bench.dpsgd_gpu --device cpu --small  # the same code on small models, to see that it runs
+    python -m bench.dpsgd_gpu --jobs 'bert;vit;gpt2' --rounds 12
 
 Medians; every case in the same process, one after another, non-private steps before and after. Ratios are to the
 fastest non-private loop of the run, on the same full physical batch; "recorded" is a CUDA graph of forward and backward
@@ -31,6 +32,7 @@ import torch
 from torch import Tensor
 
 from bench._gpu_jobs import Job, ResNetJob
+from bench._hugging_face import SHAPES, HuggingFaceJob
 
 MEASURED = 3  # examples whose norms are worked out in float64
 # Most times the plain step and most memory, per layer and globally, and the most signal lost to allowances.
@@ -39,6 +41,9 @@ GOALS = {
     "32x256": ((2.0, 1.1), (2.0, 1.15), 0.10),
     "8x1024": ((2.0, 1.1), (2.0, 1.15), 0.13),
     "resnet": ((1.25, None), (1.1, None), 0.001),
+    "bert": ((1.5, None), (1.5, None), 0.06),
+    "vit": ((1.5, None), (1.5, None), 0.06),
+    "gpt2": ((1.5, None), (1.5, None), 0.06),
 }
 
 
@@ -113,8 +118,9 @@ def private(job: Job, clipping: str, *, recorded: bool = False, bands: int = 1) 
             job.loss(made.module, *held).backward()
         made.optimizer.step()
 
-    lost = None if recorded else signal_lost(lambda: (prepare(), step()))
-    return Case(step, prepare, lost, warm=24, whole_peak=recorded)
+    lost = signal_lost(lambda: (prepare(), step())) if job.looks_at_norms and not recorded else None
+    # The model is looked at in steps 1, 2, 4, 8 and 16, and in the 32nd.
+    return Case(step, prepare, lost, warm=24 if job.looks_at_norms else 17, whole_peak=recorded)
 
 
 def endless(loader: Any) -> Any:
@@ -378,6 +384,8 @@ def main() -> None:
     for name in given.jobs.split(";"):
         common = (name, given.device, given.small, given.rounds)
         job = ResNetJob(*common, precision="high", bound=1.0) if name == "resnet" else Job(*common)
+        if name in SHAPES:
+            job = HuggingFaceJob(*common)
         if given.profile or given.host:
             (profiled if given.profile else profiled_on_the_host)(job)
         else:
