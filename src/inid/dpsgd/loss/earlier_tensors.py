@@ -21,12 +21,14 @@ class EarlierTensors:
     def __init__(self) -> None:
         kinds = {Tensor, nn.Parameter, nn.Buffer}
         found = [each for each in gc.get_objects() if type(each) in kinds]
-        self._found = {id(each): (ref(each), _version(each)) for each in found}
+        # Not pairs of both: Python's collector would go through as many, and so would whoever looks for tensors next.
+        self._found = {id(each): ref(each) for each in found}
+        self._versions = {id(each): _version(each) for each in found}
 
     def __contains__(self, tensor: Tensor) -> bool:
         whole = tensor if tensor._base is None else tensor._base  # noqa: SLF001 - what a view is of
-        kept, version = self._found.get(id(whole), (None, None))
-        return kept is not None and kept() is whole and version == _version(whole)
+        kept = self._found.get(id(whole))
+        return kept is not None and kept() is whole and self._versions[id(whole)] == _version(whole)
 
 
 def _version(tensor: Tensor) -> int | None:
