@@ -20,7 +20,7 @@ class LayerRule:
 
     Attributes:
         formula: Takes a layer, its input and the gradient that flows back to its output, examples first; gives by the
-            name of each parameter its gradients, shape (examples, *shape of the parameter). Row i must come from
+            name of each parameter its gradients: the shape of the parameter, examples first. Row i must come from
             example i alone.
         parameters: The names of the parameters that the formula knows. A layer with others has no rule, and neither
             has one without the first.
