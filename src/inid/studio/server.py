@@ -39,6 +39,7 @@ __all__ = ["Studio", "make_app", "serve"]
 _PAGES = {"/": "table", "/stream": "stream", "/explore": "explore"}
 _STATIC = {
     "form.js": "text/javascript",
+    "asking.js": "text/javascript",
     "questions.js": "text/javascript",
     "lists.js": "text/javascript",
     "guide.js": "text/javascript",

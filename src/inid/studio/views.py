@@ -52,7 +52,7 @@ FILE_WORDS = {
 }
 
 
-_SCRIPTS = ("form.js", "questions.js", "lists.js", "guide.js", "studio.js")
+_SCRIPTS = ("form.js", "asking.js", "questions.js", "lists.js", "guide.js", "studio.js")
 
 
 def _fields(place: str, page: str = "table", *groups: str) -> list[Key]:

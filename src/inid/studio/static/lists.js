@@ -7,6 +7,8 @@ let broughtColumns = [];
 const lines = (text) => text.split(text.trim().includes("\n") ? "\n" : ",").map((one) => one.trim()).filter(Boolean);
 
 function openList(column) {
+  outdate("codes");
+  outdate("compared");
   listArea = rowOf(column).querySelector(".list");
   find("list-title").textContent = find("list-label").textContent = `Public values of ${column}`;
   find("list-text").value = listArea.value.includes("\n") ? listArea.value : lines(listArea.value).join("\n");
@@ -39,7 +41,8 @@ async function bringList() {
   if (!file) return;
   await answering("list-error", async () => {
     if (file.size > 2 ** 21) throw new Error("The file is too long for a list of codes.");
-    const answer = await ask("codes", { text: await file.text(), table: find("table").value });
+    const answer = await newest("codes", "codes", { text: await file.text(), table: find("table").value });
+    if (!answer) return; // another file was brought, or another list opened
     broughtColumns = answer.columns;
     options(find("list-column"), broughtColumns.map((column, at) => ({ name: String(at), shown: column.name || `column ${at + 1}` })));
     find("list-names").checked = broughtColumns.length > 1 || listArea.dataset.column.toLowerCase() === broughtColumns[0].name.toLowerCase();
@@ -55,7 +58,8 @@ function brought() {
 
 async function compareList(other) {
   await answering("list-error", async () => {
-    const answer = await ask("compare", { here: find("list-text").value, there: other });
+    const answer = await newest("compared", "compare", { here: find("list-text").value, there: other });
+    if (!answer) return;
     const all = answer.agree + answer.here.length;
     const place = find("list-found");
     place.replaceChildren(made("p", { class: answer.here.length ? "warning" : "good-news" }, `${answer.agree} of ${all} values stand in the other list.`));
@@ -79,6 +83,7 @@ async function compareList(other) {
 let bandsFor = null;
 
 function openBands(button) {
+  outdate("bands");
   const row = button.closest(".pair");
   bandsFor = { column: row ? row.querySelector("select").value : button.dataset.column, area: row?.querySelector("textarea") };
   if (!bandsFor.column) return button.closest(".pair").querySelector("select").focus();
@@ -97,26 +102,26 @@ function openBands(button) {
 const bandsBody = () => ({ column: bandsFor.column, computed: !bandsFor.area, lower: find("bands-lower").value, upper: find("bands-upper").value, width: find("bands-width").value, edges: find("bands-edges").value, whole: find("bands-whole").checked });
 
 async function previewBands() {
+  outdate("bands");
   if (!find("bands-edges").value.trim() && !find("bands-width").value.trim()) return;
-  await answering("bands-error", async () => { say("bands-found", (await ask("bands", bandsBody())).names.join(" · ")); });
+  await answering("bands-error", async () => {
+    const answer = await newest("bands", "bands", bandsBody());
+    if (answer) say("bands-found", answer.names.join(" · "));
+  });
 }
 
 async function makeBands() {
   await answering("bands-error", async () => {
-    const answer = await ask("bands", bandsBody());
+    const answer = await newest("bands", "bands", bandsBody());
+    if (!answer || !find("bands-dialog").open) return; // they were changed or given up, or another column's came
+    find("bands-dialog").close();
     if (bandsFor.area) { bandsFor.area.value = answer.edges; changed(); } else {
       const others = find("derive").value.split("\n").filter((line) => line.trim() && line.split("=")[0].trim() !== answer.name);
       find("derive").value = [...others, `${answer.name} = ${answer.formula}`].join("\n");
       await computedChanged({ [answer.name]: answer.text });
     }
-    find("bands-dialog").close();
     (bandsFor.area ?? rowOf(answer.name)?.querySelector(".list"))?.focus();
   });
-}
-
-async function answering(place, work) {
-  say(place, "");
-  try { await work(); } catch (error) { say(place, error.message); }
 }
 
 const listActions = {
@@ -125,6 +130,6 @@ const listActions = {
   "list-use": () => { find("list-text").value = brought().join("\n"); find("list-text").focus(); },
   "list-compare-file": () => compareList(brought().join("\n")),
   "list-compare": () => compareList(find("list-other").value),
-  "bands-cancel": () => find("bands-dialog").close(),
+  "bands-cancel": () => { outdate("bands"); find("bands-dialog").close(); },
   "bands-done": makeBands,
 };

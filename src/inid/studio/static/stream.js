@@ -3,7 +3,6 @@
 
 const streamBody = () => ({ stream: find("stream").value, ledger: find("ledger").value, level: find("stream-level").value, first: find("first").value, last: find("last").value });
 
-let shownTurn = 0; // of the newest question about the stream: answers to older ones come too late
 let toRelease = null; // what the open dialog names, and nothing else
 
 function putStream(answer) {
@@ -15,19 +14,18 @@ function putStream(answer) {
 }
 
 async function showStream() {
-  const turn = (shownTurn += 1);
+  outdate("stream");
   show();
   if (!isThere()) return changed();
   history.replaceState(null, "", `#${encodeURIComponent(find("stream").value)}`);
   if (Boolean(find("first").value) !== Boolean(find("last").value)) return; // a window is half chosen
   find("ask-period").disabled = true; // until it is known which period comes next
   try {
-    const answer = await ask("stream-show", streamBody());
-    if (turn !== shownTurn) return;
+    const answer = await newest("stream", "stream-show", streamBody());
+    if (!answer) return;
     putStream(answer);
     say("period-error", "");
   } catch (error) {
-    if (turn !== shownTurn) return;
     put({ stream: "", numbers: "" });
     say("period-error", error.message);
   }
@@ -66,6 +64,7 @@ async function releasePeriod() {
   find("do-period").disabled = true;
   say("period-progress", "Summing and adding noise …");
   try {
+    outdate("stream"); // what was asked before the release knows nothing of it
     putStream(await ask("stream-period", toRelease));
     for (const id of ["first", "last"]) find(id).value = "";
     find("period-rows").value = "";

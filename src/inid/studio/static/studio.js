@@ -1,6 +1,5 @@
 "use strict";
-// Asking the server, and putting the answers in place. All figures, charts and
-// sentences are the server's; every text of the user's that is put into the page here goes in as text, never as HTML.
+// What is asked of the server, and putting the answers in place. All figures, charts and sentences are the server's; every text of the user's that is put into the page here goes in as text, never as HTML.
 
 const tab = Math.random().toString(36).slice(2);
 const draftKey = `inid-draft-${page}`;
@@ -8,41 +7,14 @@ const releasedKey = "inid-released"; // the form of the last release: that there
 
 const own = (what) => (page === "stream" ? `stream-${what}` : what); // a stream is planned and opened by addresses of its own
 
-async function ask(what, body = {}) {
-  const answer = await fetch(`/api/${what}`, {
-    method: "POST",
-    headers: { "content-type": "application/json", "x-inid-key": localStorage.getItem("inid-key") || "" },
-    body: JSON.stringify(body),
-  });
-  if (answer.status === 403 || answer.status === 421) {
-    find("closed").hidden = false;
-    throw new Error("This page belongs to a studio that has stopped. Open the link that the new one printed.");
-  }
-  const content = await answer.json();
-  if (!answer.ok) throw new Error(content.error);
-  return content;
-}
-
-function say(id, text) {
-  const place = find(id);
-  place.textContent = text;
-  place.hidden = !text;
-}
-
-function put(parts) {
-  for (const [name, html] of Object.entries(parts)) {
-    const place = find(`${name}-part`);
-    if (place) place.innerHTML = html;
-  }
-}
-
+// Whether the columns on the page are those of the newest question; `beforehand` is called before they are put there.
 async function loadColumns(computed = [], beforehand = () => {}) {
   const table = find("table").value;
-  const shown = (isShown) => { for (const part of form.querySelectorAll(".needs-table")) part.hidden = !isShown; };
-  if (!table) return shown(false);
+  const shown = (isShown) => { beforehand(); for (const part of form.querySelectorAll(".needs-table")) part.hidden = !isShown; };
+  if (!table) { outdate("columns"); shown(false); return true; }
   try {
-    const answer = await ask("columns", { table, computed });
-    beforehand();
+    const answer = await newest("columns", "columns", { table, computed });
+    if (!answer) return false;
     shown(true);
     columnNames = answer.names;
     find("columns").innerHTML = answer.html;
@@ -54,6 +26,7 @@ async function loadColumns(computed = [], beforehand = () => {}) {
     shown(false);
     say("error", error.message);
   }
+  return true;
 }
 
 // What the fields hold, the lists and fill values that no question needs now among it.
@@ -62,29 +35,35 @@ function snapshot() {
   return { values: collect(), lists: Object.fromEntries(listed().map((name) => [name, listOf(name)])), fills: Object.fromEntries(fills) };
 }
 
+const coming = empty(); // lists of columns that are computed just now
+
 async function computedChanged(more = {}) {
-  let held = null; // as the fields are when the answer is there: what is chosen meanwhile, a ledger say, stays
-  await loadColumns(Object.keys(collect().derive || {}), () => { held = snapshot(); });
-  const { values, lists, fills } = held ?? snapshot();
-  fill(values, Object.assign(lists, more), fills);
-  changed();
+  Object.assign(coming, more);
+  await filling(async () => {
+    let held = null; // as the fields are when the answer is there: what is chosen meanwhile, a ledger say, stays
+    if (!(await loadColumns(Object.keys(collect().derive || {}), () => { held = snapshot(); }))) return;
+    fill(held.values, Object.assign(held.lists, coming), held.fills);
+    for (const name of Object.keys(coming)) delete coming[name];
+  });
 }
 
 // The names of the ledgers in the chosen file; a file that is still to be made has none.
 async function loadNames() {
   const ledger = find("ledger").value;
-  let names = [];
+  let answer = { names: [] };
+  outdate("names");
   try {
-    names = ledger && page !== "explore" ? (await ask("ledger-names", { ledger })).names : [];
+    if (ledger && page !== "explore") answer = await newest("names", "ledger-names", { ledger });
   } catch {
     // The plan says what is wrong with the ledger.
   }
-  const others = names.filter((name) => name !== "default");
+  if (!answer) return;
+  const others = answer.names.filter((name) => name !== "default");
   const before = find("name").value;
   options(find("name"), others, "default");
   find("name-box").hidden = !others.length;
   if (others.includes(before)) find("name").value = before;
-  else if (others.length && !names.includes("default")) find("name").value = others[0];
+  else if (others.length && !answer.names.includes("default")) find("name").value = others[0];
 }
 
 function filterColumns() {
@@ -127,12 +106,12 @@ async function plan() {
       say("release-reason", answer ? answer.refusal : find("error").textContent || find("status").textContent);
     }
     if (answer && answer.html) {
-      await new Promise((done) => requestAnimationFrame(done));
+      await new Promise((done) => { requestAnimationFrame(done); setTimeout(done, 100); }); // nobody draws a tab behind others
       performance.measure("plan", { start: started, end: performance.now() });
       if (answered === wanted) later = setTimeout(details, 300, values, answered); // else these values are old
     }
     if (answered === wanted) guide(values, answer);
-    if (answered === wanted) document.body.dataset.state = answer ? "planned" : "waiting";
+    if (answered === wanted && !fillings) document.body.dataset.state = answer ? "planned" : "waiting";
   }
   clearTimeout(slow);
   planning = false;
@@ -186,14 +165,17 @@ async function details(values, turn) {
 
 let token = "";
 let prepared = "";
+const CHANGED = "The form has changed meanwhile, so nothing is released: look at it, and press the button again.";
 
 async function prepare() {
-  say("release-error", "");
-  try {
+  const values = JSON.stringify(collect()); // what is on the page now, and nothing else
+  await answering("release-error", async () => {
+    await settled();
+    if (JSON.stringify(collect()) !== values) throw new Error(CHANGED);
     if (unfinished(true)) throw new Error(unfinished(true));
-    const values = JSON.stringify(collect());
-    const answer = await ask(own("prepare"), { form: JSON.parse(values) });
-    if (find("confirm").open) return; // what is being read stays, and is what is released
+    const answer = await newest("release", own("prepare"), { form: JSON.parse(values) });
+    if (!answer || find("confirm").open) return; // what is being read stays, and is what is released
+    if (JSON.stringify(collect()) !== values) throw new Error(CHANGED);
     prepared = values;
     token = answer.token;
     put({ spending: answer.html });
@@ -201,68 +183,68 @@ async function prepare() {
     find("do-release").disabled = false;
     find("confirm").showModal();
     find("cancel").focus();
-  } catch (error) {
-    say("release-error", error.message);
-  }
+  });
 }
 
 async function release() {
+  if (prepared && JSON.stringify(collect()) !== prepared) { find("confirm").close(); return say("release-error", CHANGED); }
   find("do-release").disabled = true;
   say("progress", page === "stream" ? "Making the file, then charging the ledger …" : "Charging the ledger, then reading the table …");
   if (page === "table") history.replaceState(null, "", `#${token}`);
   try {
     const answer = await ask(own("release"), page === "stream" ? { form: JSON.parse(prepared) } : { token });
     if (answer.state === "done") sessionStorage.setItem(releasedKey, prepared);
+    find("confirm").close(); // before anything else is waited for: what is typed from now on must arrive
     await (page === "stream" ? showOpened(answer.token) : showOutcome(answer));
   } catch (error) {
+    find("confirm").close();
     const lost = error instanceof TypeError; // the server is gone
     say("release-error", lost ? "The studio did not answer. If it was charged, the charge stands: start it again and look under Earlier releases." : error.message);
   }
-  find("confirm").close();
 }
 
 async function showOutcome(answer) {
+  outdate("outcome");
   find("outcome").innerHTML = answer.html;
   say("release-error", "");
   find("outcome").focus();
   find("outcome").scrollIntoView({ block: "start" });
-  await listReleases();
   if (page === "table") changed();
+  await listReleases();
 }
 
 async function showEarlier(earlier) {
-  say("release-error", "");
-  try {
+  await answering("release-error", async () => {
     history.replaceState(null, "", `#${earlier}`);
-    await showOutcome(await ask("released", { token: earlier }));
-  } catch (error) {
-    say("release-error", error.message);
-  }
+    const answer = await newest("outcome", "released", { token: earlier });
+    if (answer) await showOutcome(answer);
+  });
 }
 
 async function listReleases() {
-  const answer = await ask("releases");
+  const answer = await newest("releases", "releases");
+  if (!answer) return;
   put({ releases: answer.html });
   find("earlier").open ||= answer.html.includes("earlier charged");
 }
 
 async function makeLedger() {
-  say("ledger-error", "");
+  const before = find("ledger").value;
   const values = { ledger: find("ledger-file").value };
   for (const name of ["name", "epsilon", "delta", "unit", "reserve"]) values[name] = find(`ledger-${name}`).value;
   values.currency = values.delta.trim() ? find("ledger-currency").value : "";
-  try {
+  find("make-ledger").disabled = true;
+  await answering("ledger-error", () => filling(async () => {
     const answer = await ask("ledger", values);
     await chooseFiles();
+    find("new-ledger").open = false;
+    if (find("ledger").value !== before) return; // another one was chosen meanwhile
     find("ledger").value = answer.ledger;
     await loadNames();
-    find("name").value = answer.name === "default" ? "" : answer.name;
-    find("new-ledger").open = false;
+    if (find("ledger").value === answer.ledger) find("name").value = answer.name === "default" ? "" : answer.name;
     find("ledger").focus();
-    changed();
-  } catch (error) {
-    say("ledger-error", error.message);
-  }
+  }));
+  find("make-ledger").disabled = false;
 }
 
 async function chooseFiles() {
@@ -294,7 +276,7 @@ form.addEventListener("input", (event) => {
   if (id === "filter") filterColumns();
   else if (page === "stream" && changedStream(id)) return;
   else if (id === "table") computedChanged();
-  else if (id === "ledger") loadNames().then(changed);
+  else if (id === "ledger") filling(loadNames);
   else if (id === "preset") { find("numbers").replaceChildren(); (presets[event.target.value] || [["", "", ""]]).forEach((row) => addNumber(...row)); changed(); }
   else if (id.startsWith("ledger-")) showLists();
   else changed();
@@ -321,7 +303,9 @@ form.addEventListener("click", async (event) => {
 });
 addEventListener("focus", () => { if (document.body.dataset.ready) changed(); }); // another tab may have charged
 
+// Nothing can be changed before everything is filled in: it would be written over.
 async function begin() {
+  form.inert = true;
   try {
     const start = await chooseFiles();
     const draft = JSON.parse(sessionStorage.getItem(draftKey) || "null");
@@ -332,19 +316,24 @@ async function begin() {
       fill(values, lists, fills);
       keep(values);
       await loadNames();
-    }
-    if (page === "stream") await beginStream();
-    else if (page === "table") {
-      await listReleases();
-      const asked = location.hash.slice(1);
-      if (/^[0-9a-f]{20}$/.test(asked)) find("outcome").innerHTML = (await ask("released", { token: asked })).html;
     } else if (draft) fill(values); // the explorer has a field for everything that it drafts
     else { presets.first.forEach((row) => addNumber(...row)); find("preset").value = "first"; show(); }
+    form.inert = false;
+    if (page === "stream") await beginStream();
+    if (page === "table") await beginReleases();
   } catch (error) {
     say("error", error.message);
   }
+  form.inert = false;
   document.body.dataset.ready = "yes";
   changed();
+}
+
+async function beginReleases() {
+  await listReleases();
+  const asked = location.hash.slice(1);
+  const answer = /^[0-9a-f]{20}$/.test(asked) ? await newest("outcome", "released", { token: asked }) : null;
+  if (answer) find("outcome").innerHTML = answer.html;
 }
 
 begin();
