@@ -1,4 +1,4 @@
-"""Answers that come late or out of order, while somebody goes on: what is charged and released is what the page shows."""
+"""Answers that come late or out of order while somebody goes on: what is released is what the page shows."""
 
 import json
 

@@ -138,7 +138,7 @@ def test_several_questions_share_one_promise_and_one_charge(browser, server):
         planned(page)
         job = tomllib.loads(written_job(page))
         assert job["question"] == {
-            "first": {"mean": ["age"]},
+            "mean of age": {"mean": ["age"]},
             "people": {
                 "marginals": [["sex"]],
                 "mean": {"age": [["sex"]]},
@@ -158,7 +158,7 @@ def test_several_questions_share_one_promise_and_one_charge(browser, server):
         assert "Released" in shown
         assert "people" in shown
         record = json.loads(next(Path("inid-releases").glob("*/record.json")).read_text(encoding="utf-8"))
-        assert record["names"] == ["first", "people"]
+        assert record["names"] == ["mean of age", "people"]
         assert sqlite_charges("budget.db") == 1
         page.locator(".remove-question:visible").click()
         assert page.locator(".question").count() == 1
@@ -224,7 +224,7 @@ def test_a_newcomer_is_told_which_question_is_empty_and_where_a_part_is_taken(br
         page.click("#add-question")
         page.wait_for_selector("body[data-state=waiting]")
         assert page.inner_text("#status") == "One question is empty yet."
-        assert "in the question “second”, or remove it" in page.inner_text("#next-text")
+        assert "in the question “question 2”, or remove it" in page.inner_text("#next-text")
         second = page.locator(".question").nth(1)
         second.locator("input[value=marginals]").check()
         second.locator(".add-table").click()

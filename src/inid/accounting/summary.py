@@ -9,7 +9,7 @@ from inid.accounting.records import Record
 from inid.accounting.rules import Terms
 from inid.accounting.settings import Settings
 
-__all__ = ["left_of", "percent", "percent_currency", "spending", "summary", "times"]
+__all__ = ["counted_share", "left_of", "percent", "percent_currency", "spending", "summary", "times"]
 
 _TINY = Fraction(1, 10**12)  # a sum of rounded parts is whole when no more than this is missing
 
@@ -58,17 +58,18 @@ def summary(
 
 def percent(settings: Settings, seen: History) -> int:
     """How much is spent, in whole percent rounded up: in the currency of parts, else by the rule with the most room."""
-    _, share = _counted_share(settings, seen)
+    _, share = counted_share(settings, seen)
     return min(math.ceil(100 * (share - _TINY)), 100)
 
 
 def percent_currency(settings: Settings, seen: History) -> str:
     """The currency in which `percent` counts, in words; empty where charge 1 took the whole promise."""
-    currency, _ = _counted_share(settings, seen)
+    currency, _ = counted_share(settings, seen)
     return "" if currency is None else currency_name(currency, settings.terms.order)
 
 
-def _counted_share(settings: Settings, seen: History) -> tuple[Currency | None, Fraction]:
+def counted_share(settings: Settings, seen: History) -> tuple[Currency | None, Fraction]:
+    """The currency in which `percent` counts, if there is one, and the part of it that is spent."""
     limits: dict[Currency, Fraction] = dict(settings.terms.limits)
     shares = {c: _share(amount, limits[c]) for c, amount in seen.sums.items() if amount is not None and c in limits}
     counted = settings.counted

@@ -11,12 +11,13 @@ from inid.accounting.amounts import added
 from inid.accounting.journal import Journal
 from inid.accounting.settings import Settings
 from inid.accounting.stores import open_store
-from inid.accounting.summary import percent, percent_currency
+from inid.accounting.summary import counted_share, percent, percent_currency
 from inid.errors import ArgumentError, BudgetError, Words
 from inid.jobs.failures import sentence_of
 from inid.numbers.decimals import decimal_fraction
 from inid.planning import NoisePlan
 from inid.promises import Budget
+from inid.report.number_text import spent_and_left
 from inid.schema.wording import Surface
 
 __all__ = ["LedgerPreview", "is_file", "make_ledger", "open_existing", "open_or_create", "preview", "stored_settings"]
@@ -119,6 +120,7 @@ class LedgerPreview:
         counted: In which currency the percent are counted, in words: before and after.
         new: Whether the ledger is still to be made.
         has_parts: Whether a release may take a part of it, such as a third.
+        shares: What is spent and what is left now, and what is spent after this release, as people say it: 1/3.
     """
 
     total: Budget
@@ -129,6 +131,7 @@ class LedgerPreview:
     counted: tuple[str, str] = ("", "")
     new: bool = False
     has_parts: bool = False
+    shares: tuple[str, str, str] = ("0 %", "100 %", "100 %")
 
 
 def preview(
@@ -161,9 +164,10 @@ def preview(
     finally:
         store.close()
     spent, counted = percent(settings, seen), percent_currency(settings, seen)
-    has_parts = settings.counted is not None
+    has_parts, part = settings.counted is not None, counted_share(settings, seen)[1]
+    now = spent_and_left(part)
     refused = LedgerPreview(
-        settings.total, seen.charges, spent, None, journal.obstacle, (counted, ""), False, has_parts
+        settings.total, seen.charges, spent, None, journal.obstacle, (counted, ""), False, has_parts, (*now, "")
     )
     if journal.obstacle is not None:
         return refused
@@ -173,4 +177,5 @@ def preview(
         return replace(refused, refusal=sentence_of(error, surface))
     charged = replace(seen, charges=seen.charges + 1, sums=added(seen.sums, cost))
     after, then = percent(settings, charged), percent_currency(settings, charged)
-    return replace(refused, after=after, refusal=None, counted=(counted, then))
+    shares = (*now, spent_and_left(counted_share(settings, charged)[1])[0])
+    return replace(refused, after=after, refusal=None, counted=(counted, then), shares=shares)

@@ -125,13 +125,33 @@ def as_csv(
     return ("\ufeff" if style.marked else "") + "\n".join(rows) + "\n"
 
 
-def frame_as_csv(frame: Any) -> str:
-    """A PyArrow table as a CSV file, to be read again by programs: values as they are, and missing ones empty."""
+def frame_as_csv(frame: Any, *, harmless: bool = False) -> str:
+    r"""A PyArrow table as a CSV file, to be read again by programs: values as they are, and missing ones empty.
+
+    Args:
+        frame: The table.
+        harmless: Whether texts that a spreadsheet would run get an apostrophe in front, as in `as_csv`.
+
+    >>> import pyarrow
+    >>> frame_as_csv(pyarrow.table({"=a": ["+1", "b", None], "n": [-1, 2, None]}), harmless=True).splitlines()
+    ['"\'=a","n"', '"\'+1",-1', '"b",2', ',']
+    """
     from pyarrow import csv
 
     content = io.BytesIO()
-    csv.write_csv(frame, content)
+    csv.write_csv(_harmless(frame) if harmless else frame, content)
     return content.getvalue().decode("utf-8")
+
+
+def _harmless(frame: Any) -> Any:
+    import pyarrow as pa
+
+    columns = []
+    for column in frame.columns:
+        words = {one: _text(one) for one in column.unique().to_pylist() if isinstance(one, str)}
+        runs = any(word != one for one, word in words.items())
+        columns.append(pa.array([words.get(one) for one in column.to_pylist()], pa.string()) if runs else column)
+    return pa.table(columns, names=[_text(name) for name in frame.column_names])
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -162,10 +182,15 @@ def _line(cells: Sequence[str | float | None], style: CsvStyle) -> str:
     return style.separator.join(_cell(cell, style) for cell in cells)
 
 
+def _text(value: str) -> str:
+    """A text that no spreadsheet runs."""
+    return f"'{value}" if value.startswith(_FORMULA_STARTS) else value
+
+
 def _cell(value: str | float | None, style: CsvStyle) -> str:
     if not isinstance(value, str):
         return "" if value is None else repr(value).replace(".", style.decimal)
-    text = f"'{value}" if value.startswith(_FORMULA_STARTS) else value
+    text = _text(value)
     # The csv module would leave a lone carriage return unquoted, which readers take for the end of a row.
     quoted = any(mark in text for mark in (style.separator, *_QUOTED))
     return '"' + text.replace('"', '""') + '"' if quoted else text

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from inid.promises import Budget
+from inid.report.number_text import spent_and_left
 from inid.report.plan_summary import PlanSummary
 
 if TYPE_CHECKING:
@@ -120,6 +121,7 @@ class LedgerState:
         left: What is left, exactly, by currency.
         lines: (currency, spent, left) as decimals in print; a dash where a currency cannot count.
         shares: How much of it each charge took, in whole percent rounded up, counted as `percent` is.
+        parts: What is spent and what is left, as people say it: ("1/3", "2/3").
     """
 
     total: Budget
@@ -133,6 +135,7 @@ class LedgerState:
     left: Mapping[str, Any]
     lines: tuple[tuple[str, str, str], ...]
     shares: Mapping[int, int] = field(default_factory=dict)
+    parts: tuple[str, str] = ("", "")
 
     @classmethod
     def of(cls, ledger: "Ledger") -> "LedgerState":
@@ -157,6 +160,7 @@ class LedgerState:
             left.to_dict(),
             lines,
             _shares(records, spent, left, ledger.percent_currency()),
+            _parts(spent, left, ledger.percent_currency()),
         )
 
     @property
@@ -189,6 +193,15 @@ def _shares(records: "Sequence[Record]", spent: "Spending", left: "Spending", co
     limit = (spent.amounts[at][1] or 0) + (left.amounts[at][1] or 0)
     costs = ((record.id, record.cost.amounts[at][1]) for record in records)
     return {charge: min(math.ceil(100 * cost / limit), 100) for charge, cost in costs if cost is not None and limit}
+
+
+def _parts(spent: "Spending", left: "Spending", counted: str) -> tuple[str, str]:
+    """What is spent and what is left, in one of the currencies; all of it is spent where none counts."""
+    names = [name for name, _ in spent.lines()]
+    used, rest = (amounts.amounts[names.index(counted)][1] if counted in names else None for amounts in (spent, left))
+    if used is None or rest is None or not used + rest:
+        return "100 %", "0 %"
+    return spent_and_left(used / (used + rest))
 
 
 @dataclass(frozen=True)

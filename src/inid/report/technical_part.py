@@ -80,12 +80,13 @@ def ways_to_keep_the_promise(plan: PlanSummary) -> "Markup":
     return rendered("ways.html", plan=plan, ways=ways, top=top, rows=rows, ticks=ticks(axis, "×"))
 
 
-def noise_of_each_number(plan: PlanSummary, tolerance: str = "its tolerance") -> "Markup":
+def noise_of_each_number(plan: PlanSummary, tolerance: str = "its tolerance", *, compared: bool = True) -> "Markup":
     """The noise of each number, against its tolerance where it has one, else against an equal split.
 
     Args:
         plan: The plan.
         tolerance: What the tolerances are called.
+        compared: Whether it is drawn beside something.
     """
     shown = plan.lines[:_MOST]
     tolerant = all(line.tolerance is not None for line in shown)
@@ -103,6 +104,7 @@ def noise_of_each_number(plan: PlanSummary, tolerance: str = "its tolerance") ->
     return rendered(
         "noise.html",
         plan=plan,
+        compared=compared,
         against=tolerance if tolerant else opponent,
         names=names,
         lines=lines,

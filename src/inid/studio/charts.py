@@ -23,7 +23,11 @@ _TOP, _BOTTOM = 6.0, 88.0  # percent of the height between which curves are draw
 
 
 def error_curve(
-    points: Sequence[tuple[float, float, float]], chosen: tuple[float, float], name: str, unit: str
+    points: Sequence[tuple[float, float, float]],
+    chosen: tuple[float, float],
+    name: str,
+    unit: str,
+    kinds: Sequence[str] = ("spr", "plan"),
 ) -> "Markup":
     """The error of a plan and of the equal split over the size of the promise, both on logarithmic scales.
 
@@ -32,11 +36,14 @@ def error_curve(
         chosen: The size that is chosen, and the error there.
         name: What the size is called.
         unit: In what the error is counted.
+        kinds: What is drawn: the plan ("plan"), and an equal split ("spr") below it.
     """
     across = axis_over([*(x for x, *_ in points), chosen[0]], log=True)
     up = axis_over([*(y for _, *ys in points for y in ys), chosen[1]], log=True)
     shapes = _grid([(_x(across, x), f"{x:g}") for x in across.ticks()], [(_y(up, y), f"{y:g}") for y in up.ticks()])
     for at, kind in ((2, "spr"), (1, "plan")):
+        if kind not in kinds:
+            continue
         for a, b in pairwise(points):
             ends = {"x1": _x(across, a[0]), "y1": _y(up, a[at]), "x2": _x(across, b[0]), "y2": _y(up, b[at])}
             shapes.append(element("line", class_=f"curve {kind}", **_percent(ends)))

@@ -10,9 +10,10 @@ from inid.errors import ArgumentError
 from inid.jobs.result_files import followed
 from inid.tables.streams.stream_file import is_stream
 
-__all__ = ["RELEASES", "STATED_LEDGER", "Folder", "is_text"]
+__all__ = ["RELEASES", "ROWS_FILE", "STATED_LEDGER", "Folder", "is_text"]
 
 RELEASES = "inid-releases"
+ROWS_FILE = "rows.csv"  # of a release that asked for rows: made after it, again and again
 STATED_LEDGER = (
     "the ledger of the command line"  # stands for an address that the page never sees: it may hold a password
 )

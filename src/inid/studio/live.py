@@ -13,7 +13,7 @@ from inid.errors import ArgumentError, InidError
 from inid.jobs import Job, PlannedJob, plan_job
 from inid.jobs.ledgers import LedgerPreview, preview
 from inid.report import PlanSummary
-from inid.studio.folder import Folder
+from inid.studio.folder import ROWS_FILE, Folder
 from inid.studio.form import field_name, job_values
 from inid.tables.engines import Engine, open_table
 
@@ -132,8 +132,11 @@ class Planner:
         shown = dict(values)
         if "ledger" in shown:
             shown["ledger"] = self._folder.shown_ledger(shown["ledger"])
-        outputs = _OUTPUTS if "table" in shown else {}
-        return Job.from_dict(shown | outputs, field_name)
+        if "table" not in shown:
+            return Job.from_dict(shown, field_name)
+        if isinstance(questions := shown.get("question"), Mapping):
+            shown["question"] = {name: own | _rows_file(own) for name, own in questions.items()}
+        return Job.from_dict(shown | _OUTPUTS | _rows_file(shown), field_name)
 
     def _opened(self, values: Mapping[str, Any]) -> Job:
         opened = dict(values)
@@ -174,6 +177,11 @@ class Planner:
 
     def _stamp(self, values: Mapping[str, Any]) -> tuple[int, ...]:
         return _stamp(self._folder.table(values["table"])) if "table" in values else ()
+
+
+def _rows_file(question: Mapping[str, Any]) -> dict[str, str]:
+    """Where the written job puts rows, if it asks for them."""
+    return {"rows_out": ROWS_FILE} if question.get("synthetic") else {}
 
 
 def typical_error(summary: PlanSummary, baseline: str | None = None) -> float:

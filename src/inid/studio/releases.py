@@ -26,14 +26,15 @@ from inid.jobs import Job, ReleasedJob, read_toml, release_job
 from inid.jobs.charging import UnansweredError
 from inid.jobs.failures import sentence_of
 from inid.jobs.ledgers import open_existing, stored_settings
+from inid.jobs.questions import TableQuestion
 from inid.jobs.result_files import FOR_SPREADSHEETS, write_whole
 from inid.jobs.stored_record import PublishedBefore, read_published
-from inid.studio.folder import RELEASES, Folder
+from inid.studio.folder import RELEASES, ROWS_FILE, Folder
 from inid.studio.form import asked_in_words, field_name
 from inid.studio.live import LivePlan
 from inid.studio.running import is_running, running
 
-__all__ = ["FILES", "Outcome", "Releases"]
+__all__ = ["DOWNLOADS", "FILES", "Outcome", "Releases"]
 
 FILES = {
     "result.csv": "text/csv; charset=utf-8",
@@ -46,6 +47,7 @@ FILES = {
     "script.py": "text/x-python; charset=utf-8",
     "notebook.ipynb": "application/x-ipynb+json",
 }
+DOWNLOADS = FILES | {ROWS_FILE: FILES["result.csv"]}
 _FAILURE = "failure.txt"
 _PREPARED = 64  # tokens that were made and not used
 
@@ -64,6 +66,7 @@ class Outcome:
         files: The names of its files.
         released: The release, where this process made it.
         question: What was asked, in a few words; only in a list of releases.
+        makes_rows: Whether rows can be made of what was released.
     """
 
     token: str
@@ -73,6 +76,7 @@ class Outcome:
     files: tuple[str, ...] = ()
     released: ReleasedJob | None = None
     question: str = ""
+    makes_rows: bool = False
 
 
 @dataclass
@@ -164,7 +168,7 @@ class Releases:
             ArgumentError: There is none.
         """
         place = self._stored(token)
-        if place is None or name not in FILES or not (place / name).is_file():
+        if place is None or name not in DOWNLOADS or not (place / name).is_file():
             raise ArgumentError("there is no such file.")
         return place / name
 
@@ -220,7 +224,8 @@ class Releases:
                 unwritten.append(f"{name} could not be written: {sentence_of(error, 'page')}")
         if unwritten:
             unwritten.append("The charge stands: keep the numbers that are shown here.")
-        return Outcome(token, "done", " ".join(unwritten), _when(place), _files(place), released)
+        rows = _makes_rows(live.job) and "record.json" in _files(place)
+        return Outcome(token, "done", " ".join(unwritten), _when(place), _files(place), released, makes_rows=rows)
 
     def _failed(self, place: Path, token: str, live: LivePlan, error: Exception) -> Outcome:
         sentence = sentence_of(error, "page")
@@ -244,7 +249,7 @@ class Releases:
             return Outcome(token, "running", text, when)
         files = _files(place)
         if _whole(place):
-            return Outcome(token, "done", "", when, files)
+            return Outcome(token, "done", "", when, files, makes_rows=_rows_asked(place))
         if (place / _FAILURE).is_file():
             text = (place / _FAILURE).read_text(encoding="utf-8", errors="replace")
             return Outcome(token, "failed", text.strip(), when, files)
@@ -322,7 +327,7 @@ def _whole(place: Path) -> bool:
 
 
 def _files(place: Path) -> tuple[str, ...]:
-    return tuple(name for name in FILES if (place / name).is_file())
+    return tuple(name for name in DOWNLOADS if (place / name).is_file())
 
 
 def _job_text(place: Path) -> str:
@@ -337,6 +342,18 @@ def _asked(place: Path) -> str:
         return asked_in_words(read_toml(place / "job.toml"))
     except (InidError, OSError, TypeError):  # it was removed just now, or is not ours
         return ""
+
+
+def _makes_rows(job: Job) -> bool:
+    asked = [part.question for part in job.parts.values() if isinstance(part.question, TableQuestion)]
+    return sum(question.kind.makes_rows for question in asked) == 1
+
+
+def _rows_asked(place: Path) -> bool:
+    try:
+        return _makes_rows(Job.from_dict(read_toml(place / "job.toml")))
+    except (InidError, OSError, TypeError):  # as in _asked
+        return False
 
 
 def _remove(place: Path) -> None:

@@ -31,7 +31,8 @@ from inid.studio.form import form_of
 from inid.studio.live import Column, Planner
 from inid.studio.live_streams import STREAM_FILES, LiveStreams, ShownStream
 from inid.studio.picking import Picking
-from inid.studio.releases import FILES, Outcome, Releases
+from inid.studio.releases import DOWNLOADS, Outcome, Releases
+from inid.studio.row_making import RowMaking
 from inid.studio.security import Guard, Secrets
 
 __all__ = ["Studio", "make_app", "serve"]
@@ -41,6 +42,7 @@ _STATIC = {
     "form.js": "text/javascript",
     "asking.js": "text/javascript",
     "questions.js": "text/javascript",
+    "rows.js": "text/javascript",
     "lists.js": "text/javascript",
     "guide.js": "text/javascript",
     "stream.js": "text/javascript",
@@ -75,6 +77,7 @@ class Studio:
         self.planner = Planner(self.folder)
         self.picking = Picking(self.folder, self.planner)
         self.releases = Releases(self.folder)
+        self.rows = RowMaking(self.releases)
         self.streams = LiveStreams(self.folder)
         self._turns: dict[str, int] = {}
 
@@ -198,6 +201,9 @@ def make_app(studio: Studio, port: int) -> Guard:
         "release": studio.release,
         "released": studio.released,
         "releases": studio.all_releases,
+        "rows": studio.rows.make,
+        "rows-state": studio.rows.state,
+        "rows-stop": studio.rows.stop,
         "stream-plan": studio.plan_stream,
         "stream-details": studio.stream_details,
         "stream-prepare": studio.prepare_stream,
@@ -230,7 +236,7 @@ def make_app(studio: Studio, port: int) -> Guard:
         except (InidError, OSError) as error:
             return Response(sentence_of(error, "page") + "\n", 404)
         headers = {"content-disposition": f'attachment; filename="{name}"'}
-        return Response(content, media_type=FILES[name], headers=headers)
+        return Response(content, media_type=DOWNLOADS[name], headers=headers)
 
     def download_stream(request: Request) -> Response:
         name = request.path_params["name"]

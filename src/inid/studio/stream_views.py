@@ -30,7 +30,12 @@ def stream_plan_parts(live: LiveStream) -> dict[str, str]:
     table = plan.error_table()
     return {
         "facts": rendered(
-            "facts.html", facts=facts, remark=None if plan.gain > 1 else plan.gain_in_words(), gain=None, units=False
+            "facts.html",
+            lead="",
+            facts=facts,
+            remark=None if plan.gain > 1 else plan.gain_in_words(),
+            gain=None,
+            units=False,
         ),
         "chart": rendered("stream_errors.html", head=table[0], rows=table[1:], label=plan.statistics[0][0]),
         "ledger": "" if live.ledger is None else rendered("ledger.html", **_spent(live), released=False),

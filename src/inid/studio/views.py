@@ -8,7 +8,7 @@ from inid.jobs.advice import advice
 from inid.jobs.demonstration import demonstration_truth
 from inid.jobs.stored_record import PublishedBefore
 from inid.jobs.streams import OPEN_KEYS
-from inid.report import Estimate, EstimateBlock
+from inid.report import Estimate, EstimateBlock, PlanSummary
 from inid.report.charts import budget_bar
 from inid.report.estimate_tables import estimates_section
 from inid.report.number_text import plain_number, plain_ratio, rounded_interval
@@ -18,6 +18,7 @@ from inid.report.technical_part import noise_of_each_number, ways_to_keep_the_pr
 from inid.schema import Key, key, keys
 from inid.schema.key import keys_of_a_question
 from inid.studio.charts import error_curve, profile
+from inid.studio.folder import ROWS_FILE
 from inid.studio.live import Column, Curve, LivePlan, typical_error
 from inid.studio.releases import Outcome
 from inid.studio.steps import STEPS, STREAM_STEPS
@@ -49,10 +50,12 @@ FILE_WORDS = {
     "command.sh": "Shell command",
     "script.py": "Python script",
     "notebook.ipynb": "Notebook",
+    "rows.csv": "Rows (CSV)",
 }
 
 
-_SCRIPTS = ("form.js", "asking.js", "questions.js", "lists.js", "guide.js", "studio.js")
+_TOLD = 3  # numbers of a plan that are said in words
+_SCRIPTS = ("form.js", "asking.js", "questions.js", "rows.js", "lists.js", "guide.js", "studio.js")
 
 
 def _fields(place: str, page: str = "table", *groups: str) -> list[Key]:
@@ -90,6 +93,7 @@ def columns_parts(columns: Sequence[Column]) -> dict[str, str]:
         "html": rendered("columns.html", columns=columns),
         "statistics": rendered("statistic_columns.html", columns=columns),
         "order": rendered("order_columns.html", columns=columns),
+        "row": rendered("row_columns.html", columns=columns),
     }
 
 
@@ -103,27 +107,45 @@ def plan_parts(live: LivePlan, released: bool = False) -> dict[str, str]:
     """
     summary, stated = live.planned.summary, live.planned.query is None
     wanted = _is_wanted(live)
-    facts = []
+    facts = [(_near(live), "numbers expected within their tolerance")] if wanted else []
+    facts.append((str(summary.noise.mechanism).capitalize(), f"noise, on {summary.dimension:,} numbers"))
     if summary.opponent is not None:
         gain = plain_ratio(summary.gains["spr"])
-        facts.append((f"{gain}×", f"as much {_error_name(live)} with {summary.opponent}"))
-    if wanted:
-        facts.append((_near(live), "numbers expected within their tolerance"))
-    facts.append((str(summary.noise.mechanism).capitalize(), f"noise, on {summary.dimension:,} numbers"))
+        facts.insert(0 if stated else len(facts), (f"{gain}×", f"as much {_error_name(live)} with {summary.opponent}"))
+    lead = "" if stated else _lead(summary)
     return {
-        "facts": rendered("facts.html", facts=facts, remark=summary.remark, **_gain(live)),
-        "chart": noise_of_each_number(summary, "its tolerance" if wanted else "the usual tolerance, as none is stated"),
+        "facts": rendered("facts.html", lead=lead, facts=facts, remark=summary.remark, **_gain(live)),
+        "inside": rendered("inside.html", notes=summary.inside),
+        "chart": noise_of_each_number(
+            summary,
+            "its tolerance" if wanted else "the usual tolerance, as none is stated",
+            compared=summary.opponent is not None,
+        ),
         "profile": rendered("profile.html", rows=profile(summary)) if stated else "",
         "ledger": _ledger(live, released),
         "promise": _promise(live),
     }
 
 
+def _lead(summary: PlanSummary) -> str:
+    """What to expect, in words and in the numbers' own units, for the first few of them."""
+    told = []
+    for line in summary.lines[:_TOLD]:
+        beside = plain_number(line.baselines["spr"], 2) if summary.opponent is not None else ""
+        off = plain_number(line.deviation, 2)
+        name = f"each cell of “{line.label}”" if (line.cells or 1) > 1 else f"“{line.label}”"
+        against = f", against {beside} with equal noise" if beside not in ("", off) else ""
+        told.append(f"{name} to be about {off} off{against}")
+    more = len(summary.lines) - _TOLD
+    rest = f" And so on for {more:,} more, listed below." if more > 0 else ""
+    return f"Expect {'; '.join(told)}.{rest}" if told else ""
+
+
 def glance(live: LivePlan) -> str:
     """The plan in a line, for whoever looks at another part of the page."""
     found = [f"{_near(live)} numbers expected within their tolerance."] if _is_wanted(live) else []
     if live.ledger is not None and live.ledger.after is not None:
-        found.append(f"{live.ledger.after} % of the ledger would be spent after this release.")
+        found.append(f"{live.ledger.shares[2]} of the ledger would be spent after this release.")
     return " ".join(found)
 
 
@@ -159,18 +181,19 @@ def details_part(live: LivePlan, curve: Curve | None) -> dict[str, str]:
         size = float(live.planned.budget.to_dict()[curve.key])
         stated = all(line.tolerance for line in summary.lines)
         unit = "times the tolerance" if stated else "in the numbers' own units"
-        drawn = error_curve(curve.points, (size, typical_error(summary)), curve.key, unit)
+        kinds = ("spr", "plan") if summary.opponent is not None else ("plan",)
+        drawn = error_curve(curve.points, (size, typical_error(summary)), curve.key, unit, kinds)
         shown = rendered(
             "curve.html",
             drawn=drawn,
             key=curve.key,
             unit=unit,
-            other=(summary.opponent or "an equal split").removeprefix("an "),
+            other=(summary.opponent or "").removeprefix("an "),
         )
     texts = {"TOML file": job.to_toml(), "Shell command": _command(job), "Python script": job.to_python()}
     return {
         "curve": shown,
-        "ways": ways_to_keep_the_promise(summary),
+        "ways": ways_to_keep_the_promise(summary) if summary.opponent is not None else "",
         "advice": rendered("advice.html", advice=advice(live.planned, live.ledger)),
         "exports": rendered("exports.html", texts=texts),
     }
@@ -213,7 +236,8 @@ def release_part(outcome: Outcome, before: Mapping[str, PublishedBefore] | None 
         compared=rows,
         held=sum(row[-1] for row in rows),
         note=note,
-        files=[(name, FILE_WORDS[name]) for name in outcome.files],
+        files=[(name, FILE_WORDS[name]) for name in outcome.files if name != ROWS_FILE],
+        has_rows=ROWS_FILE in outcome.files,
         charge=None if made is None else made.charge,
         ledger=None if made is None else made.ledger,
         bar="" if made is None or made.ledger is None else budget_bar(made.ledger.percent, made.ledger.percent),

@@ -278,7 +278,7 @@ def test_percentages_say_what_they_count(home):
     page = open_page(home)
     assert "after this release (counted in epsilon)" in page.ask("plan", form=PAID)["html"]["ledger"]
     asked = page.ask("prepare", form=PAID)
-    assert "% after (counted in epsilon)" in asked["html"]
+    assert "1/3 after (counted in epsilon)" in asked["html"]
     assert "counted in epsilon" in page.ask("release", token=asked["token"])["html"]
     place = folders(home)[0]
     assert "Parts of the budget are counted in epsilon" in (place / "report.html").read_text(encoding="utf-8")

@@ -1,6 +1,7 @@
 """`inid studio`: plan and release on a local page in the browser. The page itself is loaded when it is asked for."""
 
 import tempfile
+from collections.abc import Mapping
 from contextlib import nullcontext
 from importlib import import_module
 from importlib.util import find_spec
@@ -23,7 +24,7 @@ __all__ = ["STUDIO"]
 
 _NEEDED = ("starlette", "uvicorn", "jinja2")
 _TOTAL = ApproxDP(epsilon=3, delta=1e-6)  # of the demonstration's ledger
-_OUTPUTS = ("out", "report", "record")
+_OUTPUTS = ("out", "report", "record", "rows_out")
 _DEMO = switch("demo", "A public medical table and a ledger of its own, to try it.", in_file=False)
 _PORT = Key(
     "port",
@@ -59,11 +60,20 @@ def studio(values: Values) -> None:
 
 def _on_files(page: Any, values: Values) -> Any:
     table, ledger = key("table").of(values), key("ledger").of(values)
-    start = {name: value for name, value in values.items() if name in job_keys() and name not in _OUTPUTS}
+    start = _without_files({name: value for name, value in values.items() if name in job_keys()})
     made = page.Studio(page.Folder(Path.cwd(), table, ledger), start)
     if table is not None:
         made.planner.columns(made.folder.stated_table)  # a file that cannot be read is said in the terminal
     return made
+
+
+def _without_files(job: Mapping[str, Any]) -> dict[str, Any]:
+    """A job without the files that it writes: the page has names of its own for them."""
+    found = {name: value for name, value in job.items() if name not in _OUTPUTS}
+    if isinstance(questions := found.get("question"), Mapping):
+        owns = {name: own for name, own in questions.items() if isinstance(own, Mapping)}
+        found["question"] = dict(questions) | {name: _without_files(own) for name, own in owns.items()}
+    return found
 
 
 def _demonstration(page: Any, folder: Path) -> Any:
@@ -71,7 +81,7 @@ def _demonstration(page: Any, folder: Path) -> Any:
     (folder / "demo.csv").write_text(demonstration_csv(data), encoding="utf-8")
     make_ledger(str(folder / "demo.db"), "default", _TOTAL, currency="mu^2").close()
     job = demonstration_publication(Path(), ApproxDP(epsilon=1, delta=1e-6)).to_dict()
-    start = {name: value for name, value in job.items() if name not in _OUTPUTS}
+    start = _without_files(job)
     return page.Studio(page.Folder(folder), start, data)
 
 

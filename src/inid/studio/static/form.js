@@ -74,6 +74,7 @@ function addPublicFacts(values) {
   for (const card of cards()) {
     const own = questionOf(card);
     for (const key of ["sum", "mean", "variance", "std", "covariance"]) for (const name of isNamed(own[key]) ? Object.keys(own[key]) : own[key] || []) numbers.add(name);
+    for (const name of Object.keys(own.bins || {})) numbers.add(name);
     for (const name of neededLists(card, own)) lists.add(name);
   }
   for (const field of form.querySelectorAll("[data-kind=fill]")) {
@@ -84,6 +85,7 @@ function addPublicFacts(values) {
 
 function neededLists(card, own) {
   if (askOf(card) === "marginals") return /^\d+$/.test(String(own.marginals)) ? listed() : tablesOf(card).flatMap((table) => table.by);
+  if (askOf(card) === "synthetic") return rowColumns(card);
   if (askOf(card) !== "order") return [];
   const asked = ["quantile", "cdf", "cumulative"].flatMap((key) => Object.keys(own[key] || {}));
   const groups = ["cdf", "cumulative"].flatMap((key) => Object.values(own[key] || {}).flat(2));
@@ -146,6 +148,7 @@ function unfinished(everything) {
     const [column, text] = [row.querySelector("select").value, row.querySelector("textarea").value.trim()];
     if (isSeen(row) && !(column && text)) return `${row.parentElement.dataset.legend}: a row is not filled in. Choose a column and list its public values, or remove the row.`;
   }
+  if (unfinishedRows()) return unfinishedRows();
   const names = cards().map(nameOf);
   if (names.length > 1 && new Set(names).size < names.length) return "Two questions have the same name, or none: give each a name of its own.";
   for (const card of everything ? cards() : []) {

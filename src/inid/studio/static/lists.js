@@ -84,11 +84,11 @@ let bandsFor = null;
 
 function openBands(button) {
   outdate("bands");
-  const row = button.closest(".pair");
-  bandsFor = { column: row ? row.querySelector("select").value : button.dataset.column, area: row?.querySelector("textarea") };
-  if (!bandsFor.column) return button.closest(".pair").querySelector("select").focus();
+  const row = button.closest(".pair, .bins-box");
+  bandsFor = { column: row?.querySelector("select")?.value ?? button.dataset.column, area: row?.querySelector("textarea, input") };
+  if (!bandsFor.column) return row.querySelector("select").focus();
   find("bands-title").textContent = `Bands of ${bandsFor.column}`;
-  find("bands-note").textContent = row ? "They become the bins of the histogram." : `They become a column named ${bandsFor.column} band, with its public values: it can be ticked as a group, and in tables. Rows beyond the bands count as other.`;
+  find("bands-note").textContent = row ? `They become the bins of ${row.matches(".pair") ? "the histogram" : "the rows"}.` : `They become a column named ${bandsFor.column} band, with its public values: it can be ticked as a group, and in tables. Rows beyond the bands count as other.`;
   const own = rowOf(bandsFor.column);
   find("bands-lower").value = own?.querySelector("[data-kind=low]")?.value || "";
   find("bands-upper").value = own?.querySelector("[data-kind=high]")?.value || "";
@@ -115,7 +115,7 @@ async function makeBands() {
     const answer = await newest("bands", "bands", bandsBody());
     if (!answer || !find("bands-dialog").open) return; // they were changed or given up, or another column's came
     find("bands-dialog").close();
-    if (bandsFor.area) { bandsFor.area.value = answer.edges; changed(); } else {
+    if (bandsFor.area) { bandsFor.area.value = answer.edges; bandsFor.area.dataset.touched = "yes"; changed(); } else {
       const others = find("derive").value.split("\n").filter((line) => line.trim() && line.split("=")[0].trim() !== answer.name);
       find("derive").value = [...others, `${answer.name} = ${answer.formula}`].join("\n");
       await computedChanged({ [answer.name]: answer.text });

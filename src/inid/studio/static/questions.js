@@ -6,7 +6,7 @@ const askOf = (card) => card.querySelector("[data-ask]:checked")?.value ?? "stat
 const inside = JSON.parse(document.body.dataset.inside); // what one of several questions states for itself
 let cardsMade = 0;
 const limits = new Map(); // tolerances by question and name: what is unticked and ticked again keeps its own
-let columnParts = { statistics: "", order: "" };
+let columnParts = { statistics: "", order: "", row: "" };
 
 function addCard(name = "") {
   const card = find("question-template").content.firstElementChild.cloneNode(true);
@@ -18,19 +18,24 @@ function addCard(name = "") {
     radio.name = cardsMade === 1 ? "ask" : `ask-${cardsMade}`;
   }
   card.querySelector(".statistic-columns").innerHTML = columnParts.statistics;
-  if (card.querySelector(".order-columns")) card.querySelector(".order-columns").innerHTML = columnParts.order;
-  for (const select of card.querySelectorAll(".column-choice")) options(select, columnNames, "column");
+  for (const part of ["order", "row"]) if (card.querySelector(`.${part}-columns`)) card.querySelector(`.${part}-columns`).innerHTML = columnParts[part];
+  for (const select of card.querySelectorAll(".column-choice")) options(select, columnNames, select.dataset.first);
   find("questions").append(card);
   return card;
 }
 
 function startQuestions(values) {
+  const unnamed = cards().filter((card) => card.dataset.unnamed).map(nameOf);
   find("questions").replaceChildren();
   cardsMade = 0;
   limits.clear();
   const named = Object.entries(isNamed(values.question) ? values.question : {});
   if (!named.length) fillQuestion(addCard(), values);
-  for (const [name, own] of named) fillQuestion(addCard(name), own);
+  for (const [name, own] of named) {
+    const card = addCard(name);
+    if (unnamed.includes(name) || /^question \d+$/.test(name)) card.dataset.unnamed = "yes";
+    fillQuestion(card, Object.assign(empty(), { bins: values.bins }, own));
+  }
 }
 
 // One question is the job's own; several have names, and each states what it asks for itself.
@@ -40,7 +45,7 @@ function addQuestions(values) {
   for (const card of cards()) {
     const own = Object.entries(questionOf(card));
     values.question[nameOf(card)] = Object.assign(empty(), Object.fromEntries(own.filter(([key]) => inside.includes(key))));
-    Object.assign(values, Object.fromEntries(own.filter(([key]) => !inside.includes(key)))); // what all of them share
+    for (const [key, value] of own) if (!inside.includes(key)) values[key] = isNamed(value) ? Object.assign(empty(), values[key], value) : value; // what all of them share
   }
   return values;
 }
@@ -49,18 +54,32 @@ const nameOf = (card) => (card.querySelector(".question-name")?.value || "").tri
 
 function anotherQuestion() {
   const all = cards();
-  if (all.length === 1 && !nameOf(all[0])) all[0].querySelector(".question-name").value = "first";
-  const taken = cards().map(nameOf);
-  const name = ["second", "third", "fourth", "fifth"].find((one) => !taken.includes(one)) ?? `number ${cardsMade + 1}`;
+  if (all.length === 1 && !nameOf(all[0])) all[0].dataset.unnamed = "yes";
   for (const card of all) card.open = false;
-  const card = addCard(name);
+  const card = addCard();
+  card.dataset.unnamed = "yes";
   changed();
   card.querySelector(".question-name").focus();
 }
 
+// A question that nobody named is called by what it asks; the name is a heading of the report.
+function nameUnnamed() {
+  const all = cards();
+  for (const [at, card] of all.entries()) {
+    if (!card.dataset.unnamed) continue;
+    const words = questionWords(card);
+    const plain = (words === "nothing yet" ? `question ${at + 1}` : words).replace(/[\p{C}\p{Z}]+/gu, " ").replace(/^[\s-]+/, "").slice(0, 60).trim();
+    const taken = all.filter((other) => other !== card).map(nameOf);
+    const base = !plain || plain === "self" ? `question ${at + 1}` : plain;
+    let [name, next] = [base, 2];
+    while (taken.includes(name)) { name = `${base} (${next})`; next += 1; }
+    card.querySelector(".question-name").value = name;
+  }
+}
+
 function removeQuestion(card) {
   card.remove();
-  if (cards().length === 1) { cards()[0].querySelector(".question-name").value = ""; cards()[0].open = true; }
+  if (cards().length === 1) { const [last] = cards(); last.querySelector(".question-name").value = ""; delete last.dataset.unnamed; last.open = true; }
   changed();
   find("add-question").focus();
 }
@@ -72,7 +91,7 @@ function questionWords(card) {
   for (const key of Object.keys(asked)) {
     const value = values[key];
     if (value === undefined) continue;
-    const title = key === "marginals" ? "counts" : key.replace("_", " ");
+    const title = { marginals: "counts", synthetic: "rows like the table's" }[key] ?? key.replace("_", " ");
     const named = Array.isArray(value) ? (key === "marginals" ? value.map((by) => `by ${by.join(" and ")}`) : value) : isNamed(value) ? Object.keys(value) : [];
     words.push(value === true ? title : `${title} ${key === "marginals" ? "" : "of "}${named.length > 4 ? `${named.length} columns` : named.join(", ")}`.trim());
   }
@@ -84,6 +103,7 @@ function questionOf(card) {
   const values = readFields(card, empty(), () => true);
   if (["statistics", "order"].includes(askOf(card))) pick(card, "by", values);
   if (askOf(card) === "keys") pick(card, "choose", values);
+  if (askOf(card) === "synthetic") askRows(card, values);
   if (askOf(card) === "marginals") {
     const every = values.marginals;
     if (every !== undefined) values.marginals = /^\d+$/.test(every) ? Number(every) : every;
@@ -116,7 +136,7 @@ function wholeRange(text) {
 function fillQuestion(card, values) {
   const places = new Set(Object.keys(asked).filter((key) => values[key] && !(key === "count" && values.discover)).map((key) => asked[key]));
   const byTables = isNamed(values.mean) || isNamed(values.sum);
-  const chosen = byTables ? "marginals" : ["order", "keys", "marginals"].find((place) => places.has(place)) || (values.domains && !places.size && "marginals");
+  const chosen = byTables ? "marginals" : ["order", "keys", "marginals", "synthetic"].find((place) => places.has(place)) || (values.domains && !places.size && "marginals");
   const radio = [...card.querySelectorAll("[data-ask]")].find((one) => one.value === chosen);
   if (radio) radio.checked = true;
   fillFields(card, values, () => true);
@@ -124,6 +144,7 @@ function fillQuestion(card, values) {
     for (const [name, text] of Object.entries(isNamed(values[key]) ? values[key] : {})) addTick(card, key, name, text);
   }
   fillTables(card, values);
+  fillRows(card, values);
   for (const [name, text] of Object.entries(isNamed(values.tolerance) ? values.tolerance : {})) limits.set(`${card.dataset.number} ${name}`, text);
 }
 
@@ -141,6 +162,7 @@ function addTick(card, key, name, held = "") {
 
 function showQuestions() {
   const names = listed();
+  nameUnnamed();
   const several = cards().length > 1 || cards().some(nameOf);
   for (const card of cards()) {
     for (const part of card.querySelectorAll("[data-several]")) part.hidden = !several;
@@ -155,6 +177,7 @@ function showQuestions() {
       if (!place.querySelector("input")) { if (!hint) place.append(made("p", { class: "note" }, "List the public values of a column in step 2, and it can be ticked here.")); } else if (hint) hint.remove();
     }
     for (const table of card.querySelectorAll(".one-table")) showTable(table);
+    showRows(card);
   }
   showTolerances();
 }
@@ -238,7 +261,11 @@ function wantedTolerances(card, values) {
     const numbers = ["mean", "sum"].flatMap((kind) => Object.keys(isNamed(values[kind]) ? values[kind] : {}).map((name) => [`${kind}(${name})`, `${kind} of ${name}`]));
     return [...(Array.isArray(values.marginals) ? tables : []), ...numbers];
   }
-  if (ask === "order") return [...new Set(["quantile", "cdf", "cumulative"].flatMap((key) => Object.keys(values[key] || {})))].map((name) => [name, `running total of ${name}, in rows`]);
+  if (ask === "order") {
+    const running = ["cdf", "cumulative"].flatMap((key) => Object.keys(values[key] || {}));
+    const words = (name) => (running.includes(name) ? `running total of ${name}, in rows` : `quantiles of ${name}, in rows by which their place is off`);
+    return [...new Set([...Object.keys(values.quantile || {}), ...running])].map((name) => [name, words(name)]);
+  }
   if (ask !== "statistics") return [];
   const names = new Set(["sum", "mean", "variance", "std", "covariance"].flatMap((key) => values[key] || []));
   return [...(values.count ? [["count", "number of rows"]] : []), ...columnNames.filter((name) => names.has(name)).map((name) => [name, name])];
@@ -247,13 +274,15 @@ function wantedTolerances(card, values) {
 function showTolerances() {
   const place = find("tolerances");
   const wanted = cards().flatMap((card) => wantedTolerances(card, questionOf(card)).map(([name, words]) => [`${card.dataset.number} ${name}`, nameOf(card) ? `${words} (${nameOf(card)})` : words]));
-  if (place.dataset.signature === JSON.stringify(wanted)) return;
-  place.dataset.signature = JSON.stringify(wanted);
+  const signature = JSON.stringify([wanted, cards().map(askOf)]);
+  if (place.dataset.signature === signature) return;
+  place.dataset.signature = signature;
   place.replaceChildren();
   for (const [id, words] of wanted) {
     const input = made("input", { inputmode: "decimal", "data-limit": id, "aria-label": `Tolerance of ${words}`, placeholder: "none" });
     input.value = limits.get(id) || "";
     place.append(made("label", { class: "field small" }, made("span", {}, words), input));
   }
-  if (!wanted.length) place.append(made("p", { class: "note" }, "Once something is asked, its tolerances can be stated here."));
+  const isRows = cards().length && cards().every((card) => askOf(card) === "synthetic");
+  if (!wanted.length) place.append(made("p", { class: "note" }, isRows ? "Rows take no tolerance: nobody can say how far they are from the real ones." : "Once something is asked, its tolerances can be stated here."));
 }

@@ -19,7 +19,7 @@ async function loadColumns(computed = [], beforehand = () => {}) {
     columnNames = answer.names;
     find("columns").innerHTML = answer.html;
     columnParts = answer;
-    for (const select of form.querySelectorAll(".column-choice")) options(select, columnNames, "column");
+    for (const select of form.querySelectorAll(".column-choice")) options(select, columnNames, select.dataset.first);
     find("filter-field").hidden = columnNames.length < 12;
     say("error", "");
   } catch (error) {
@@ -267,9 +267,13 @@ async function chooseFiles() {
 form.addEventListener("submit", (event) => event.preventDefault());
 form.addEventListener("input", (event) => {
   const { id, dataset, classList } = event.target;
+  if (event.target.closest("#outcome")) return; // how many rows are made is no part of a job
   if (event.target.closest("dialog")) { if (id.startsWith("bands-")) previewBands(); return; }
   if (dataset.ask) clearPlan("");
   if (dataset.what) tickTable(event.target);
+  if (dataset.takesPart) tickColumn(event.target);
+  if (dataset.key === "bins") dataset.touched = "yes";
+  if (classList.contains("question-name")) delete event.target.closest(".question").dataset.unnamed;
   if (dataset.limit) limits.set(dataset.limit, event.target.value.trim());
   if (classList.contains("list")) clearHeld(dataset.column);
   if (id === "size") find(find("promise").value.split(" ")[0]).value = String(Number((10 ** (event.target.value / 100)).toPrecision(3)));
@@ -298,7 +302,7 @@ form.addEventListener("click", async (event) => {
   if (classList.contains("make-bands")) openBands(button);
   if (classList.contains("show")) await showEarlier(dataset.token);
   if (classList.contains("copy")) { await navigator.clipboard.writeText(button.parentElement.querySelector("code").textContent); button.textContent = "Copied"; }
-  const actions = { "make-ledger": makeLedger, "ask-release": prepare, "do-release": release, "add-number": () => addNumber().focus(), "add-question": anotherQuestion, cancel: () => find("confirm").close(), "leave-out": () => { kept = empty(); showKept(); changed(); }, ...listActions, ...guideActions, ...(page === "stream" ? periodActions : {}) };
+  const actions = { "make-ledger": makeLedger, "ask-release": prepare, "do-release": release, "add-number": () => addNumber().focus(), "add-question": anotherQuestion, cancel: () => find("confirm").close(), "leave-out": () => { kept = empty(); showKept(); changed(); }, ...listActions, ...guideActions, ...rowActions, ...(page === "stream" ? periodActions : {}) };
   if (Object.hasOwn(actions, button.id)) actions[button.id]();
 });
 addEventListener("focus", () => { if (document.body.dataset.ready) changed(); }); // another tab may have charged

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import isfinite
 from typing import Any
 
 from inid.accounting import JointCharge
@@ -69,10 +70,12 @@ class PublicationPlan:
             part = float(whole_of(plan.budget, self.mechanism) / whole)
             stated = self.named.get(name) or [None] * len(self.equal[name])
             numbers = zip(found[name].lines, plan.planned_numbers(), self.equal[name], stated, strict=True)
-            for line, number, own, wanted in numbers:
-                unit = own if wanted is None else min(wanted, own)
-                mine += number.cells * (number.std / unit) ** 2
-                equal += number.cells * (own / unit) ** 2
+            for line, number, share, wanted in numbers:
+                own = share if isfinite(share) else number.std  # what has no stated error stands beside nothing
+                if isfinite(share):
+                    unit = own if wanted is None else min(wanted, own)
+                    mine += number.cells * (number.std / unit) ** 2
+                    equal += number.cells * (own / unit) ** 2
                 label, baselines = f"{name}: {line.label}", dict.fromkeys(line.baselines, own)
                 lines.append(replace(line, label=label, share=part * line.share, tolerance=wanted, baselines=baselines))
         gain = equal / mine if mine > 0 else 1.0
