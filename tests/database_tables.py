@@ -9,6 +9,7 @@ import ibis
 import psycopg
 import pyarrow as pa
 
+from inid.tables.engines.sql.dialects import quoted
 from postgres_server import postgres_server
 
 __all__ = ["DATABASES", "connection", "execute", "stored", "table"]
@@ -49,7 +50,7 @@ def stored(database, arrow, name=None, con=None):
         con.con.unregister("arrow_rows")
         return table(con, name)
     with psycopg.connect(postgres_server().url) as own:
-        columns = ", ".join(f'"{field.name}" {_TYPES[field.type]}' for field in arrow.schema)
+        columns = ", ".join(f"{quoted(field.name)} {_TYPES[field.type]}" for field in arrow.schema)
         own.execute(f'DROP TABLE IF EXISTS "{name}"; CREATE TABLE "{name}" ({columns})')
         with own.cursor().copy(f'COPY "{name}" FROM STDIN') as copy:
             for row in zip(*(column.to_pylist() for column in arrow.columns), strict=True):

@@ -1,4 +1,7 @@
-"""Long queries say how far they are: which statement of how many, by the question alone, on a terminal."""
+"""Long queries say how far they are: which statement of how many, by the question alone, on a terminal.
+
+However many statements there are, they read one snapshot.
+"""
 
 import io
 import sys
@@ -6,7 +9,7 @@ import sys
 import pyarrow as pa
 import pytest
 
-from database_tables import DATABASES, stored
+from database_tables import DATABASES, connection, execute, stored
 from inid import tables
 from inid.cli.console import Console
 from inid.tables.engines.watching import watched
@@ -31,6 +34,28 @@ def told(data):
 @pytest.mark.parametrize("database", DATABASES)
 def test_each_statement_is_told_whatever_the_rows_are(database):
     assert told(stored(database, ROWS)) == told(stored(database, EMPTY)) == [(1, 2), (2, 2)]
+
+
+@pytest.mark.parametrize("database", DATABASES)
+def test_rows_that_come_between_two_statements_are_in_neither(database):
+    """Pandas' numbers of the rows before; those of a second run are others, so the rows did come."""
+    con = connection(database)
+    data, facts = stored(database, ROWS, "in_between", con), {"domains": {name: [False, True] for name in NAMES}}
+
+    def totals(source):
+        t = tables.Table(source, rows=4, **facts)
+        (found,) = t.source.run(t.query(marginals=2).question.aggregations(t))
+        return [one.sums.tolist() for one in found]
+
+    def doubled(at, of):
+        if at == of:
+            execute(con, "INSERT INTO in_between SELECT * FROM in_between")
+
+    with watched(doubled):
+        found = totals(data)
+    wanted = totals(ROWS.to_pandas())
+    assert found == wanted
+    assert totals(data) != wanted
 
 
 def test_nobody_is_told_afterwards():
