@@ -158,6 +158,7 @@ PROVOKED = {
     "ledger_place": lambda: released(count=True, ledger=":memory:"),
     "charge_unknown": held,
     "total_without_delta": lambda: under(inid.PureDP(1.0), reserve=1e-7),
+    "ledger_absent": lambda: planned(count=True, part="1/3", ledger="absent.db"),
     "ledger_exists": lambda: under(APPROX) and under(APPROX),
     "other_neighbours": lambda: inid.Ledger(total=APPROX, neighbours="replace").charge(inid.plan(LINE, APPROX)),
     "reserve_missing": looking_for_keys,

@@ -150,7 +150,7 @@ class Journal:
             self.obstacle = (
                 f"the ledger in {self.store.where} takes no charges: {found}. Charge the ledger that holds the newest "
                 "charges. If that is lost, whatever it counted and this copy does not is spent and never counted "
-                "again: to acknowledge that and to charge this one, run inid ledger adopt (ledger.adopt())."
+                "again: to acknowledge that and to charge this one, run inid ledger adopt."
             )
         return mark
 

@@ -79,13 +79,12 @@ def _question(planned: PlannedJob) -> list[str]:
             f"{cells:,} groups of about {plain_number(question.rows / cells, 2)} rows each: fewer, larger groups have "
             "smaller errors."
         )
-    if summary.lines and not any(part.histogram for part in question.parts.values()):
-        largest = max(summary.lines, key=lambda line: line.share)
-        if largest.share > 0.5 and len(summary.lines) > 2:
-            found.append(
-                f"{largest.label} takes {largest.share:.0%} of the promise: narrower public limits, or a larger "
-                "tolerance for it, would help all others."
-            )
+    largest = max(summary.lines, key=lambda line: line.share, default=None)
+    if largest is not None and largest.share > 0.5 and len(summary.lines) > 2:
+        found.append(
+            f"{largest.label} takes {largest.share:.0%} of the promise: a larger tolerance for it, or narrower public "
+            "limits where it has some, would help all others."
+        )
     return found
 
 

@@ -81,8 +81,6 @@ def check_combinations(combine: Mapping[str, str], query: Query[Any, Any], named
     for name, text in combine.items():
         what = f"{named('combine')} of {name}"
         made = read_combination(what, text)
-        if not query.question.combines:
-            raise ArgumentError(f"{what} needs the tables that it combines: ask for {named('marginals')}.")
         try:
             query.question.check_combination(made.cells, made.column)
         except ArgumentError as error:

@@ -18,7 +18,6 @@ __all__ = [
     "COLUMNS",
     "demonstration_counts",
     "demonstration_csv",
-    "demonstration_job",
     "demonstration_publication",
     "demonstration_table",
     "demonstration_truth",
@@ -119,20 +118,18 @@ def demonstration_csv(data: Floats) -> str:
     return text.getvalue()
 
 
-def demonstration_job(folder: Path, promise: Budget) -> Job:
-    """Thirty means, from the files of a folder."""
-    values = _usual(folder, promise, {"out": "result.csv", "report": "report.html"}) | {
-        "label": "thirty means",
-        "mean": list(COLUMNS),
-        "tolerance": {name: tolerance for name, (*_, tolerance) in COLUMNS.items()},
-    }
-    return Job.from_dict(values | _facts())
-
-
 def demonstration_publication(folder: Path, promise: Budget) -> Job:
-    """The same means, and counts by size and texture with means by size, under one promise and on one page."""
-    files = {"out": "result.csv", "report": "report.html", "record": "record.json"}
-    usual = _usual(folder, promise, files) | _facts() | {"label": "means and tables", "domains": _CLASSES}
+    """Thirty means, and counts by size and texture with means by size, under one promise and on one page."""
+    files = {"table": "demo.csv", "ledger": "demo.db", "out": "result.csv", "report": "report.html"}
+    named = {key: (folder / file).as_posix() for key, file in (files | {"record": "record.json"}).items()}
+    facts = {
+        "bounds": {name: [low, high] for name, (low, high, _) in COLUMNS.items()},
+        "missing": {name: _middle(low, high) for name, (low, high, _) in COLUMNS.items()},  # saves a count per column
+        "domains": _CLASSES,
+        "other": "drop",
+        "rows": _ROWS,
+        "label": "means and tables",
+    }
     means = {"mean": list(COLUMNS), "tolerance": {name: tolerance for name, (*_, tolerance) in COLUMNS.items()}}
     tables = {
         "derive": {
@@ -144,24 +141,10 @@ def demonstration_publication(folder: Path, promise: Budget) -> Job:
         "tolerance": {"size": 10, "texture": 10, "size*texture": 10, "mean(mean area)": COLUMNS["mean area"][2]},
         "combine": {"coarse less smooth": "count(texture='coarse') - count(texture='smooth')"},
     }
-    return Job.from_dict(usual | {"other": "drop", "question": {"means": means, "tables": tables}})
-
-
-def _facts() -> dict[str, Any]:
-    """The public limits of all columns; none has missing values, so fill values save a count per column."""
-    return {
-        "bounds": {name: [low, high] for name, (low, high, _) in COLUMNS.items()},
-        "missing": {name: _middle(low, high) for name, (low, high, _) in COLUMNS.items()},
-    }
+    numbers = {name: number for name, number in promise.to_dict().items() if name != "kind"}
+    return Job.from_dict(named | facts | numbers | {"question": {"means": means, "tables": tables}})
 
 
 def _middle(low: float, high: float) -> float:
     """Halfway between two limits, as people write it: 0.225, not 0.22499999999999998."""
     return round((low + high) / 2, 9)
-
-
-def _usual(folder: Path, promise: Budget, files: dict[str, str]) -> dict[str, Any]:
-    """What the jobs share: the table, the ledger, the promise, a guess at the rows."""
-    named = {"table": "demo.csv", "ledger": "demo.db"} | files
-    values: dict[str, Any] = {key: (folder / file).as_posix() for key, file in named.items()}
-    return values | {name: number for name, number in promise.to_dict().items() if name != "kind"} | {"rows": _ROWS}

@@ -101,10 +101,11 @@ def _table_script(job: Job) -> str:
     if question.question:
         asked = {name: _Code(_asked(part, f"table{''.join(_view(part))}")) for name, part in question.parts.items()}
         lines += [f"publication = tables.Publication({_named(asked)})"]
-        options, whole = _options_together(job), "publication"
+        whole = "publication"
     else:
         lines += [f"query = {_asked(question, 'table')}"]
-        options, whole = dict(job.noise.values) | _tolerance(question, job.noise.tolerance), "query"
+        whole = "query"
+    options = job.plan_options()
     stated = {"level": job.outputs.level, "label": job.ledger.label}
     if job.ledger.ledger is None:
         planned = f"plan = {_call(f'{whole}.plan', ['promise'], options)}"
@@ -137,25 +138,6 @@ def _named(parts: Mapping[str, Any]) -> str:
     if all(name.isidentifier() and not iskeyword(name) for name in parts):
         return ", ".join(f"{name}={_value(value)}" for name, value in parts.items())
     return f"**{_value(parts)}"
-
-
-def _tolerance(question: TableQuestion, stated: Any) -> dict[str, Any]:
-    if isinstance(stated, Mapping):
-        return {"tolerance": question.kind.option_tolerances(question.of("question"), stated)}
-    return {} if stated is None else {"tolerance": stated}
-
-
-def _options_together(job: Job) -> dict[str, Any]:
-    owns = {name: part.own for name, part in job.parts.items()}
-    wanted = {
-        name: own
-        for name, part in job.parts.items()
-        if isinstance(part.question, TableQuestion)
-        for own in _tolerance(part.question, part.own.tolerance).values()
-    }
-    importance = {name: own.importance for name, own in owns.items() if own.importance is not None}
-    share = {name: own.share for name, own in owns.items() if own.share is not None}
-    return {"tolerance": wanted, "importance": importance, "share": share} | job.noise.arguments()
 
 
 def _imports(job: Job) -> list[str]:

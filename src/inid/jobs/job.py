@@ -16,7 +16,7 @@ from inid.accounting.short_texts import read_word
 from inid.arguments import shown
 from inid.errors import ArgumentError
 from inid.jobs.combinations import read_combination
-from inid.jobs.questions import StatedQuestion, TableQuestion, in_question, read_question
+from inid.jobs.questions import StatedQuestion, TableQuestion, by_name, in_question, read_question
 from inid.jobs.stated import Stated
 from inid.promises import ZCDP, ApproxDP, Budget, GaussianDP, PureDP
 from inid.schema import Naming, keys
@@ -182,6 +182,30 @@ class Job:
         for name, own in question.question.items():
             outputs = self.outputs.stating(**{key: value for key, value in own.values.items() if key in forms})
             found[name] = Part(question.parts[name], outputs, own)
+        return found
+
+    def plan_options(self, named: Naming = str) -> dict[str, Any]:
+        """How the noise for a table is planned: what `plan` of its query, or of its publication, takes.
+
+        Raises:
+            ArgumentError: Tolerances or weights are a plain list.
+        """
+        found: dict[str, Any] = self.noise.arguments()
+        if self.noise.weights is not None:
+            found["weights"] = by_name(named("weights"), self.noise.weights)
+        for name, part in self.parts.items():
+            if not isinstance(part.question, TableQuestion):
+                raise TypeError("a question without a table is planned by its sensitivities")
+            with in_question(name):
+                stated = part.question.tolerances(part.own.tolerance, named)
+            if not name:
+                return found | stated
+            if part.own.importance is not None:
+                stated["importance"] = float(part.own.importance)
+            if part.own.share is not None:
+                stated["share"] = part.own.share
+            for option, own in stated.items():
+                found.setdefault(option, {})[name] = own
         return found
 
     def to_dict(self) -> dict[str, Any]:

@@ -49,9 +49,16 @@ def open_existing(address: str, name: str) -> Ledger:
         ArgumentError: There is none of this name.
     """
     if stored_settings(address, name) is None:
+        missing = f'there is no ledger "{name}" in {place(address)}'
         others = ", ".join(f'"{other}"' for other in Ledger.names(address))
-        cure = f"there are {others}; name one of them" if others else "make it with inid ledger create"
-        raise ArgumentError(f'there is no ledger "{name}" in {place(address)}: {cure}.')
+        if others:
+            raise ArgumentError(f"{missing}: there are {others}; name one of them.")
+        raise ArgumentError(
+            f"{missing}: make it with inid ledger create.",
+            code="ledger_absent",
+            name=Words(name),
+            place=Words(place(address)),
+        )
     return Ledger.open(address, name=name)
 
 

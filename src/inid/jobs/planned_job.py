@@ -9,7 +9,7 @@ from inid.arguments import listed
 from inid.errors import ArgumentError
 from inid.jobs.called import check_called
 from inid.jobs.combinations import check_combinations
-from inid.jobs.job import PROMISE_KEYS, Job, NoiseChoice
+from inid.jobs.job import PROMISE_KEYS, Job
 from inid.jobs.ledgers import open_existing, stored_settings
 from inid.jobs.questions import StatedQuestion, in_question
 from inid.mechanisms import MechanismChoice
@@ -30,7 +30,6 @@ __all__ = [
     "plan_job",
     "promise_of",
     "queries_of",
-    "tolerances_by_name",
 ]
 
 
@@ -153,10 +152,11 @@ def plan_job(job: Job, named: Naming = str, source: Engine | None = None) -> Pla
             check_combinations(job.parts[name].outputs.combine, own, named)
     if job.outputs.called:
         check_called(named("called"), job.outputs.called, queries_of(query))
-    options = _options(noise, query, named) if isinstance(query, Query) else _options_together(job, query, named)
     address = job.ledger.ledger
     ledger: Any = None if address is None else stored_settings(address, job.ledger.name or "default")
-    made = query.plan(budget, ledger=ledger, **options)  # whose relation is taken where the table states none
+    made = query.plan(
+        budget, ledger=ledger, **_options(job, query, named)
+    )  # whose relation is taken where the table states none
     return PlannedJob(job, budget, made.summary(), query, made)
 
 
@@ -165,42 +165,18 @@ def queries_of(query: Query[Any, Any] | Publication) -> Mapping[str, Query[Any, 
     return query.queries if isinstance(query, Publication) else {"": query}
 
 
-def _options_together(job: Job, publication: Publication, named: Naming) -> dict[str, Any]:
-    """How several questions are planned together.
+def _options(job: Job, query: Query[Any, Any] | Publication, named: Naming) -> dict[str, Any]:
+    """How a query, or several together, are planned.
 
     Raises:
-        ArgumentError: Together they have no such option, or one of them has no tolerance.
+        ArgumentError: They have no such option.
     """
+    together = (("mechanism",), "question")
+    known, asked = together if isinstance(query, Publication) else (query.question.options, query.asked_as)
     for key in job.noise.values:
-        if key != "mechanism":
-            raise ArgumentError(f"{named(key)} does not go with {named('question')}: leave it out.")
-    found: dict[str, dict[str, Any]] = {"tolerance": {}, "importance": {}, "share": {}}
-    for name, query in publication.queries.items():
-        own = job.parts[name].own
-        with in_question(name):
-            if own.tolerance is not None:
-                stated = tolerances_by_name(named("tolerance"), own.tolerance)
-                found["tolerance"][name] = query.question.tolerances(stated)
-        found["importance"] |= {} if own.importance is None else {name: float(own.importance)}
-        found["share"] |= {} if own.share is None else {name: own.share}
-    return found | job.noise.arguments()
-
-
-def _options(noise: NoiseChoice, query: Query[Any, Any], named: Naming) -> dict[str, Any]:
-    """How a query is planned.
-
-    Raises:
-        ArgumentError: Such a query has no such option.
-    """
-    for key in noise.values:
-        if key not in query.question.options:
-            raise ArgumentError(f"{named(key)} does not go with {named(query.asked_as)}: leave it out.")
-    found = noise.arguments()
-    if noise.tolerance is not None:
-        found["tolerance"] = query.question.tolerances(tolerances_by_name(named("tolerance"), noise.tolerance))
-    if noise.weights is not None:
-        found["weights"] = tolerances_by_name(named("weights"), noise.weights)
-    return found
+        if key not in known:
+            raise ArgumentError(f"{named(key)} does not go with {named(asked)}: leave it out.")
+    return job.plan_options(named)
 
 
 def accuracy_of_job(
@@ -227,14 +203,13 @@ def accuracy_of_job(
     query = question.open(named)
     found: CheapestPlan[Any]
     if isinstance(query, Publication):
-        options = _options_together(job, query, named)
-        found = query.plan_for_accuracy(options["tolerance"], share=options["share"], failure=failure, delta=delta)
+        options = _options(job, query, named)
+        found = query.plan_for_accuracy(options["tolerance"], share=options.get("share"), failure=failure, delta=delta)
         return found, [(line.label, line.deviation, line.share) for line in found.plan.summary().lines]
     if not query.question.knows_accuracy:
         asked = named(query.asked_as)
         raise ArgumentError(f"the cost of an accuracy is not known for {asked}: plan with a promise.")
-    wanted = query.question.tolerances(tolerances_by_name(named("tolerance"), wanted))
-    found = query.plan_for_accuracy(wanted, failure=failure, delta=delta)
+    found = query.plan_for_accuracy(**question.tolerances(wanted, named), failure=failure, delta=delta)
     answer = AccuracyPlan(found.plan.noise, tuple(option.noise for option in found.alternatives), found.reason)
     return answer, found.plan.noisy_numbers()
 
@@ -253,14 +228,3 @@ def _in_order(name: str, values: Any, labels: list[str]) -> list[float] | None:
         wrong = f"{unknown[0]!r} is no label" if unknown else f"{absent[0]!r} is missing"
         raise ArgumentError(f"{name}: {wrong}: give one number for each of {listed(labels, most=20)}.")
     return [values[label] for label in labels]
-
-
-def tolerances_by_name(name: str, values: Any) -> dict[str, float]:
-    """Tolerances, or weights, of the statistics of a table, which are stated by name.
-
-    Raises:
-        ArgumentError: They are a plain list.
-    """
-    if isinstance(values, Mapping):
-        return dict(values)
-    raise ArgumentError(f"{name} of a table is given by name, for example {name} age=1,income=500.")

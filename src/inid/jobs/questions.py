@@ -16,7 +16,7 @@ from inid.tables.engines.sql.addresses import is_database, require_no_password
 from inid.tables.query import Query
 from inid.tables.question import Question, kind_of_options
 
-__all__ = ["StatedQuestion", "TableQuestion", "in_question", "read_question"]
+__all__ = ["StatedQuestion", "TableQuestion", "by_name", "in_question", "read_question"]
 
 _OF_ITS_OWN = (
     "table",
@@ -146,6 +146,16 @@ class TableQuestion(Stated):
         """
         return self.kind.from_options(self.of("question"))
 
+    def tolerances(self, stated: Any, named: Naming = str) -> dict[str, Any]:
+        """Tolerances of the question as `plan` takes them: a named argument, or none where none is stated.
+
+        Raises:
+            ArgumentError: They are a plain list.
+        """
+        if stated is None:
+            return {}
+        return {"tolerance": self.kind.option_tolerances(self.of("question"), by_name(named("tolerance"), stated))}
+
     def open(self, named: Naming = str, source: Engine | None = None) -> Query[Any, Any] | Publication:
         """The query, or the publication of several, on the table. Reads names and types of its columns, and no value.
 
@@ -190,6 +200,17 @@ class TableQuestion(Stated):
             return self.table
         require_no_password(self.table)
         return database_table(self.table, self.sql_table)
+
+
+def by_name(name: str, values: Any) -> dict[str, float]:
+    """Tolerances, or weights, of the statistics of a table, which are stated by name.
+
+    Raises:
+        ArgumentError: They are a plain list.
+    """
+    if isinstance(values, Mapping):
+        return dict(values)
+    raise ArgumentError(f"{name} of a table is given by name, for example {name} age=1,income=500.")
 
 
 @contextmanager

@@ -10,12 +10,13 @@ from inid.jobs.charging import OneCharge
 from inid.jobs.export import command_line
 from inid.jobs.job import PROMISE_KEYS, Job, job_keys
 from inid.jobs.ledgers import open_existing
-from inid.jobs.planned_job import promise_of, tolerances_by_name
+from inid.jobs.planned_job import promise_of
 from inid.jobs.questions import TableQuestion
 from inid.jobs.result_files import as_csv
 from inid.report import Estimate
-from inid.schema import Naming, key, keys
+from inid.schema import Key, Naming, key, keys
 from inid.tables import Publication
+from inid.tables.question import kind_of_options, kinds
 from inid.tables.report_inputs import as_estimates
 
 if TYPE_CHECKING:
@@ -33,11 +34,17 @@ __all__ = [
 ]
 
 STREAM_KEYS = tuple(one.name for one in keys("stream"))  # besides those of a job
-_OTHER_QUESTIONS = {"quantile", "cdf", "cumulative", "discover", "max_keys", "discover_delta", "discover_kind"}
-_OTHER_QUESTIONS |= {"choose", "domains", "ordered", "other", "marginals"}
-_OTHER_QUESTIONS |= {"synthetic", "synthetic_columns", "synthetic_target", "bins", "question"}
+
+
+def _is_taken(one: Key) -> bool:
+    """Whether a stream takes an option of a table's question: what asks for sums that add up over periods."""
+    if one.group == "question":
+        return kind_of_options({one.name: None}).adds_up
+    return one.group != "questions" and not any(one.name in kind.reads for kind in kinds())
+
+
 OPEN_KEYS = (  # what a stream is opened with
-    *(one.name for one in TableQuestion.own_keys() if one.name not in _OTHER_QUESTIONS),
+    *(one.name for one in TableQuestion.own_keys() if _is_taken(one)),
     *PROMISE_KEYS,
     "part",
     "tolerance",
@@ -56,10 +63,10 @@ def stream_arguments(values: Mapping[str, Any], ledger: Ledger | None, named: Na
     if values.get("table") is None:
         raise ArgumentError("a table is missing: name a CSV or Parquet file with the columns of every period.")
     job = Job.from_dict({name: value for name, value in values.items() if name in job_keys()}, named)
-    query = cast("TableQuestion", job.question).open(named)
+    question = cast("TableQuestion", job.question)
+    query = question.open(named)
     if isinstance(query, Publication):
         raise ArgumentError(f"{named('question')} does not go with a stream: ask one question.")
-    tolerance = job.noise.tolerance
     own = {one.name: one.of(values, named) for one in keys("stream")}
     return {
         "table": query.table,
@@ -68,9 +75,7 @@ def stream_arguments(values: Mapping[str, Any], ledger: Ledger | None, named: Na
         "contributes": own["contributes"] or 1,
         "want": own["want"] or "totals",
         "promise": promise_of(job, named),
-        "tolerance": None
-        if tolerance is None
-        else query.question.tolerances(tolerances_by_name(named("tolerance"), tolerance)),
+        "tolerance": question.tolerances(job.noise.tolerance, named).get("tolerance"),
         "ledger": ledger,
     }
 

@@ -177,6 +177,10 @@ WORDING: Mapping[str, Wording] = {
     "ledger_place": _both(
         "a ledger needs a file of its own: state a file's path, or postgresql://user:password@host/database."
     ),
+    "ledger_absent": Wording(
+        'there is no ledger "{name}" in {place}: make it with inid ledger create.',
+        'there is no ledger "{name}" in {place}: make it first.',
+    ),
     "ledger_exists": _both(
         'there is a ledger "{name}" already, and a total never changes: choose another {the[name]} or place.'
     ),

@@ -32,7 +32,7 @@ from inid.tables.wanted import UNITS, equal_errors
 if TYPE_CHECKING:
     from inid.tables.query import Query
 
-__all__ = ["Question", "kind_of", "kind_of_options", "kind_of_record", "register"]
+__all__ = ["Question", "kind_of", "kind_of_options", "kind_of_record", "kinds", "register"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -49,6 +49,7 @@ class Question(PublicFacts, ABC):
         weighed: Whether it has a stated error, by which a publication finds its part of the promise. Without one it
             takes a stated share.
         makes_rows: Whether its results make rows.
+        reads: The public facts of a table, beside limits and fill values, without which it cannot be asked.
         heading: The heading of its report, where none is given.
         lead: What else is published beside its numbers, in sentences for the report.
         recorded: What its records hold beside answers and noisy numbers.
@@ -64,6 +65,7 @@ class Question(PublicFacts, ABC):
     adds_up: ClassVar[bool] = False
     knows_accuracy: ClassVar[bool] = False
     makes_rows: ClassVar[bool] = False
+    reads: ClassVar[tuple[str, ...]] = ()
     families: ClassVar[tuple[MechanismName, ...]] = ("gaussian", "laplace")
     weighed: ClassVar[bool] = True
     heading: ClassVar[str] = "Private statistics of a table"
@@ -230,10 +232,6 @@ class Question(PublicFacts, ABC):
         """The plan with the least sum of (std / wanted)^2 over all cells; `wanted` has one number for each line."""
         return self.plan(budget, **({"mechanism": mechanism} if "mechanism" in self.options else {}))
 
-    def tolerances(self, stated: Mapping[str, float]) -> Mapping[Any, float]:
-        """Tolerances as `plan` takes them, from names in a file or on a command line."""
-        return stated
-
     def tolerance_notes(self, tolerance: Any) -> list[str]:  # noqa: ARG002 - most have one unit
         """What stated tolerances count as, in sentences, where their unit is not that of the plan's lines."""
         return []
@@ -357,6 +355,11 @@ _KINDS: dict[str, type[Question]] = {}
 def register(kind: type[Question]) -> None:
     """Make a kind of question known; of several that claim the same arguments, the last registered is asked."""
     _KINDS[kind.kind] = kind
+
+
+def kinds() -> tuple[type[Question], ...]:
+    """Every kind of question that is known."""
+    return tuple(_KINDS.values())
 
 
 def kind_of(asked: Mapping[str, Any]) -> type[Question]:

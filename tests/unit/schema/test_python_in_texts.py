@@ -85,7 +85,9 @@ def texts(source):
             elif name.endswith("Error"):
                 found.append(node)
             found += [keyword.value for keyword in node.keywords if keyword.arg == "cure"]
-        if isinstance(node, ast.Assign) and re.fullmatch(r"[A-Z_]+|.*cure.*", ast.unparse(node.targets[0])):
+        if isinstance(node, ast.Assign) and re.fullmatch(
+            r"[A-Z_]+|.*(?:cure|obstacle).*", ast.unparse(node.targets[0])
+        ):
             found.append(node.value)
     for root in found:
         inside = {id(part) for one in ast.walk(root) if isinstance(one, ast.JoinedStr) for part in one.values}

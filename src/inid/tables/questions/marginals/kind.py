@@ -77,6 +77,7 @@ class Marginals(MarginalsQuestion, Question):
 
     kind: ClassVar[str] = "marginals"
     options: ClassVar[tuple[str, ...]] = ("tolerance", "mechanism", "objective")
+    reads: ClassVar[tuple[str, ...]] = ("domains", "other")
     combines: ClassVar[bool] = True
     knows_accuracy: ClassVar[bool] = True
     heading: ClassVar[str] = "Private tables of counts"
@@ -130,6 +131,11 @@ class Marginals(MarginalsQuestion, Question):
 
     @classmethod
     def option_tolerances(cls, stated: Mapping[str, Any], tolerance: Mapping[str, float]) -> Mapping[Any, float]:
+        """Tolerances by table, "sex*age", by statistic, "mean(income)", or by both.
+
+        >>> Marginals.option_tolerances({"marginals": 2}, {"sex*age": 2.0, "count": 5.0})
+        {('sex', 'age'): 2.0, 'count': 5.0}
+        """
         names = [f"{name}({column})" for name in ("mean", "sum") for column in stated.get(name, ())]
         return tolerances_by_name(names, tolerance)
 
@@ -192,16 +198,6 @@ class Marginals(MarginalsQuestion, Question):
 
     def plan_within(self, budget: Budget, mechanism: MechanismName, wanted: Sequence[float]) -> MarginalsPlan:
         return planned(self, budget, objective="sum", tolerance=np.array(wanted), mechanism=mechanism)
-
-    def tolerances(self, stated: Mapping[str, float]) -> Tolerances:
-        """Tolerances as `plan` takes them: by table, "sex*age", by statistic, "mean(income)", or by both.
-
-        >>> import pandas
-        >>> t = Table(pandas.DataFrame({"sex": ["F"], "age": [31]}), domains={"sex": ["F", "M"], "age": range(100)})
-        >>> t.query(marginals=2).question.tolerances({"sex*age": 2.0, "count": 5.0})
-        {('sex', 'age'): 2.0, 'count': 5.0}
-        """
-        return tolerances_by_name([statistic.name for statistic in self.statistics], stated)
 
     def chosen_by(self, plan: MarginalsPlan) -> Self:
         """The question with the offset that the plan has chosen."""

@@ -81,6 +81,7 @@ class SyntheticRows(Question):
     options: ClassVar[tuple[str, ...]] = ()
     steps: ClassVar[int] = 3
     makes_rows: ClassVar[bool] = True
+    reads: ClassVar[tuple[str, ...]] = ("domains", "other", "bins")
     families: ClassVar[tuple[MechanismName, ...]] = ("gaussian",)
     weighed: ClassVar[bool] = False
     heading: ClassVar[str] = "Synthetic rows"
