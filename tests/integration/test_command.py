@@ -173,4 +173,7 @@ def test_the_demo_leaves_a_report_and_can_be_run_again_from_its_file(folder):
     assert run("release --config out/demo.toml --quiet").exit_code == 3
     (folder / "out" / "demo.db").unlink()
     assert run("release --config out/demo.toml --quiet").exit_code == 0
-    assert "add up to those of the two smaller ones" in " ".join(run("demo --epsilon 1").stdout.split())
+    told = " ".join(run("demo --epsilon 1").stdout.split())
+    assert "add up to those of the two smaller ones" in told
+    assert "can be about 73 % sure at most after seeing all of it (--epsilon 1)" in told
+    assert "DP(" not in told  # whoever tries it need not know Python

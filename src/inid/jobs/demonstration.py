@@ -129,6 +129,9 @@ def demonstration_publication(folder: Path, promise: Budget) -> Job:
         "other": "drop",
         "rows": _ROWS,
         "label": "means and tables",
+        "rows_are": "tumours",
+        "called": {"means": "All tumours", "tables": "Tumours by size and texture"}
+        | {name: name.removeprefix("mean ") for name in COLUMNS if name.startswith("mean ")},
     }
     means = {"mean": list(COLUMNS), "tolerance": {name: tolerance for name, (*_, tolerance) in COLUMNS.items()}}
     tables = {

@@ -39,7 +39,8 @@ def block_title(block: EstimateBlock, things: str = "rows") -> str:
     if block.statistic in ("cdf", "cumulative", "quantile"):
         dimensions = dimensions[:-1]  # the values themselves
     by = " and ".join(dimension.heading for dimension in dimensions)
-    return _subject(block, things) + (f" {block.span}" if block.span else "") + (f" by {by}" if by else "")
+    subject = _subject(block, things) + (f" {block.span}" if block.span else "")
+    return f"{subject}{',' if ',' in subject else ''} by {by}" if by else subject  # "Mean of income, euros, by sex"
 
 
 def _subject(block: EstimateBlock, things: str) -> str:

@@ -42,6 +42,8 @@ class Axis:
 
         >>> Axis(0.0, 100.0).ticks(), Axis(0.5, 200.0, log=True).ticks()
         ([0.0, 50.0, 100.0], [1.0, 10.0, 100.0])
+        >>> Axis(30_131.0, 33_569.0).ticks()
+        [31000.0, 32000.0, 33000.0]
         """
         if self.log:
             first, last = math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9)
@@ -52,9 +54,14 @@ class Axis:
     def _round_values(self) -> list[float]:
         span = self.high - self.low
         unit = 10.0 ** math.floor(math.log10(span / 2)) if span > 0 else 1.0
-        step = next(unit * factor for factor in (1, 2, 5, 10) if span / (unit * factor) <= 2.5)
-        first = math.ceil(self.low / step - 1e-9)
-        return [step * k for k in range(first, math.floor(self.high / step + 1e-9) + 1)]
+        found: list[float] = []
+        for factor in (10, 5, 2, 1, 0.5):  # few, but two at least: one alone says nothing of the scale
+            step = unit * factor
+            if len(found) >= 2 and span / step > 2.5:
+                break
+            first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
+            found = [step * k for k in range(first, last + 1)]
+        return found
 
     def _scaled(self, value: float) -> float:
         return math.log10(max(value, 1e-300)) if self.log else value

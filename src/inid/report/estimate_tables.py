@@ -253,11 +253,11 @@ def _heat(block: EstimateBlock) -> Axis | None:
 
 
 def _axis(block: EstimateBlock) -> Axis:
-    """Means lie over the column's public bounds, everything else over the range of its own intervals and 0."""
-    if block.statistic == "mean" and block.bounds is not None:
+    """A mean alone lies between its bounds; groups over the range of their intervals, with 0 where they add up."""
+    if block.statistic == "mean" and block.bounds is not None and not block.dimensions:
         return Axis(*block.bounds)
     ends = [value for row in block.estimates for value in (row.lower, row.upper) if value is not None]
-    return axis_over(ends if block.statistic == "quantile" else [0.0, *ends])
+    return axis_over(ends if block.statistic in ("mean", "quantile") else [0.0, *ends])
 
 
 def _description(row: Estimate) -> str:

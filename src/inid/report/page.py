@@ -113,8 +113,9 @@ def contents(parts: Sequence[ReportInputs], entries: Sequence[tuple[str, str, Se
         return ""
     things = parts[0].things
     numbers = "1 number" if number == 1 else f"{number:,} numbers" if number else "An answer"
-    about = f"the {things} of a table" if counted is None else f"about {counted[0]} {counted[1]}"
-    sentence = f"{numbers} on {about}{counted[2] if counted else ''}."
+    about = f"the {things} of a table" if counted is None else f"about {counted[0]} {counted[1]}{counted[2]}"
+    only = parts[0].only if _is_alike(parts) else ""
+    sentence = f"{numbers} on {about}{f', those with {only}' if only else ''}."
     lead = " ".join(dict.fromkeys(inputs.lead for inputs in parts if inputs.lead))
     return rendered(
         "contents.html", sentence=sentence, lead=lead, entries=[*entries, ("technical", "Technical part", ())]
@@ -142,9 +143,14 @@ def _numbers(parts: Sequence[ReportInputs]) -> int:
 
 
 def _counted(parts: Sequence[ReportInputs]) -> tuple[str, str, str] | None:
-    """How many people the table has, in words, what they are, and how far off that may be; None where it is secret."""
+    """How many people count, in words, what they are, and how far off that may be; None where it is secret.
+
+    A number of some of them is none of all, so that it is said only where all queries count the same.
+    """
+    if not _is_alike(parts):
+        parts = [inputs for inputs in parts if not inputs.only]
     for inputs in parts:
-        for block in () if inputs.only else inputs.blocks:
+        for block in inputs.blocks:
             row = _whole(block.estimates, block.totals.get(()), block.dimensions)
             if block.statistic not in COUNTED or row is None or row.estimate is None:
                 continue
@@ -153,9 +159,14 @@ def _counted(parts: Sequence[ReportInputs]) -> tuple[str, str, str] | None:
             return middle, "people" if block.statistic == "count_distinct" else inputs.things, ends
     for inputs in parts:
         plan = inputs.plan
-        if inputs.blocks and plan.rows is not None and not plan.guessed and not inputs.only:
+        if inputs.blocks and plan.rows is not None and not plan.guessed:
             return f"{plan.rows:,}", inputs.things, " (a public guess)"
     return None
+
+
+def _is_alike(parts: Sequence[ReportInputs]) -> bool:
+    """Whether all queries count the same rows."""
+    return len({inputs.only for inputs in parts}) == 1
 
 
 def _whole(rows: Sequence[Estimate], totals: Sequence[Estimate] | None, dimensions: Sequence[Any]) -> Estimate | None:

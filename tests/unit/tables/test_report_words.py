@@ -108,3 +108,43 @@ def test_computed_columns_are_listed_where_they_are_used(tmp_path):
     text = page(released(filtered), tmp_path / "report.html")
     assert "half is computed" in text
     assert "third is computed" not in text
+
+
+ADULTS = TABLE.where("pay > 30", rows=2)
+
+
+@pytest.mark.parametrize(
+    ("queries", "said", "not_said"),
+    [
+        ({"n": ADULTS, "pay": ADULTS}, "those with pay > 30.", "numbers on the people of a table"),
+        ({"n": ADULTS, "pay": TABLE}, "about 4 people (a public guess).", "those with"),
+        ({"n": TABLE, "pay": ADULTS}, "numbers on about ", "those with"),
+    ],
+)
+def test_the_first_sentence_counts_people_where_all_queries_count_the_same(tmp_path, queries, said, not_said):
+    """A number of some is none of all: where queries differ, a filtered count is not that of the page."""
+    asked = tables.Publication(
+        n=queries["n"].query(count=True), pay=queries["pay"].query(mean=["pay"], by={"sex": [1, 2]})
+    )
+    made = asked.release(asked.plan(inid.PureDP(50.0)))
+    text = page(made, tmp_path / "report.html", rows_are="people").partition("What is promised")[0]
+    assert said in text
+    assert not_said not in text
+    if queries["n"] is not TABLE and queries["pay"] is not TABLE:
+        assert re.search(r"3 numbers on about [2-4] people \(\d to \d\), those with pay > 30\.", text)
+
+
+def test_a_unit_stands_after_a_comma_and_groups_after_another(tmp_path):
+    result = released(TABLE.query(mean=["pay"], by={"sex": [1, 2]}))
+    text = page(result, tmp_path / "report.html", labels={"pay": "pay, euros"})
+    assert "Mean of pay, euros, by sex" in text
+
+
+def test_groups_of_means_are_told_apart_by_the_picture(tmp_path):
+    """Two groups 6 apart, of bounds 0 to 100: the picture spans their intervals, as its axis says."""
+    result = released(TABLE.query(mean=["pay"], by={"sex": [1, 2]}))
+    result.report(tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    ends = {(float(one), float(two)) for one, two in re.findall(r'class="whisker" x1="([\d.]+)%" x2="([\d.]+)%"', text)}
+    assert min(low for low, _ in ends) == 2.5
+    assert max(high for _, high in ends) == 97.5

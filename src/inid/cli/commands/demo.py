@@ -19,6 +19,7 @@ from inid.jobs.demonstration import (
 from inid.jobs.result_files import write_whole
 from inid.promises import ApproxDP
 from inid.report.number_text import rounded_interval
+from inid.report.promise_text import belief_after
 from inid.schema import key
 
 __all__ = ["DEMO"]
@@ -46,8 +47,14 @@ def demo(values: Values) -> None:
 def _explain(console: Console, folder: Path, released: ReleasedJob, data: Floats) -> None:
     plan, means, tables = released.planned.summary, *(part.estimates for part in released.parts.values())
     console.line(
-        f"Two questions about {len(data)} tumours under one promise, {plan.budget}, and one charge: thirty means, and "
-        f"counts by size, by texture and by both with the mean area by size. The noise is {plan.noise.mechanism}."
+        f"A public table of {len(data)} tumours was released as if it were secret: thirty means, and counts by size "
+        "and texture with the mean area by size. Random noise was added to every number before it was published."
+    )
+    stated = {name: number for name, number in plan.budget.to_dict().items() if name != "kind"}
+    console.line(
+        "What is promised: somebody who thinks it an even chance whether a tumour is in the table can be about "
+        f"{belief_after(plan.budget).percent} sure at most after seeing all of it "
+        f"({' '.join(f'{flag_name(name)} {number:g}' for name, number in stated.items())})."
     )
     print_gain(console, plan)
     exact_means = [demonstration_truth(data, "mean", name, limits[:2]) for name, limits in COLUMNS.items()]
@@ -57,12 +64,12 @@ def _explain(console: Console, folder: Path, released: ReleasedJob, data: Floats
     )
     near = sum(line.tolerance is not None and line.deviation <= line.tolerance for line in plan.lines[: len(COLUMNS)])
     console.line(
-        f"{near} of 30 means are expected within their tolerance (one standard deviation of the noise). The table is "
-        f"public, so the demo may look: {held} of 30 intervals hold the exact mean."
+        f"{near} of 30 means are expected within the error that was called tolerable (one standard deviation of the "
+        f"noise). The table is public, so the demo may look: {held} of 30 ranges hold the exact mean."
     )
     console.line()
     exact = demonstration_counts(data)
-    rows = [["size", "texture", "estimate", "95% lower", "upper", "exact"]]
+    rows = [["size", "texture", "tumours", "95% from", "to", "exact"]]
     for row in tables:
         cell = str(row.keys.get("size", "")), str(row.keys.get("texture", ""))
         if row.statistic == "count" and cell in exact:
@@ -75,9 +82,13 @@ def _explain(console: Console, folder: Path, released: ReleasedJob, data: Floats
         f"inid verify {folder / 'record.json'} proves them again."
     )
     file = folder / "demo.toml"
-    console.line(f"The same in your own words: edit {file}, then inid release --config {file} with another ledger.")
+    console.line(
+        f"To ask something else: edit {file}, name another ledger in it, and run inid release --config {file}."
+    )
     if released.ledger is not None:
-        console.line(f"The ledger allows {released.ledger.total}, and this release has spent it: a second is refused.")
+        console.line(
+            f"The ledger {folder / 'demo.db'} keeps count: the promise is spent, so a second release is refused."
+        )
 
 
 DEMO = Command(
