@@ -3,6 +3,7 @@
 per_example_gradients  where they come from: the forward of a model is wrapped
 wrapped_forward        how a forward is wrapped, and its inputs are kept
 forward_pass           one forward and the backward that belongs to it
+graph_hooks            what its graph calls, which does not hold the training
 units                  the layers whose parameters get their gradients at once
 layer_rule             what a kind of layer has to say of itself
 layer_formulas         the formulas of torch's layers

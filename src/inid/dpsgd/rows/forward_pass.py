@@ -19,8 +19,12 @@ from inid.dpsgd.trial.call_plan import Call, CallPlan
 from inid.dpsgd.trial.model_outputs import along_rows
 from inid.errors import GuaranteeError
 
-__all__ = ["RUN_AGAIN", "CallsChanged", "ForwardPass"]
+__all__ = ["EARLIER", "RUN_AGAIN", "CallsChanged", "ForwardPass"]
 
+EARLIER = (
+    "backward reached an earlier forward of the private module, which would count examples twice: call the module once "
+    "per batch and backward before the next batch."
+)
 RUN_AGAIN = (
     "a layer was run in the backward and its gradient taken there, or in another way than in the forward: pass "
     "use_reentrant=False to torch.utils.checkpoint."
@@ -180,10 +184,7 @@ class ForwardPass:
                 "call backward once."
             )
         if not latest:
-            raise GuaranteeError(
-                "backward reached an earlier forward of the private module, which would count examples twice: call "
-                "the module once per batch and backward before the next batch."
-            )
+            raise GuaranteeError(EARLIER)
         if not self.judged:
             raise GuaranteeError(
                 "a backward reached the private module whose loss could not be looked at: start it by "

@@ -31,6 +31,7 @@ from inid.dpsgd.rows.forward_pass import RUN_AGAIN, CallsChanged, ForwardPass
 from inid.dpsgd.rows.fused_layers import narrowed, stored
 from inid.dpsgd.rows.gathered_rows import GatheredRows, Places
 from inid.dpsgd.rows.gradient_rows import Dense
+from inid.dpsgd.rows.graph_hooks import graph_hook
 from inid.dpsgd.rows.units import Unit, parent_unit, trained_in, units_of
 from inid.dpsgd.rows.vmap_gradients import run_with_own_parameters
 from inid.dpsgd.rows.wrapped_forward import (
@@ -217,7 +218,9 @@ class PerExampleGradients:
     ) -> Any:
         unit = call.unit
         if unit.bare:
-            return run_with_rows(unit, forward, args, kwargs, turn.rows, partial(self._collect_leaf, unit, turn, again))
+            return run_with_rows(
+                unit, forward, args, kwargs, turn.rows, graph_hook(self._collect_leaf, unit, turn, again)
+            )
         if unit.rule is None:
             self._inside = True
             try:
@@ -231,7 +234,7 @@ class PerExampleGradients:
                     views=turn.views,
                     split=call.split,
                     joined=call.joined,
-                    collect=partial(self._collect_leaf, unit, turn, again),
+                    collect=graph_hook(self._collect_leaf, unit, turn, again),
                 )
                 # Sharding puts hooks on the output, which a change in place would lose if it were a view.
                 made = pytree.tree_map_only(Tensor, torch.clone, made) if self.sharded else made
@@ -242,7 +245,7 @@ class PerExampleGradients:
         args = narrowed(unit.rule, args)
         output = frozen(unit, forward, args, kwargs)
         kept = Kept(stored(cast("Tensor", first_tensor(args, kwargs)), output))
-        output.register_hook(partial(self._collect_rows, unit, turn, again, kept))
+        output.register_hook(graph_hook(self._collect_rows, unit, turn, again, kept))
         turn.by_rows[output.grad_fn, output.output_nr] = 0
         return output
 
