@@ -128,8 +128,8 @@ class PrivateOptimizer(torch.optim.Optimizer):
         shapes and types alone. For a group of several layers it is the largest of theirs.
         """
         lost: dict[int, float] = {}
-        for unit, share in self.gradients.lost.items():
-            at = self._group_of[unit.parameters["weight"]]
+        for weight, share in self.gradients.lost.items():
+            at = self._group_of[weight]
             lost[at] = max(lost.get(at, 0.0), share)
         return step_summary(self.groups, self._thresholds, self._plan, lost)
 

@@ -10,7 +10,9 @@ layer_formulas         the formulas of torch's layers
 gradient_rows          the gradients of one parameter, in the form that is cheapest to clip
 fused_layers           which layers need not write them down
 fused_positions        gradients that are never written down
-vmap_gradients         gradients of any layer without a formula
+recurrent_layers       LSTM, GRU and RNN
+recurrences            the gradients of their gates, at all positions
+vmap_gradients         gradients of any other layer without a formula
 gathered_rows          what a backward gathers, clipped as soon as a group is whole
 parameter_groups       which parameters are clipped together
 clipped_sums           what an example adds is held to its threshold

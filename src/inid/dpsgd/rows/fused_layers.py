@@ -26,6 +26,7 @@ __all__ = [
     "fused_transposed",
     "loss_of",
     "narrowed",
+    "product_rows",
     "stored",
     "typical_loss",
 ]
@@ -54,6 +55,19 @@ def fused_rows(
     return rule.fused(layer, inputs, gradients, kept=kept, tied=tied, layers=layers)
 
 
+def product_rows(inputs: Tensor, gradients: Tensor, *, kept: bool, layers: int = 1) -> Positions | None:
+    """The gradients of a weight over positions without rows, or None where rows are to be written down.
+
+    Args:
+        inputs: What the weight met, shape (examples, positions, width).
+        gradients: What flows back.
+        kept: Whether the gradients stay until others are known.
+        layers: How many layers like this one the examples are of.
+    """
+    pays = gradients.dtype in _KINDS and _pays(gradients, inputs.shape[-1], layers, kept=kept)
+    return Positions(gradients, inputs) if pays else None
+
+
 def fused_linear(
     layer: nn.Module, inputs: Tensor, gradients: Tensor, *, kept: bool, tied: bool, layers: int
 ) -> dict[str, Rows] | None:
@@ -61,10 +75,11 @@ def fused_linear(
     del tied
     if inputs.ndim <= 2:
         return None
-    met, back = inputs.flatten(1, -2), gradients.flatten(1, -2)
-    if not _pays(back, met.shape[-1], layers, kept=kept):
+    back = gradients.flatten(1, -2)
+    rows = product_rows(inputs.flatten(1, -2), back, kept=kept, layers=layers)
+    if rows is None:
         return None
-    made: dict[str, Rows] = {"weight": Positions(back, met)}
+    made: dict[str, Rows] = {"weight": rows}
     return made if layer.bias is None else {**made, "bias": _added(back, 1)}
 
 

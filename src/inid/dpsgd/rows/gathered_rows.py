@@ -10,7 +10,7 @@ from inid.dpsgd.kernels.stacked_layers import Apart, Together, room
 from inid.dpsgd.layers import LayerRule
 from inid.dpsgd.rows.clipped_sums import GroupRows
 from inid.dpsgd.rows.forward_pass import ForwardPass
-from inid.dpsgd.rows.fused_layers import fused_rows, loss_of
+from inid.dpsgd.rows.fused_layers import fused_rows, loss_of, product_rows
 from inid.dpsgd.rows.fused_positions import Positions, put_together
 from inid.dpsgd.rows.gradient_rows import Dense, Rows
 from inid.dpsgd.rows.units import Unit
@@ -26,7 +26,7 @@ class GatheredRows:
     """Takes what flows back to layers, or their rows, and adds them to a step's sums once they are clipped.
 
     Attributes:
-        lost: By layer, what allowances for rounding typically cost of a clipped gradient (see `fused_layers`).
+        lost: By weight, what allowances for rounding typically cost of a clipped gradient (see `fused_layers`).
         uses: How many layers use a parameter.
         tied: Parameters with uses outside their layers.
         stacking: Whether layers may wait for others like them (see `stacked_layers`).
@@ -37,7 +37,7 @@ class GatheredRows:
         self._lengths = Counter(at for at, _ in places.values())
         self._known: dict[Unit, tuple[bool, bool]] = {}
         self._groups: dict[Unit, list[int]] = {}
-        self.lost: dict[Unit, float] = {}
+        self.lost: dict[nn.Parameter, float] = {}
         self.uses: Counter[nn.Parameter] = Counter()
         self.tied: Collection[nn.Parameter] = ()
         self.stacking = True
@@ -59,6 +59,30 @@ class GatheredRows:
             self._work_out(turn, [unit], inputs, gradients)
         elif turn.stacked.size > room(gradients.device):
             self._take_waiting(turn)
+
+    def take_positions(
+        self, turn: ForwardPass, unit: Unit, name: str, inputs: Tensor | None, gradients: Tensor
+    ) -> None:
+        """Take what one parameter of a recurrent layer met, at all positions, and what flows back to them.
+
+        Args:
+            turn: The forward under way.
+            unit: The layer.
+            name: The name of the parameter.
+            inputs: What a weight met, examples first; None for a bias.
+            gradients: What flows back.
+        """
+        parameter, rule = unit.parameters[name], self._state.rule
+        back = gradients.reshape(turn.examples, -1, gradients.shape[-1])
+        if inputs is None:
+            self.add(turn, parameter, Dense(back.sum(1)))
+            return
+        kept = rule.total is not None or not self._circumstances(unit)[0]
+        met = inputs.reshape(turn.examples, -1, inputs.shape[-1])
+        rows = product_rows(met, back, kept=kept) if rule.by_length else None
+        if rows is not None and parameter not in self.lost:
+            self.lost[parameter] = loss_of(rows, parameter.shape)
+        self.add(turn, parameter, rows or Dense((back.mT @ met).flatten(1)))
 
     def add(self, turn: ForwardPass, parameter: nn.Parameter, rows: Rows, uses: int = 1) -> None:
         """Add the rows of a parameter, or of several in its group, to those of its group."""
@@ -141,8 +165,10 @@ class GatheredRows:
         alone, tied = self._circumstances(unit)
         kept = self._state.rule.total is not None or not alone
         made = fused_rows(_rule(unit), unit.layer, inputs, gradients, kept=kept, tied=tied, layers=len(units))
-        if made is not None and "weight" in unit.parameters and any(each not in self.lost for each in units):
-            self.lost |= dict.fromkeys(units, loss_of(made["weight"], unit.parameters["weight"].shape))
+        if made is not None and "weight" in unit.parameters:
+            weights = [each.parameters["weight"] for each in units]
+            if any(weight not in self.lost for weight in weights):
+                self.lost |= dict.fromkeys(weights, loss_of(made["weight"], weights[0].shape))
         return made
 
     def _circumstances(self, unit: Unit) -> tuple[bool, bool]:

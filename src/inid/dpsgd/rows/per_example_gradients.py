@@ -32,6 +32,7 @@ from inid.dpsgd.rows.fused_layers import narrowed, stored
 from inid.dpsgd.rows.gathered_rows import GatheredRows, Places
 from inid.dpsgd.rows.gradient_rows import Dense
 from inid.dpsgd.rows.graph_hooks import graph_hook
+from inid.dpsgd.rows.recurrent_layers import run_recurrent, serves
 from inid.dpsgd.rows.units import Unit, parent_unit, trained_in, units_of
 from inid.dpsgd.rows.vmap_gradients import run_with_own_parameters
 from inid.dpsgd.rows.wrapped_forward import (
@@ -107,8 +108,8 @@ class PerExampleGradients:
         listen(self)
 
     @property
-    def lost(self) -> dict[Unit, float]:
-        """By layer, what allowances for rounding typically cost of a clipped gradient."""
+    def lost(self) -> dict[nn.Parameter, float]:
+        """By weight, what allowances for rounding typically cost of a clipped gradient."""
         return self._gathered.lost
 
     def remove(self) -> None:
@@ -222,32 +223,48 @@ class PerExampleGradients:
                 unit, forward, args, kwargs, turn.rows, graph_hook(self._collect_leaf, unit, turn, again)
             )
         if unit.rule is None:
-            self._inside = True
-            try:
-                made = run_with_own_parameters(
-                    unit.layer,
-                    forward,
-                    unit.present(),
-                    args,
-                    kwargs,
-                    examples=turn.examples,
-                    views=turn.views,
-                    split=call.split,
-                    joined=call.joined,
-                    collect=graph_hook(self._collect_leaf, unit, turn, again),
-                )
-                # Sharding puts hooks on the output, which a change in place would lose if it were a view.
-                made = pytree.tree_map_only(Tensor, torch.clone, made) if self.sharded else made
-                turn.note_output(pytree.tree_leaves(made), call.joined, whole=False)
-                return made
-            finally:
-                self._inside = False
+            made = self._run_alone(turn, call, forward, args, kwargs, again=again)
+            # Sharding puts hooks on the output, which a change in place would lose if it were a view.
+            made = pytree.tree_map_only(Tensor, torch.clone, made) if self.sharded else made
+            turn.note_output(pytree.tree_leaves(made), call.joined, whole=False)
+            return made
         args = narrowed(unit.rule, args)
         output = frozen(unit, forward, args, kwargs)
         kept = Kept(stored(cast("Tensor", first_tensor(args, kwargs)), output))
         output.register_hook(graph_hook(self._collect_rows, unit, turn, again, kept))
         turn.by_rows[output.grad_fn, output.output_nr] = 0
         return output
+
+    def _run_alone(
+        self,
+        turn: ForwardPass,
+        call: Call,
+        forward: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        *,
+        again: bool,
+    ) -> Any:
+        """Run a layer without a rule: a recurrent one of torch by its gates, any other example by example."""
+        unit = call.unit
+        if serves(unit.layer, forward, args, kwargs, call.split):
+            return run_recurrent(unit.layer, args, kwargs, graph_hook(self._collect_positions, unit, turn, again))
+        self._inside = True
+        try:
+            return run_with_own_parameters(
+                unit.layer,
+                forward,
+                unit.present(),
+                args,
+                kwargs,
+                examples=turn.examples,
+                views=turn.views,
+                split=call.split,
+                joined=call.joined,
+                collect=graph_hook(self._collect_leaf, unit, turn, again),
+            )
+        finally:
+            self._inside = False
 
     def _widen(self, error: SameForAllError | OtherwiseDividedError) -> None:
         """Take the parent of a layer whose input is not divided by example as one layer, run example by example."""
@@ -368,6 +385,13 @@ class PerExampleGradients:
             if len(rows) != turn.examples:  # one for each view
                 rows = rows.view(turn.examples, turn.views, -1).sum(1)
             self._gathered.add(turn, unit.parameters[name], Dense(rows))
+
+    def _collect_positions(
+        self, unit: Unit, turn: ForwardPass, again: bool, name: str, met: Tensor | None, gradients: Tensor
+    ) -> None:
+        if name in unit.parameters and not self.state.drawn.quiet:
+            self._enter(turn, again=again)
+            self._gathered.take_positions(turn, unit, name, met, gradients)
 
     def before_backward(self, ends: list[Edge], *, handed: bool) -> None:
         """Look at the loss of a backward that is about to begin; one that may mix rows is refused."""

@@ -90,7 +90,7 @@ def run_with_own_parameters(
     """The layer's output, computed so that each parameter's gradient arrives example by example.
 
     Args:
-        layer: Any module, recurrent or composed.
+        layer: Any module.
         forward: Its forward.
         parameters: Its trainable parameters by name.
         args: What it is called with.
@@ -128,7 +128,7 @@ def run_with_own_parameters(
                 made = vmap(one, in_dims=(0, *split), out_dims=tuple(joined), randomness="different")(leaves, *apart)  # type: ignore[arg-type]
             together = [v if d is None else v.flatten(d, d + 1) for v, d in zip(made, joined, strict=True)]
         except (RuntimeError, ValueError, NotImplementedError):
-            # Not every layer can be vectorised (recurrent ones cannot): a loop always can.
+            # Not every layer can be vectorised (a subclass of LSTM cannot): a loop always can.
             alone = [
                 one({name: leaf[at] for name, leaf in leaves.items()}, *_block(apart, split, at))
                 for at in range(examples)

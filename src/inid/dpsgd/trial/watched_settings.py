@@ -7,6 +7,7 @@ counter, tensors that it keeps) is known after the first, and is compared with w
 import warnings
 import weakref
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 from torch import Tensor, nn
@@ -72,9 +73,10 @@ class Settings:
             self._moving = {
                 key: held[key[0]] for key in self._after if _differs(key, self._after, self._before) and key[0] in held
             }
-        else:
+        elif self._moving:
+            known = _Known(_parameters(parts))
             for key, part in self._moving.items():
-                self._after[key] = _token(vars(part).get(key[1]), 0, {})
+                self._after[key] = _token(vars(part).get(key[1]), 0, known)
 
     def fixed(self, parts: Iterable[nn.Module]) -> dict[_Key, Any]:
         """The settings that forwards do not change themselves, to be compared."""
@@ -86,51 +88,70 @@ def _differs(key: _Key, one: dict[_Key, Any], other: dict[_Key, Any]) -> bool:
     return key not in one or key not in other or one[key] != other[key]
 
 
+def _parameters(parts: Iterable[nn.Module]) -> frozenset[int]:
+    return frozenset(id(each) for part in parts for each in vars(part)["_parameters"].values())
+
+
 def _described(parts: Iterable[nn.Module]) -> dict[_Key, Any]:
-    found: dict[_Key, Any] = {}
-    objects: dict[int, _Attributes] = {}  # a configuration that all parts hold is looked at once
+    parts, found = list(parts), dict[_Key, Any]()
+    known = _Known(_parameters(parts))
     for part in parts:
         at, held = id(part), vars(part)
         for name, value in held.items():
             if name not in MODULES_OWN:
                 kind = value.__class__
-                found[at, name] = (kind, value) if kind in _VALUES else _token(value, 0, objects)
+                found[at, name] = (kind, value) if kind in _VALUES else _token(value, 0, known)
         hooks = [hook for name in _HOOKS for hook in held[name].values()]
         if hooks:
             found[at, "hooks"] = [(id(hook), hook) for hook in hooks]
         if held["_buffers"]:
-            found[at, "buffers"] = [_token(each, 0, objects) for each in held["_buffers"].values()]
+            found[at, "buffers"] = [_token(each, 0, known) for each in held["_buffers"].values()]
         own = held.get("forward", part.__class__.forward)  # another function in its place
         found[at, "forward"] = (id(own), own, part)
     return found
 
 
-def _token(value: Any, depth: int, objects: "dict[int, _Attributes]") -> Any:
+def _token(value: Any, depth: int, known: "_Known") -> Any:
     """Something that equals another only if both stand for the same; it keeps objects alive, whose `id` it holds.
 
     Args:
         value: What it stands for.
         depth: In how many containers it lies.
-        objects: The objects that were looked at before, by `id`.
+        known: What is known of the model.
     """
     kind = value.__class__
     if kind in _VALUES:
         return kind, value
     if isinstance(value, Tensor):
         # What has a gradient is an output that the model keeps: holding it would hold its graph.
-        return "output" if value.grad_fn is not None else (id(value), value._version, value)  # noqa: SLF001 - shows writing in place
+        if value.grad_fn is not None:
+            return "output"
+        return id(value), None if id(value) in known.trained else value._version, value  # noqa: SLF001 - shows writing in place
     if isinstance(value, _CONTAINERS) and depth < _DEEP and len(value) <= _MOST:
         entries = [each for pair in value.items() for each in pair] if isinstance(value, dict) else list(value)
         if isinstance(value, (set, frozenset)):
             return id(value), value, frozenset(map(id, entries))
-        return id(value), kind, [_token(each, depth + 1, objects) for each in entries]
-    known = objects.get(id(value)) if depth < 1 else None
-    if known is not None or (depth < 1 and is_plain_object(value)):
-        if known is None:
-            own = [(name, _token(each, _DEEP, objects)) for name, each in vars(value).items()]
-            known = objects[id(value)] = _Attributes(own)
-        return id(value), kind, known
+        return id(value), kind, [_token(each, depth + 1, known) for each in entries]
+    own = known.objects.get(id(value)) if depth < 1 else None
+    if own is not None or (depth < 1 and is_plain_object(value)):
+        if own is None:
+            entries = [(name, _token(each, _DEEP, known)) for name, each in vars(value).items()]
+            own = known.objects[id(value)] = _Attributes(entries)
+        return id(value), kind, own
     return id(value), kind, _Held(value)
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What is known of a model.
+
+    Attributes:
+        trained: The `id` of its parameters: every step writes to them, also where a part lists them once more.
+        objects: The objects that were looked at before, by `id`: a configuration that all parts hold is looked at once.
+    """
+
+    trained: frozenset[int]
+    objects: "dict[int, _Attributes]" = field(default_factory=dict)
 
 
 class _Attributes:
