@@ -32,9 +32,8 @@ from inid.dpsgd.rows.fused_layers import narrowed, stored
 from inid.dpsgd.rows.gathered_rows import GatheredRows, Places
 from inid.dpsgd.rows.gradient_rows import Dense
 from inid.dpsgd.rows.graph_hooks import graph_hook
-from inid.dpsgd.rows.recurrent_layers import run_recurrent, serves
+from inid.dpsgd.rows.layers_without_rule import run_without_rule
 from inid.dpsgd.rows.units import Unit, parent_unit, trained_in, units_of
-from inid.dpsgd.rows.vmap_gradients import run_with_own_parameters
 from inid.dpsgd.rows.wrapped_forward import (
     WRITTEN,
     FunctionalLinear,
@@ -223,7 +222,12 @@ class PerExampleGradients:
                 unit, forward, args, kwargs, turn.rows, graph_hook(self._collect_leaf, unit, turn, again)
             )
         if unit.rule is None:
-            made = self._run_alone(turn, call, forward, args, kwargs, again=again)
+            self._inside = True
+            try:
+                ways = [graph_hook(way, unit, turn, again) for way in (self._collect_positions, self._collect_leaf)]
+                made = run_without_rule(call, forward, args, kwargs, turn.examples, turn.views, *ways)
+            finally:
+                self._inside = False
             # Sharding puts hooks on the output, which a change in place would lose if it were a view.
             made = pytree.tree_map_only(Tensor, torch.clone, made) if self.sharded else made
             turn.note_output(pytree.tree_leaves(made), call.joined, whole=False)
@@ -234,37 +238,6 @@ class PerExampleGradients:
         output.register_hook(graph_hook(self._collect_rows, unit, turn, again, kept))
         turn.by_rows[output.grad_fn, output.output_nr] = 0
         return output
-
-    def _run_alone(
-        self,
-        turn: ForwardPass,
-        call: Call,
-        forward: Callable[..., Any],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        *,
-        again: bool,
-    ) -> Any:
-        """Run a layer without a rule: a recurrent one of torch by its gates, any other example by example."""
-        unit = call.unit
-        if serves(unit.layer, forward, args, kwargs, call.split):
-            return run_recurrent(unit.layer, args, kwargs, graph_hook(self._collect_positions, unit, turn, again))
-        self._inside = True
-        try:
-            return run_with_own_parameters(
-                unit.layer,
-                forward,
-                unit.present(),
-                args,
-                kwargs,
-                examples=turn.examples,
-                views=turn.views,
-                split=call.split,
-                joined=call.joined,
-                collect=graph_hook(self._collect_leaf, unit, turn, again),
-            )
-        finally:
-            self._inside = False
 
     def _widen(self, error: SameForAllError | OtherwiseDividedError) -> None:
         """Take the parent of a layer whose input is not divided by example as one layer, run example by example."""

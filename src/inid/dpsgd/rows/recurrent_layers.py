@@ -17,7 +17,7 @@ from inid.dpsgd.parallel.sharded_parameters import is_sharded
 from inid.dpsgd.rows.recurrences import RECURRENCES, Weights
 from inid.dpsgd.rows.wrapped_forward import leaves_of, undisturbed
 
-__all__ = ["run_recurrent", "serves"]
+__all__ = ["Collect", "run_recurrent", "serves"]
 
 # Called with a parameter's name, what the positions met (None for a bias) and what flows back to them, examples first.
 Collect = Callable[[str, Tensor | None, Tensor], None]

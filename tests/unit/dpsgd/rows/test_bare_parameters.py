@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from inid.dpsgd.rows import bare_parameters, per_example_gradients
+from inid.dpsgd.rows import bare_parameters, layers_without_rule, per_example_gradients
 from inid.dpsgd.rows.units import units_of
 from inid.dpsgd.trial import call_plan
 from training import assert_close, groups_of, private, slow_sums, sums, train_once
@@ -75,9 +75,9 @@ def held_to_the_loop(model, x, clipping="per_layer"):
 @pytest.fixture
 def whole(monkeypatch):
     """How often a module was run example by example."""
-    seen, run = [], per_example_gradients.run_with_own_parameters
+    seen, run = [], layers_without_rule.run_with_own_parameters
     counted = lambda layer, *args, **kwargs: (seen.append(type(layer).__name__), run(layer, *args, **kwargs))[1]  # noqa: E731
-    monkeypatch.setattr(per_example_gradients, "run_with_own_parameters", counted)
+    monkeypatch.setattr(layers_without_rule, "run_with_own_parameters", counted)
     return seen
 
 

@@ -51,7 +51,19 @@ class Opened(nn.Module):
         return self.layer(x + self.token.expand(len(x), -1))
 
 
+class Remembers(nn.Module):
+    """A recurrent layer, whose gates are taken at all positions at once."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.GRU(2, 2, batch_first=True)
+
+    def forward(self, x):
+        return self.layer(x.view(len(x), -1, 2))[0][:, -1]
+
+
 MODELS = {
+    "a recurrent layer": Remembers,
     "layers with rules": lambda: nn.Sequential(nn.Linear(WIDTH, 3), nn.Tanh(), nn.Linear(3, 2)),
     "a layer without": lambda: nn.Sequential(Curved(), nn.Linear(WIDTH, 2)),
     "bare parameters": Opened,

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from inid.dpsgd.rows import fused_layers, per_example_gradients, recurrent_layers
+from inid.dpsgd.rows import fused_layers, layers_without_rule, recurrent_layers
 from inid.dpsgd.trial import watched_settings
 from inid.dpsgd.trial.runs import Trial
 from inid.testing import unsafe_no_noise
@@ -115,7 +115,7 @@ def no_loop(monkeypatch):
     def refused(*_, **__):
         raise AssertionError("a recurrent layer was run example by example")
 
-    monkeypatch.setattr(per_example_gradients, "run_with_own_parameters", refused)
+    monkeypatch.setattr(layers_without_rule, "run_with_own_parameters", refused)
 
 
 @pytest.mark.parametrize("written", [True, False], ids=["rows", "no rows"])
@@ -241,7 +241,7 @@ def test_what_computes_something_else_is_left_to_the_loop(make, monkeypatch):
     x = torch.randn(EXAMPLES, POSITIONS, WIDTH, dtype=torch.float64)
     wanted = slow_sums(model, x, [0.5], groups=groups_of(model))
     assert_close(sums(model, x, max_grad_norm=[0.5]), wanted, torch.float64)
-    monkeypatch.setattr(per_example_gradients, "serves", lambda *_: True)  # the twin without the guard
+    monkeypatch.setattr(layers_without_rule, "serves", lambda *_: True)  # the twin without the guard
     with pytest.raises(AssertionError):
         assert_close(sums(model, x, max_grad_norm=[0.5]), wanted, torch.float64)
 
