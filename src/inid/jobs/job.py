@@ -20,7 +20,7 @@ from inid.jobs.questions import StatedQuestion, TableQuestion, by_name, in_quest
 from inid.jobs.stated import Stated
 from inid.promises import ZCDP, ApproxDP, Budget, GaussianDP, PureDP
 from inid.schema import Naming, keys
-from inid.schema.values import OFF
+from inid.schema.number_types import OFF
 
 __all__ = [
     "PROMISE_KEYS",

@@ -13,18 +13,8 @@ from typing import Any, ClassVar, TypeVar
 
 from inid.arguments import shown
 from inid.errors import ArgumentError
-from inid.schema.values import (
-    ValueType,
-    column_name,
-    entries_of,
-    is_list,
-    joined,
-    number_text,
-    probability,
-    read_float,
-    split,
-    wrong_value,
-)
+from inid.schema.number_types import probability, read_float
+from inid.schema.values import ValueType, column_name, entries_of, is_list, joined, number_text, split, wrong_value
 
 __all__ = ["ByColumn", "Cells", "Fills", "Formulas", "Intervals", "Keys", "NumbersByName", "Probabilities", "malformed"]
 

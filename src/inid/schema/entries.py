@@ -5,8 +5,9 @@ What a key means stands in its entry and nowhere else. What goes together is che
 
 from inid.schema.by_column import Formulas, NumbersByName
 from inid.schema.key import Key, register
+from inid.schema.number_types import OFF, Number, Numbers, Part, positive, probability
 from inid.schema.questions import Questions
-from inid.schema.values import OFF, Choice, File, Names, Number, Numbers, Part, Switch, Word, positive, probability
+from inid.schema.values import Choice, File, Names, Switch, Word
 
 __all__: list[str] = []
 

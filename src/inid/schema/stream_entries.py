@@ -1,8 +1,9 @@
 """The keys of streams and of new ledgers, in the order of help."""
 
 from inid.schema.key import Key, register
+from inid.schema.number_types import probability, whole
 from inid.schema.periods import Periods
-from inid.schema.values import Choice, Word, probability, whole
+from inid.schema.values import Choice, Word
 
 __all__: list[str] = []
 

@@ -3,7 +3,8 @@
 from inid.schema.by_column import Bins, Cells, Fills, Formulas, Intervals, Keys, Probabilities
 from inid.schema.by_tables import Groupings, KeysOrGroupings, NamesOrGroupings, Tables
 from inid.schema.key import Key, register
-from inid.schema.values import Choice, Names, Switch, Word, probability, whole
+from inid.schema.number_types import probability, whole
+from inid.schema.values import Choice, Names, Switch, Word
 
 __all__: list[str] = []
 

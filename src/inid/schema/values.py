@@ -1,18 +1,15 @@
-"""The types of single values and of plain lists: each is read from whatever people write, and written back.
+"""The types of words, switches and plain lists: each is read from whatever people write, and written back.
 
 A value comes as the text of a flag, as a value of TOML, JSON or Python, or as what a field of the page holds.
 `from_text` and `from_field` make plain values of the first and the last, as a TOML file holds them, and `read` checks
-plain values: one place, with errors that name the key. A number is kept as the decimal that was written, because a
-promise is that decimal.
+plain values: one place, with errors that name the key.
 """
 
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
-from fractions import Fraction
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, ClassVar, TypeGuard
 
@@ -20,12 +17,9 @@ from inid.arguments import shown
 from inid.errors import ArgumentError
 
 __all__ = [
-    "OFF",
     "Choice",
     "File",
     "Names",
-    "Number",
-    "Part",
     "Switch",
     "ValueType",
     "Word",
@@ -34,11 +28,7 @@ __all__ = [
     "is_list",
     "joined",
     "number_text",
-    "positive",
-    "probability",
-    "read_float",
     "short",
-    "whole",
     "wrong_value",
 ]
 
@@ -201,101 +191,6 @@ class Choice(ValueType):
 
 
 @dataclass(frozen=True)
-class Number(ValueType):
-    """One number exactly as it was written.
-
-    Attributes:
-        wanted: What it should be, in words.
-        fits: Which numbers these are; all by default.
-        instead: A word that may stand in its place.
-        words: What a file holds, for the reference.
-    """
-
-    wanted: str = "a number such as 1 or 1e-6"
-    fits: Callable[[Decimal], bool] = lambda _: True
-    instead: str | None = None
-    words: str = "number"
-    field: str = "number"
-    is_number: ClassVar[bool] = True
-
-    def read(self, name: str, value: Any) -> Any:
-        """An integer, a decimal or the text of one.
-
-        >>> Number().read("epsilon", "0.1"), Number().read("epsilon", 0.1), Number().read("epsilon", 1)
-        (Decimal('0.1'), Decimal('0.1'), 1)
-        """
-        if value is None or (self.instead is not None and value == self.instead):
-            return value
-        found: int | Decimal | None = None
-        if isinstance(value, (int, Decimal)) and not isinstance(value, bool):
-            found = value
-        elif isinstance(value, (str, float)):
-            with suppress(InvalidOperation):
-                found = Decimal(value if isinstance(value, str) else repr(value))
-        if found is None or not Decimal(found).is_finite() or not self.fits(Decimal(found)):
-            raise wrong_value(name, value, f"pass {self.wanted}")
-        return found
-
-
-OFF = "off"
-
-
-def positive(example: str, instead: str | None = None) -> Number:
-    """A number above 0, or a word that stands in its place."""
-    or_word = "" if instead is None else f", or {instead}"
-    words = "number" if instead is None else f'number, or `"{instead}"`'
-    return Number(f"a number above 0, such as {example}{or_word}", lambda x: x > 0, instead, words)
-
-
-def probability(example: str) -> Number:
-    """A number between 0 and 1; a text so near 1 that it would be 1 as a float is refused as well."""
-    wanted = f"a probability between 0 and 1, such as {example}"
-    return Number(wanted, lambda x: 0 < x < 1 and float(x) < 1, words="probability")
-
-
-class Whole(Number):
-    """One whole number."""
-
-    def read(self, name: str, value: Any) -> Any:
-        found = super().read(name, value)
-        return int(found) if isinstance(found, Decimal) else found
-
-
-def whole(instead: str | None = None) -> Number:
-    """How many: a whole number, or a word that stands for one."""
-    fits: Callable[[Decimal], bool] = lambda x: 1 <= x <= 2**40 and x == int(x)  # noqa: E731 - one of several numbers
-    return Whole("a whole number from 1 to 2^40", fits, instead, "whole number", "whole")
-
-
-@dataclass(frozen=True)
-class Part(ValueType):
-    """A part of a whole as it was written, "1/3", 0.25 or "rest".
-
-    Attributes:
-        rest: Whether all that is left can be asked for.
-        words: What a file holds, for the reference.
-    """
-
-    rest: bool = True
-    words: str = 'text, `"1/3"` or `"rest"`'
-
-    def read(self, name: str, value: Any) -> str | None:
-        """A part above 0 and at most 1.
-
-        >>> Part().read("part", "1/3"), Part().read("part", Decimal("0.25"))
-        ('1/3', '0.25')
-        """
-        if value is None:
-            return None
-        text = value if isinstance(value, str) else str(Number().read(name, value))
-        with suppress(ValueError, ZeroDivisionError):
-            if (self.rest and text == "rest") or 0 < Fraction(text) <= 1:
-                return text
-        cure = "pass a part above 0 and at most 1, such as 1/3"
-        raise wrong_value(name, value, f'{cure}, or "rest"' if self.rest else cure)
-
-
-@dataclass(frozen=True)
 class Names(ValueType):
     """A list of names, of columns above all.
 
@@ -324,24 +219,6 @@ class Names(ValueType):
     def to_field(self, value: Any) -> Any:
         texts = super().to_field(value)
         return joined(texts) if self.field == "names" else texts
-
-
-@dataclass(frozen=True)
-class Numbers(Names):
-    """A list of numbers."""
-
-    words: str = "list of numbers"
-    is_number: ClassVar[bool] = True
-
-    def read(self, name: str, value: Any) -> tuple[float, ...]:
-        """Numbers, or one alone.
-
-        >>> Numbers().read("sensitivity", [1, "3", 40])
-        (1.0, 3.0, 40.0)
-        """
-        if value is None:
-            return ()
-        return tuple(read_float(name, entry) for entry in (value if is_list(value) else [value]))
 
 
 def split(text: str) -> list[str]:
@@ -402,18 +279,6 @@ def column_name(name: str, key: object) -> str:
     if not isinstance(key, str) or not key:
         raise wrong_value(name, key, "key its entries by names that are not empty")
     return key
-
-
-def read_float(name: str, value: object) -> float:
-    """One number as a float.
-
-    Raises:
-        ArgumentError: It is no finite number.
-    """
-    found = Number().read(name, value)
-    if found is None or not math.isfinite(float(found)):
-        raise wrong_value(name, value, "pass a number such as 1 or 0.5")
-    return float(found)
 
 
 def wrong_value(name: str, value: object, cure: str) -> ArgumentError:

@@ -7,7 +7,8 @@ from itertools import pairwise
 
 from inid.arguments import shown
 from inid.errors import ArgumentError
-from inid.schema.values import Number, entries_of, number_text
+from inid.schema.number_types import Number
+from inid.schema.values import entries_of, number_text
 
 __all__ = ["Bands", "make_bands"]
 

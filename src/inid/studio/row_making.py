@@ -12,7 +12,7 @@ from typing import Any
 
 from inid.errors import ArgumentError
 from inid.jobs.result_files import frame_as_csv, write_whole
-from inid.schema.values import whole
+from inid.schema.number_types import whole
 from inid.studio.folder import ROWS_FILE
 from inid.studio.releases import Releases
 from inid.tables import synthetic_rows

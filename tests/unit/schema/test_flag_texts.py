@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from inid.errors import ArgumentError
 from inid.schema.by_column import Cells, Fills, Intervals, Keys, NumbersByName
-from inid.schema.values import Names, Numbers
+from inid.schema.number_types import Numbers
+from inid.schema.values import Names
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ import pytest
 from inid.errors import ArgumentError
 from inid.schema import keys
 from inid.schema.by_column import Cells, Fills, Intervals, Keys, NumbersByName
-from inid.schema.values import File, Names, Number, Numbers, Switch, Word, probability, whole
+from inid.schema.number_types import Number, Numbers, probability, whole
+from inid.schema.values import File, Names, Switch, Word
 
 
 @pytest.mark.parametrize(

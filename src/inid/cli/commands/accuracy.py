@@ -6,7 +6,7 @@ from inid.cli.options import COMMON, STATED, flag_name, job_from
 from inid.jobs import TableQuestion, accuracy_of_job
 from inid.report.number_text import plain_number
 from inid.schema import Key, key
-from inid.schema.values import probability
+from inid.schema.number_types import probability
 
 __all__ = ["ACCURACY"]
 

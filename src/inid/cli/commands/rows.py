@@ -11,7 +11,8 @@ from inid.cli.options import COMMON
 from inid.errors import ArgumentError, RecordError
 from inid.jobs.result_files import check_apart, check_writable, frame_as_csv, write_whole
 from inid.schema import Key, key
-from inid.schema.values import File, whole
+from inid.schema.number_types import whole
+from inid.schema.values import File
 from inid.tables import synthetic_rows
 
 __all__ = ["ROWS", "rows_text"]

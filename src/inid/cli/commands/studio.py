@@ -18,7 +18,7 @@ from inid.jobs.demonstration import demonstration_csv, demonstration_publication
 from inid.jobs.ledgers import make_ledger
 from inid.promises import ApproxDP
 from inid.schema import Key, key
-from inid.schema.values import Whole
+from inid.schema.number_types import Whole
 
 __all__ = ["STUDIO"]
 
