@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 __all__ = ["InterruptedReleaseError", "OneCharge", "UnansweredError", "charge_in_words"]
 
 _UNKNOWN = (
-    "Whether the ledger was charged cannot be read now: take it as charged, and look at inid ledger history before you "
-    "release again."
+    "Whether the ledger was charged cannot be read now: take it as charged, and look at its history before you release "
+    "again."
 )
 
 

@@ -49,6 +49,8 @@ def test_each_surface_says_the_cure_in_its_own_terms(folder, code):
     command, page = said(error, "command"), said(error, "page")
     assert not [word for word in ("Table(", "tables.", "--", "inid.") if word in page], page
     assert not [word for word in PYTHON if word in command], command
+    assert not re.search(r"\binid [a-z]", page), page  # a page names no command
+    assert "DP(" not in command or code == "parts_uncounted", command  # whose table names kinds of promises
     for text in (str(error), command, page):
         assert text[-1] in ".?" or "\n" in text, text
         assert not re.search(r"[{}]", text.replace(repr(error.facts), "")) or text == str(error), text
