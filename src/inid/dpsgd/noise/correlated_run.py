@@ -90,7 +90,7 @@ class CorrelatedRun:
         noise: RunNoise = CorrelatedNoise(coefficients)
         if exact:
             noise = ExactCorrelatedNoise(coefficients)
-            noise.check(loader.physical_batches * loader.physical_batch_size * processes.world, run.noise_multiplier)
+            noise.check(loader.most_examples * processes.world, run.noise_multiplier)
         return cls(correlation, rounds, turns, noise, processes, before=before)
 
     def pay(self, drawn: Drawn, accountant: Accountant, charged: ChargedRun | None, *, private: bool) -> None:

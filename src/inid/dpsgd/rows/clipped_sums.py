@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from inid.dpsgd.kernels import gpu_clipping, row_kernels
-from inid.dpsgd.rows.gradient_rows import Dense, Rows, raised, row_norms
+from inid.dpsgd.rows.gradient_rows import Dense, Outer, Rows, raised, row_norms
 
 __all__ = ["LEAST", "MARGIN", "MOST", "ClippingKind", "GroupRows", "Rule", "Sums"]
 
@@ -23,6 +23,7 @@ ClippingKind = Literal["global", "per_layer", "elementwise"]
 GroupRows = list[Rows | None]  # one entry per parameter of a group; None where no gradient came
 Pieces = list[tuple[Tensor, Rows]]  # where in the sums the rows of a parameter go, and the rows
 
+_FEW = 2**16  # numbers that are cut at a time
 _SHORT = 4096  # numbers: rows up to this long are joined with others beside them
 
 # Gradients are scaled to a hair below their threshold, so that they stay within it in spite of rounding: a norm is off
@@ -48,6 +49,8 @@ class Rule:
         bounds: What every entry of a group is held to instead of the group's norm, or None.
         total: A threshold for the norm of all groups together, applied before their own, or None.
         quanta: The steps to which clipped gradients are truncated, group by group, so that sums are exact; or None.
+        most: The most examples that a step can have, for exact sums of products (see `Outer.whole_sum`); 0 where every
+            entry of every row is cut to `quanta`.
         counts: Whether to count the examples within their threshold.
     """
 
@@ -57,6 +60,7 @@ class Rule:
     bounds: Sequence[float] | None = None
     total: float | None = None
     quanta: Sequence[float] | None = None
+    most: int = 0
     counts: bool = False
 
     @property
@@ -143,7 +147,7 @@ class Sums:
             shares = _of_examples(_shares(norms, limit / scale), padding)
         if rule.counts:
             self._norms += zip(groups, norms.view(several, -1), strict=True)
-        _add(pieces, shares, limit, None if rule.quanta is None else rule.quanta[at])
+        _add(pieces, shares, limit, rule, at)
 
     def add_all(self, groups: dict[int, GroupRows], scale: float, rule: Rule) -> None:
         """Clip the whole to the rule's total, then what is left of every group to its own threshold, and add them.
@@ -164,7 +168,7 @@ class Sums:
             if rule.counts:
                 self._norms.append((at, left / scale))
             limit = rule.thresholds[at] * (1 - rule.margin)
-            _add(pieces, first * _shares(left, limit), limit, None if rule.quanta is None else rule.quanta[at])
+            _add(pieces, first * _shares(left, limit), limit, rule, at)
 
     def count(self, scale: float, rule: Rule) -> None:
         """Count the examples of one backward that were within their thresholds."""
@@ -216,16 +220,29 @@ def _joined(rows: list[Rows]) -> Rows:
     return rows[0] if len(rows) == 1 else Dense(torch.cat([own.dense() for own in rows], 1))
 
 
-def _add(pieces: Pieces, shares: Tensor, limit: float, quantum: float | None) -> None:
-    """Add the rows, each times its share of the limit."""
-    if quantum is None:
+def _add(pieces: Pieces, shares: Tensor, limit: float, rule: Rule, at: int) -> None:
+    """Add the rows of a group, each times its share of the limit."""
+    if rule.quanta is None:
         factors = shares.to(pieces[0][0].dtype)
         for place, own in pieces:
             own.add_to(place, factors, limit)
-    else:
-        factors = shares * limit
-        for place, own in pieces:
-            place.add_(_summed(own, lambda rows: _truncated(rows.double() * factors[:, None], quantum)))
+        return
+    quantum, factors = rule.quanta[at], shares * limit
+    bits = _bits(rule.most, limit, quantum)
+    for place, own in pieces:
+        if bits and isinstance(own, Outer) and not own.is_cuda:
+            place.add_(own.whole_sum(factors, limit, bits))
+        else:
+            place.add_(_summed(own, lambda rows: _truncated(rows, factors, quantum)))
+
+
+def _bits(most: int, limit: float, quantum: float) -> int:
+    """How many bits an entry of a row may have so that sums over so many examples are exact; 0 if they are too few.
+
+    The steps must be no coarser than the quantum, of which entries of other rows of the same sums are whole multiples.
+    """
+    bits = 53 - (most - 1).bit_length() if most else 0
+    return bits if bits and math.ldexp(1.0, math.frexp(limit)[1] - bits) <= quantum else 0
 
 
 def _summed(own: Rows, work: Callable[[Tensor], Tensor]) -> Tensor:
@@ -246,7 +263,7 @@ def _held(
         scaled = (rows if rows.dtype == torch.float64 else rows.float()) * scale
         limit = bound if scaled.dtype == kind == torch.float64 else _below(bound)
         held = scaled.clamp_(-limit, limit)
-        return held.sum(0) if quantum is None else _truncated(held.double(), quantum)
+        return held.sum(0) if quantum is None else _truncated(held, torch.ones(len(held), device=held.device), quantum)
 
     return _summed(own.finite(), work)
 
@@ -292,6 +309,12 @@ def _shares(norms: Tensor, least: float) -> Tensor:
     return torch.threshold(norms.clamp(min=least).reciprocal_(), 1 / (_LONGEST * least), 0.0)
 
 
-def _truncated(values: Tensor, quantum: float) -> Tensor:
-    """The sum of rows whose entries are cut towards zero to whole quanta: no norm grows, and no order matters."""
-    return (values / quantum).trunc_().sum(0) * quantum
+def _truncated(rows: Tensor, factors: Tensor, quantum: float) -> Tensor:
+    """The sum of rows, each times its factor, cut towards zero to whole quanta: no norm grows, and no order matters."""
+    columns = (factors.double() / quantum)[:, None]
+    made = torch.empty(rows.shape[1], dtype=torch.float64, device=rows.device)
+    # A few columns at a time, which stay in the cache: all of them in float64 would be several times the rows.
+    wide = max(1, (_FEW if not rows.is_cuda else rows.numel()) // max(1, len(rows)))
+    for part, sums in zip(rows.split(wide, 1), made.split(wide), strict=True):
+        torch.sum(torch.mul(part, columns).trunc_(), 0, out=sums)
+    return made.mul_(quantum)

@@ -7,6 +7,7 @@ slip under its threshold, so none is used here. (Forms that do use them, with al
 `fused_positions`.)
 """
 
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -202,6 +203,29 @@ class Outer(_Unrounded):
     def combined(self, factors: Tensor) -> Tensor:
         """The sum of factors[i] * row i, flat."""
         return _product(self.gradients * factors[:, None], self.inputs).flatten()
+
+    def whole_sum(self, factors: Tensor, limit: float, bits: int) -> Tensor:
+        """The sum of factors[i] * row i, each row cut so that the sum is exact, flat: one product of whole numbers.
+
+        Claim: what a row adds is no longer than factors[i] * row i but for three roundings of float64, in the l1 and
+        in the l2 norm, and up to 2^(53 - bits) rows are added without any rounding, in whatever order. A row is u v^T
+        with v = input / s and u = factor * s * gradient, s the computed length of the input. Entries of u and v are cut
+        towards zero to whole steps, which makes neither longer; s cancels but for the roundings of factor * s, of its
+        product with the gradient and of the division. No entry of u is beyond the limit and none of v beyond 1, so
+        that in steps their products are at most 2^bits: as many of them as said stay within 2^53, up to which float64
+        counts and products, sums and their fusions are exact.
+
+        Args:
+            factors: In float64; factors[i] * row i is at most `limit` long, and 0 where a number is too large.
+            limit: The threshold, less its margin.
+            bits: How many bits an entry of a row has.
+        """
+        lengths = torch.linalg.vector_norm(self.inputs, dim=1, dtype=torch.float64)
+        lengths = torch.where((lengths > 0) & lengths.isfinite(), lengths, 1.0)
+        coarse, fine = 2.0 ** (math.frexp(limit)[1] - bits // 2), 2.0 ** -(bits - bits // 2)
+        left = torch.mul(self.gradients, (factors * lengths / coarse)[:, None]).trunc_()
+        right = (self.inputs.double() / lengths[:, None]).div_(fine).trunc_()
+        return (left.T @ right).mul_(coarse * fine).flatten()
 
     def finite(self) -> "Outer":
         """The same with 0 for every number that is not finite."""

@@ -229,6 +229,11 @@ class PoissonLoader:
             f"<PoissonLoader: rate {self.sample_rate:.6g}{turns}, {self.steps} steps, physical batches of {shown_size}>"
         )
 
+    @property
+    def most_examples(self) -> int:
+        """How many examples a step can have here at most."""
+        return self.physical_batches * self.physical_batch_size
+
     def __len__(self) -> int:
         """How many physical batches one iteration hands out: as many as there are steps, times those of a step.
 
