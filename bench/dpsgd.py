@@ -1,4 +1,4 @@
-"""Private training on a CPU beside the non-private step and Opacus: ResNet-20 with GroupNorm, and a small transformer.
+"""Private training on a CPU beside the non-private step and Opacus: ResNet-20, a small transformer, linear layers.
 
 Prints the tables of docs/dpsgd/speed.md. One thread each, and the CPU time of the process rather than the clock's,
 since other work on the machine would show in the latter; repetitions are interleaved, and medians compared. Opacus
@@ -48,6 +48,21 @@ tokens = torch.randint(0, 1000, (32, 65))
 x, y = tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()
 def network():
     return Transformer(tokens=1000, width=128, layers=2, heads=4, length=64)
+""",
+    "mlp": """
+import sys, time
+import torch
+from torch import nn
+from torch.nn import functional
+torch.set_num_threads(1)
+torch.manual_seed(0)
+x, y = torch.randn(64, 784), torch.randint(0, 10, (64,))
+def network():
+    return nn.Sequential(
+        nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 350), nn.ReLU(), nn.Linear(350, 10)
+    )
+def losses(output, y):
+    return functional.cross_entropy(output, y, reduction="none")
 """,
 }
 
@@ -135,8 +150,9 @@ PEERS = ("plain", "flat", "per_layer", "ghost")
 WORDS = {
     "resnet": f"ResNet-20 with GroupNorm, batch {BATCH}",
     "transformer": "A transformer of two layers, 128 wide, 1,000 tokens, 32 sequences of 64",
+    "mlp": f"Linear layers of 784, 512, 350 and 10, batch {BATCH}",
 }
-TARGETS = {"resnet": 1.6, "transformer": 1.6}
+TARGETS = {"resnet": 1.6, "transformer": 1.6, "mlp": 5.0}
 
 
 class Child:
