@@ -221,15 +221,20 @@ def test_a_newcomer_is_told_which_question_is_empty_and_where_a_part_is_taken(br
         page = tab.page
         fill_question(page)
         page.fill('[aria-label="Public values of sex"]', "F, M")
+        page.fill("[data-key=where]", "age > 20")
         page.click("#add-question")
         page.wait_for_selector("body[data-state=waiting]")
         assert page.inner_text("#status") == "One question is empty yet."
         assert "in the question “question 2”, or remove it" in page.inner_text("#next-text")
         second = page.locator(".question").nth(1)
+        assert second.locator("[data-key=where]").input_value() == "age > 20"  # as in the question before it
+        second.locator("[data-key=where]").fill("")
         second.locator("input[value=marginals]").check()
         second.locator(".add-table").click()
         second.locator('[aria-label="Table 1 by sex"]').check()
         planned(page)
+        names = page.locator(".question-name").evaluate_all("all => all.map((one) => one.value)")
+        assert names == ["mean of age", "counts by sex"]  # what they ask, until somebody names them
         page.click("#take-part")
         assert page.locator("#part").evaluate("field => field === document.activeElement")
         planned(page)

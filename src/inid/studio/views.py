@@ -259,7 +259,12 @@ def _promise(live: LivePlan) -> str:
 
 
 def _ledger(live: LivePlan, released: bool) -> str:
-    return "" if live.ledger is None else rendered("ledger.html", **_spent(live), released=released)
+    if live.ledger is None:
+        return ""
+    shown = _spent(live)
+    if released:  # nothing more is taken, unless it is asked for again
+        shown["bar"] = budget_bar(live.ledger.spent, live.ledger.spent)
+    return rendered("ledger.html", **shown, released=released)
 
 
 def _spent(live: LivePlan) -> dict[str, Any]:

@@ -171,3 +171,16 @@ def test_a_record_of_several_such_queries_wants_one_named():
     with pytest.raises(inid.ArgumentError, match="2 queries of synthetic rows"):
         tables.synthetic_rows(record)
     assert tables.synthetic_rows(record["results"]["two"], 3).shape == (3, 2)
+
+
+def test_rows_stand_beside_no_equal_split_and_leave_the_gain_of_others_a_number():
+    """A plan in JSON holds numbers only; what rows cost says nothing about how well the others are divided."""
+    found = publication().plan(PROMISE, share=SHARE).summary()
+    json.dumps(found.figures(), allow_nan=False)
+    rows = [line for line in found.lines if line.label.startswith("rows:")]
+    assert rows
+    assert all(set(line.baselines.values()) == {line.deviation} for line in rows)
+    others = [line for line in found.lines if line not in rows]
+    least = min((line.baselines["spr"] / line.deviation) ** 2 for line in others)
+    most = max((line.baselines["spr"] / line.deviation) ** 2 for line in others)
+    assert least * (1 - 1e-9) <= found.gains["spr"] <= most * (1 + 1e-9)

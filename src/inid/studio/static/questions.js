@@ -58,6 +58,7 @@ function anotherQuestion() {
   for (const card of all) card.open = false;
   const card = addCard();
   card.dataset.unnamed = "yes";
+  card.querySelector("[data-key=where]").value = all[all.length - 1]?.querySelector("[data-key=where]").value ?? ""; // seen, and mostly the same
   changed();
   card.querySelector(".question-name").focus();
 }
@@ -67,14 +68,25 @@ function nameUnnamed() {
   const all = cards();
   for (const [at, card] of all.entries()) {
     if (!card.dataset.unnamed) continue;
-    const words = questionWords(card);
-    const plain = (words === "nothing yet" ? `question ${at + 1}` : words).replace(/[\p{C}\p{Z}]+/gu, " ").replace(/^[\s-]+/, "").slice(0, 60).trim();
+    const plain = shortWords(questionOf(card)).replace(/[\p{C}\p{Z}]+/gu, " ").replace(/^[\s-]+/, "").replace(/^(.{1,40})(\s.*)?$/u, "$1").slice(0, 60).trim();
     const taken = all.filter((other) => other !== card).map(nameOf);
     const base = !plain || plain === "self" ? `question ${at + 1}` : plain;
     let [name, next] = [base, 2];
     while (taken.includes(name)) { name = `${base} (${next})`; next += 1; }
     card.querySelector(".question-name").value = name;
   }
+}
+
+function shortWords(values) {
+  const words = [];
+  for (const key of Object.keys(asked).filter((one) => values[one] !== undefined)) {
+    const value = values[key];
+    const names = isNamed(value) ? Object.keys(value) : Array.isArray(value) ? value : [value];
+    const title = { marginals: "counts", synthetic: "rows like the table's" }[key] ?? key.replace("_", " ");
+    const of = key === "marginals" ? (names.length === 1 && Array.isArray(names[0]) ? ` by ${names[0].join(" and ")}` : "") : value === true || names.length > 2 ? "" : ` of ${names.join(" and ")}`;
+    words.push(title + of);
+  }
+  return words.slice(0, 2).join(", ");
 }
 
 function removeQuestion(card) {
@@ -263,7 +275,7 @@ function wantedTolerances(card, values) {
   }
   if (ask === "order") {
     const running = ["cdf", "cumulative"].flatMap((key) => Object.keys(values[key] || {}));
-    const words = (name) => (running.includes(name) ? `running total of ${name}, in rows` : `quantiles of ${name}, in rows by which their place is off`);
+    const words = (name) => (running.includes(name) ? `running total of ${name}, in rows` : `quantiles of ${name}, in rows`);
     return [...new Set([...Object.keys(values.quantile || {}), ...running])].map((name) => [name, words(name)]);
   }
   if (ask !== "statistics") return [];
