@@ -64,6 +64,31 @@ def test_an_automatic_check_finds_nothing(browser, server, size, scheme):
         assert violations(page) == []
 
 
+def test_it_finds_nothing_where_rows_are_asked_for_and_made(browser, tmp_path, monkeypatch):
+    write_people(tmp_path, rows=600)
+    monkeypatch.chdir(tmp_path)
+    words = ("people.csv", "--epsilon", "2", "--delta", "1e-6")
+    with Server(tmp_path, *words) as server, Tab(browser, server, viewport=SIZES["phone"]) as tab:
+        page = tab.page
+        page.check("[name=ask][value=synthetic]")
+        page.fill('[aria-label="Public values of sex"]', "F, M")
+        page.fill('[aria-label="Lower limit of age"]', "0")
+        page.fill('[aria-label="Upper limit of age"]', "100")
+        open_everything(page)
+        planned(page)
+        assert violations(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        page.click("#ask-release")
+        page.click("#do-release")
+        page.wait_for_selector("#make-rows")
+        page.evaluate("() => { for (const id of ['rows-done', 'stop-rows', 'rows-file']) find(id).hidden = false; }")
+        assert violations(page) == []
+        tab_to(page, "#make-rows")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#rows-said:has-text('rows are made')")
+        assert page.evaluate("document.activeElement.textContent") == "Rows (CSV)"
+
+
 @pytest.mark.parametrize("path", ["/explore", "/stream"])
 def test_it_finds_nothing_on_the_other_pages(browser, server, path):
     with Tab(browser, server, path) as tab:
@@ -184,7 +209,7 @@ def test_after_a_success_the_page_is_green_and_the_refusal_comes_when_it_is_trie
         wait_until(lambda: page.input_value("#ledger") == "year.db" and page.input_value("#name") == "survey")
         page.select_option("#promise", "part")
         page.fill("#part", "1/3")
-        for left in ("66 % are left", "33 % are left", "Nothing is left of it"):
+        for left in ("2/3 of it is left", "1/3 of it is left", "Nothing is left of it"):
             planned(page)
             page.click("#ask-release")
             page.wait_for_selector("dialog[open]")
