@@ -47,6 +47,7 @@ from inid.dpsgd.rows.wrapped_forward import (
     repeated,
     rows_in,
     undisturbed,
+    unseen,
     versions,
 )
 from inid.dpsgd.step_state import StepState
@@ -309,7 +310,7 @@ class PerExampleGradients:
                 return forward(*args, **kwargs)
         if unit in trace.shared:
             args = repeated(args, trace.examples)
-        leaves = pytree.tree_leaves((args, kwargs))
+        leaves = leaves_of(args, kwargs)
         self._inside = True
         try:
             output = frozen(unit, forward, args, kwargs)
@@ -317,7 +318,8 @@ class PerExampleGradients:
             self._inside = False
         if self._selected is not None and self._selected.follow(leaves, output):
             trace.selected.append(unit)
-        trace.note(unit, leaves, output)
+        with unseen():
+            trace.note(unit, leaves, output)
         return output
 
     def _functional_calls(self) -> AbstractContextManager[object]:

@@ -31,6 +31,7 @@ __all__ = [
     "rows_in",
     "tensors_of",
     "undisturbed",
+    "unseen",
     "versions",
 ]
 
@@ -142,13 +143,22 @@ def frozen(unit: Unit, forward: Callable[..., Any], args: tuple[Any, ...], kwarg
     """The output of a layer while its parameters are frozen, as something to differentiate."""
     parameters = list(unit.present().values())
     try:
-        for parameter in parameters:
-            parameter.requires_grad_(False)
+        _let_require(parameters, False)
         output = forward(*args, **kwargs)
     finally:
-        for parameter in parameters:
-            parameter.requires_grad_(True)
+        _let_require(parameters, True)
     return _started(output) if isinstance(output, Tensor) else pytree.tree_map_only(Tensor, _started, output)
+
+
+def _let_require(parameters: list[nn.Parameter], wanted: bool) -> None:
+    with unseen():
+        for parameter in parameters:
+            parameter.requires_grad_(wanted)
+
+
+def unseen() -> AbstractContextManager[object]:
+    """Let no mode see what is done with tensors: bookkeeping is not the model's, and each call seen takes its time."""
+    return torch._C.DisableTorchFunction()  # noqa: SLF001 - torch has no public name for it
 
 
 def rows_in(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:

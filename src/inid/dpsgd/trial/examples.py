@@ -1,5 +1,6 @@
 """Three made-up examples of the form of a batch."""
 
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -11,6 +12,8 @@ from inid.errors import GuaranteeError
 __all__ = ["EXAMPLES", "MadeUp"]
 
 EXAMPLES = 3
+_SEEDS = 1000  # between those of one tensor and the next
+_REMEMBERED = 2**14  # numbers of an example that are not drawn again at every look
 
 
 class MadeUp:
@@ -119,10 +122,9 @@ class MadeUp:
             ]
         heights = [layer.num_embeddings for layer in self._module.modules() if isinstance(layer, nn.Embedding)]
         below = most or max(2, min([height for height in heights if height > 1], default=EXAMPLES))
-        draw = torch.Generator().manual_seed(seed)
         return [
-            _made_up(leaf, below, draw, alike=alike) if own else leaf
-            for leaf, own in zip(self._leaves, self._split, strict=True)
+            _made_up(leaf, below, seed + _SEEDS * at, alike=alike) if own else leaf
+            for at, (leaf, own) in enumerate(zip(self._leaves, self._split, strict=True))
         ]
 
 
@@ -131,21 +133,29 @@ def _is_kind(leaf: object) -> bool:
     return isinstance(leaf, Tensor) and whole and leaf.shape[1:].numel() == 1
 
 
-def _made_up(leaf: Tensor, below: int, draw: torch.Generator, *, alike: bool) -> Tensor:
-    """Three rows like those of a tensor; whole numbers stay below a limit."""
+def _made_up(leaf: Tensor, below: int, seed: int, *, alike: bool) -> Tensor:
+    """Three rows like those of a tensor, always the same; whole numbers stay below a limit."""
     shape = (EXAMPLES, *leaf.shape[1:])
     if leaf.is_floating_point() or leaf.is_complex():
         kind = torch.complex128 if leaf.is_complex() else torch.float64
+        draw = torch.Generator().manual_seed(seed)
         return torch.randn(shape, generator=draw, dtype=kind, device="cpu").to(leaf)
     if alike and _is_kind(leaf):
         return torch.tensor([0, 0, 1], device=leaf.device).view(shape).to(leaf)
     if leaf.ndim == 1:
         return (torch.arange(EXAMPLES, device=leaf.device) % below).to(leaf)
-    # Numbers may be tokens or a mask: every example has some that are 0 and some that are not, and no two agree.
+    find = _whole_numbers if leaf.shape[1:].numel() <= _REMEMBERED else _whole_numbers.__wrapped__
+    return find(shape, 2 if leaf.dtype == torch.bool else below, seed).to(leaf)
+
+
+@lru_cache(maxsize=16)
+def _whole_numbers(shape: tuple[int, ...], below: int, seed: int) -> Tensor:
+    """Numbers that may be tokens or a mask: every example has some that are 0 and some that are not; no two agree."""
+    draw = torch.Generator().manual_seed(seed)
     for _ in range(100):
-        made = torch.randint(0, 2 if leaf.dtype == torch.bool else below, shape, generator=draw, device="cpu")
+        made = torch.randint(0, below, shape, generator=draw, device="cpu")
         flat = made.flatten(1).bool()
         apart = len(torch.unique(made.flatten(1), dim=0)) == EXAMPLES
         if apart and bool(flat.any(1).all()) and not bool(flat.all(1).any()):
             break
-    return made.to(leaf)
+    return made

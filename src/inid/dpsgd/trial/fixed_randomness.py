@@ -13,7 +13,7 @@ from torch.overrides import TorchFunctionMode
 
 from inid.dpsgd.parallel.sharded_parameters import is_sharded, put_away
 
-__all__ = ["Fixed", "generator_states", "no_randomness", "seeded"]
+__all__ = ["Fixed", "generator_states", "no_randomness", "seeded", "sow", "unspent"]
 
 
 @contextmanager
@@ -41,18 +41,30 @@ def seeded(seed: int, gpus: Sequence[torch.device] = ()) -> Iterator[list[bool]]
     Gives a list to which is added, in the end, whether anything was drawn on the host.
     """
     drawn: list[bool] = []
+    with unspent(gpus):
+        sow(seed)
+        start = generator_states()
+        yield drawn
+        drawn.append(generator_states() != start)
+
+
+@contextmanager
+def unspent(gpus: Sequence[torch.device] = ()) -> Iterator[None]:
+    """Leave the generators of torch, NumPy and Python as they are, whatever is drawn."""
     before = random.getstate(), np.random.get_state()  # noqa: NPY002 - what models and collate functions draw from
     try:
         with torch.random.fork_rng(gpus):
-            torch.default_generator.manual_seed(seed)
-            random.seed(seed)
-            np.random.seed(seed)  # noqa: NPY002 - as above
-            start = generator_states()
-            yield drawn
-            drawn.append(generator_states() != start)
+            yield
     finally:
         random.setstate(before[0])
         np.random.set_state(before[1])  # noqa: NPY002 - as above
+
+
+def sow(seed: int) -> None:
+    """Let the three generators of the host begin anew."""
+    torch.default_generator.manual_seed(seed)
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002 - as above
 
 
 def generator_states() -> tuple[object, ...]:

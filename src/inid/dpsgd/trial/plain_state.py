@@ -30,6 +30,7 @@ _LIBRARIES = frozenset(
     ("accelerate", "builtins", "inid", "lightning", "logging", "numpy", "pytorch_lightning", "threading", "torch")
 )  # objects of these are left alone
 _TOLERANCE = 2.0**-12
+_SINGLE = frozenset((bool, int, float, complex, str, bytes, type(None)))
 
 
 def kept_tensors(module: nn.Module, known: Iterable[int] = ()) -> list[Tensor]:
@@ -39,10 +40,25 @@ def kept_tensors(module: nn.Module, known: Iterable[int] = ()) -> list[Tensor]:
         module: The model.
         known: The `id` of those that are not asked for.
     """
-    values = [value for part in module.modules() for value in _plain(vars(part)).values()]
-    leaves = pytree.tree_leaves([value for value in values if isinstance(value, (Tensor, list, tuple, dict))])
+    values = [
+        value
+        for part in parts_of(module)
+        for name, value in vars(part).items()
+        if name not in MODULES_OWN and isinstance(value, (Tensor, list, tuple, dict)) and not _of_numbers(value)
+    ]
+    if not values:
+        return []
+    leaves = pytree.tree_leaves(values)
     ours = {*known, *map(id, tensors_of(parts_of(module)))}
     return [each for each in leaves if isinstance(each, Tensor) and id(each) not in ours and _is_output(each)]
+
+
+def _of_numbers(value: Any) -> bool:
+    """Whether it is a container of numbers and texts alone, such as the size of a kernel: most are."""
+    kind = type(value)
+    if kind is dict:
+        return all(type(each) in _SINGLE for each in value.values())
+    return (kind is tuple or kind is list) and all(type(each) in _SINGLE for each in value)
 
 
 def _is_output(tensor: Tensor) -> bool:
@@ -131,7 +147,7 @@ class PlainState:
 
     def _note(self, value: Any, depth: int) -> None:
         self._count += 1
-        if value is None or isinstance(value, (Number, str, bytes)):
+        if type(value) in _SINGLE or isinstance(value, (Number, str, bytes)):
             self._leaves.append(value)
             return
         self._leaves.append(type(value))

@@ -1,7 +1,7 @@
 """A model is tried on made-up examples before it sees others: together and alone, and twice where chance decides."""
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -17,7 +17,7 @@ from inid.dpsgd.parallel.sharded_parameters import is_sharded, while_whole
 from inid.dpsgd.rows.wrapped_forward import WRITTEN, parts_of, tensors_of
 from inid.dpsgd.trial.call_plan import CallPlan, OtherwiseDividedError, SameForAllError, found_out
 from inid.dpsgd.trial.examples import EXAMPLES, MadeUp
-from inid.dpsgd.trial.fixed_randomness import no_randomness, seeded
+from inid.dpsgd.trial.fixed_randomness import generator_states, no_randomness, sow, unspent
 from inid.dpsgd.trial.full_batch import AmongMany
 from inid.dpsgd.trial.plain_state import PlainState
 from inid.dpsgd.trial.state import looked_for_state
@@ -100,11 +100,11 @@ class Trial:
         ) from failed
 
     def _looked_at(self) -> CallPlan:
-        attempts = [(most, self.made_up.batches(most)) for most in (None, 2)]  # tokens; and what may also be a mask
-        alike = self.made_up.batches(alike=True)
+        most: int | None = None  # for tokens; then 2, for what may also be a mask
+        batches = self.made_up.batches()
         start = PlainState(self.module)
 
-        with no_randomness(self.module) as fixed, _arguments_as_they_are(), _put_back(start):
+        with no_randomness(self.module) as fixed, _arguments_as_they_are(), _put_back(start), unspent():
             # Models run inside `fixed`; comparisons do not, in which every call would take longer.
             dice = _Dice(partial(self.run, fixed), [self.device] if self.device.type == "cuda" else [])
 
@@ -115,7 +115,6 @@ class Trial:
             before = _values(self.module, sharded=self.sharded)
             while True:
                 try:
-                    most, batches = attempts[0]
                     plan = self._agreed(run, batches)
                     break
                 except (SameForAllError, OtherwiseDividedError) as error:
@@ -123,15 +122,15 @@ class Trial:
                 except GuaranteeError:
                     raise
                 except Exception:
-                    if len(attempts) == 1:
+                    if most is not None:
                         raise
-                    del attempts[0]
+                    most, batches = 2, self.made_up.batches(2)
             if self._anywhere(fixed.met or self.made_up.names_kinds):
                 fixed.low = True
-                self._look_again(run, alike)
+                self._look_again(run, self.made_up.batches(alike=True))
                 fixed.low = False
             for _ in range(_CHANCES if self._anywhere(dice.thrown) else 0):
-                dice.seed = next(_SEEDS)
+                dice.throw_again()
                 self._look_again(run, batches)
             self._look_among_many(run, batches[0], plan)
             left = self._left_behind(dice.run, start, plan, most, batches[0])
@@ -333,22 +332,29 @@ def _arguments_as_they_are() -> Iterator[None]:
 
 
 class _Dice:
-    """Runs a model so that every run draws the same single numbers, and spends none of the user's randomness.
+    """Runs a model so that every run draws the same single numbers; used where none is spent (`unspent`).
 
     Attributes:
-        seed: What the numbers follow from.
         thrown: Whether there were any.
     """
 
     def __init__(self, run: Callable[..., Trace], gpus: list[torch.device]) -> None:
         self._run, self._gpus = run, gpus
-        self.seed, self.thrown = next(_SEEDS), False
+        self.thrown = False
+        self.throw_again()
+
+    def throw_again(self) -> None:
+        """Let other numbers be drawn."""
+        self._seed = next(_SEEDS)
+        sow(self._seed)
+        self._start = generator_states()
 
     def run(self, *args: Any) -> Trace:
         """One run."""
-        with seeded(self.seed, self._gpus) as drawn:
+        sow(self._seed)
+        with torch.random.fork_rng(self._gpus) if self._gpus else nullcontext():
             trace = self._run(*args)
-        self.thrown = self.thrown or any(drawn)
+        self.thrown = self.thrown or generator_states() != self._start
         return trace
 
 

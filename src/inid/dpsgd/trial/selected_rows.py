@@ -57,7 +57,9 @@ class SelectedRows(TorchFunctionMode):
         return label == _SELECTED
 
     def _note(self, label: int, made: Any) -> None:
-        for leaf in pytree.tree_leaves(made) if label else ():
+        if not label:
+            return
+        for leaf in [made] if isinstance(made, Tensor) else pytree.tree_leaves(made):
             if isinstance(leaf, Tensor):
                 self._labels[id(leaf)] = label, leaf
 

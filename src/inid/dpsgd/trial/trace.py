@@ -49,11 +49,12 @@ class Trace:
     selected: list[Unit] = field(default_factory=list)
     pushed: float = 0.0
     rounding: float = 0.0
+    _known: set[torch.dtype] = field(default_factory=set)  # the types whose rounding is in it
 
     def note(self, unit: Unit, arguments: list[Any], output: object) -> None:
         """Note a call."""
         derived = any(isinstance(leaf, Tensor) and leaf.requires_grad for leaf in arguments)
-        leaves = pytree.tree_leaves(output)
+        leaves = [output] if isinstance(output, Tensor) else pytree.tree_leaves(output)
         # Of layers with a formula nobody asks for the output, and outputs of all layers are half of what a run makes.
         self.calls.append((unit, _copies(arguments), _copies(leaves) if unit.rule is None else [], derived))
         self._round(arguments + leaves)
@@ -68,12 +69,15 @@ class Trace:
         calls, grown = list(self.calls), list(self.grown)  # without what the backward runs again
         ends = [as_real(leaf) for leaf in output if isinstance(leaf, Tensor) and leaf.requires_grad]
         sent = [(3 * end.detach()).add_(1).sin_() for end in ends]
-        found = _gradients(ends, sent, parameters, keep=True)
         wanted = [leaf for leaves in grown for leaf in leaves]
         back: list[Tensor | None] = [None] * len(wanted)
         large = back
-        with suppress(RuntimeError):  # checkpoints that run again by themselves cannot, and are refused in the backward
-            back = _gradients(ends, sent, wanted, keep=True)
+        try:
+            both = _gradients(ends, sent, [*parameters, *wanted], keep=True)
+            found, back = both[: len(parameters)], both[len(parameters) :]
+        except RuntimeError:  # checkpoints that run again by themselves cannot, and are refused in the backward
+            found = _gradients(ends, sent, parameters, keep=True)
+        with suppress(RuntimeError):
             large = _gradients(ends, [LARGE * each for each in sent], wanted, keep=False)
         rest, far = iter(back), iter(large)
         self.pushed = math.sqrt(sum(map(squared_norm, sent)))
@@ -90,7 +94,9 @@ class Trace:
         return any(isinstance(each, Tensor) and bool(each.isnan().any()) for each in (*noted, *self.output))
 
     def _round(self, leaves: list[Any]) -> None:
-        self.rounding = max([self.rounding, *(_unit_of(leaf) for leaf in leaves if is_real(leaf))])
+        kinds = {leaf.dtype for leaf in leaves if is_real(leaf)} - self._known
+        self._known |= kinds
+        self.rounding = max([self.rounding, *map(_unit_of, kinds)])
 
 
 @dataclass(eq=False)
@@ -104,8 +110,8 @@ class ForwardTrace(Trace):
         return []
 
 
-def _unit_of(leaf: Tensor) -> float:
-    return max(torch.finfo(leaf.dtype).eps, argument_rounding(leaf.dtype))
+def _unit_of(kind: torch.dtype) -> float:
+    return max(torch.finfo(kind).eps, argument_rounding(kind))
 
 
 def _gradients(ends: list[Tensor], sent: list[Tensor], wanted: Sequence[Tensor], *, keep: bool) -> list[Tensor | None]:
