@@ -41,9 +41,12 @@ def pytest_collection_finish():
 
     Python's collector would, and so would every private training, which looks for the tensors that are there before
     its first batch: half a second each time. So tensors that test files made are kept beside the rest, to be found.
+    Torch's compiler, 40,000 objects that the first optimizer loads, is loaded before.
     """
-    gc.collect()
     torch = sys.modules.get("torch")
+    if torch is not None:
+        import torch._dynamo
+    gc.collect()
     tensors = [] if torch is None else [each for each in _FOUND() if issubclass(type(each), torch.Tensor)]
     gc.freeze()
 
