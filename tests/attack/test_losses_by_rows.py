@@ -8,6 +8,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F  # noqa: N812 - as everybody calls it
 
+from inid.dpsgd.rows.forward_pass import ForwardPass
 from inid.errors import GuaranteeError
 from row_losses import CLASSES, CLIP, LABELS, LENGTH, NET, ROWS, WEIGHTS, X, first, made, trained
 
@@ -52,6 +53,48 @@ def test_a_loss_by_rows_may_be_scaled_and_added_to_another():
     assert torch.allclose(trained(made(), both), wanted, rtol=1e-4, atol=1e-6)
     with pytest.raises(GuaranteeError, match="not linear"):
         trained(made(), lambda o, y, t, p: p.loss(F.cross_entropy, o, t).exp().backward())
+
+
+def narrow(o, *, change=lambda cast: None):
+    """As accelerate casts outputs, and what somebody does with them then."""
+    made = o.to(torch.float64)
+    with torch.no_grad():
+        change(made)
+    return made
+
+
+def test_outputs_may_be_cast_after_the_forward():
+    wanted = trained(made(), lambda o, y, t, training: training.backward(one_row, o, y), steps=3)
+    found = trained(made(), lambda o, y, t, training: training.backward(one_row, narrow(o), y), steps=3)
+    assert torch.allclose(found, wanted, rtol=1e-4, atol=1e-6)
+
+
+CAST = {
+    "written over": lambda o: narrow(o, change=lambda cast: cast.mul_(cast.mean())),
+    "written over behind autograd's back": lambda o: narrow(o, change=lambda cast: cast.data.mul_(cast.mean())),
+    "of what was changed": lambda o: (o - o.mean(0)).double(),
+    "and changed": lambda o: o.double() - o.double().mean(0),
+    "in another order": lambda o: o.flip(0).double(),
+}
+
+
+@pytest.mark.parametrize("name", CAST)
+def test_a_cast_output_is_the_output(name):
+    with pytest.raises(GuaranteeError, match=r"changed between|written over|rows"):
+        trained(made(), lambda o, y, t, training: training.backward(one_row, CAST[name](o), y))
+
+
+@pytest.mark.parametrize("name", ["written over", "written over behind autograd's back"])
+def test_a_cast_that_was_written_over_passes_where_its_values_are_not_looked_at(name, monkeypatch):
+    """The twin that takes every cast of an output for the output."""
+
+    def unseen(turn, tensor, *, look):
+        del look
+        edge = tensor.grad_fn, tensor.output_nr
+        return edge if edge in turn.returned else tuple(tensor.grad_fn.next_functions[0])
+
+    monkeypatch.setattr(ForwardPass, "returned_as", unseen)
+    trained(made(), lambda o, y, t, training: training.backward(one_row, CAST[name](o), y))
 
 
 def one_row(a, b):

@@ -9,7 +9,7 @@ from torch.nn import functional
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from inid import dpsgd
-from inid.errors import GuaranteeError
+from inid.errors import GuaranteeError, InidError
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # about their own future
 torch.set_num_threads(1)
@@ -77,9 +77,15 @@ def by_count(_private, outputs, labels, count):
     return functional.cross_entropy(outputs["logits"], labels, reduction="sum") / count
 
 
-def trainer(tmp_path, private, take_loss):
+def trainer(tmp_path, private, take_loss, **options):
     settings = hugging_face.TrainingArguments(
-        output_dir=str(tmp_path), num_train_epochs=2, report_to=[], save_strategy="no", disable_tqdm=True, use_cpu=True
+        output_dir=str(tmp_path),
+        num_train_epochs=2,
+        report_to=[],
+        save_strategy="no",
+        disable_tqdm=True,
+        use_cpu=True,
+        **options,
     )
     return PrivateTrainer(private, take_loss, args=settings)
 
@@ -90,6 +96,45 @@ def test_a_trainer_takes_all_steps(take_loss, options, tmp_path):
     private = made(Rows(), Classifier(), **options)
     trainer(tmp_path, private, take_loss).train()
     assert private.accountant.steps == 2 * private.data_loader.steps
+
+
+@pytest.mark.parametrize("take_loss", [by_rows, ordinary])
+def test_a_trainer_takes_all_steps_in_narrow_numbers(take_loss, tmp_path):
+    """It casts the outputs to float32 after the forward, outside of the private module."""
+    private = made(Rows(), Classifier())
+    kinds = []
+    private.module.layers[0].register_forward_hook(lambda _layer, _args, output: kinds.append(output.dtype))
+    trainer(tmp_path, private, take_loss, bf16=True).train()
+    assert private.accountant.steps == 2 * private.data_loader.steps
+    assert kinds[-1] is torch.bfloat16
+
+
+class Normalised(Classifier):
+    def __init__(self):
+        super().__init__()
+        self.layers.insert(1, nn.BatchNorm1d(8))
+
+
+def test_batch_normalisation_stays_frozen_in_a_trainer_by_the_guides_line(tmp_path):
+    """As the guide has it; without it Trainer's `model.train()` lets the layer be refused, before anything is spent."""
+    frozen, thawed = Normalised(), Normalised()
+    for model in (frozen, thawed):
+        layer = model.layers[1].requires_grad_(False)
+        layer.eval()
+        layer.running_mean.fill_(0.5)
+    layer = frozen.layers[1]
+    layer.train = lambda mode=True: layer
+    private = made(Rows(), frozen)
+    trainer(tmp_path, private, by_rows).train()
+    assert private.accountant.steps == 2 * private.data_loader.steps
+    assert frozen.training
+    assert not layer.training
+    assert bool((layer.running_mean == 0.5).all())
+    private = made(Rows(), thawed)
+    with pytest.raises(InidError, match="BatchNorm1d"):
+        trainer(tmp_path, private, by_rows).train()
+    assert private.accountant.steps == 0
+    assert bool((thawed.layers[1].running_mean == 0.5).all())
 
 
 def test_a_trainers_count_of_labels_is_refused(tmp_path):

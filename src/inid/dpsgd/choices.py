@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from inid import arguments
+from inid.dpsgd.opacus_names import check_kind
 from inid.dpsgd.rows.adaptive import Adaptive
 from inid.dpsgd.rows.clipped_sums import ClippingKind
 from inid.dpsgd.rows.parameter_groups import total_threshold
@@ -59,6 +60,7 @@ class Clipping(_Choice):
     total: float | None = None
 
     def __post_init__(self) -> None:
+        check_kind(self.kind)
         arguments.choice("clipping", self.kind, ("global", "per_layer", "elementwise"))
         if not isinstance(self.thresholds, Adaptive):
             arguments.choice("thresholds", self.thresholds, ("flat", "sqrt_size", "adaptive"))

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from inid.errors import ArgumentError
 
-__all__ = ["explained"]
+__all__ = ["check_kind", "explained"]
 
 _Made = TypeVar("_Made", bound=Callable[..., Any])
 
@@ -21,6 +21,23 @@ _INSTEAD = {
     "wrap_model": "the model stays the same object, with a wrapped forward: leave it out",
     "normalize_clipping": "gradients are clipped and not normalised: leave it out",
 }
+
+_CLIPPING = {
+    "flat": 'one norm for all parameters is called global here: pass clipping="global"',
+    "adaptive": 'thresholds that adapt are another argument here: pass thresholds="adaptive"',
+}
+
+
+def check_kind(kind: object) -> None:
+    """Refuse Opacus's words for kinds of clipping, with those of this library.
+
+    >>> check_kind("flat")
+    Traceback (most recent call last):
+    inid.errors.ArgumentError: clipping="flat" is a word of Opacus; one norm for all parameters is called global here:
+    pass clipping="global".
+    """
+    if isinstance(kind, str) and kind in _CLIPPING:
+        raise ArgumentError(f'clipping="{kind}" is a word of Opacus; {_CLIPPING[kind]}.')
 
 
 def explained(function: _Made) -> _Made:

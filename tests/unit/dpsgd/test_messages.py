@@ -94,6 +94,12 @@ def test_arguments_of_opacus_are_refused_with_what_to_do_here(name, cure):
         made(**{name: True})
 
 
+@pytest.mark.parametrize(("word", "cure"), [("flat", 'clipping="global"'), ("adaptive", 'thresholds="adaptive"')])
+def test_opacus_s_words_for_clipping_are_refused_with_those_of_here(word, cure):
+    with pytest.raises(ArgumentError, match=rf'^clipping="{word}" is a word of Opacus; .*: pass {cure}\.$'):
+        made(clipping=word)
+
+
 def test_other_names_are_pythons_own_business():
     with pytest.raises(TypeError, match="unexpected keyword argument 'epochz'"):
         made(epochz=3)

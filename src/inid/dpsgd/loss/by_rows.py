@@ -151,8 +151,8 @@ class LossByRows:
     def _along(self, turn: ForwardPass, leaf: Tensor, stated: bool, *, look: bool) -> int:
         """Along which dimension of an output or target the rows lie; others are refused."""
         if leaf.requires_grad:
-            edge = edge_of(leaf)
-            if edge is None or edge not in turn.returned:
+            edge = turn.returned_as(leaf, look=look)
+            if edge is None:
                 raise GuaranteeError(
                     "an output was changed between the forward and the loss, so that its rows may have met: hand over "
                     "the module's outputs as they came; calculate inside loss_fn."

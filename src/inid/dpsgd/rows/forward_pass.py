@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from torch import Tensor, nn
 
@@ -194,6 +194,25 @@ class ForwardPass:
     def gave(self, tensor: Tensor) -> bool:
         """Whether a tensor that needs no gradient is one that the model gave back, as it was then."""
         return any(each is tensor and version == tensor._version for each, version in self.plain)  # noqa: SLF001 - as above
+
+    def returned_as(self, tensor: Tensor, *, look: bool) -> Edge | None:
+        """Where the model gave a tensor back, also where it was cast since, as frameworks do; None if it did not.
+
+        Args:
+            tensor: An output, or a copy of one in another type, which is made of the same rows.
+            look: Whether the values of a copy are looked at: they could be written over without gradients.
+        """
+        edge = edge_of(tensor)
+        if edge is None or edge in self.returned:
+            return edge
+        node = cast("Any", edge[0])
+        if node.name() != "ToCopyBackward0" or tensor._version:  # noqa: SLF001 - as above
+            return None
+        for output, before, _, _ in self.given:
+            if tuple(node.next_functions[0]) == before and output.shape == tensor.shape:
+                same = not look or same_values(tensor, output.detach().to(tensor))
+                return before if same else None
+        return None
 
     def let_go(self) -> None:
         """Hold on to no graph any more."""
