@@ -180,7 +180,7 @@ function fill(values, lists = {}, fills = {}) {
     const stated = [...Object.values(isNamed(values.question) ? values.question : {}), values];
     for (const own of stated) for (const key of ["choose", "by", "domains"]) for (const [name, text] of Object.entries(isNamed(own[key]) ? own[key] : {})) fillList(name, text);
     for (const [name, text] of Object.entries(lists)) fillList(name, text);
-    for (const field of form.querySelectorAll("[data-kind=fill]")) field.value = fills[field.dataset.column] ?? field.value;
+    for (const field of form.querySelectorAll("[data-kind=fill]")) if (Object.hasOwn(fills, field.dataset.column)) field.value = fills[field.dataset.column];
     startQuestions(values);
   }
   if (page === "explore") fillNumbers(values);

@@ -42,7 +42,7 @@ async function computedChanged(more = {}) {
   await filling(async () => {
     let held = null; // as the fields are when the answer is there: what is chosen meanwhile, a ledger say, stays
     if (!(await loadColumns(Object.keys(collect().derive || {}), () => { held = snapshot(); }))) return;
-    fill(held.values, Object.assign(held.lists, coming), held.fills);
+    fill(held.values, Object.assign(empty(), held.lists, coming), held.fills);
     for (const name of Object.keys(coming)) delete coming[name];
   });
 }
