@@ -88,6 +88,31 @@ def test_settings_of_the_connection_change_no_number(settings):
         assert numbers(data) == numbers(ROWS.to_pandas())
 
 
+OF_DUCKDB = {"integer_division": "true", "ieee_floating_point_ops": "false", "default_collation": "'nocase'"}
+OF_DUCKDB |= {"default_null_order": "'nulls_last'", "default_order": "'desc'", "TimeZone": "'Asia/Kathmandu'"}
+OF_DUCKDB |= {"threads": "4", "preserve_insertion_order": "false", "memory_limit": "'200MB'"}
+
+
+def test_settings_of_duckdb_change_no_number():
+    con = connection("in-duckdb")
+    for setting, value in OF_DUCKDB.items():
+        execute(con, f"SET {setting} = {value}")
+    assert numbers(stored("in-duckdb", ROWS, "settled", con)) == numbers(ROWS.to_pandas())
+
+
+def test_macros_of_the_connection_alone_mean_nothing_to_a_release():
+    """They belong to one connection, and a release has its own; those of the database are refused."""
+    con = connection("in-duckdb")
+    t = tables.Table(stored("in-duckdb", ROWS, "settled", con), bounds={"x": (0, 14)})
+    before = t.query(sum=["x"]).exact_sums().tolist()
+    execute(con, "CREATE TEMPORARY MACRO floor(a) AS 7")
+    assert con.con.execute("SELECT floor(1.5)").fetchall() == [(7,)]
+    assert t.query(sum=["x"]).exact_sums().tolist() == before
+    execute(con, "CREATE MACRO main.isnan(a) AS false")
+    with pytest.raises(inid.ArgumentError, match="macros of its own"):
+        t.query(sum=["x"]).exact_sums()
+
+
 def test_parallel_workers_do_take_part():
     """So the test before says something about them."""
     stored("in-postgres", ROWS, "settled")
