@@ -19,7 +19,7 @@ import inid
 from inid.noise.law_tables import law
 
 PROJECT = Path(__file__).resolve().parents[2]
-SOURCES = f"{PROJECT / 'src' / 'inid'}/"
+SOURCES = f"{Path(inid.__file__).parent}/"  # of the package that runs: a wheel's lie elsewhere
 
 # What a call passes and no walk names, with the reason.
 PASSED_BY = {
