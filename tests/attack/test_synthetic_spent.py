@@ -43,7 +43,7 @@ def drawn_case(rng):
         "missing": rng.choice(["omit", {"c": 1.5}]),
         "bins": {"c": rng.choice([2, 3, [0, 1, 3]])},
         "max_rows": rng.choice([2**32, 3, 5]),
-        "asked": rng.choice([{}, {"target": "a"}, {"weights": {("a", "b"): 1000}, "target": "c"}]),
+        "asked": rng.choice([{}, {"target": "a"}, {"weights": {("a", "b"): 1000, ("c",): 9}, "target": "c"}]),
         "share": rng.choice([None, None, "1/3"]),
         "promise": rng.choice(PROMISES),
     }

@@ -25,6 +25,7 @@ from inid.learn.parameters import estimator
 from inid.promises import Budget
 from inid.sets import Neighbours
 from inid.tables.questions.synthetic.coded import Levels, release_levels
+from inid.tables.questions.synthetic.three_steps import LEAST_WEIGHT, MOST_WEIGHT, target_weights
 
 __all__ = ["OnSyntheticRows"]
 
@@ -66,7 +67,7 @@ class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
             treated as public. For classifiers.
         bounds_y: (lower, upper) of the target. For regressors.
         bins_y: How many bins the target has, or their edges.
-        target_weight: How much more the pairs with the target count than others.
+        target_weight: How much more the pairs with the target count than others; a regressor's own table counts, too.
         neighbours: "zero_out", "add_remove" or "replace"; None takes the ledger's relation, else "zero_out".
 
     Attributes:
@@ -113,7 +114,10 @@ class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         """
         self._start_fit()
         budget, relation = read_budget(self.budget), read_relation(self.neighbours, ledger)
-        weight = real("target_weight", self.target_weight, above=0, cure="pass a number such as 4; 1 is that of others")
+        cure = "pass a number from 0.001 to 1000; 1 is that of others"
+        weight = real("target_weight", self.target_weight, least=LEAST_WEIGHT, cure=cure)
+        if weight > MOST_WEIGHT:
+            raise ArgumentError(f"target_weight must be at most 1000, got {shown(self.target_weight)}: {cure}.")
         if not hasattr(self.estimator, "fit") or not (is_classifier(self.estimator) or is_regressor(self.estimator)):
             raise ArgumentError(
                 f"estimator must be a classifier or a regressor of scikit-learn, got {shown(self.estimator)}: pass "
@@ -134,7 +138,7 @@ class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
             find,
             budget=budget,
             neighbours=relation,
-            weights={(at, len(levels)): weight for at in range(len(levels))},
+            weights=target_weights(len(levels) + 1, len(levels), weight, own=is_regressor(self.estimator)),
             ledger=ledger,
             label=type(self).__name__,
         )
@@ -156,7 +160,8 @@ class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
             places = [values.tolist().index(one) for one in np.asarray(self.classes_).tolist()]
             self._shares = measured.summary.shares[place][places]
         else:
-            self._centres = values[codes[:, -1]].mean(), measured.mean(place, values)
+            public = None if relation == "add_remove" else rows.shape[0]
+            self._centres = values[codes[:, -1]].mean(), measured.mean(place, values, public)
         return self
 
     def predict(self, X: Any) -> Any:

@@ -28,7 +28,14 @@ from inid.tables.questions.synthetic.columns import LevelColumn, coded_view, rea
 from inid.tables.questions.synthetic.measured import FirstStep, Measured
 from inid.tables.questions.synthetic.plan import SyntheticPlan
 from inid.tables.questions.synthetic.result import SyntheticResult
-from inid.tables.questions.synthetic.three_steps import Steps, are_parts, parts_of
+from inid.tables.questions.synthetic.three_steps import (
+    LEAST_WEIGHT,
+    MOST_WEIGHT,
+    Steps,
+    are_parts,
+    parts_of,
+    target_weights,
+)
 from inid.tables.report_inputs import listed_keys, named_levels, protection, view_facts
 from inid.tables.result import Row
 from inid.tables.table import Table
@@ -39,7 +46,6 @@ _STATED = ("synthetic", "target", "weights")
 _DETAILS = ("synthetic_columns", "synthetic_target")
 _TARGET_WEIGHT = 4.0
 _MOST_CELLS = 2**26  # of all pairs together
-_MOST_WEIGHT = 1e3
 _EXACT = 2**53
 
 
@@ -57,7 +63,7 @@ class SyntheticRows(Question):
 
     Attributes:
         columns: The columns, with their public levels.
-        weights: The public weight of each pair of columns that has one, by their places.
+        weights: The public weight of each pair of columns, or column, that has one, by their places.
 
     >>> import inid, pandas
     >>> frame = pandas.DataFrame({"sex": ["F", "M"] * 50, "age": range(100)})
@@ -249,22 +255,23 @@ class SyntheticRows(Question):
         """Whether the steps have their shares of this very promise: none that is larger, or of another kind."""
         return are_parts(parts, promise)
 
-    def _kept(self, scores: Release, promise: Budget) -> list[Block]:
-        """The pairs that noisy scores choose."""
+    def _chosen(self, scores: Release, promise: Budget) -> list[Block]:
+        """The columns and pairs that noisy scores choose."""
         if not isinstance(promise, GaussianDP) or scores.values.shape != (len(self.three_steps.pairs),):
             return []
         return list(self.three_steps.chosen(scores.values, promise.mu))
 
     def kept_names(self, released: Sequence[Release]) -> list[tuple[str, str]]:
         """The pairs that were kept, by name."""
-        kept = self._kept(released[1], released[2].plan.budget)
-        return [(self.columns[one].name, self.columns[two].name) for one, two in kept]
+        chosen = self._chosen(released[1], released[2].plan.budget)
+        names = [tuple(self.columns[at].name for at in block) for block in chosen]
+        return [(own[0], own[1]) for own in names if len(own) == 2]
 
     def measured(self, release: Release, earlier: Sequence[Release]) -> Measured:
         """What was released, as noisy tables."""
         first, scores = earlier
-        kept = tuple(self._kept(scores, release.plan.budget))
-        return Measured(self.three_steps, first, scores, release, kept, self.max_rows)
+        chosen = tuple(self._chosen(scores, release.plan.budget))
+        return Measured(self.three_steps, first, scores, release, chosen, self.max_rows)
 
     def answers(
         self,
@@ -334,7 +341,7 @@ class SyntheticRows(Question):
             names = [column.name for column in columns]
             if len(names) < 2 or len(set(names)) != len(names) or len({column.other for column in columns}) != 1:
                 raise RecordError("the record does not hold the columns of synthetic rows.")
-            stated = {(names[one], names[two]): weight for one, two, weight in record["weights"]}
+            stated = {tuple(names[at] for at in block): weight for *block, weight in record["weights"]}
             weights = _read_weights(names, None, stated)
             made = cls(columns=columns, weights=weights, **cls.facts_from_dict(record))
             made.check_limits()
@@ -342,7 +349,7 @@ class SyntheticRows(Question):
 
 
 def _read_weights(names: Sequence[str], target: object, stated: object) -> dict[Block, float]:
-    """The weight of pairs of columns: those with the target count four times, if not stated otherwise.
+    """The weight of pairs of columns, and of columns; pairs with the target count four times, if not stated otherwise.
 
     Raises:
         ArgumentError: A name is no column, or a weight is no positive number.
@@ -353,16 +360,16 @@ def _read_weights(names: Sequence[str], target: object, stated: object) -> dict[
         raise ArgumentError(f"weights must be a dictionary by pairs of columns, got {shown(stated)}.")
     found: dict[Block, float] = {}
     for pair, weight in stated.items():
-        if not (isinstance(pair, tuple) and len(pair) == 2 and pair[0] != pair[1] and set(pair) <= set(names)):
-            raise ArgumentError(f"weights must be by pairs of columns of the synthetic rows, got {shown(pair)}.")
-        one, two = sorted(names.index(name) for name in pair)
-        if (one, two) in found:
+        known = isinstance(pair, tuple) and 1 <= len(pair) <= 2 and all(isinstance(name, str) for name in pair)
+        if not (known and len(set(pair)) == len(pair) and set(pair) <= set(names)):
+            raise ArgumentError(
+                f"weights must be by pairs of columns of the synthetic rows, or by one as ('age',), got {shown(pair)}."
+            )
+        block = tuple(sorted(names.index(name) for name in pair))
+        if block in found:
             raise ArgumentError(f"weights names the pair {shown(pair)} twice, in both orders: state one weight for it.")
         cure = "pass a number from 0.001 to 1000; 1 is usual"
-        found[one, two] = real(f"weights[{pair!r}]", weight, least=1e-3, cure=cure)
-        if not found[one, two] <= _MOST_WEIGHT:
+        found[block] = real(f"weights[{pair!r}]", weight, least=LEAST_WEIGHT, cure=cure)
+        if not found[block] <= MOST_WEIGHT:
             raise ArgumentError(f"weights[{pair!r}] must be at most 1000, got {shown(weight)}: {cure}.")
-    if isinstance(target, str):
-        own = names.index(target)
-        found = {(min(at, own), max(at, own)): _TARGET_WEIGHT for at in range(len(names)) if at != own} | found
-    return found
+    return found if target is None else target_weights(len(names), names.index(target), _TARGET_WEIGHT) | found

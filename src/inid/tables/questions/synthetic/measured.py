@@ -1,7 +1,8 @@
 """What the three steps released, as noisy tables of counts with the variance of their noise (M3).
 
 The table of a column is the total, spread evenly, and the column's residuals; that of a pair which was kept is the
-total, both columns and the pair. Blocks are independent, so that the variance of a cell is
+total, both columns and the pair. Residuals that were measured twice are taken in proportion to their precision, one
+over the variance, and precisions add up. Blocks are independent, so that the variance of a cell is
 
     sum over B in A of sigma_B^2 rho_B prod over A minus B of 1/n_i^2
 """
@@ -17,7 +18,7 @@ from scipy.special import ndtri
 
 from inid.arguments import Floats
 from inid.releasing import Release
-from inid.tables.questions.synthetic.blocks import Block, Blocks
+from inid.tables.questions.synthetic.blocks import Block
 from inid.tables.questions.synthetic.three_steps import Steps, shares_of
 
 __all__ = ["FirstStep", "Measured", "MeasuredTable"]
@@ -63,8 +64,8 @@ class Measured:
         steps: What was asked.
         first: The residuals of the total and of the columns.
         scores: The noisy score of each pair.
-        third: The residuals of the pairs that were kept.
-        kept: These pairs.
+        third: The residuals of the columns that were measured once more, and of the pairs that were kept.
+        chosen: These columns and pairs.
         max_rows: The public limit on rows.
     """
 
@@ -72,30 +73,41 @@ class Measured:
     first: Release
     scores: Release
     third: Release
-    kept: tuple[Block, ...]
+    chosen: tuple[Block, ...]
     max_rows: int
+
+    @property
+    def kept(self) -> tuple[Block, ...]:
+        """The pairs that were measured."""
+        return tuple(block for block in self.chosen if len(block) == 2)
 
     @cached_property
     def summary(self) -> FirstStep:
         """The total and the shares of levels."""
-        return FirstStep.of(self.steps, self.first, self.max_rows)
-
-    @cached_property
-    def tables(self) -> dict[Block, Floats]:
-        """What each block adds to its own table."""
-        found = dict(zip(self.steps.columns.members, self.steps.columns.tables(self.first.values), strict=True))
-        return found | dict(zip(self.kept, self._pairs.tables(self.third.values), strict=True))
-
-    @cached_property
-    def variances(self) -> dict[Block, float]:
-        """sigma_B^2 of each block; 0 for a public total."""
-        columns = self.steps.columns
-        found = dict(zip(columns.members, columns.variances(self.first.plan.scales), strict=True))
-        return found | dict(zip(self.kept, self._pairs.variances(self.third.plan.scales), strict=True))
+        total, _ = FirstStep.of(self.steps, self.first, self.max_rows)
+        return FirstStep(total, [shares_of(self.tables[at,], total) for at in range(len(self.steps.sizes))])
 
     @property
-    def _pairs(self) -> Blocks:
-        return self.steps.blocks(self.kept)
+    def tables(self) -> dict[Block, Floats]:
+        """What each block adds to its own table."""
+        return self._both[0]
+
+    @property
+    def variances(self) -> dict[Block, float]:
+        """sigma_B^2 of each block; 0 for a public total."""
+        return self._both[1]
+
+    @cached_property
+    def _both(self) -> tuple[dict[Block, Floats], dict[Block, float]]:
+        tables: dict[Block, Floats] = {}
+        variances: dict[Block, float] = {}
+        for blocks, release in ((self.steps.columns, self.first), (self.steps.blocks(self.chosen), self.third)):
+            noise = dict(zip(blocks.members, blocks.variances(release.plan.scales), strict=True))
+            for block, table in zip(blocks.members, blocks.tables(release.values), strict=True):
+                before = tables.get(block, table)
+                part = variances[block] / (variances[block] + noise[block]) if block in tables else 1.0
+                tables[block], variances[block] = before + part * (table - before), part * noise[block]
+        return tables, variances
 
     def independent(self, pair: Block) -> Floats:
         """The residuals that a pair of independent columns would have, in rows."""
@@ -103,14 +115,19 @@ class Measured:
         own = total * np.outer(*(shares[at] for at in pair))
         return np.asarray(own - own.mean(axis=0) - own.mean(axis=1, keepdims=True) + own.mean())
 
-    def mean(self, column: int, values: Floats) -> float:
+    def mean(self, column: int, values: Floats, rows: int | None = None) -> float:
         """The mean of values of a column's levels. Shares below 0 count as they are: made positive they are biased.
 
         As much as its noise is worth beside a mean that is thought within a quarter of the range around the middle.
+
+        Args:
+            column: The place of the column.
+            values: The value of each level.
+            rows: The number of rows, where it is public; the noisy one by default.
         """
         middle, spread = (values[0] + values[-1]) / 2, (values[-1] - values[0]) / 4
-        away, total = values - middle, self.summary.total
-        found = float(away @ self.table((column,), 0.95).estimate) / total
+        away, total = values - middle, self.summary.total if rows is None else float(max(rows, 1))
+        found = float(away @ (self.tables[column,] + total / len(away))) / total
         variance = self.variances[column,] * float(np.square(away - away.mean()).sum()) / total**2
         return float(np.clip(middle + found * spread**2 / (spread**2 + variance), values[0], values[-1]))
 

@@ -1,7 +1,7 @@
 """The plan of synthetic rows: the noise of the total, of columns and of scores, and what pairs will have."""
 
 from dataclasses import dataclass
-from math import prod, sqrt
+from math import sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -59,15 +59,13 @@ class SyntheticPlan(PlanOfSteps):
             return [f"pairs that were kept: {kept}"]
         steps, mu = self.question.three_steps, float(self.question.third_promise(self.promise).mu)
         made = steps.blocks(steps.pairs)
-        costs = np.array([float(made.most_part(pair)) for pair in steps.pairs])
-        error = np.array([0.8 * sqrt(prod(made.shape(pair)) * sum(made.shape(pair))) for pair in steps.pairs])
-        error *= np.array([steps.weights.get(pair, 1.0) for pair in steps.pairs])
-        sizes = np.sort(error ** (2 / 3) * costs ** (1 / 3))
+        costs, error, sizes = steps.pair_sizes
         own = np.array([float(made.own_part(pair)) for pair in steps.pairs])
-        noise = (costs / error) ** (1 / 3) * np.sqrt(own) * steps.rows / mu
+        noise, sizes = (costs / error) ** (1 / 3) * np.sqrt(own) * steps.rows, np.sort(sizes)
         found = []
         for number in sorted({1, min(10, len(sizes)), len(sizes)}):
-            least, most = (float(np.sqrt(some.sum())) for some in (sizes[:number], sizes[len(sizes) - number :]))
+            sums = np.array([sizes[:number].sum(), sizes[len(sizes) - number :].sum()])
+            least, most = 1 / np.sqrt(steps.level(sums, mu))
             ends = f"{noise.min() * least:.4g} to {noise.max() * most:.4g}"
             found.append(f"if {number} of {len(sizes)} pairs are kept, the std of a cell's own noise is {ends}")
         return found

@@ -12,13 +12,19 @@
 3. *Pairs*, 0.60 of mu^2: from the noisy scores alone some pairs are chosen, with their variances, and their residuals
    are released. With s the score, c = 0.8 sqrt(n_i n_j (n_i + n_j)) the error per unit of noise, rho the cost of a
    pair and q = c^(2/3) rho^(1/3): the pairs of the largest s / q, as many as make the expected rest least, which is
-   the scores of the others and (sum of q)^(3/2) m / mu. A pair's variance is in proportion to (rho / c)^(2/3). A public
-   weight u of a pair multiplies s and c.
+   the scores of the others and the errors of what is measured. A pair's variance is in proportion to (rho / c)^(2/3).
+   A public weight u of a pair multiplies s and c.
+   *A column once more.* A column whose own table has a public weight u, that of a target say, may be measured a second
+   time: its error is C / sqrt(t), C = 0.8 u n_i, t its precision, one over its variance. The sum of errors is least,
+   given what is spent, where a pair's precision is x (c / rho)^(2/3), and such a column's is x (C / rho)^(2/3), or what
+   step 1 gave it, if that is more; x follows from what the step may spend. So it is measured again where few pairs are
+   worth their noise.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from itertools import combinations
 from math import prod
 from typing import TypeGuard
@@ -35,14 +41,17 @@ from inid.sets import Neighbours, Sensitivity
 from inid.tables.questions.marginals.basis import Whole
 from inid.tables.questions.synthetic.blocks import Block, Blocks
 
-__all__ = ["SHARES", "Steps", "are_parts", "parts_of"]
+__all__ = ["LEAST_WEIGHT", "MOST_WEIGHT", "SHARES", "Steps", "are_parts", "parts_of", "target_weights"]
 
 SHARES = (Fraction(3, 10), Fraction(1, 10), Fraction(6, 10))
+LEAST_WEIGHT, MOST_WEIGHT = 1e-3, 1e3
+_FIRST_TO_THIRD = float(SHARES[0] / SHARES[2])
 _TOTAL = 0.05  # of the first step
 _SCORE_UNIT = 2**8
 _LEAST_MU = 1e-9
 _NEAR = 1e-9  # processors differ in last digits
 _FLOOR = 1e-5  # of the rows: the least that a level counts for
+_WORTH = 0.1  # of a column's precision: less is not measured once more
 
 
 @dataclass(frozen=True)
@@ -54,7 +63,7 @@ class Steps:
         neighbours: The relation.
         vanishing: Whether a row can vanish: a person, a filter, dropped keys.
         rows: The most rows of one person.
-        weights: The public weight of each pair that has one.
+        weights: The public weight of each pair that has one, and of each column whose own table counts.
     """
 
     sizes: tuple[int, ...]
@@ -108,19 +117,57 @@ class Steps:
         most = 2 * max_rows * _SCORE_UNIT + int(reference.sum())
         return min(int(np.abs(table * _SCORE_UNIT - reference).sum()), most) / _SCORE_UNIT
 
+    @cached_property
+    def pair_sizes(self) -> tuple[Floats, Floats, Floats]:
+        """For each pair rho, c times its weight, and q: its cost, its error, and what it takes of x."""
+        made = self.blocks(self.pairs)
+        costs = np.array([float(made.most_part(pair)) for pair in self.pairs])
+        error = np.array([0.8 * np.sqrt(prod(made.shape(pair)) * sum(made.shape(pair))) for pair in self.pairs])
+        error *= np.array([self.weights.get(pair, 1.0) for pair in self.pairs])
+        return costs, error, error ** (2 / 3) * costs ** (1 / 3)
+
+    @cached_property
+    def _own_tables(self) -> tuple[list[int], Floats, Floats, Floats]:
+        """The columns whose own tables count; of each rho, C, and m^2 times what step 1 gives it where its mu is 1."""
+        places = [at for at in range(len(self.sizes)) if (at,) in self.weights]
+        made, first = self.columns, self.first_set()
+        scales = first.limits if first.counts is None else np.repeat(first.limits, first.counts)
+        variances = np.array(made.variances(scales)[1:])[places]
+        costs = np.array([float(made.most_part((at,))) for at in places])
+        errors = np.array([0.8 * self.weights[at,] * self.sizes[at] for at in places])
+        return places, costs, errors, self.rows**2 / variances
+
+    def level(self, sizes: Floats, mu: float) -> Floats:
+        """x, where the q of the pairs that are measured add up to one of these sizes, and the step has this mu.
+
+        It solves x size + sum of rho max(0, x (C / rho)^(2/3) - t) = mu^2. The left side is the largest of lines, one
+        for each number of columns that are measured, in the order in which they become worth it; so x is the least of
+        their solutions.
+        """
+        _, costs, errors, known = self._own_tables
+        before, wanted = known * (mu**2 * _FIRST_TO_THIRD), (errors / costs) ** (2 / 3)
+        order = np.argsort(before / wanted, kind="stable")
+        slopes, taken = (np.append(0.0, np.cumsum((costs * own)[order])) for own in (wanted, before))
+        return np.asarray(((mu**2 + taken) / (np.asarray(sizes)[..., None] + slopes)).min(axis=-1))
+
     def chosen(self, scores: Floats, mu: float) -> dict[Block, float]:
-        """The pairs that are kept, in order, with their variances up to a factor, from noisy scores."""
-        pairs = self.pairs
-        made = self.blocks(pairs)
-        weight = np.array([self.weights.get(pair, 1.0) for pair in pairs])
-        costs = np.array([float(made.most_part(pair)) for pair in pairs])
-        error = np.array([0.8 * np.sqrt(prod(made.shape(pair)) * sum(made.shape(pair))) for pair in pairs]) * weight
-        wanted, size = np.asarray(scores) * weight, error ** (2 / 3) * costs ** (1 / 3)
+        """The columns that are measured again and the pairs that are kept, with their variances up to a factor."""
+        costs, error, size = self.pair_sizes
+        wanted = np.asarray(scores) * np.array([self.weights.get(pair, 1.0) for pair in self.pairs])
         order = np.argsort(-wanted / size, kind="stable")
         left = np.maximum(wanted, 0).sum() - np.cumsum(np.maximum(wanted[order], 0))
-        kept = int(np.argmin(left + np.cumsum(size[order]) ** 1.5 * (self.rows / mu))) + 1
-        variances = (costs / error) ** (2 / 3)
-        return {pairs[at]: float(variances[at]) for at in sorted(order[:kept].tolist())}
+        sums = np.cumsum(size[order])
+        x = self.level(sums, mu)
+        places, own_costs, own_errors, known = self._own_tables
+        before = known * (mu**2 * _FIRST_TO_THIRD)
+        precise = np.maximum(before, x[:, None] * (own_errors / own_costs) ** (2 / 3))
+        errors = sums / np.sqrt(x) + (own_errors / np.sqrt(precise)).sum(axis=1)
+        kept = int(np.argmin(left + errors * self.rows))
+        more = precise[kept] - before
+        again = np.flatnonzero(more > _WORTH * before).tolist()
+        variances = (costs / error) ** (2 / 3) / x[kept]
+        found: dict[Block, float] = {(places[at],): 1 / float(more[at]) for at in again}
+        return found | {self.pairs[at]: float(variances[at]) for at in sorted(order[: kept + 1].tolist())}
 
     def is_of_chosen(self, found: Sensitivity, scores: Floats, mu: float) -> bool:
         """Whether it is the set of the pairs that noisy scores choose: it covers them, and follows from scores."""
@@ -142,6 +189,22 @@ def shares_of(table: Floats, total: float) -> Floats:
     """A noisy table of a column, whose sum is 0, as shares of the total: none is 0, and they add up to 1."""
     found = np.maximum(table + total / table.size, total * _FLOOR)
     return np.asarray(found / found.sum())
+
+
+def target_weights(columns: int, target: int, weight: float, *, own: bool = False) -> dict[Block, float]:
+    """The weights of what a model of a target needs: its pairs, and its own table, whose error is in all of them.
+
+    Args:
+        columns: How many columns there are.
+        target: The place of the target.
+        weight: The weight of each of its pairs.
+        own: Whether its own table counts: for a number, whose mean is in every prediction.
+
+    >>> target_weights(3, 1, 4.0), target_weights(3, 1, 4.0, own=True)[1,]
+    ({(0, 1): 4.0, (1, 2): 4.0}, 8.0)
+    """
+    found: dict[Block, float] = {(min(at, target), max(at, target)): weight for at in range(columns) if at != target}
+    return found | ({(target,): min(weight * len(found), MOST_WEIGHT)} if own else {})
 
 
 def parts_of(budget: Budget) -> tuple[GaussianDP, GaussianDP, GaussianDP]:

@@ -1,0 +1,179 @@
+"""What the third step of synthetic rows measures: pairs by their scores, and a column again where its table counts."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import inid
+from inid import tables
+from inid.tables.questions.synthetic.three_steps import SHARES, Steps, target_weights
+from inid.testing import unsafe_seed
+
+SIZES = (3, 8, 2, 5)
+PROMISE = inid.ApproxDP(0.3, 1e-6)
+TWICE = {"target": "pay", "weights": {("pay",): 8}}
+RELATIONS = ("add_remove", "replace", "zero_out")
+
+
+def by_hand(steps, scores, mu):
+    """The rule for pairs alone, one number of pairs after the other."""
+    found = {}
+    for pair, score in zip(steps.pairs, scores, strict=True):
+        n = steps.blocks([pair]).shape(pair)
+        rho, weight = float(steps.blocks([pair]).most_part(pair)), steps.weights.get(pair, 1.0)
+        error = 0.8 * np.sqrt(n[0] * n[1] * (n[0] + n[1])) * weight
+        found[pair] = score * weight, error ** (2 / 3) * rho ** (1 / 3), (rho / error) ** (2 / 3)
+    order = sorted(found, key=lambda pair: -found[pair][0] / found[pair][1])
+    rests = []
+    for number in range(1, len(order) + 1):
+        left = sum(max(found[pair][0], 0) for pair in order[number:])
+        rests.append(left + sum(found[pair][1] for pair in order[:number]) ** 1.5 * steps.rows / mu)
+    kept = order[: int(np.argmin(rests)) + 1]
+    return {pair: found[pair][2] for pair in sorted(kept)}
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_pairs_alone_are_chosen_by_the_rule_where_no_column_has_a_weight(relation):
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        steps = Steps(SIZES, relation, True, int(rng.integers(1, 4)), {(0, 1): float(rng.uniform(0.1, 9))})
+        scores, mu = rng.normal(100, 300, 6), float(rng.uniform(0.02, 2))
+        made, wanted = steps.chosen(scores, mu), by_hand(steps, scores, mu)
+        assert list(made) == list(wanted)
+        ratios = np.array(list(made.values())) / np.array(list(wanted.values()))
+        assert ratios == pytest.approx(np.full(len(ratios), ratios[0]))
+
+
+def error_of(steps, pairs, columns, mu, *, before):
+    """The sum of the errors of pairs and of columns' own tables, for variances up to a factor; after step 1 alone."""
+    made = steps.blocks([*columns, *pairs])
+    spent = sum(float(made.most_part(block)) / own for block, own in (columns | pairs).items())
+    factor = spent * steps.rows**2 / mu**2
+    found = 0.0
+    for pair, own in pairs.items():
+        n = made.shape(pair)
+        found += 0.8 * np.sqrt(n[0] * n[1] * (n[0] + n[1]) * own * factor) * steps.weights.get(pair, 1.0)
+    for at, first in before.items():
+        again = columns.get((at,))
+        precision = 1 / first + (0 if again is None else 1 / (again * factor))
+        found += 0.8 * steps.sizes[at] * steps.weights[at,] / np.sqrt(precision)
+    return found
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_no_other_division_between_columns_and_pairs_has_less_error(relation):
+    rng = np.random.default_rng(1)
+    again = 0
+    for _ in range(30):
+        weights = {(1,): float(rng.uniform(1, 60)), (3,): float(rng.uniform(1, 60)), (0, 2): 3.0}
+        steps = Steps(SIZES, relation, True, int(rng.integers(1, 4)), weights)
+        mu = float(rng.uniform(0.02, 2))
+        first = inid.plan(
+            steps.first_set(), inid.GaussianDP(mu * float(SHARES[0] / SHARES[2]) ** 0.5), mechanism="gaussian"
+        )
+        known = steps.columns.variances(first.scales)
+        before = {at: known[1 + at] for at in (1, 3)}
+        made = steps.chosen(rng.normal(100, 300, 6), mu)
+        pairs = {block: own for block, own in made.items() if len(block) == 2}
+        columns = {block: own for block, own in made.items() if len(block) == 1}
+        again += len(columns)
+        least = error_of(steps, pairs, columns, mu, before=before)
+        assert least <= error_of(steps, pairs, {}, mu, before=before) * (1 + 1e-9)
+        for block in made:
+            for times in (0.7, 0.97, 1.03, 1.4):
+                other = {own: value * (times if own == block else 1) for own, value in made.items()}
+                moved = [{own: value for own, value in other.items() if len(own) == n} for n in (2, 1)]
+                slack = 1.02 if len(columns) < 2 else 1  # a column that is hardly worth it is left out
+                assert least <= error_of(steps, *moved, mu, before=before) * slack * (1 + 1e-9)
+    assert again > 20
+
+
+def test_a_target_is_measured_again_where_few_pairs_are_worth_it_and_not_where_many_are():
+    weights = target_weights(4, 1, 4.0, own=True)
+    steps = Steps(SIZES, "add_remove", True, 1, weights)
+    assert next(iter(steps.chosen(np.full(6, 1.0), 0.2))) == (1,)
+    assert [block for block in steps.chosen(np.full(6, 1e6), 0.2) if len(block) == 1] == [(1,)]
+    light = replace(steps, weights={(1,): 0.01})
+    assert all(len(block) == 2 for block in light.chosen(np.full(6, 1e6), 0.2))
+    assert target_weights(300, 7, 900.0, own=True)[7,] == 1000.0
+
+
+def people(rows=300):
+    rng = np.random.default_rng(0)
+    job, age = rng.integers(0, 3, rows), rng.uniform(0, 100, rows)
+    return pd.DataFrame({"job": np.array(["x", "y", "z"])[job], "age": age, "pay": rng.beta(2, 5, rows) * 100})
+
+
+def query_of(relation="add_remove", **asked):
+    bins = {"age": 4, "pay": 20}
+    facts = {"domains": {"job": ["x", "y", "z"]}, "bounds": {"age": (0, 100), "pay": (0, 100)}, "bins": bins}
+    return tables.Table(people(), **facts, other="drop", neighbours=relation).query(synthetic=True, **asked)
+
+
+def released(relation="add_remove", seed=1, **asked):
+    query = query_of(relation, **asked)
+    with unsafe_seed(seed):
+        return query.release(query.plan(PROMISE))
+
+
+def recorded(relation):
+    """The record of a release with real noise. The target is measured again whatever the scores are."""
+    query = query_of(relation, **TWICE)
+    steps, mu = query.question.three_steps, query.question.third_promise(PROMISE).mu
+    assert all((2,) in steps.chosen(np.array(scores), mu) for scores in ([0.0] * 3, [1e9] * 3))
+    return json.loads(json.dumps(query.release(query.plan(PROMISE)).to_dict()))
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_what_was_measured_twice_is_one_number_with_less_noise_and_is_proved(relation):
+    plain, made = released(relation), released(relation, **TWICE)
+    assert (2,) in made.measured.chosen
+    assert (2,) not in plain.measured.chosen
+    assert made.measured.table((2,), 0.95).std < 0.7 * plain.measured.table((2,), 0.95).std
+    assert made.marginal("pay")["std"].iloc[0] == pytest.approx(made.measured.table((2,), 0.95).std)
+    assert tables.verify_result(recorded(relation)).count == 3
+    # A table is linear in the released numbers: its deviation, number by number.
+    measured, variance = made.measured, 0.0
+    still = measured.table((2,), 0.95)
+    for name in ("first", "third"):
+        release = getattr(measured, name)
+        for at, scale in enumerate(release.plan.scales.tolist()):
+            moved = release.values.copy()
+            moved[at] += 1.0
+            other = replace(measured, **{name: replace(release, values=moved)})
+            variance = variance + (other.table((2,), 0.95).estimate - still.estimate) ** 2 * scale**2
+    assert np.sqrt(variance) == pytest.approx(np.full(20, still.std), rel=1e-6)
+
+
+def test_errors_of_tables_that_were_measured_twice_are_those_that_are_stated():
+    exact = np.histogram(people()["pay"], np.linspace(0, 100, 21))[0]
+    found = []
+    for seed in range(60):
+        own = released(seed=seed, **TWICE).measured.table((2,), 0.95)
+        found.append((own.estimate - exact) / own.std)
+    spread = float(np.mean(np.square(found)))
+    assert 0.7 < spread < 1.3  # 1,200 numbers that are 1 on average; their mean has a deviation below 0.05
+
+
+@pytest.mark.parametrize("weight", [1e-3, 1e3])
+def test_weights_of_columns_are_stated_like_those_of_pairs(weight):
+    made = released(weights={("pay",): weight, ("job", "age"): 2})
+    assert made.question.weights == {(2,): weight, (0, 1): 2.0}
+    assert ((2,) in made.measured.chosen) is (weight > 1)
+    for wrong in ({("pay",): 0}, {("pay",): 2000}, {("nobody",): 2}, {(): 2}, {"pay": 2}):
+        with pytest.raises(inid.ArgumentError, match="weights"):
+            released(weights=wrong)
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_a_record_whose_noise_was_chosen_by_another_rule_is_refused(relation, monkeypatch):
+    record, chosen = recorded(relation), Steps.chosen
+    tables.verify_result(record)
+    monkeypatch.setattr(
+        Steps, "chosen", lambda self, *args: {b: own for b, own in chosen(self, *args).items() if len(b) == 2}
+    )
+    with pytest.raises((inid.GuaranteeError, inid.RecordError)):
+        tables.verify_result(record)
