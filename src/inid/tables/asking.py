@@ -74,7 +74,7 @@ class Asking:
         *,
         synthetic: Literal[True] | Sequence[str],
         target: str | None = ...,
-        weights: Mapping[tuple[str, str], float] | None = ...,
+        weights: Mapping[tuple[str, ...], float] | None = ...,
     ) -> "Query[SyntheticPlan, SyntheticResult]": ...
     @overload
     def query(
@@ -110,7 +110,7 @@ class Asking:
         choose: Mapping[str, Sequence[Key]] | None = ...,
         synthetic: bool | Sequence[str] = ...,
         target: str | None = ...,
-        weights: Mapping[tuple[str, str], float] | None = ...,
+        weights: Mapping[tuple[str, ...], float] | None = ...,
         **others: Any,
     ) -> "Query[Any, Any]": ...
     def query(
@@ -132,7 +132,7 @@ class Asking:
         choose: Mapping[str, Sequence[Key]] | None = None,
         synthetic: bool | Sequence[str] = False,
         target: str | None = None,
-        weights: Mapping[tuple[str, str], float] | None = None,
+        weights: Mapping[tuple[str, ...], float] | None = None,
         **others: Any,
     ) -> "Query[Any, Any]":
         """Ask for statistics, any number together; they share sums and one promise. Nothing is computed yet.
@@ -164,7 +164,8 @@ class Asking:
             synthetic: True for rows like those of the table, of all columns with public keys or bins; or a list of
                 them. A query of its own.
             target: The column that models of synthetic rows will predict: tables with it are wanted four times as well.
-            weights: The same for single pairs of columns, {("age", "income"): 4}.
+            weights: The same for single pairs of columns, {("age", "income"): 4}, or for a column's own table,
+                {("income",): 8}, which is measured again where few pairs are worth their noise.
             others: What a kind of question is asked by that was registered elsewhere.
 
         Returns:

@@ -10,6 +10,7 @@ Few rows suffice to find theta; all of them take the last turns.
 """
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 
@@ -72,7 +73,8 @@ def _sweep(space: LevelSpace, codes: Codes, theta: Singles, own: Singles, rng: n
             chances -= chances.max(axis=0)
             with np.errstate(under="ignore"):  # a chance that is too small for a float is none
                 np.exp(chances, out=chances)
-            np.add.accumulate(chances, axis=0, out=chances)
+            for low, high in pairwise(chances):  # row by row: `accumulate` along columns takes 30 times as long
+                np.add(low, high, out=high)
             drawn = (chances[:-1] <= rng.random(len(rows), dtype=np.float32) * chances[-1]).sum(axis=0)
             ones[span] = 0
             ones[span.start + drawn, rows] = 1
