@@ -24,6 +24,7 @@ from inid.learn.lost_in_noise import NoisyFitWarning
 from inid.learn.parameters import estimator
 from inid.promises import Budget
 from inid.sets import Neighbours
+from inid.tables.facts import is_plain
 from inid.tables.questions.synthetic.coded import Levels, release_levels
 from inid.tables.questions.synthetic.three_steps import LEAST_WEIGHT, MOST_WEIGHT, target_weights
 
@@ -250,12 +251,14 @@ class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
 
     def _levels(self) -> dict[str, Sequence[str] | Sequence[float]]:
         """The public levels of every column that the estimator sees."""
-        found: dict[str, Sequence[str] | Sequence[float]] = {
-            str(name): edges.tolist() for name, edges in zip(self._numbers, self._edges, strict=True)
-        }
-        for name, listed in (self.categories or {}).items():
-            words = [*map(str, listed), "other"]
-            found[str(name)] = words if len({*words}) == len(words) else [*map(str, range(len(words)))]
+        found: dict[str, Sequence[str] | Sequence[float]] = {}
+        listed = {name: [*own, "other"] for name, own in (self.categories or {}).items()}
+        known: list[tuple[Any, Any]] = [*zip(self._numbers, self._edges, strict=True), *listed.items()]
+        for at, (name, own) in enumerate(known):
+            word = str(name) if str(name) and is_plain(str(name)) else f"column {at}"
+            while word in found:
+                word += "'"
+            found[word] = own.tolist() if isinstance(own, np.ndarray) else _words(own)
         return found
 
     def _places(self, values: Floats) -> Levels:
@@ -286,6 +289,11 @@ class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         if is_classifier(self.estimator):
             labels: Labels = read_labels(self, rows, y)
             classes = read_classes(self.classes, labels)
+            if any(one is None or one != one for one in classes.tolist()):  # noqa: PLR0124 - NaN is no label
+                raise ArgumentError(
+                    f"classes must hold labels, none of them missing, got {shown(self.classes)}: leave that out; rows "
+                    "without a label count nowhere."
+                )
 
             def found() -> Levels:
                 places = np.full(labels.length, -1, dtype=np.int64)
@@ -293,8 +301,7 @@ class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
                     places[labels.matches(one) > 0] = at
                 return places
 
-            words = [*map(str, classes.tolist())]
-            return found, words if len({*words}) == len(words) else [*map(str, range(len(words)))], classes
+            return found, _words(classes.tolist()), classes
         numbers = read_target(self, rows, y, several=False)
         low, high = (float(end[0]) for end in read_bounds("bounds_y", self.bounds_y, 1))
         edges = _edges("bins_y", self.bins_y, (low, high))
@@ -307,6 +314,12 @@ class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         return placed, edges.tolist(), (edges[1:] + edges[:-1]) / 2
 
 
+def _words(listed: Sequence[Any]) -> list[str]:
+    """What levels are called in a record: their texts, or numbers where these are not distinct, or not plain."""
+    words = [*map(str, listed)]
+    return words if len({*words}) == len(words) and all(map(is_plain, words)) else [*map(str, range(len(words)))]
+
+
 def _edges(name: str, stated: Any, bounds: tuple[float, float]) -> Floats:
     """So many bins of one width between bounds, or their edges.
 
@@ -316,7 +329,9 @@ def _edges(name: str, stated: Any, bounds: tuple[float, float]) -> Floats:
     if not hasattr(stated, "__len__"):
         cure = f"pass how many there are, 2 to {_MOST_BINS}, or their edges"
         count = integer(name, stated, least=2, cure=cure)
-        return np.linspace(*bounds, min(count, _MOST_BINS) + 1)
+        if count > _MOST_BINS:
+            raise ArgumentError(f"{name} must be at most {_MOST_BINS}, got {shown(stated)}: {cure}.")
+        return np.linspace(*bounds, count + 1)
     try:
         edges = np.asarray(stated, dtype=np.float64)
     except (TypeError, ValueError):

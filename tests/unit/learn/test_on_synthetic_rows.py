@@ -173,6 +173,8 @@ def test_exact_tables_are_those_of_the_rows_under_every_relation(neighbours):
         ({"target_weight": 1e-4}, "target_weight"),
         ({"target_weight": 1e4}, "target_weight"),  # a record of such a weight would be refused after the charge
         ({"classes": ("no",)}, "classes"),
+        ({"classes": ("no", None)}, "missing"),
+        ({"bins": 1001}, "at most 1000"),
         ({"categories": {"city": ["Bern", "Bern"]}}, "categories"),
         ({"categories": {"nowhere": ["a"]}}, "no column"),
         ({"estimator": LinearRegression()}, "bounds_y"),
@@ -260,6 +262,17 @@ def test_nothing_is_believed_of_independent_columns_and_nearly_all_of_dependent_
     assert [made.maker.measured.believed(at) for at in range(3)] == [0, 0, 0]
     assert np.mean(parts["nothing"]) < 0.2
     assert min(parts["something"]) > 0.9
+
+
+def test_names_and_categories_that_no_record_takes_are_called_by_their_places():
+    X, y = people(300)
+    odd = X.rename(columns={"age": "", "city": "\ud800"}).replace({"\ud800": {"Bern": "\0", "Chur": "\udfff"}})
+    facts = {"bounds": {"": (0, 100)}, "categories": {"\ud800": ["\0", "\udfff", "Visp"]}}
+    made = model(classes=("no", "\ud801"), **facts).fit(odd, np.where(y == "yes", "\ud801", y))
+    tables.verify_result(made.record_)  # which was paid for
+    assert set(made.predict(odd)) <= {"no", "\ud801"}
+    assert tables.synthetic_rows(made.record_, 5).column_names == ["column 0", "column 1", "target"]
+    assert {*made.record_["question"]["synthetic"][1]["keys"]} == {"0", "1", "2", "3"}
 
 
 @pytest.mark.parametrize("weight", [1e-3, 1e3])
