@@ -151,6 +151,19 @@ def test_a_restart_after_two_steps_draws_nothing_without_another_charge(monkeypa
     assert draws_and_charges(monkeypatch, resumed, tmp_path / "twin.db") == (5, 1)  # two answers of steps 1 and 2
 
 
+@pytest.mark.parametrize(("total", "rows"), [(-5e4, 1), (0.0, 1), (2.0**60, 2**32)])
+def test_a_noisy_number_of_rows_is_held_to_what_is_public(total, rows, monkeypatch):
+    rough_fit(monkeypatch)
+    query = query_of()
+    plan = query.plan(PROMISE)
+    exact = query.question.step_numbers(query.exact(plan), ())
+    made = released_with([[total, *exact[1:]]], monkeypatch, 0)
+    assert made.measured.summary.total == rows
+    assert all((shares > 0).all() and shares.sum() == pytest.approx(1) for shares in made.measured.summary.shares)
+    if total <= 0:  # the twin, which takes the noise for a number of rows, has none
+        assert len(made.rows()) == rows > float(made.measured.tables[()])
+
+
 def test_steps_that_are_charged_one_by_one_do_not_fit_the_promise_that_they_keep_together():
     query = query_of()
     made = query.release(query.plan(PROMISE), inid.Ledger(total=PROMISE))
