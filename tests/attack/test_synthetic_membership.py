@@ -32,7 +32,7 @@ def quick(monkeypatch):
 
 def seen(people, number):
     """What one release and its rows show of the person."""
-    facts = {"budget": PROMISE, "neighbours": "add_remove", "weights": {}, "ledger": None, "label": ""}
+    facts = {"budget": PROMISE, "neighbours": "add_remove", "ledger": None, "label": ""}
     made = release_levels(LEVELS, lambda: people, **facts)
     codes = made.maker.codes(number, progress=False)
     same = codes == np.array(PERSON)

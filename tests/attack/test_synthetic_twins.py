@@ -181,7 +181,7 @@ def test_too_many_cells_are_refused_before_the_charge_whichever_pairs_are_kept(m
 
     def charged(error):
         ledger = inid.Ledger(total=PROMISE)
-        facts = {"budget": PROMISE, "neighbours": "add_remove", "weights": {}, "ledger": ledger, "label": ""}
+        facts = {"budget": PROMISE, "neighbours": "add_remove", "ledger": ledger, "label": ""}
         with pytest.raises(error):
             release_levels(levels, fails, **facts)
         return len(ledger.history())

@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from inid.accounting import Ledger
-from inid.arguments import Floats, integer, real, shown
+from inid.arguments import Floats, integer, shown
 from inid.errors import ArgumentError
 from inid.learn.base import PrivateEstimator, read_relation
 from inid.learn.bounds import Bounds, read_bounds, read_budget
@@ -26,7 +26,6 @@ from inid.promises import Budget
 from inid.sets import Neighbours
 from inid.tables.facts import is_plain
 from inid.tables.questions.synthetic.coded import Levels, release_levels
-from inid.tables.questions.synthetic.three_steps import LEAST_WEIGHT, MOST_WEIGHT, target_weights
 
 __all__ = ["OnSyntheticRows"]
 
@@ -115,10 +114,6 @@ class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         """
         self._start_fit()
         budget, relation = read_budget(self.budget), read_relation(self.neighbours, ledger)
-        cure = "pass a number from 0.001 to 1000; 1 is that of others"
-        weight = real("target_weight", self.target_weight, least=LEAST_WEIGHT, cure=cure)
-        if weight > MOST_WEIGHT:
-            raise ArgumentError(f"target_weight must be at most 1000, got {shown(self.target_weight)}: {cure}.")
         if not hasattr(self.estimator, "fit") or not (is_classifier(self.estimator) or is_regressor(self.estimator)):
             raise ArgumentError(
                 f"estimator must be a classifier or a regressor of scikit-learn, got {shown(self.estimator)}: pass "
@@ -139,7 +134,9 @@ class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
             find,
             budget=budget,
             neighbours=relation,
-            weights=target_weights(len(levels) + 1, len(levels), weight, own=is_regressor(self.estimator)),
+            target=len(levels),
+            target_weight=self.target_weight,
+            own_table=is_regressor(self.estimator),
             ledger=ledger,
             label=type(self).__name__,
         )

@@ -249,7 +249,7 @@ def test_nothing_is_believed_of_independent_columns_and_nearly_all_of_dependent_
     rng = np.random.default_rng(0)
     X, parts = rng.uniform(-1, 1, (2000, 2)), {"nothing": [], "something": []}
     levels = {"a": [-1.0, 0.0, 1.0], "b": [-1.0, -0.5, 0.0, 0.5, 1.0], "y": [0.0, 0.25, 0.5, 0.75, 1.0]}
-    facts = {"budget": PROMISE, "neighbours": "add_remove", "weights": {}, "ledger": None, "label": ""}
+    facts = {"budget": PROMISE, "neighbours": "add_remove", "ledger": None, "label": ""}
     for name, y in (("nothing", rng.uniform(0, 1, 2000)), ("something", 0.5 + 0.4 * X[:, 0])):
         codes = np.column_stack([X[:, 0] > 0, np.digitize(X[:, 1], [-0.5, 0, 0.5]), np.minimum(y * 4, 3)])
         for seed in range(40):

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from inid.arguments import real, shown
+from inid.errors import ArgumentError
 from inid.promises import Budget
 from inid.releasing import charge_together
 from inid.sets import Neighbours
@@ -19,6 +21,7 @@ from inid.tables.questions.synthetic.kind import SyntheticRows
 from inid.tables.questions.synthetic.plan import SyntheticPlan
 from inid.tables.questions.synthetic.result import SyntheticResult
 from inid.tables.questions.synthetic.row_maker import RowMaker
+from inid.tables.questions.synthetic.three_steps import LEAST_WEIGHT, MOST_WEIGHT, target_weights
 from inid.tables.view import View
 
 if TYPE_CHECKING:
@@ -53,7 +56,9 @@ def release_levels(
     *,
     budget: Budget,
     neighbours: Neighbours,
-    weights: Mapping[Block, float],
+    target: int | None = None,
+    target_weight: float = 1.0,
+    own_table: bool = False,
     ledger: "Ledger | None",
     label: str,
 ) -> CodedRelease:
@@ -64,16 +69,23 @@ def release_levels(
         find: Finds the levels of all rows; called after the charge.
         budget: The promise.
         neighbours: The relation.
-        weights: The public weight of each pair of columns that has one, by their places.
+        target: The place of the column that a model will predict, if there is one.
+        target_weight: How much more its pairs count than others.
+        own_table: Whether its own table counts, too: for a number, whose mean is in every prediction.
         ledger: Where the cost is charged.
         label: A name for the ledger's history.
 
     Raises:
-        ArgumentError: There are too many cells.
+        ArgumentError: There are too many cells, or the weight is no positive number.
         BudgetError: The promise is for other noise, or the ledger refuses.
     """
     facts: dict[str, Any] = {"person": None, "neighbours": neighbours, "rows": None, "max_rows": _MOST_ROWS}
     columns = tuple(_column(name, stated) for name, stated in levels.items())
+    cure = "pass a number from 0.001 to 1000; 1 is that of others"
+    weight = real("target_weight", target_weight, least=LEAST_WEIGHT, cure=cure)
+    if weight > MOST_WEIGHT:
+        raise ArgumentError(f"target_weight must be at most 1000, got {shown(target_weight)}: {cure}.")
+    weights = {} if target is None else target_weights(len(columns), target, weight, own=own_table)
     question = SyntheticRows(columns=columns, weights=weights, view=View(), **facts)
     question.check_limits()
     plan = question.plan(budget)
