@@ -129,6 +129,7 @@ PROVOKED = {
     "not_by_tables": lambda: planned(marginals=1, std=["age"], domains={"sex": ["F", "M"]}),
     "by_with_keys": lambda: planned(marginals=1, by={"sex": ["F"]}, domains={"sex": ["F", "M"]}),
     "by_alone": lambda: planned(marginals=1, by=[["sex"]], domains={"sex": ["F", "M"]}),
+    "by_without_keys": lambda: planned(quantile={"age": [0.5]}, by=[["sex"]], **BOUNDS, **SEXES),
     "tables_alone": lambda: tables.Table(FRAME, domains={"sex": ["F", "M"]}).query(marginals=1, std=["age"]),
     "rows_missing": lambda: planned(quantile={"age": [0.5]}, tolerance={"quantile(age)": 1}, **BOUNDS),
     "rows_beyond": lambda: planned(table_max_rows=2**40, bounds={"income": [0, 1]}, **WIDE),

@@ -54,16 +54,16 @@ OFF = "off"
 
 
 def positive(example: str, instead: str | None = None) -> Number:
-    """A number above 0, or a word that stands in its place."""
+    """A number above 0, also as a float, or a word that stands in its place."""
     or_word = "" if instead is None else f", or {instead}"
     words = "number" if instead is None else f'number, or `"{instead}"`'
-    return Number(f"a number above 0, such as {example}{or_word}", lambda x: x > 0, instead, words)
+    return Number(f"a number above 0, such as {example}{or_word}", lambda x: 0 < float(x) < math.inf, instead, words)
 
 
 def probability(example: str) -> Number:
-    """A number between 0 and 1; a text so near 1 that it would be 1 as a float is refused as well."""
+    """A number between 0 and 1; a text that would be 0 or 1 as a float is refused as well."""
     wanted = f"a probability between 0 and 1, such as {example}"
-    return Number(wanted, lambda x: 0 < x < 1 and float(x) < 1, words="probability")
+    return Number(wanted, lambda x: 0 < float(x) < 1, words="probability")
 
 
 class Whole(Number):

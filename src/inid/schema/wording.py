@@ -92,6 +92,10 @@ WORDING: Mapping[str, Wording] = {
     "by_alone": _both(
         "{the[by]} groups {the[count]}, {the[mean]} and {the[sum]}: ask for one of them, without tables of its own."
     ),
+    "by_without_keys": Wording(
+        "{the[by]} with {the[quantile]}, {the[cdf]} or {the[cumulative]} needs keys: state {the[by]} sex=F,M, say.",
+        "{the[by]} of ordered columns need keys: list them, such as F, M for sex.",
+    ),
     "tables_alone": _both(
         "statistics by several groupings are a question of their own, of {the[count]}, {the[mean]} and {the[sum]}: ask "
         "for the others in another."

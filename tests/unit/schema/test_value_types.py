@@ -7,7 +7,7 @@ import pytest
 from inid.errors import ArgumentError
 from inid.schema import keys
 from inid.schema.by_column import Cells, Fills, Intervals, Keys, NumbersByName
-from inid.schema.number_types import Number, Numbers, probability, whole
+from inid.schema.number_types import Number, Numbers, positive, probability, whole
 from inid.schema.values import File, Names, Switch, Word
 
 
@@ -53,10 +53,16 @@ def test_what_is_no_number_is_refused(text):
         Number().read("epsilon", text)
 
 
-@pytest.mark.parametrize("text", ["0", "1", "0.99999999999999999999", "-0.5", 2])
+@pytest.mark.parametrize("text", ["0", "1", "0.99999999999999999999", "1e-400", "-0.5", 2])
 def test_what_is_no_probability_even_as_a_float_is_refused(text):
     with pytest.raises(ArgumentError, match="level"):
         probability("0.95").read("level", text)
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "1e400", "1e-400"])
+def test_what_is_not_above_0_even_as_a_float_is_refused(text):
+    with pytest.raises(ArgumentError, match="epsilon does not fit"):
+        positive("1").read("epsilon", text)
 
 
 @pytest.mark.parametrize(

@@ -203,20 +203,23 @@ def _round_levels(levels: Levels) -> list[int]:
     return list(range(number - 1, -1, -every))[::-1]
 
 
-def _read(
-    table: Table, cdf: object, quantile: object, cumulative: object, by: Mapping[str, Sequence[Key]]
-) -> dict[str, Any]:
+def _read(table: Table, cdf: object, quantile: object, cumulative: object, by: object) -> dict[str, Any]:
     """What is asked of ordered columns, checked against the table's facts, as arguments of a question.
 
     Raises:
         ArgumentError: Something is malformed, or a column has neither an order nor bounds.
     """
+    if not isinstance(by, Mapping):
+        raise ArgumentError(
+            f"by must be a dictionary of keys by column here, got {shown(by)}: by={{'sex': ['F', 'M']}}.",
+            code="by_without_keys",
+        )
     asked = {"cdf": _mapping("cdf", cdf), "cumulative": _mapping("cumulative", cumulative)}
     probabilities = {
         column: _probabilities(f"quantile[{column!r}]", listed)
         for column, listed in _mapping("quantile", quantile).items()
     }
-    stated = {column: read_keys(f"by[{column!r}]", keys) for column, keys in dict(by).items()}
+    stated = {column: read_keys(f"by[{column!r}]", keys) for column, keys in by.items()}
     kinds: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for kind, columns in asked.items():
         for column, groupings in columns.items():

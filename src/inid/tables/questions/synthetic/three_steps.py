@@ -221,7 +221,8 @@ def parts_of(budget: Budget) -> tuple[GaussianDP, GaussianDP, GaussianDP]:
         )
     whole = whole_of(budget, "gaussian")
     if not _LEAST_MU**2 <= whole <= _LEAST_MU**-2:  # so that no scale of the last step is beyond what is served
-        raise BudgetError(f"synthetic rows need a promise between mu = 1e-9 and 1e9, got {budget}: promise more.")
+        other = "more" if whole < 1 else "less"
+        raise BudgetError(f"synthetic rows need a promise that is worth a mu between 1e-9 and 1e9: promise {other}.")
     first, second, third = (GaussianDP(decimal_root_down(whole * share)) for share in SHARES)
     return first, second, third
 
