@@ -5,7 +5,7 @@ examples were within them.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Literal
@@ -233,7 +233,7 @@ def _add(pieces: Pieces, shares: Tensor, limit: float, rule: Rule, at: int) -> N
         if bits and isinstance(own, Outer) and not own.is_cuda:
             place.add_(own.whole_sum(factors, limit, bits))
         else:
-            place.add_(_summed(own, lambda rows: _truncated(rows, factors, quantum)))
+            place.add_(_truncated(own.dense(), factors, quantum))
 
 
 def _bits(most: int, limit: float, quantum: float) -> int:
@@ -245,27 +245,19 @@ def _bits(most: int, limit: float, quantum: float) -> int:
     return bits if bits and math.ldexp(1.0, math.frexp(limit)[1] - bits) <= quantum else 0
 
 
-def _summed(own: Rows, work: Callable[[Tensor], Tensor]) -> Tensor:
-    """A sum over the rows written down, which need not be brought into order before."""
-    return own.arranged(work(own.rows)) if isinstance(own, Dense) else work(own.dense())
-
-
 def _held(
     own: Rows, scale: float, bound: float, quantum: float | None, kind: torch.dtype, padding: Tensor | None
 ) -> Tensor:
     """The sum of the rows times `scale`, every entry held to a bound, without padding."""
-
-    def work(rows: Tensor) -> Tensor:
-        if padding is not None:
-            rows.masked_fill_(padding[:, None], 0.0)  # a copy by now, or made for this
-        if quantum is None and kind == torch.float32 and row_kernels.usable(rows, rows.shape[0]):
-            return row_kernels.held_sum(rows, scale, _below(bound))
-        scaled = (rows if rows.dtype == torch.float64 else rows.float()) * scale
-        limit = bound if scaled.dtype == kind == torch.float64 else _below(bound)
-        held = scaled.clamp_(-limit, limit)
-        return held.sum(0) if quantum is None else _truncated(held, torch.ones(len(held), device=held.device), quantum)
-
-    return _summed(own.finite(), work)
+    rows = own.finite().dense()
+    if padding is not None:
+        rows.masked_fill_(padding[:, None], 0.0)  # a copy by now, or made for this
+    if quantum is None and kind == torch.float32 and row_kernels.usable(rows, rows.shape[0]):
+        return row_kernels.held_sum(rows, scale, _below(bound))
+    scaled = (rows if rows.dtype == torch.float64 else rows.float()) * scale
+    limit = bound if scaled.dtype == kind == torch.float64 else _below(bound)
+    held = scaled.clamp_(-limit, limit)
+    return held.sum(0) if quantum is None else _truncated(held, torch.ones(len(held), device=held.device), quantum)
 
 
 def _below(bound: float) -> float:

@@ -110,19 +110,13 @@ class Dense(_Unrounded):
 
     Attributes:
         rows: Shape (examples, size).
-        stored: The dimensions of a row as it lies there, where they are not in the parameter's own order; or None.
-        order: Which of them the parameter has first, second and so on.
         squares: Per example the sum of squares in float64, where it is known; then every entry is finite.
 
     >>> Dense(torch.tensor([[3.0, 4.0], [0.0, 1.0]])).powers(2).round().tolist()   # rounded up a little
     [25.0, 1.0]
-    >>> Dense(torch.arange(6.0)[None], stored=(3, 2), order=(1, 0)).dense().tolist()
-    [[0.0, 2.0, 4.0, 1.0, 3.0, 5.0]]
     """
 
     rows: Tensor
-    stored: tuple[int, ...] | None = None
-    order: tuple[int, ...] = ()
     squares: Tensor | None = None
 
     @property
@@ -142,38 +136,31 @@ class Dense(_Unrounded):
 
     def add_to(self, place: Tensor, factors: Tensor, limit: float) -> None:
         """Add the sum of limit * factors[i] * row i."""
-        if self.stored is None and row_kernels.adds(place, self.rows, factors):
+        if row_kernels.adds(place, self.rows, factors):
             row_kernels.add_weighted_sum(place, self.rows, factors, limit)
         else:
             super().add_to(place, factors, limit)
 
     def add_apart(self, places: Sequence[Tensor], factors: Tensor, limit: float) -> None:
         """Add the sums of as many equal stretches of rows as there are places, each to its own."""
-        if self.stored is None and factors.dtype == torch.float32 and row_kernels.usable(self.rows, len(self.rows)):
+        if factors.dtype == torch.float32 and row_kernels.usable(self.rows, len(self.rows)):
             made = row_kernels.stretch_sums(self.rows, factors, len(places))
         else:
             parts = zip(factors.chunk(len(places)), self.rows.chunk(len(places)), strict=True)
-            made = torch.stack([self.arranged(_weighted(own, rows)) for own, rows in parts])
+            made = torch.stack([_weighted(own, rows) for own, rows in parts])
         torch._foreach_add_(list(places), list(made.unbind()), alpha=limit)  # as torch's own optimizers do
 
     def combined(self, factors: Tensor) -> Tensor:
         """The sum of factors[i] * row i, flat."""
-        return self.arranged(_weighted(factors, self.rows))
-
-    def arranged(self, added: Tensor) -> Tensor:
-        """A sum of rows as they lie here, in the parameter's order."""
-        return added if self.stored is None else added.view(self.stored).permute(self.order).flatten()
+        return _weighted(factors, self.rows)
 
     def finite(self) -> "Dense":
         """The same with 0 for every number that is not finite."""
         return self if self.squares is not None else replace(self, rows=_finite(self.rows))
 
     def dense(self) -> Tensor:
-        """The rows in the parameter's order."""
-        if self.stored is None:
-            return self.rows
-        whole = self.rows.view(-1, *self.stored)
-        return whole.permute(0, *(at + 1 for at in self.order)).flatten(1)
+        """The rows."""
+        return self.rows
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,6 +5,8 @@ of its parameters by name; `layers` says which layer has which. What has no form
 (see `vmap_gradients`).
 """
 
+import math
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -25,6 +27,7 @@ __all__ = [
 
 Sizes = tuple[int, ...]
 
+_AT_A_TIME = 2**18  # numbers of the windows of a convolution that are laid out at a time
 _WIDEST = 2**13  # what a program of a layer normalisation holds at a time
 
 
@@ -70,36 +73,25 @@ def convolution(layer: nn.Module, inputs: Tensor, gradients: Tensor) -> dict[str
 
 
 def _in_torch(padded: Tensor, planes: Tensor, kernel: Sizes, stride: Sizes, dilation: Sizes, groups: int) -> Dense:
-    # Windows written down whole are nine times the input for a 3 x 3 kernel; lines of windows three times, for one more
-    # product per line of the kernel, which pays unless planes are small.
-    lines = stride[0] == 1 and planes.shape[2] * planes.shape[3] >= padded.shape[1]
-    return (_by_lines if lines else _by_windows)(padded, planes, kernel, stride, dilation, groups)
+    """Rows by products with the windows that each position met, laid out for a few examples at a time.
 
-
-def _by_windows(padded: Tensor, planes: Tensor, kernel: Sizes, stride: Sizes, dilation: Sizes, groups: int) -> Dense:
-    size = (*padded.shape[:2], *kernel, *planes.shape[2:])
+    For a 3 x 3 kernel the windows are nine times the input: those of a few examples stay in the processor's cache.
+    """
+    count, size = len(planes), (*padded.shape[1:2], *kernel, *planes.shape[2:])
     examples, channels, rows, columns = padded.stride()
     steps = (rows * dilation[0], columns * dilation[1], rows * stride[0], columns * stride[1])
-    met = padded.as_strided(size, (examples, channels, *steps))  # what each entry of the kernel met
-    pieces = planes.reshape(len(planes) * groups, planes.shape[1] // groups, -1)
-    windows = met.reshape(pieces.shape[0], size[1] // groups * kernel[0] * kernel[1], -1)
-    return Dense((pieces @ windows.mT).reshape(len(planes), -1))
-
-
-def _by_lines(padded: Tensor, planes: Tensor, kernel: Sizes, stride: Sizes, dilation: Sizes, groups: int) -> Dense:
-    count, outputs, height, width = planes.shape
-    examples, channels, rows, columns = padded.stride()
-    size = (*padded.shape[:2], kernel[1], padded.shape[2], width)
-    met = padded.as_strided(size, (examples, channels, columns * dilation[1], rows, columns * stride[1]))
-    flat = met.reshape(count * groups, size[1] // groups * kernel[1], -1)
-    pieces = planes.reshape(count * groups, outputs // groups, -1)
-    made = pieces.new_empty(count * groups, kernel[0], outputs // groups, flat.shape[1])
-    for line in range(kernel[0]):
-        start = line * dilation[0] * width
-        torch.bmm(pieces, flat[:, :, start : start + height * width].mT, out=made[:, line])
-    # To bring the rows into the weight's own order would be to copy them all; it is done to their sum.
-    stored = (groups, kernel[0], outputs // groups, size[1] // groups, kernel[1])
-    return Dense(made.view(count, -1), stored, (0, 2, 3, 1, 4))
+    met = padded.as_strided((count, *size), (examples, channels, *steps))  # what each entry of the kernel met
+    pieces = planes.reshape(count * groups, planes.shape[1] // groups, -1)
+    several = count if padded.is_cuda else max(1, min(count, _AT_A_TIME // math.prod(size)))
+    windows = padded.new_empty(several, *size)
+    flat = windows.view(several * groups, -1, pieces.shape[2])
+    made = pieces.new_empty(*pieces.shape[:2], flat.shape[1])
+    for start in range(0, count, several):
+        part = met[start : start + several]
+        windows[: len(part)].copy_(part)
+        own = slice(start * groups, (start + len(part)) * groups)
+        torch.bmm(pieces[own], flat[: len(part) * groups].mT, out=made[own])
+    return Dense(made.view(count, -1))
 
 
 def _channel_norm(normalised: Tensor, gradients: Tensor) -> dict[str, Rows]:
