@@ -307,6 +307,6 @@ def _truncated(rows: Tensor, factors: Tensor, quantum: float) -> Tensor:
     made = torch.empty(rows.shape[1], dtype=torch.float64, device=rows.device)
     # A few columns at a time, which stay in the cache: all of them in float64 would be several times the rows.
     wide = max(1, (_FEW if not rows.is_cuda else rows.numel()) // max(1, len(rows)))
-    for part, sums in zip(rows.split(wide, 1), made.split(wide), strict=True):
+    for part, sums in zip(torch.split(rows, wide, 1), torch.split(made, wide), strict=True):
         torch.sum(torch.mul(part, columns).trunc_(), 0, out=sums)
     return made.mul_(quantum)
