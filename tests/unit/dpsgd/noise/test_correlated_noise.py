@@ -127,7 +127,30 @@ def test_a_change_of_bands_begins_with_nothing_held():
 
     made = noise_map(both, 12)
     assert not made[6:, :6].any()
-    assert squared_shift(made, np.isin(np.arange(12), [1, 5, 6, 8, 10]).astype(float)) <= 5 * (1 + 1e-9)
+    for took in CHANGED:
+        assert squared_shift(made, np.isin(np.arange(12), took).astype(float)) <= len(took) * (1 + 1e-9)
+
+
+# Turns in four bands, and from the seventh release on in two: everybody's, as they come of two deals.
+CHANGED = [[*range(one, 6, 4), *range(6 + other, 12, 2)] for one in range(4) for other in range(2)]
+
+
+def test_noise_that_is_held_over_a_change_of_bands_reveals_more():
+    """The twin: the new strategy takes back the old one's last row, as if it were one of its own."""
+
+    def both():
+        first, second = CorrelatedNoise(strategy(4, 6)), CorrelatedNoise(strategy(2, 6))
+        zero = torch.zeros(1, dtype=torch.float64)
+        found = [float(first.noisy(zero, LEVEL, None, (0, t))) for t in range(6)]
+        old, new = first._held, second._held
+        new.before(zero, (0, 0))
+        new.keep(old._rows[old._oldest - 1], (0, -1))
+        return found + [float(second.noisy(zero, LEVEL, None, (0, t))) for t in range(6)]
+
+    made = noise_map(both, 12)
+    assert made[6:, :6].any()
+    over = [squared_shift(made, np.isin(np.arange(12), took).astype(float)) / len(took) for took in CHANGED]
+    assert max(over) > 1.05
 
 
 class HoldsScaled(CorrelatedNoise):
