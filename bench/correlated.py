@@ -6,12 +6,14 @@ the test images by a seed of its own, accuracies are those on the other. Time: o
 
     python -m bench.correlated            accuracy and time on a CPU
     python -m bench.correlated --time     time alone; with --device cuda on a GPU (bench.dpsgd_gpu has larger models)
+    python -m bench.correlated --strategies    strategies beside jax-privacy's: INID_BENCH_PYTHON must be able to import it
 """
 
 import argparse
 import io
 import os
 import statistics
+import subprocess
 import time
 from pathlib import Path
 
@@ -127,6 +129,41 @@ def step_time(device: str, width: int) -> None:
     print(f"{1e3 * other:.2f} ms with 16 bands: {other / one:.2f} times")
 
 
+THEIRS = """
+import sys, time
+import jax
+jax.config.update("jax_enable_x64", True)
+from jax_privacy.matrix_factorization import toeplitz
+for line in sys.stdin:
+    bands, steps = map(int, line.split())
+    start = time.perf_counter()
+    c = toeplitz.optimize_banded_toeplitz(steps, bands)
+    c = c / (c * c).sum() ** 0.5
+    took = time.perf_counter() - start
+    print(float(toeplitz.per_query_error(strategy_coef=c, n=steps).mean()) ** 0.5, took, flush=True)
+"""
+
+
+def strategies() -> None:
+    """The error of our strategies over that of jax-privacy's, and the seconds that both take, in one run."""
+    python = os.environ.get("INID_BENCH_PYTHON")
+    if not python or subprocess.run([python, "-c", "import jax_privacy"], capture_output=True, check=False).returncode:
+        print("jax-privacy: skipped, INID_BENCH_PYTHON names no interpreter that has it.")
+        return
+    cases = [(2, 100), (4, 200), (16, 500), (32, 500), (16, 2000), (64, 1000)]
+    lines = "".join(f"{bands} {steps}\n" for bands, steps in cases)
+    found = subprocess.run([python, "-c", THEIRS], input=lines, capture_output=True, text=True, check=True).stdout
+    dpsgd.Banded(2).coefficients(50)  # what the first one loads
+    print("bands  steps  error, ours / theirs  seconds, ours  theirs")
+    for (bands, steps), line in zip(cases, found.splitlines(), strict=True):
+        error, took = map(float, line.split())
+        start = time.perf_counter()
+        own = dpsgd.Banded(bands)
+        own.coefficients(steps)
+        seconds = time.perf_counter() - start
+        print(f"{bands:5d}  {steps:5d}  {own.error(steps) / error:20.8f}  {seconds:13.3f}  {took:6.3f}")
+
+
 def _wait(device: str) -> None:
     if device == "cuda":
         torch.cuda.synchronize()
@@ -136,7 +173,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--time", action="store_true", help="the time of a step alone")
     parser.add_argument("--device", default="cpu", choices=("cuda", "cpu"))
+    parser.add_argument("--strategies", action="store_true", help="strategies beside those of jax-privacy alone")
     asked = parser.parse_args()
+    if asked.strategies:
+        strategies()
+        return
     torch.set_num_threads(1)
     step_time(asked.device, 4096 if asked.device == "cuda" else 512)
     if not asked.time:

@@ -1,4 +1,5 @@
-"""Strategies of correlated noise beside those of jax-privacy, whose packages do not go with these.
+"""Strategies of correlated noise beside those of jax-privacy, whose packages do not go with these: `bench.correlated
+--strategies` computes both in one run.
 
 The numbers below are those of jax-privacy 2.0.0 in float64: `toeplitz.optimize_banded_toeplitz(n, bands)` over its
 norm, and the root of the mean of `toeplitz.per_query_error`; of the coefficients the first two and the last.
