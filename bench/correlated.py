@@ -6,7 +6,7 @@ the test images by a seed of its own, accuracies are those on the other. Time: o
 
     python -m bench.correlated            accuracy and time on a CPU
     python -m bench.correlated --time     time alone; with --device cuda on a GPU (bench.dpsgd_gpu has larger models)
-    python -m bench.correlated --strategies    strategies beside jax-privacy's: INID_BENCH_PYTHON must be able to import it
+    python -m bench.correlated --strategies    strategies beside those of jax-privacy, from INID_BENCH_PYTHON
 """
 
 import argparse
