@@ -12,6 +12,8 @@ from needs import needs
 
 __all__ = ["Server", "Tab", "fill_question", "launched", "planned", "tab_to", "wait_until", "written_job"]
 
+PATIENCE = 120.0  # seconds before something that does not come is given up: beside other work a step may take a minute
+
 
 @contextmanager
 def launched(*words):
@@ -51,13 +53,13 @@ class Server:
 
     def wait(self):
         """Until it has ended by itself; its exit status."""
-        return self._process.wait(20)
+        return self._process.wait(PATIENCE)
 
     def stop(self):
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGINT)
             try:
-                self._process.wait(10)
+                self._process.wait(PATIENCE)
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
@@ -84,7 +86,7 @@ class Tab:
 
     def opened(self, path="/"):
         page = self.context.new_page()
-        page.set_default_timeout(30_000)
+        page.set_default_timeout(PATIENCE * 1000)
         page.on("pageerror", lambda error: self.wrong.append(str(error)))
         page.on("dialog", lambda dialog: (self.wrong.append(dialog.message), dialog.dismiss()))
         page.on("request", lambda request: self.fetched.append(request.url))
@@ -145,7 +147,7 @@ def tab_to(page, selector, most=150):
     raise AssertionError(f"{selector} is out of reach of the keyboard")
 
 
-def wait_until(condition, seconds=20.0):
+def wait_until(condition, seconds=PATIENCE):
     """Wait for something outside the browser."""
     end = time.monotonic() + seconds
     while not condition():
