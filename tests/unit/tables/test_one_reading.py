@@ -11,7 +11,7 @@ import inid
 from database_tables import DATABASES, execute, stored
 from inid import tables
 from inid.tables.aggregation import Aggregation, PublicKeys, Rows
-from inid.tables.engines import open_table
+from inid.tables.engines import open_table, sql
 from inid.tables.engines.sql.engine import DatabaseTable
 from inid.tables.question import Question
 from inid.tables.view import View, read_condition, read_formula
@@ -97,22 +97,27 @@ def test_a_publication_is_one_transaction_of_a_database(database, monkeypatch):
     """Rows that come in while its queries run are in none of them; a second release counts them."""
     held = stored(database, pa.table(FRAME))
     pub = publication(tables.Table(held, bounds={"age": (0, 100), "pay": (0, 5000)}, domains=table().domains.keys))
-    plan, asked, found = pub.plan(PROMISE), DatabaseTable._totals, []
+    plan, asked, found, numbers = pub.plan(PROMISE), DatabaseTable._totals, [], []
     con, name = held.get_backend(), held.get_name()
     twice = f"INSERT INTO {name} SELECT * FROM {name}"  # noqa: S608 - of the tests
 
-    def slow(self, one):
-        if not found:
-            con.con.cursor().execute(twice) if database == "in-duckdb" else execute(con, twice)
-        made = asked(self, one)
-        found.append(sum(part.sums.sum() for part in made))
+    def noted(self, every):
+        made = asked(self, every)
+        found.append([int(part.sums.sum()) for one in made for part in one])
         return made
 
-    monkeypatch.setattr(DatabaseTable, "_totals", slow)
+    def begins(number, last):
+        numbers.append((number, last))
+        if len(numbers) == 2:  # between the first statement and the others
+            con.con.cursor().execute(twice) if database == "in-duckdb" else execute(con, twice)
+
+    monkeypatch.setattr(DatabaseTable, "_totals", noted)
+    monkeypatch.setattr(sql.engine, "statement_begins", begins)
     pub.release(plan)
-    first, found[:] = found[:], [0]
+    assert numbers[0] == (1, len(numbers))
+    assert len(numbers) > 2
     pub.release(plan)
-    assert found[1:] == [2 * number for number in first]
+    assert found[1] == [2 * number for number in found[0]]
 
 
 def test_one_name_is_computed_for_each_view_as_it_says():
