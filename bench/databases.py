@@ -70,13 +70,26 @@ def timed(title: str, work: dict[str, Callable[[], object]], spent: Callable[[],
         print(f"  {f'{name} / {peer}':28} processor {ratios[0]:.2f}  wall {ratios[1]:.2f} (at most {MOST})", flush=True)
 
 
-def server_seconds(server: Server) -> float:
-    """The processor time of connections that have ended: the server's own process counts its children."""
-    time.sleep(0.5)  # it has noticed that the last one ended
-    folder = Path(server.control[server.control.index("-D") + 1])
-    pid = (folder / "postmaster.pid").read_text().split()[0]
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+def server_seconds(server: Server, kept: set[str]) -> float:
+    """The processor time of connections that have ended: the server's own process counts its children.
+
+    Args:
+        server: The server.
+        kept: The children that stay; the others have to end first.
+    """
+    while children(server) - kept:
+        time.sleep(0.05)
+    fields = Path(f"/proc/{pid(server)}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
+
+
+def pid(server: Server) -> str:
+    folder = Path(server.control[server.control.index("-D") + 1])
+    return (folder / "postmaster.pid").read_text().split()[0]
+
+
+def children(server: Server) -> set[str]:
+    return {*Path(f"/proc/{pid(server)}/task/{pid(server)}/children").read_text().split()}
 
 
 def on_postgres() -> None:
@@ -101,7 +114,8 @@ def on_postgres() -> None:
         work["own by cases"] = lambda run=run: run(CASED)  # type: ignore[misc]
         work["own and counts"] = lambda run=run: run(BOTH)  # type: ignore[misc]
         work |= asked(ibis.connect(f"{server.url}?options={quote(options)}").table("inid_bench"))
-        timed(f"PostgreSQL, jit {jit}", work, lambda: server_seconds(server))
+        kept = children(server)
+        timed(f"PostgreSQL, jit {jit}", work, lambda kept=kept: server_seconds(server, kept))  # type: ignore[misc]
 
 
 def on_duckdb(folder: str) -> None:
