@@ -65,19 +65,43 @@ def losses(output, y):
     return functional.cross_entropy(output, y, reduction="none")
 """,
 }
+SMALL = """
+import sys, time
+import torch
+from torch.nn import functional
+torch.set_num_threads(1)
+sys.path.insert(0, ".")
+from bench._small_networks import LAYERS, Adapted, Recurrent, convolutional
+torch.manual_seed(0)
+x, network = {made}
+y = torch.randint(0, 4, (len(x),))
+def losses(output, y):
+    return functional.cross_entropy(output, y, reduction="none")
+"""
+MADE = {
+    "lstm": 'torch.randint(0, 1000, (32, 64)), lambda: Recurrent("LSTM")',
+    "gru": 'torch.randint(0, 1000, (32, 64)), lambda: Recurrent("GRU")',
+    "lora": "torch.randint(0, 1000, (32, 64)), Adapted",
+    "cnn": "torch.randn(128, 1, 28, 28), convolutional",
+}
+NETWORKS |= {name: SMALL.format(made=made) for name, made in MADE.items()}
 
 COMMON = """
 def plain():
     model = network()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    optimizer = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.1)
     def step():
         optimizer.zero_grad()
         losses(model(x), y).mean().backward()
         optimizer.step()
     return step
 def serve(cases):
-    for step in cases.values():
-        step()
+    for name, step in list(cases.items()):
+        try:
+            step()
+        except Exception as error:
+            print(name, "fails:", type(error).__name__, error, file=sys.stderr)
+            cases[name] = lambda: time.sleep(0)
     for line in sys.stdin:
         start = time.process_time()
         cases[line.strip()]()
@@ -89,13 +113,18 @@ OURS = (
     + """
 from torch.utils.data import DataLoader, TensorDataset
 from inid import dpsgd
-def private(**options):
+def private(looked_at=False, **options):
     model = network()
     training = dpsgd.make_private(
-        module=model, optimizer=torch.optim.SGD(model.parameters(), lr=0.1), noise_multiplier=1.0,
-        data_loader=DataLoader(TensorDataset(x, y), batch_size=len(x)), **options,
+        module=model, optimizer=torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.1),
+        noise_multiplier=1.0, data_loader=DataLoader(TensorDataset(x, y), batch_size=len(x)), **options,
     )
     def step():
+        runs = training.optimizer.gradients._runs
+        if looked_at:
+            runs.clear()
+        elif runs:  # not 2, 4, 8, ... forwards: the median is that of a step without a look
+            runs.update({key: 4 - count for key, count in runs.items()})
         for batch in training.data_loader:  # the rate is 1: one batch of all
             training.optimizer.zero_grad()
             losses(model(batch[0]), batch[1]).mean().backward()
@@ -108,6 +137,7 @@ serve({
     "adaptive": private(clipping="per_layer", thresholds="adaptive"),
     "elementwise": private(clipping="elementwise"),
     "exact": private(clipping="per_layer", noise="exact"),
+    "looked at": private(looked_at=True, clipping="global"),
 })
 """
 )
@@ -122,9 +152,13 @@ from opacus.grad_sample import GradSampleModuleFastGradientClipping
 from opacus.optimizers import DPOptimizer, DPOptimizerFastGradientClipping, DPPerLayerOptimizer
 from opacus.utils.fast_gradient_clipping_utils import DPTensorFastGradientClipping
 def private(kind, bound, wrap=GradSampleModule):
+    if "LAYERS" in globals():
+        from opacus.layers import DPGRU, DPLSTM
+        LAYERS.update(LSTM=DPLSTM, GRU=DPGRU)
     model = wrap(network())
+    trained = [p for p in model.parameters() if p.requires_grad]
     optimizer = kind(
-        torch.optim.SGD(model.parameters(), lr=0.1), noise_multiplier=1.0, max_grad_norm=bound(model),
+        torch.optim.SGD(trained, lr=0.1), noise_multiplier=1.0, max_grad_norm=bound(trained),
         expected_batch_size=len(x), loss_reduction="mean",
     )
     def step():
@@ -138,21 +172,29 @@ def private(kind, bound, wrap=GradSampleModule):
     return step
 serve({
     "plain": plain(),
-    "flat": private(DPOptimizer, lambda model: 1.0),
-    "per_layer": private(DPPerLayerOptimizer, lambda model: [0.1 for _ in model.parameters()]),
-    "ghost": private(DPOptimizerFastGradientClipping, lambda model: 1.0, GradSampleModuleFastGradientClipping),
+    "flat": private(DPOptimizer, lambda trained: 1.0),
+    "per_layer": private(DPPerLayerOptimizer, lambda trained: [0.1 for _ in trained]),
+    "ghost": private(DPOptimizerFastGradientClipping, lambda trained: 1.0, GradSampleModuleFastGradientClipping),
 })
 """
 )
 
-CASES = ("plain", "global", "per_layer", "adaptive", "elementwise", "exact")
+CASES = ("plain", "global", "per_layer", "adaptive", "elementwise", "exact", "looked at")
+FEW = ("plain", "global", "per_layer", "looked at")  # of small networks
+LOOKS, STEPS = 8, 200  # a run of so many steps has looks at 1, 2, 4, ..., 128
 PEERS = ("plain", "flat", "per_layer", "ghost")
 WORDS = {
     "resnet": f"ResNet-20 with GroupNorm, batch {BATCH}",
     "transformer": "A transformer of two layers, 128 wide, 1,000 tokens, 32 sequences of 64",
     "mlp": f"Linear layers of 784, 512, 350 and 10, batch {BATCH}",
 }
-TARGETS = {"resnet": 1.6, "transformer": 1.6, "mlp": 5.0}
+WORDS |= {
+    "lstm": "An LSTM, 128 wide, 1,000 tokens, 32 sequences of 64",
+    "gru": "A GRU, 128 wide, 1,000 tokens, 32 sequences of 64",
+    "lora": "A frozen transformer of two layers, 128 wide, adapted by LoRA of rank 8, 32 sequences of 64",
+    "cnn": "Two convolutions and two linear layers, 128 images of 28 x 28",
+}
+TARGETS = {"resnet": 1.6, "transformer": 1.6, "mlp": 5.0, "lstm": 4.0, "gru": 4.0, "lora": 1.15, "cnn": 1.4}
 
 
 class Child:
@@ -172,9 +214,10 @@ class Child:
         self._process.communicate()
 
 
-def measured(ours: Child, theirs: Child | None) -> dict[tuple[str, str], float]:
+def measured(network: str, ours: Child, theirs: Child | None) -> dict[tuple[str, str], float]:
     """Median milliseconds per step, all cases in turn, round after round."""
-    cases: list[tuple[str, str, Callable[[str], float]]] = [("inid", name, ours.step) for name in CASES]
+    names = FEW if network in MADE else CASES
+    cases: list[tuple[str, str, Callable[[str], float]]] = [("inid", name, ours.step) for name in names]
     if theirs is not None:
         cases += [("Opacus 1.6", name, theirs.step) for name in PEERS]
     times: dict[tuple[str, str], list[float]] = {(who, name): [] for who, name, _ in cases}
@@ -192,6 +235,7 @@ def tiny() -> None:
 
     from inid import dpsgd
 
+    sys.path.insert(0, str(EXAMPLE.parent))  # it imports what lies beside it
     spec = importlib.util.spec_from_file_location("cifar10_example", EXAMPLE)
     example = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(example)
@@ -232,13 +276,17 @@ def compared(network: str, python: str | None) -> None:
     """The table of one network."""
     ours = Child(sys.executable, NETWORKS[network] + OURS)
     theirs = None if python is None else Child(python, NETWORKS[network] + THEIRS)
-    found = measured(ours, theirs)
+    found = measured(network, ours, theirs)
     print(f"\n{WORDS[network]}, one thread, CPU time, medians of {ROUNDS} interleaved rounds\n")
     print("| | ms per step | ratio to the non-private step |\n| --- | --- | --- |")
     for (who, name), milliseconds in found.items():
         print(f"| {who}, {name} | {milliseconds:.0f} | {milliseconds / found[who, 'plain']:.2f} |")
-    ratio = found["inid", "per_layer"] / found["inid", "plain"]
-    print(f"\nper-layer: {ratio:.2f} times the non-private step (target {TARGETS[network]})")
+    for name in ("per_layer", "global"):
+        ratio = found["inid", name] / found["inid", "plain"]
+        print(f"\n{name}: {ratio:.2f} times the non-private step (target {TARGETS[network]})")
+    look = found["inid", "looked at"] - found["inid", "global"]
+    share = LOOKS * look / (STEPS * found["inid", "global"] + LOOKS * look)
+    print(f"a look: {look / found['inid', 'plain']:.2f} non-private steps, {share:.1%} of {STEPS} steps (target 5 %)")
     if theirs is not None:
         for name in PEERS[1:]:
             beside = found["Opacus 1.6", name] / found["inid", "per_layer"]
@@ -252,7 +300,7 @@ def main() -> None:
     known = python and subprocess.run([python, "-c", "import opacus"], capture_output=True, check=False).returncode == 0
     if not known:
         print("Opacus: skipped, INID_BENCH_PYTHON names no interpreter that has it.")
-    for network in NETWORKS:
+    for network in sys.argv[1:] or NETWORKS:
         compared(network, python if known else None)
     tiny()
 
