@@ -147,7 +147,7 @@ def test_the_sums_are_those_without_correlation_where_there_is_no_noise():
 def test_gradients_between_quanta_are_cut_before_they_are_held(cut, monkeypatch):
     """What is held is whole quanta; the twin leaves gradients as they are."""
     if not cut:
-        monkeypatch.setattr(clipped_sums, "_truncated", lambda values, quantum: values.sum(0))
+        monkeypatch.setattr(clipped_sums, "_truncated", lambda rows, factors, _: (rows * factors[:, None]).sum(0))
     training = made(correlation=dpsgd.Banded(4), noise="exact")
     train(training)
     noise = training.optimizer._correlated._noise
