@@ -194,6 +194,17 @@ def test_a_ledger_that_is_chosen_while_the_columns_come_stays(browser, server):
         assert page.input_value("#ledger") == f"{IMAGE}.db"
 
 
+def test_the_words_and_the_unit_of_a_column_stand_beside_its_limits_as_text(browser, server):
+    with Tab(browser, server) as tab:
+        page = tab.page
+        fill_question(page, epsilon="0.25")
+        beside = page.locator('#columns tr[data-column="age"] .readers-words')
+        assert beside.inner_text() == ""
+        page.fill("[data-key=called]", f"age = {EVIL}, years\nsex:F = women\n__proto__ = x")
+        wait_until(lambda: beside.inner_text() == f"{EVIL}, years")
+        assert page.locator('#columns tr[data-column="sex"] .readers-words').inner_text() == ""
+
+
 def test_going_back_and_forth_and_sending_again_charges_nothing(browser, server):
     with Tab(browser, server) as tab:
         page = tab.page

@@ -280,8 +280,10 @@ function show() {
   if (page !== "explore") { showQuestions(); showLists(); }
 }
 
-// A list of 16 codes is seen as 16 codes.
+// A list of 16 codes is seen as 16 codes, and limits stand beside the words and the unit of their column.
 function showLists() {
+  const words = formulasOf(form.querySelector("[data-key=called]")?.value || "");
+  for (const row of form.querySelectorAll("#columns tr[data-column]")) row.querySelector(".readers-words").textContent = words[row.dataset.column] || "";
   find("currency-box").hidden = !find("ledger-delta").value.trim();
   for (const area of form.querySelectorAll("textarea.list, textarea.grows")) {
     const text = area.value.trim();
