@@ -37,7 +37,7 @@ def test_the_main_job_in_one_line_writes_result_report_and_ledger(folder):
     second = run(line)
     assert second.exit_code == 3
     assert "no room for this charge: it costs epsilon 1 " in second.stderr
-    assert "ApproxDP(epsilon=1.0, delta=1e-06) after 1 charge. Nothing fits any more." in second.stderr
+    assert "epsilon = 1.0, delta = 1e-06 after 1 charge. Nothing fits any more." in second.stderr
     assert second.stdout == ""
     assert (folder / "result.csv").read_bytes() == before
     assert sqlite_charges("budget.db") == 1

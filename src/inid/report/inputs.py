@@ -1,8 +1,8 @@
 """Report inputs: plain values that hold everything the page shows. Public facts and released numbers only."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from inid.promises import Budget
@@ -120,7 +120,7 @@ class LedgerState:
         spent: What is spent, exactly, by currency.
         left: What is left, exactly, by currency.
         lines: (currency, spent, left) as decimals in print; a dash where a currency cannot count.
-        shares: How much of it each charge took, in whole percent rounded up, counted as `percent` is.
+        shares: How much of it each charge took, counted as `percent` is.
         parts: What is spent and what is left, as people say it: ("1/3", "2/3").
     """
 
@@ -134,7 +134,7 @@ class LedgerState:
     spent: Mapping[str, Any]
     left: Mapping[str, Any]
     lines: tuple[tuple[str, str, str], ...]
-    shares: Mapping[int, int] = field(default_factory=dict)
+    shares: Mapping[int, Fraction] = field(default_factory=dict)
     parts: tuple[str, str] = ("", "")
 
     @classmethod
@@ -184,7 +184,7 @@ class LedgerState:
         }
 
 
-def _shares(records: "Sequence[Record]", spent: "Spending", left: "Spending", counted: str) -> dict[int, int]:
+def _shares(records: "Sequence[Record]", spent: "Spending", left: "Spending", counted: str) -> dict[int, Fraction]:
     """What each charge took, in whole percent of the ledger in one of its currencies."""
     names = [name for name, _ in spent.lines()]
     if counted not in names:
@@ -192,7 +192,7 @@ def _shares(records: "Sequence[Record]", spent: "Spending", left: "Spending", co
     at = names.index(counted)
     limit = (spent.amounts[at][1] or 0) + (left.amounts[at][1] or 0)
     costs = ((record.id, record.cost.amounts[at][1]) for record in records)
-    return {charge: min(math.ceil(100 * cost / limit), 100) for charge, cost in costs if cost is not None and limit}
+    return {charge: min(cost / limit, Fraction(1)) for charge, cost in costs if cost is not None and limit}
 
 
 def _parts(spent: "Spending", left: "Spending", counted: str) -> tuple[str, str]:

@@ -1,7 +1,9 @@
 """The page itself: what was published, the promise in plain words and what it took, the numbers; then the proof."""
 
+import math
 from collections.abc import Sequence
 from datetime import datetime
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +14,7 @@ from inid.report.block_words import COUNTED, block_title
 from inid.report.charts import budget_bar, sureness
 from inid.report.estimate_tables import anchors, estimates_section
 from inid.report.inputs import Estimate, ReportInputs
-from inid.report.number_text import Digits
+from inid.report.number_text import Digits, spent_and_left
 from inid.report.plan_summary import summarize_plan
 from inid.report.promise_text import belief_after, belief_in_words, promise_in_words
 from inid.report.rendering import rendered
@@ -91,7 +93,7 @@ def heading(title: str, parts: Sequence[ReportInputs]) -> "Markup":
     if number:
         cards.append((f"{number:,}", "number published" if number == 1 else "numbers published"))
     if first.ledger is not None and first.charge is not None:
-        cards.append((f"{100 - first.ledger.percent} %", "of the budget left"))
+        cards.append((first.ledger.parts[1], "of the budget left"))
     return rendered(
         "heading.html",
         title=title,
@@ -198,13 +200,14 @@ def promise_section(inputs: ReportInputs, budget: Budget) -> "Markup":
     """
     state, spent = inputs.ledger, {}
     if state is not None and not state.closed:
-        took = state.shares.get(inputs.charge or 0, 0)
+        share = state.shares.get(inputs.charge or 0, Fraction(0))
+        took = math.ceil(100 * share)
         others = max(state.percent - took, 0)
         marks = [("plan", belief_after(budget).sure), ("spr", belief_after(state.total).sure)]
         spent = {
-            "took": took,
-            "others": others,
-            "left": 100 - state.percent,
+            "took": _said(share, took),
+            "others": _said(sum(state.shares.values(), Fraction(0)) - share, others),
+            "left": state.parts[1],
             "bar": budget_bar(others, others + took),
             "this_alone": belief_in_words(budget),
             "all_of_it": belief_in_words(state.total),
@@ -218,6 +221,12 @@ def promise_section(inputs: ReportInputs, budget: Budget) -> "Markup":
         ledger=state,
         **spent,
     )
+
+
+def _said(share: Fraction, percent: int) -> str:
+    """A part of a ledger as people say it: 1/3; else in percent, which add up to 100."""
+    words = spent_and_left(share)[0]
+    return words if "/" in words else f"{percent} %"
 
 
 def answers_part(inputs: ReportInputs) -> "Markup | str":

@@ -102,7 +102,7 @@ def test_the_picture_of_the_budget_shows_this_release_beside_others_and_what_is_
     s = inid.Sensitivity.box([1.0])
     charges = [book.charge(inid.plan(s, inid.PureDP(epsilon))).id for epsilon in (0.6, 0.9, 0.3)]
     state = LedgerState.of(book)
-    assert [state.shares[charge] for charge in charges] == [20, 30, 10]
+    assert [float(state.shares[charge]) for charge in charges] == pytest.approx([0.2, 0.3, 0.1])
     text = page(replace(inputs(), ledger=state, charge=charges[1]))
     for words in ("other releases: 30 %", "this release: 30 %", "left: 40 %", "40 %of the budget left"):
         assert words in body(text)
@@ -111,6 +111,14 @@ def test_the_picture_of_the_budget_shows_this_release_beside_others_and_what_is_
     shown = [float(at) for at in re.findall(r'class="dot (?:plan|spr)" cx="([0-9.]+)%" cy="9" r="6"', text)]
     beliefs = [belief_after(budget).sure for budget in (inid.PureDP(3), inid.GaussianDP(0.5))]
     assert shown == [Axis(0.5, 1.0).at(sure) for sure in beliefs]
+
+
+def test_a_third_of_the_budget_is_called_a_third():
+    book = inid.Ledger(total=inid.PureDP(3))
+    charges = [book.charge(inid.plan(inid.Sensitivity.box([1.0]), inid.PureDP(1.0))).id for _ in range(2)]
+    text = body(page(replace(inputs(), ledger=LedgerState.of(book), charge=charges[1])))
+    for words in ("other releases: 1/3", "this release: 1/3", "left: 1/3", "1/3of the budget left"):
+        assert words in text
 
 
 def test_groups_that_are_all_near_0_make_somebody_look_at_the_keys():
