@@ -32,6 +32,7 @@ __all__ = ["OnSyntheticRows"]
 _LEAST_ROWS, _MOST_ROWS = 20_000, 200_000  # that are made: more of them cost nothing
 _LEAST_OF_A_CLASS = 10
 _MOST_BINS = 1000
+_MOST_SIZE = 1e100  # of edges, as of bounds: a middle is finite
 _BELIEVED = 0.1
 _NOTHING = (
     "the released tables of the target with other columns can hardly be told from noise, and the model is nearly a "
@@ -321,22 +322,29 @@ def _edges(name: str, stated: Any, bounds: tuple[float, float]) -> Floats:
     """So many bins of one width between bounds, or their edges.
 
     Raises:
-        ArgumentError: There are fewer than two, or edges do not increase.
+        ArgumentError: There are fewer than two, or more than floats tell apart, or edges do not increase.
     """
     if not hasattr(stated, "__len__"):
         cure = f"pass how many there are, 2 to {_MOST_BINS}, or their edges"
         count = integer(name, stated, least=2, cure=cure)
         if count > _MOST_BINS:
             raise ArgumentError(f"{name} must be at most {_MOST_BINS}, got {shown(stated)}: {cure}.")
-        return np.linspace(*bounds, count + 1)
+        edges = np.linspace(*bounds, count + 1)
+        if not (np.diff(edges) > 0).all():
+            raise ArgumentError(
+                f"{name} must be told apart by floats, got {count} between {bounds[0]} and {bounds[1]}: state fewer "
+                "bins, or wider bounds."
+            )
+        return edges
     try:
         edges = np.asarray(stated, dtype=np.float64)
     except (TypeError, ValueError):
         edges = np.empty(0)
-    sound = edges.ndim == 1 and 3 <= edges.size <= _MOST_BINS + 1 and bool(np.isfinite(edges).all())
+    sound = edges.ndim == 1 and 3 <= edges.size <= _MOST_BINS + 1 and bool((np.abs(edges) <= _MOST_SIZE).all())
     if not (sound and (np.diff(edges) > 0).all()):
         raise ArgumentError(
-            f"{name} must be a number of bins, or three finite edges or more that increase, got {shown(stated)}."
+            f"{name} must be a number of bins, or three finite edges or more that increase, of at most 1e+100 in size, "
+            f"got {shown(stated)}."
         )
     return edges
 

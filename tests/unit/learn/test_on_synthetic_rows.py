@@ -168,6 +168,9 @@ def test_exact_tables_are_those_of_the_rows_under_every_relation(neighbours):
         ({"bins": 1}, "bins"),
         ({"bins": {"age": [0, 5, 5]}}, "bins"),
         ({"bins": {"age": [0, np.nan, 5]}}, "bins"),
+        ({"bins": {"age": [0, 1e308, 1.7e308]}}, "1e\\+100"),  # the middle of which is infinite
+        ({"bounds": {"age": (1, 1 + 2**-50)}}, "told apart"),  # a record of bins without width is none
+        ({"estimator": LinearRegression(), "bounds_y": (1, 1 + 2**-50)}, "told apart"),
         ({"bins": {"city": 4}}, "no column of numbers"),
         ({"target_weight": 0}, "target_weight"),
         ({"target_weight": 1e-4}, "target_weight"),
