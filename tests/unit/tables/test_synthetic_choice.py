@@ -9,6 +9,7 @@ import pytest
 
 import inid
 from inid import tables
+from inid.planning.division import whole_of
 from inid.tables.questions.synthetic.three_steps import SHARES, Steps, target_weights
 from inid.testing import unsafe_seed
 
@@ -117,6 +118,17 @@ def released(relation="add_remove", seed=1, **asked):
     query = query_of(relation, **asked)
     with unsafe_seed(seed):
         return query.release(query.plan(PROMISE))
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_a_plan_says_what_each_part_of_the_first_steps_spends(relation):
+    """One row moves the number of rows by 1, which alone costs 1 / std^2 of mu^2; under "replace" it comes for free."""
+    plan = query_of(relation).plan(PROMISE)
+    lines = plan.summary().lines
+    assert sum(line.share for line in lines[:-1]) == pytest.approx(float(SHARES[0]))
+    assert lines[-1].share == float(SHARES[1])
+    alone = lines[0].deviation ** -2 / float(whole_of(PROMISE, "gaussian"))
+    assert lines[0].share == pytest.approx(0 if relation == "replace" else alone, rel=1e-3)
 
 
 def recorded(relation):

@@ -29,10 +29,11 @@ class SyntheticPlan(PlanOfSteps):
         question, (first, second, *_) = self.question, self.known
         steps, columns = question.three_steps, question.three_steps.columns
         variances = dict(zip(columns.members, columns.variances(first.scales), strict=True))
-        spent = {block: float(columns.most_part(block)) / variances[block] for block in columns.members if block}
+        parts = {block: float(columns.most_part(block)) for block in columns.members}  # 0 of a total that is for free
+        spent = {block: part / variances[block] if part else 0.0 for block, part in parts.items()}
         whole = sum(spent.values()) * steps.rows**2
         shares = {block: float(SHARES[0]) * cost * steps.rows**2 / max(whole, 1e-300) for block, cost in spent.items()}
-        lines = [_line("rows", 0.0, sqrt(variances[()]))]
+        lines = [_line("rows", shares[()], sqrt(variances[()]))]
         for at, column in enumerate(question.columns):
             own = variances[()] / column.size**2 + variances[at,] * (1 - 1 / column.size)
             lines.append(_line(f"rows by {column.name}", shares[at,], sqrt(own), column.size))
