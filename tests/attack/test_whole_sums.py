@@ -95,15 +95,22 @@ def test_rows_are_cut_one_by_one_where_there_is_no_room(most, monkeypatch):
     assert torch.equal(quanta, quanta.round())
 
 
-def test_numbers_that_are_too_large_add_nothing():
-    own = rows(torch.float64)
+# The largest number of all is infinite in steps, and so are products with it: 0 times it is not a number.
+@pytest.mark.parametrize("far", [1e300, torch.finfo(torch.float64).max])
+@pytest.mark.parametrize("most", [COUNT, 0])
+def test_numbers_that_are_too_large_add_nothing(most, far, monkeypatch):
+    own, how = rows(torch.float64), rule(most=most)
     huge = Outer(own.gradients.clone(), own.inputs.clone())
-    huge.gradients[5], huge.inputs[9], huge.gradients[11, 0], huge.inputs[12, 2] = 1e300, 1e300, torch.inf, torch.nan
-    left = [at for at in range(COUNT) if at not in {5, 9}]
-    found = added(huge, rule())
+    huge.gradients[5], huge.inputs[9], huge.gradients[11, 0], huge.inputs[12, 2] = far, far, torch.inf, torch.nan
+    huge.gradients[6], huge.inputs[6] = far, far
+    left = [at for at in range(COUNT) if at not in {5, 6, 9}]
+    found = added(huge, how)
     assert bool(found.isfinite().all())
-    kept = added(Outer(huge.gradients[left], huge.inputs[left]), rule())
+    kept = added(Outer(huge.gradients[left], huge.inputs[left]), how)
     assert torch.equal(found, kept)
+    # The twin that multiplies what it leaves out by 0: one example wipes out what all others add.
+    monkeypatch.setattr(Outer, "of_those", lambda self, _: self)
+    assert bool(added(huge, how).isnan().any()) == (most == 0 or far > 1e300)
 
 
 @pytest.mark.parametrize("correlated", [False, True])

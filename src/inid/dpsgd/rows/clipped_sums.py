@@ -229,7 +229,8 @@ def _add(pieces: Pieces, shares: Tensor, limit: float, rule: Rule, at: int) -> N
         return
     quantum, factors = rule.quanta[at], shares * limit
     bits = _bits(rule.most, limit, quantum)
-    for place, own in pieces:
+    for place, rows in pieces:
+        own = rows.of_those(factors) if isinstance(rows, Outer) else rows
         if bits and isinstance(own, Outer) and not own.is_cuda:
             place.add_(own.whole_sum(factors, limit, bits))
         else:

@@ -218,8 +218,12 @@ class Outer(_Unrounded):
         """The same with 0 for every number that is not finite."""
         return Outer(_finite(self.gradients), _finite(self.inputs))
 
+    def of_those(self, factors: Tensor) -> "Outer":
+        """The same with inputs of 0 where a factor is 0: what float64 cannot hold once it is multiplied is left out."""
+        return Outer(self.gradients, self.inputs.masked_fill((factors == 0)[:, None], 0.0))
+
     def dense(self) -> Tensor:
-        """The rows written down, in float64: a product of two large numbers fits."""
+        """The rows written down, in float64: a product of two large numbers of float32 fits."""
         return (self.gradients.double()[:, :, None] * self.inputs[:, None, :]).flatten(1)
 
 
