@@ -49,6 +49,10 @@ def serves(
     own = type(layer) in _KINDS and getattr(forward, "__func__", None) is type(layer).forward
     if not own or next(layer.children(), None) is not None:
         return False
+    # Gradients come by name: of a weight with two names they would be those of one use.
+    weights = [weight for _, weight in layer.named_parameters(remove_duplicate=False)]
+    if len(set(weights)) < len(weights):
+        return False
     x, start = _called_with(args, kwargs)
     if not isinstance(x, Tensor) or x.ndim != 3 or not layer.batch_first or any(map(is_sharded, layer.parameters())):
         return False

@@ -135,6 +135,23 @@ def test_sums_are_those_of_single_examples(name, written, monkeypatch):
 
 
 @pytest.mark.parametrize(
+    "names",
+    [("weight_ih_l1", "weight_ih_l0"), ("weight_ih_l0", "weight_hh_l0"), ("bias_hh_l1", "bias_ih_l0")],
+    ids=str,
+)
+def test_a_weight_with_two_names_in_a_layer_gets_the_gradients_of_both(names, monkeypatch):
+    """Such a layer is run example by example: by name, one of the two would be lost."""
+    monkeypatch.undo()
+    layer = nn.LSTM(WIDTH, WIDTH, 2, batch_first=True).double()
+    setattr(layer, names[0], getattr(layer, names[1]))
+    model, x = Picked(layer), built("lstm")[1]
+    groups = groups_of(model)
+    thresholds = [0.5] * len(groups)
+    wanted = slow_sums(model, x, thresholds, groups=groups)
+    assert_close(sums(model, x, max_grad_norm=thresholds), wanted, torch.float64)
+
+
+@pytest.mark.parametrize(
     "options",
     [
         {"clipping": "global"},
