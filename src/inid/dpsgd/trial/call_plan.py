@@ -193,7 +193,9 @@ class _Comparison:
         for call, flows, negligible in zip((*calls, *calls), self._flows, pushed, strict=True):
             # A hook, or a function with its own backward, may mix gradients.
             met = any(call.entries) or call.unit.bare
-            if met and not all(flow.agrees(self._allowed, negligible) for flow in flows):
+            # Nothing is negligible of a row that all examples may have been given: there is another way for its module.
+            least = 0.0 if call.unit.bare else negligible
+            if met and not all(flow.agrees(self._allowed, least) for flow in flows):
                 if call.unit.bare:
                     raise OtherwiseDividedError(call.unit)
                 raise GuaranteeError(

@@ -136,3 +136,26 @@ def test_marks_follow_from_rows_alone():
     marks = bare_parameters.marks_of(rows)
     assert torch.equal(bare_parameters.marks_of(rows[[3, 1]]), marks[[3, 1]])
     assert len(set(marks.tolist())) == 5
+
+
+class Faint(nn.Module):
+    """A row that all examples read, of which the output hardly shows."""
+
+    def __init__(self):
+        super().__init__()
+        self.token, self.layer = nn.Parameter(torch.randn(1, 4)), nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.layer(x) + 1e-6 * self.token[0]
+
+
+def test_a_row_that_all_examples_read_shows_however_faint_it_is():
+    """As rows, the first example would get the gradients of all, and all together would be clipped as one."""
+    torch.manual_seed(7)
+    model, x = Faint(), torch.randn(6, 4)
+    groups = groups_of(model)
+    thresholds = [0.5] * len(groups)
+    options = {"loss": lambda output: 1e6 * output.sum(1)}
+    wanted = slow_sums(model, x, thresholds, groups=groups, **options)
+    assert float(wanted["token"].norm()) > 2.9  # six examples of 0.5, all in one direction
+    assert_close(sums(model, x, max_grad_norm=thresholds, **options), wanted, torch.float32)
