@@ -1,5 +1,6 @@
 """Rows like the table's on the page: asked for by ticks, planned, released once, and made as often as wanted."""
 
+import io
 import json
 import tomllib
 from pathlib import Path
@@ -49,8 +50,7 @@ def released(page, form):
 def downloaded(page, token):
     answer = page.client.get(f"/download/{token}/rows.csv")
     assert answer.status_code == 200
-    Path("home.csv").write_bytes(answer.content)
-    return pd.read_csv("home.csv")
+    return pd.read_csv(io.BytesIO(answer.content))
 
 
 @pytest.mark.parametrize("form", [ALONE, TOGETHER], ids=["alone", "in a publication"])
