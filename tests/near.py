@@ -2,8 +2,9 @@
 
 NumPy and BLAS choose their kernels by the processor, and kernels round differently: a sum is added up in another order,
 `exp` ends in another last bit. What is made of such numbers differs a little more: a search for a scale, or a sum over
-a lattice, turned one unit in the last place into 58 on processors without AVX2, and into 1,551 in a subsampled curve on
-another. So floats are the same within 2048 units in the last place (4.5e-13): a changed twelfth digit is seen.
+a lattice, turned one unit in the last place into 58 on processors without AVX2. So floats are the same within 1024
+units in the last place (2^-42 of them, 2e-13): a changed twelfth digit is seen. Curves of subsampled noise are small
+differences of sums over a lattice, in which it was 1,551 on another processor: they are compared to `SUMMED`.
 
 A search for the least value ends where values differ by less than they are rounded, which is within the root of that:
 what such a search decides is compared to `SEARCHED`, so that a changed seventh digit is seen.
@@ -15,10 +16,11 @@ compared in units of the largest of them.
 import math
 import re
 
-__all__ = ["NEAR", "SEARCHED", "differences", "is_near"]
+__all__ = ["NEAR", "SEARCHED", "SUMMED", "differences", "is_near"]
 
-NEAR = 2048 * 2.0**-52
+NEAR = 1024 * 2.0**-52
 SEARCHED = math.sqrt(NEAR)
+SUMMED = 2 * NEAR
 _FLOAT = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+(?:[eE][-+]?\d+)?|[eE][-+]?\d+)(?![\w.])")
 
 
