@@ -10,6 +10,7 @@ from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 
+import duckdb
 import pandas as pd
 
 import inid
@@ -99,6 +100,13 @@ def held():
         ledger.charge(inid.plan(LINE, APPROX))
 
 
+def alike():
+    """A job on one of two tables of a database that have the same name."""
+    with duckdb.connect("a.duckdb") as con:
+        con.execute("CREATE TABLE people (x double); CREATE SCHEMA health; CREATE TABLE health.people (x double)")
+    planned(table="a.duckdb", sql_table="people", count=True)
+
+
 def rows_of(**queries):
     """Synthetic rows of the record of a publication, or of a query alone."""
     t = tables.Table(FRAME, domains=SEXES["domains"] | {"age": [30, 50]})
@@ -150,6 +158,7 @@ PROVOKED = {
     "domain_other": lambda: planned(marginals=1, domains={"sex": ["F", "(other)"]}),
     "columns_alike": lambda: planned(marginals=[["sex", "sex"]], **SEXES),
     "tolerance_unknown": lambda: planned(marginals=1, tolerance={"race*region": 3}, **SEXES),
+    "tables_alike": alike,
     "rows_of_none": lambda: rows_of(one={"count": True}),
     "rows_of_several": lambda: rows_of(one={"synthetic": True}, two={"synthetic": True}),
     "record_printed": lambda: tables.verify_result(json.loads(json.dumps(released(count=True).document))),

@@ -104,6 +104,9 @@ WORDING: Mapping[str, Wording] = {
         "the tolerance of quantile({column:bare}) is in the unit of the column, which needs a guess of how many rows "
         "lie in one unit: state {the[rows]}, or the tolerance of {column:bare} in running counts."
     ),
+    "tables_alike": _both(
+        "DuckDB has several tables {name}: name the schema, too, such as main.{name}, in {the[sql_table]}."
+    ),
     "rows_beyond": Wording(
         "{what} would leave the numbers that are added up exactly: state {the[table_max_rows]} {rows} or fewer, or ask "
         "for fewer columns.",

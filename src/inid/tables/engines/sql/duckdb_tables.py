@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from inid.arguments import shown
-from inid.errors import ArgumentError
+from inid.errors import ArgumentError, Words
 from inid.tables.engines.duckdb_settings import without_statistics
 from inid.tables.engines.sql.dialects import DuckDBDialect, quoted
 from inid.tables.engines.sql.session import Session, SourceTable
@@ -64,7 +64,9 @@ class DuckDBSession(Session):
         ask = self.connection.execute
         if not place and name.lower() in self._several:
             raise ArgumentError(
-                f"DuckDB has several tables {shown(name)}: name the schema, con.table({name!r}, database='main')."
+                f"DuckDB has several tables {shown(name)}: name the schema, con.table({name!r}, database='main').",
+                code="tables_alike",
+                name=Words(name),
             )
         database, schema = (*self._home[: 2 - len(place)], *place)
         found = ask(_TABLES, {"name": name, "database": database, "schema": schema}).fetchall()
