@@ -15,7 +15,7 @@ import pytest
 from database_tables import connection, execute, stored
 from inid import tables
 from inid.fixed_point import Grid, largest_unit
-from inid.tables.engines.sql.dialects import PostgresDialect, SqlDialect
+from inid.tables.engines.sql.dialects import PostgresDialect
 from postgres_server import postgres_server
 
 DIGITS = Fraction(1, 2 * 10**16)
@@ -116,6 +116,11 @@ def summed(dialect, grid):
 
 def test_where_an_average_may_be_zero_the_values_are_counted():
     assert summed(PostgresDialect(), from_zero()) == [(0, 3)]
+    ordinary = Grid.of("x", (0.0, 1.0), largest_unit(2**32))  # where they come from the average, as is proved
+    assert ["avg(" in PostgresDialect().sum_and_count("x", grid, "")[1] for grid in (from_zero(), ordinary)] == [
+        False,
+        True,
+    ]
 
 
 def test_without_that_the_database_would_stop():
@@ -128,4 +133,3 @@ def test_without_that_the_database_would_stop():
 
     with pytest.raises(psycopg.errors.DivisionByZero):
         summed(Sure(), from_zero())
-    assert Sure.sum_and_count is not SqlDialect.sum_and_count

@@ -148,7 +148,7 @@ def read_level_columns(table: Table, asked: object) -> tuple[LevelColumn, ...]:
             raise ArgumentError(f"{name!r} has public keys and bins: state one of them.")
     if len(names) < 2:
         raise ArgumentError(
-            "synthetic rows need two columns or more with public keys or bins: Table(domains=...).",
+            "synthetic rows need two columns or more with public keys or bins: state Table(domains=..., bins=...).",
             code="synthetic_columns",
         )
     return tuple(_column(table, name) for name in names)
