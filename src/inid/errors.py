@@ -106,12 +106,14 @@ class InidError(Exception):
         for name, fact in facts.items():
             if not isinstance(fact, Fact):  # the value is not shown: it may be one of a table
                 raise TypeError(f"{name} is a {type(fact).__name__}, and an error holds public facts alone")
-        self.code, self.facts, self.place = code, facts, ""
+        # Sentences are made of facts, too; and each is one thing, as what stands in quotation marks.
+        found = {name: type(fact)(_masked(_masked(fact, _IN_QUOTES), _SECRETS)) for name, fact in facts.items()}
+        self.code, self.facts, self.place = code, found, ""
 
     def within(self, place: str) -> Self:
         """The same error, about one of several questions."""
         made = type(self)(f"{place}: {self}")
-        made.__dict__ |= self.__dict__ | {"place": place}
+        made.__dict__ |= self.__dict__ | {"place": without_passwords(place)}
         return made
 
 

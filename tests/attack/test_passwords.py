@@ -1,6 +1,7 @@
 """An address with a password, well formed or not, where a ledger, a table or a file is named: nobody shows it."""
 
 import json
+import pickle
 import shlex
 from pathlib import Path
 
@@ -60,6 +61,13 @@ COMMANDS = {
     "record": RELEASE + " --record {}",
     "results and ledger": RELEASE + " --out {} --ledger {}",
     "options": "release --config {}",
+    "stream": "stream show {}",
+    "period of a stream": "stream release {} 2024 people.csv",
+    "rows": "rows {}",
+    "name of a ledger": "ledger show new.db --name {}",
+    "name of a column": "release people.csv --mean {} --epsilon 1",
+    "formula": "release people.csv --count --where {} --epsilon 1",
+    "text as a formula": 'release people.csv --count --where "\'"{}"\'" --epsilon 1',
 }
 
 __all__ = ["folder"]
@@ -88,11 +96,14 @@ def test_no_error_of_python_shows_a_password(name: str) -> None:
         lambda: tables.Table(address),
         lambda: tables.Table(Path(address)),
         lambda: read_address(Path(address)),
+        lambda: tables.Stream.open(address),
+        lambda: tables.col("age") + address,
     ]
     for call in calls:
         with pytest.raises(inid.InidError) as caught:
             call()
-        assert SECRET not in str(caught.value) + repr(caught.value)
+        error = pickle.loads(pickle.dumps(caught.value))  # noqa: S301 - made here
+        assert SECRET not in str(error) + repr(error) + repr(vars(error))
     assert SECRET not in place(address)
 
 

@@ -1,6 +1,6 @@
 """The sentence that a failure becomes, in a terminal and on a page. No data value ever gets into one."""
 
-from inid.errors import InidError
+from inid.errors import InidError, without_passwords
 from inid.schema.wording import Surface, said
 
 __all__ = ["sentence_of"]
@@ -23,7 +23,7 @@ def sentence_of(error: Exception, surface: Surface) -> str:
     if isinstance(error, InidError):
         return said(error, surface)
     if isinstance(error, OSError):
-        where = f"{error.filename}: " if error.filename else ""
+        where = f"{without_passwords(str(error.filename))}: " if error.filename else ""
         return f"{where}{error.strerror or type(error).__name__}."
     kind = type(error).__name__
     return f"unexpected {kind}; its text may quote data, so it is shown only when INID_TRACEBACK=1 is set."

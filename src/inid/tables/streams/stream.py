@@ -130,7 +130,7 @@ class Stream:
                 return made
         if table is None or query is None or periods is None or promise is None:
             raise ArgumentError(
-                f"there is no stream in {path}: to make it pass a table, query=..., periods=... and promise=...",
+                f"there is no stream in {str(path)!r}: to make it pass a table, query=..., periods=... and promise=...",
                 code="stream_absent",
                 file=Words(path),
             )

@@ -101,7 +101,9 @@ class StreamFile:
     def __init__(self, path: Path, timeout: float = 30.0) -> None:
         self.path, self._timeout, self.id = path.absolute(), timeout, ""
         if not self.path.is_file():
-            raise ArgumentError(f"there is no stream in {path}: open it with a table, a query, periods and a promise.")
+            raise ArgumentError(
+                f"there is no stream in {str(path)!r}: open it with a table, a query, periods and a promise."
+            )
         if not is_stream(self.path):
             raise RecordError(f"{path} is not a stream's file: name the file of a stream.")
         _require_locks()
