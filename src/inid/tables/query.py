@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from inid.accounting import Ledger
     from inid.planning.accuracy import CheapestPlan
 
-__all__ = ["Query", "ask", "drawn_steps", "release_together"]
+__all__ = ["Query", "ask", "check_level", "drawn_steps", "release_together"]
 
 _HIGHEST_LEVEL = 1 - 1e-12  # what is left, divided among several sums, still tells a level from 1
 
@@ -233,6 +233,17 @@ def _is_unstated(value: object) -> bool:
     return value is None or value is False or (isinstance(value, tuple) and not value)
 
 
+def check_level(level: object) -> None:
+    """Refuse what is no probability of an interval.
+
+    Raises:
+        ArgumentError: It is not above 0 and at most 1 - 1e-12.
+    """
+    cure = "pass a probability such as 0.95"
+    if not real("level", level, above=0, cure=cure) <= _HIGHEST_LEVEL:
+        raise ArgumentError(f"level must be at most 1 - 1e-12, got {shown(level)}: {cure}.")
+
+
 def release_together(
     asked: Sequence[tuple[Query[Any, Any], Any]], whole: Any, ledger: "Ledger | None", label: str, level: float
 ) -> list[Result]:
@@ -252,9 +263,7 @@ def release_together(
         InidError: See `Query.release`.
     """
     queries = [(query.planned_by(plan), plan) for query, plan in asked]
-    cure = "pass a probability such as 0.95"
-    if not real("level", level, above=0, cure=cure) <= _HIGHEST_LEVEL:
-        raise ArgumentError(f"level must be at most 1 - 1e-12, got {shown(level)}: {cure}.")
+    check_level(level)
     posed = [(query.table, query.question.chosen_by(plan), plan) for query, plan in queries]
     with queries[0][0].table.source.snapshot():
         for query, _ in queries:

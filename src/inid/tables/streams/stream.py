@@ -20,7 +20,7 @@ from inid.noise.long_noise import noisy_steps
 from inid.promises import Budget
 from inid.tables.engines import Engine
 from inid.tables.facts import Key
-from inid.tables.query import Query
+from inid.tables.query import Query, check_level
 from inid.tables.result import TOO_NOISY
 from inid.tables.streams.period_query import of_people, people_in, period_query
 from inid.tables.streams.period_sums import PeriodSums, SumOfPeriods, row_values
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from inid.accounting import Ledger
 
 __all__ = ["Stream"]
-
-_HIGHEST_LEVEL = 1 - 1e-12
 
 
 class Stream:
@@ -116,10 +114,7 @@ class Stream:
         """
         place = Path(path)
         source = None if not isinstance(table, Table) else table.source
-        if not real("level", level, above=0, cure="pass a probability such as 0.95") <= _HIGHEST_LEVEL:
-            raise ArgumentError(
-                f"level must be at most 1 - 1e-12, got {shown(level)}: pass a probability such as 0.95."
-            )
+        check_level(level)
         real("timeout", timeout, least=0, cure="pass how many seconds to wait")
         asked = {"contributes": contributes, "want": want, "window": window, "promise": promise, "tolerance": tolerance}
         if place.exists():
