@@ -184,7 +184,7 @@ class Releases:
         """
         if entry.place is not None:
             return self._read(entry.place)
-        place = self._place / f"{datetime.now(UTC):%Y-%m-%d-%H%M%S}-{token}"
+        place = self._place / f"{datetime.now(UTC):%Y-%m-%d-%H%M%S%f}-{token}"  # its name is its place in the list
         place.mkdir(parents=True)
         made = None
         try:
@@ -369,4 +369,4 @@ def _token(place: Path) -> str:
 
 def _when(place: Path) -> str:
     day, _, rest = place.name.rpartition("-")[0].rpartition("-")
-    return f"{day} {rest[:2]}:{rest[2:4]}:{rest[4:]} UTC"
+    return f"{day} {rest[:2]}:{rest[2:4]}:{rest[4:6]} UTC"

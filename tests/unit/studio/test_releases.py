@@ -3,6 +3,8 @@
 import json
 import re
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from types import SimpleNamespace
 
 import pytest
 
@@ -83,6 +85,25 @@ def test_one_token_is_charged_once_also_at_the_same_time(home):
     again = page.ask("release", token=token)
     assert again["html"] == page.ask("released", token=token)["html"]
     assert sqlite_charges("budget.db") == 1
+
+
+def test_releases_of_one_second_are_listed_newest_first(home, monkeypatch):
+    """Their tokens, which are random, would turn them round."""
+    tokens = ["f" * 20, "0" * 20]
+    left = iter(tokens)
+    moments = iter([datetime(2027, 1, 31, 12, 0, 0, part, UTC) for part in (100, 200_000)])
+    monkeypatch.setattr(releases, "secrets", SimpleNamespace(token_hex=lambda _: next(left)))
+    monkeypatch.setattr(releases, "datetime", SimpleNamespace(now=lambda _: next(moments)))
+    page = open_page(home)
+    for token in tokens:
+        assert page.ask("prepare", form=PAID)["token"] == token
+        assert page.ask("release", token=token)["state"] == "done"
+    before = home / "inid-releases" / f"2027-01-31-120000-{'9' * 20}"  # as names were, without parts of a second
+    before.mkdir()
+    (before / "job.toml").write_text("count = true\n", encoding="utf-8")
+    found = open_page(home).studio.releases.all()
+    assert [one.token for one in found] == [*reversed(tokens), "9" * 20]
+    assert {one.when for one in found} == {"2027-01-31 12:00:00 UTC"}
 
 
 def test_a_restart_charges_no_old_token_again(home):
