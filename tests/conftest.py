@@ -1,4 +1,4 @@
-"""Property tests draw the same examples in every run, and no test leaves settings of a library behind for the next."""
+"""What all tests share: the same examples in every run, settings of libraries that are put back, the browser."""
 
 import gc
 import itertools
@@ -84,3 +84,12 @@ def settings_of_libraries():
     mpmath.mp.dps = digits
     if torch is not None:
         torch.set_float32_matmul_precision(precision)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Chromium, one for all tests of a file."""
+    from studio_browser import launched
+
+    with launched() as made:
+        yield made

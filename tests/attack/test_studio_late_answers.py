@@ -7,16 +7,10 @@ import pytest
 import inid
 from inid.jobs import Job, read_toml
 from inid.studio.form import job_values
-from studio_browser import Server, Tab, fill_question, launched, planned, wait_until
+from studio_browser import Server, Tab, fill_question, planned, wait_until
 from studio_client import write_people
 
 CHANGED = "The form has changed meanwhile"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with launched() as made:
-        yield made
 
 
 @pytest.fixture(scope="module")
@@ -65,25 +59,24 @@ def charges(server):
     return found
 
 
+def choose_twice(page, what, field, first, second):
+    """Choose again before the page has its answer: that to the second choice comes first."""
+    held = Held(page, what)
+    page.select_option(field, first)
+    held.wait()
+    page.select_option(field, second)
+    held.wait(2)
+    held.answer(1, 0)
+    settle(page)
+
+
 def test_answers_out_of_order_are_dropped(browser, server):
     with Tab(browser, server) as tab:
         page = tab.page
-        names = Held(page, "ledger-names")
-        page.select_option("#ledger", "a.db")
-        names.wait()
-        page.select_option("#ledger", "b.db")
-        names.wait(2)
-        names.answer(1, 0)
-        settle(page)
+        choose_twice(page, "ledger-names", "#ledger", "a.db", "b.db")
         assert page.locator("#name option").all_inner_texts() == ["default", "north"]
         assert page.evaluate("collect().name") is None
-        columns = Held(page, "columns")
-        page.select_option("#table", "other.csv")
-        columns.wait()
-        page.select_option("#table", "people.csv")
-        columns.wait(2)
-        columns.answer(1, 0)
-        settle(page)
+        choose_twice(page, "columns", "#table", "other.csv", "people.csv")
         assert page.locator("#columns tr[data-column]").evaluate_all("all => all.map((one) => one.dataset.column)") == [
             "user_id",
             "age",

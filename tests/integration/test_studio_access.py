@@ -5,16 +5,10 @@ from axe_playwright_python.sync_playwright import Axe
 
 import inid
 from inid.schema import keys
-from studio_browser import Server, Tab, fill_question, launched, planned, tab_to, wait_until
+from studio_browser import Server, Tab, fill_question, planned, tab_to, wait_until
 from studio_client import write_people
 
 SIZES = {"desktop": {"width": 1280, "height": 900}, "phone": {"width": 400, "height": 800}}
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with launched() as made:
-        yield made
 
 
 @pytest.fixture(scope="module")

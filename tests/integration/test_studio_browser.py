@@ -11,16 +11,10 @@ import inid
 from command_line import run, script, sqlite_charges
 from inid.jobs import read_toml
 from inid.report.number_text import plain_number
-from studio_browser import Server, Tab, fill_question, launched, planned, tab_to, wait_until, written_job
+from studio_browser import Server, Tab, fill_question, planned, tab_to, wait_until, written_job
 from studio_client import write_people
 
 CHILD = Path(__file__).with_name("studio_children.py")
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with launched() as made:
-        yield made
 
 
 @pytest.fixture

@@ -8,14 +8,8 @@ import pytest
 
 import inid
 from command_line import sqlite_charges
-from studio_browser import Server, Tab, fill_question, launched, planned, tab_to, written_job
+from studio_browser import Server, Tab, fill_question, planned, tab_to, written_job
 from studio_client import write_people
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with launched() as made:
-        yield made
 
 
 @pytest.fixture

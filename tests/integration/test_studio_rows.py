@@ -12,7 +12,7 @@ import inid
 from command_line import run, sqlite_charges
 from inid.studio.form import form_of
 from rough_rows import rough_fit
-from studio_browser import Server, Tab, launched, planned, written_job
+from studio_browser import Server, Tab, planned, written_job
 from studio_client import open_page, write_people
 
 FACTS = {
@@ -127,12 +127,6 @@ def test_uneven_rows_are_said(page, monkeypatch):
     monkeypatch.setattr("inid.tables.questions.synthetic.row_maker._FEW", 2.0)
     token = released(page, ALONE)
     assert "of their number" in page.ask("rows", token=token, number="5")["text"]
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with launched() as made:
-        yield made
 
 
 def test_an_office_user_makes_rows(browser, home):

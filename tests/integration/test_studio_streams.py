@@ -8,16 +8,10 @@ import pytest
 import inid
 from command_line import run, sqlite_charges
 from inid.tables import Stream, Table
-from studio_browser import Server, Tab, launched, wait_until
+from studio_browser import Server, Tab, wait_until
 from studio_client import write_people
 
 IMAGE = "<img src=x onerror=alert(1)>"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with launched() as made:
-        yield made
 
 
 @pytest.fixture
