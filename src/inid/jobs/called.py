@@ -22,14 +22,7 @@ def labels_of(called: Mapping[str, str], questions: Sequence[str] = ()) -> dict[
     >>> labels_of({"age": "Age, years", "sex": "gender", "sex:1": "men", "sex:2": "women"})
     {'age': 'Age, years', 'sex': ('gender', {'1': 'men', '2': 'women'})}
     """
-    names: dict[str, str] = {}
-    keys: dict[str, dict[str, str]] = {}
-    for name, words in called.items():
-        column, colon, key = name.partition(":")
-        if colon and name not in questions:
-            keys.setdefault(column, {})[key] = words
-        else:
-            names[name] = words
+    names, keys = _apart(called, questions)
     found: dict[str, Any] = {}
     for column in dict.fromkeys([*names, *keys]):
         own = keys.get(column)
@@ -53,13 +46,27 @@ def check_called(name: str, called: Mapping[str, str], queries: Mapping[str, Que
         for column, own in query.question.answer_keys().items():
             known = keys.get(column, set())
             keys[column] = None if own is None or known is None else known | {str(key) for key in own}
-    for column, stated in labels_of(called, list(queries)).items():
+    names, words = _apart(called, list(queries))
+    for column in dict.fromkeys([*names, *words]):
         if column not in keys:
             raise ArgumentError(
                 f"{name} names {shown(column)}, which no answer is about: known are {listed(sorted(keys), most=_MOST)}."
             )
-        own, words = keys[column], {} if isinstance(stated, str) else stated[1] if isinstance(stated, tuple) else stated
-        for key in words:
+        own = keys[column]
+        for key in words.get(column, ()):
             if own is not None and key not in own:
                 there = f"known are {listed(sorted(own), most=_MOST)}" if own else "it has none here"
                 raise ArgumentError(f"{name} names the key {shown(key)} of {shown(column)}: {there}.")
+
+
+def _apart(called: Mapping[str, str], questions: Sequence[str]) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
+    """The words for columns and questions, and by column those for its keys."""
+    names: dict[str, str] = {}
+    keys: dict[str, dict[str, str]] = {}
+    for name, words in called.items():
+        column, colon, key = name.partition(":")
+        if colon and name not in questions:
+            keys.setdefault(column, {})[key] = words
+        else:
+            names[name] = words
+    return names, keys

@@ -154,9 +154,8 @@ def plan_job(job: Job, named: Naming = str, source: Engine | None = None) -> Pla
         check_called(named("called"), job.outputs.called, queries_of(query))
     address = job.ledger.ledger
     ledger: Any = None if address is None else stored_settings(address, job.ledger.name or "default")
-    made = query.plan(
-        budget, ledger=ledger, **_options(job, query, named)
-    )  # whose relation is taken where the table states none
+    # The ledger's relation is taken where the table states none.
+    made = query.plan(budget, ledger=ledger, **_options(job, query, named))
     return PlannedJob(job, budget, made.summary(), query, made)
 
 
