@@ -1,7 +1,7 @@
 """Which layers have a rule: a formula for the gradients of single examples, and what may be done with it.
 
-A layer without a rule is differentiated example by example (see `vmap_gradients`). The rules of torch's layers stand
-here; `register_layer` adds one for a layer of your own.
+A layer without a rule is run by its gates where it is recurrent, and else example by example (see
+`layers_without_rule`). The rules of torch's layers stand here; `register_layer` adds one for a layer of your own.
 """
 
 from collections.abc import Sequence
@@ -57,7 +57,7 @@ _NAMED = {
 
 
 def rule_of(layer: nn.Module) -> LayerRule | None:
-    """The rule of a layer, or None where torch.func has to do the work.
+    """The rule of a layer, or None (see `layers_without_rule`).
 
     >>> rule_of(nn.Linear(2, 3)).positions, rule_of(nn.LSTM(2, 3)) is None
     (True, True)

@@ -10,6 +10,7 @@ layer_formulas         the formulas of torch's layers
 gradient_rows          the gradients of one parameter, in the form that is cheapest to clip
 fused_layers           which layers need not write them down
 fused_positions        gradients that are never written down
+bare_parameters        parameters that a module uses beside its layers
 layers_without_rule    how layers without a rule are run
 recurrent_layers       LSTM, GRU and RNN
 recurrences            the gradients of their gates, at all positions

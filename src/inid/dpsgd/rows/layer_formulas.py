@@ -1,8 +1,7 @@
 """Per-example gradients of the layers of torch, by formulas.
 
 Each function takes a layer, its input and the gradient that flows back to its output, batch first, and gives the rows
-of its parameters by name; `layers` says which layer has which. What has no formula is differentiated example by example
-(see `vmap_gradients`).
+of its parameters by name; `layers` says which layer has which. For what has no formula here see `layers_without_rule`.
 """
 
 import math
