@@ -37,11 +37,9 @@ def spent_and_left(share: Fraction) -> tuple[str, str]:
     (('2/3', '1/3'), ('100 %', '0 %'))
     """
     for parts in (100, 3, 6, 7, 9, 11, 12):
-        near = round(share * parts)
-        if parts != 100 and abs(share * parts - near) < Fraction(1, 10**6):
-            return f"{near}/{parts}", f"{parts - near}/{parts}"
+        near, unit = round(share * parts), " %" if parts == 100 else f"/{parts}"
         if abs(share * parts - near) < Fraction(1, 10**6):
-            return f"{near} %", f"{parts - near} %"
+            return f"{near}{unit}", f"{parts - near}{unit}"
     percent = min(math.ceil(100 * share), 100)
     return f"{percent} %", f"{100 - percent} %"
 

@@ -50,7 +50,7 @@ FILE_WORDS = {
     "command.sh": "Shell command",
     "script.py": "Python script",
     "notebook.ipynb": "Notebook",
-    "rows.csv": "Rows (CSV)",
+    ROWS_FILE: "Rows (CSV)",
 }
 
 
