@@ -31,6 +31,7 @@ __all__ = [
 
 _DIGITS = 4
 _A_BIT_LESS = 1 - Fraction(1, 10**9)
+_A_TRACE = Fraction(1, 10**12)
 
 
 class NoRoomError(BudgetError):
@@ -96,6 +97,7 @@ def largest_epsilon(terms: Terms, left: Amounts) -> float:
 
     Laplace noise on one number is the worst case of an epsilon in every currency.
     """
+    left = _without_traces(terms, left)
     best = left.get("epsilon") or Fraction(0)
     mu_squared, rho, renyi = (left.get(name) for name in ("mu_squared", "rho", "renyi"))
     mu = decimal_root_down(mu_squared) if mu_squared else 0.0
@@ -111,6 +113,7 @@ def largest_epsilon(terms: Terms, left: Amounts) -> float:
 
 def largest_mu(terms: Terms, left: Amounts) -> float:
     """The largest mu, to 4 digits, of a GaussianDP plan that some rule still accepts; 0 when there is none."""
+    left = _without_traces(terms, left)
     squares = [left.get("mu_squared"), 2 * rho if (rho := left.get("rho")) else None]
     renyi = left.get("renyi")
     if renyi and terms.order is not None:
@@ -158,6 +161,12 @@ def relation_cure(ledger: Neighbours, charged: Neighbours) -> str:
             "where the number of people is secret"
         )
     return f'plan with neighbours="{ledger}" (of the sensitivity, the estimator, the table or the training)'
+
+
+def _without_traces(terms: Terms, left: Amounts) -> Amounts:
+    """What is left, but nothing where decimals that were rounded leave a trace of the limit: nobody can use it."""
+    limits: Mapping[Currency, Fraction] = dict(terms.limits)
+    return {name: rest and (rest if rest > limits[name] * _A_TRACE else Fraction(0)) for name, rest in left.items()}
 
 
 def _fewer_steps(left: Amounts, charge: Charge | None) -> int:

@@ -41,8 +41,9 @@ def test_the_rest_fits_once_and_larger_parts_are_refused_when_they_are_made(sett
     assert ledger.can_afford(rest)
     ledger.charge(inid.plan(LINE, rest))
     for part in ("0.001", "1/3", 1):
-        with pytest.raises(inid.BudgetError, match=f"less than the part {part}"):
+        with pytest.raises(inid.BudgetError, match=f"less than the part {part}") as refused:
             ledger.part(part)
+        assert "e-" not in str(refused.value).partition("fits")[2]  # what roundings leave over is not offered
 
 
 def test_the_rest_of_a_ledger_whose_currency_is_out_is_nothing() -> None:
