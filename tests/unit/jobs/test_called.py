@@ -41,6 +41,14 @@ def test_a_command_calls_columns_and_keys_what_people_do_and_files_keep_their_na
     assert verify_result(json.loads(record)) is not None
 
 
+@pytest.mark.parametrize("words", ["--called 'income=Income, euros'", "--rows-are people"])
+def test_words_for_a_report_that_nobody_writes_are_noted(folder, words):
+    line = f"release {QUESTION} --epsilon 1 --ledger b.db {words}"
+    told = f"{words.split()[0]} is about a report, and none is written: pass --report page.html."
+    assert told in " ".join(run(line).output.split())
+    assert told not in " ".join(run(f"{line} --report r.html").output.split())
+
+
 def test_a_report_without_words_has_none_of_them(folder):
     assert run(f"release {QUESTION} --epsilon 1 --ledger b.db --report r.html").exit_code == 0
     page = Path("r.html").read_text(encoding="utf-8")

@@ -47,6 +47,9 @@ def run_job(console: Console, job: Job, title: str | None = None) -> ReleasedJob
     replaced = {path for path in _written(job).values() if path.exists()}
     with console.working("Planning"):
         planned = plan_job(job, flag_name)
+    for key in ("called", "rows_are"):
+        if outputs.report is None and getattr(outputs, key):
+            console.note(f"{flag_name(key)} is about a report, and none is written: pass --report page.html.")
     charge = OneCharge()
     try:
         released = _released(console, planned, title, charge)
