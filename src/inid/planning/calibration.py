@@ -188,6 +188,8 @@ def _least_factor(
 
 def _factor(spent: Fraction, limit: float, power: Exponent) -> tuple[float, int]:
     """M and e with m 2^e near the q-th root of spent / limit^q, whatever their size."""
+    if not limit:
+        raise RangeError(f"the promise is below the smallest float: {_RANGE_CURE}.")
     ratio = spent / Fraction(limit) ** power
     exponent = (ratio.numerator.bit_length() - ratio.denominator.bit_length()) // 2 * 2
     scaled = ratio / Fraction(2) ** exponent

@@ -2,14 +2,14 @@
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, cast
 
 from inid.accounting.joint_charges import JointCharge
 from inid.arguments import real, shown
-from inid.errors import ArgumentError
+from inid.errors import ArgumentError, RangeError
 from inid.mechanisms import MechanismChoice
-from inid.promises import Budget
+from inid.promises import ApproxDP, Budget
 from inid.releasing import Draw, Paid, PaidPart, Release, charge_together
 from inid.sets import Allocation, Neighbours
 from inid.tables.plan import Plan
@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from inid.accounting import Ledger
     from inid.planning.accuracy import CheapestPlan
 
-__all__ = ["Query", "ask", "check_level", "drawn_steps", "release_together"]
+__all__ = ["Query", "ask", "check_level", "check_promise", "drawn_steps", "release_together"]
 
 _HIGHEST_LEVEL = 1 - 1e-12  # what is left, divided among several sums, still tells a level from 1
+_SMALLEST_PROMISE = 1e-100  # errors are inverse to it, and squared: the floats hold them
 
 
 PlanT = TypeVar("PlanT", bound=Plan)
@@ -85,6 +86,7 @@ class Query(Generic[PlanT, ResultT]):
         Raises:
             ArgumentError: An argument is malformed, or not one of this kind of question.
             BudgetError: The mechanism cannot keep this promise.
+            RangeError: The promise is below 1e-100.
 
         >>> import inid, pandas
         >>> frame = pandas.DataFrame({"age": [31, 44], "income": [20_000, 50_000]})
@@ -109,6 +111,7 @@ class Query(Generic[PlanT, ResultT]):
         for name in options:
             if name not in self.question.options:
                 raise ArgumentError(f"{name} does not go with {self.asked_as}: leave it out.")
+        check_promise(budget)
         return cast("PlanT", self.under(ledger).question.plan(budget, **options))
 
     def plan_for_accuracy(
@@ -231,6 +234,16 @@ def ask(table: Table, asked: Mapping[str, Any]) -> Query[Any, Any]:
 
 def _is_unstated(value: object) -> bool:
     return value is None or value is False or (isinstance(value, tuple) and not value)
+
+
+def check_promise(budget: object) -> None:
+    """Refuse a promise that is so small that the errors of answers leave the floats.
+
+    Raises:
+        RangeError: It is below 1e-100; with a delta, which affords noise by itself, any is enough.
+    """
+    if isinstance(budget, Budget) and not isinstance(budget, ApproxDP) and min(astuple(budget)) < _SMALLEST_PROMISE:
+        raise RangeError(f"{budget} is too small for any answer: promise 1e-100 or more.")
 
 
 def check_level(level: object) -> None:

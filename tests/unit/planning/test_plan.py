@@ -167,3 +167,8 @@ def test_who_decided_is_named():
     assert inid.plan(box, inid.PureDP(1.0)).certificate.decided_by == "integers"
     followed = inid.plan(box, inid.ApproxDP(1.0, 1e-6), mechanism="laplace")
     assert followed.certificate.decided_by == "rounding model"
+
+
+def test_a_promise_below_what_floats_hold_is_refused_by_name():
+    with pytest.raises(inid.RangeError, match="below the smallest float"):
+        inid.plan(inid.Sensitivity.box([1.0]), inid.GaussianDP(5e-324))

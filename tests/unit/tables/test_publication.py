@@ -265,3 +265,20 @@ def test_the_family_is_the_one_with_the_smaller_error_of_the_whole(monkeypatch, 
 
     monkeypatch.setattr(parts, "_divided", scaled)
     assert publication().plan(inid.ApproxDP(1.0, 1e-6)).mechanism == family
+
+
+@pytest.mark.parametrize("kind", [inid.PureDP, inid.GaussianDP])
+@pytest.mark.parametrize("number", [5e-324, 1e-320, 1e-200])
+def test_a_promise_near_the_smallest_float_is_refused_and_no_query_is_called_public(kind, number):
+    with pytest.raises(inid.RangeError):
+        publication().plan(kind(number))
+
+
+@pytest.mark.parametrize("kind", [inid.PureDP, inid.GaussianDP, inid.ZCDP])
+def test_the_smallest_promise_is_divided(kind):
+    assert publication().plan(kind(1e-100)).verify()
+
+
+def test_tolerances_beyond_the_floats_never_make_a_query_public():
+    with pytest.raises(inid.RangeError, match="below the smallest float"):
+        parts._error([parts.PlannedNumber("mean(age)", 1, 1e-200)], [1.0])

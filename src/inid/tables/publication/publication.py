@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from inid.accounting.parts import read_part
 from inid.arguments import choice, listed, real, shown
-from inid.errors import ArgumentError, BudgetError, Words
+from inid.errors import ArgumentError, BudgetError, RangeError, Words
 from inid.mechanisms import MechanismChoice, MechanismName
 from inid.numbers.decimals import decimal_down, decimal_fraction, decimal_up
 from inid.planning.division import Division, divide
@@ -28,7 +28,7 @@ from inid.promises import ApproxDP, Budget
 from inid.tables.plan import PlannedNumber
 from inid.tables.publication.plan import PublicationPlan
 from inid.tables.publication.result import PublicationResult
-from inid.tables.query import Query, release_together
+from inid.tables.query import Query, check_promise, release_together
 from inid.tables.table import Table
 from inid.tables.wanted import UNITS, families, wanted_of
 
@@ -118,8 +118,10 @@ class Publication:
         Raises:
             ArgumentError: An argument is malformed, or a query reveals nothing.
             BudgetError: The promise cannot be divided so.
+            RangeError: The promise, or what an error is worth beside the others, is too small for floats.
         """
         chosen = choice("mechanism", mechanism, ("auto", "gaussian", "laplace"))
+        check_promise(budget)
         queries = {name: query.under(ledger) for name, query in self.queries.items()}
         named = {
             name: query.question.wanted(of_query(tolerance, name, self.queries, "tolerance"))
@@ -254,9 +256,16 @@ def _divided(
 
 
 def _error(numbers: list[PlannedNumber], wanted: list[float]) -> float:
-    """The sum over all cells of (error / wanted)^2, no error counted above its range."""
+    """The sum over all cells of (error / wanted)^2, no error counted above its range.
+
+    Raises:
+        RangeError: It is too small for a float; 0 would say that the query reveals nothing.
+    """
     pairs = zip(numbers, wanted, strict=True)
-    return math.fsum(number.cells * (min(number.std, number.range) / limit) ** 2 for number, limit in pairs)
+    found = math.fsum(number.cells * (min(number.std, number.range) / limit) ** 2 for number, limit in pairs)
+    if not found and any(number.std for number in numbers):
+        raise RangeError("what its error is worth beside the others is below the smallest float: promise more.")
+    return found
 
 
 def of_query(stated: Mapping[str, Any] | None, name: str, queries: Mapping[str, object], what: str) -> Any:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from inid.errors import ArgumentError
+from inid.errors import ArgumentError, RangeError
 from inid.mechanisms import Mechanism, MechanismChoice, MechanismName
 from inid.planning import Comparison, NoisePlan, plan, plan_for_accuracy
 from inid.planning.accuracy import CheapestPlan
@@ -344,6 +344,8 @@ def _weighing(layout: Layout, tolerances: list[float], rows: float, order: float
     for ratio in ratios:
         for at, value in ratio.items():
             largest[at] = max(largest[at], value)
+    if not all(largest[at] for ratio in ratios for at in ratio):
+        raise RangeError("what one error is worth is below the smallest float: promise more, or want smaller errors.")
     parts = [{at: (value / largest[at]) ** order for at, value in ratio.items()} for ratio in ratios]
     shares: list[list[float]] = [[] for _ in layout.items]
     for part in parts:
