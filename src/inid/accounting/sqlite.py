@@ -246,7 +246,8 @@ def _engine(connect: Callable[[], sqlite3.Connection]) -> sa.Engine:
 def _begin(connection: sa.Connection) -> None:
     writes = connection.get_execution_options().get("inid_writes", True)
     if writes:  # a write-ahead log is a second file that copies miss; nobody else has the file open now
-        connection.exec_driver_sql("PRAGMA journal_mode = DELETE")
+        # Closed: an answer that somebody still holds, a debugger say, would forbid the commit.
+        connection.exec_driver_sql("PRAGMA journal_mode = DELETE").close()
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 

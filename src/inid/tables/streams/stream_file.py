@@ -287,7 +287,7 @@ def _undone(connection: sqlite3.Connection) -> Iterator[None]:
 def _connect(path: Path, timeout: float) -> sqlite3.Connection:
     connection = sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, timeout=timeout, isolation_level=None)
     connection.execute("PRAGMA synchronous = EXTRA")  # what was shown survives a power cut
-    connection.execute("PRAGMA journal_mode = DELETE")  # a write-ahead log is a second file that copies miss
+    connection.execute("PRAGMA journal_mode = DELETE").close()  # a write-ahead log is a second file that copies miss
     return connection
 
 
