@@ -7,6 +7,7 @@ graph_hooks            what its graph calls, which does not hold the training
 units                  the layers whose parameters get their gradients at once
 layer_rule             what a kind of layer has to say of itself
 layer_formulas         the formulas of torch's layers
+convolution_rows       that of convolutions, by the windows that each position met
 gradient_rows          the gradients of one parameter, in the form that is cheapest to clip
 fused_layers           which layers need not write them down
 fused_positions        gradients that are never written down

@@ -105,7 +105,7 @@ def fused_convolution(
     back = gradients.flatten(2)
     # The windows that each position met would have to be laid out first: rows are cheaper even where they stay
     # until the norm is known (ResNet-20 on an H200: a step took several times as long without rows).
-    if not _pays(back.mT, layer.weight[0].numel(), layers, kept=False):
+    if not _pays(back.mT, layer.weight.shape[1:].numel(), layers, kept=False):
         return None
     made: dict[str, Rows] = {"weight": Positions(back.mT, inputs, lambda met: _windows(layer, met))}
     return made if layer.bias is None else {**made, "bias": _added(back, 2)}

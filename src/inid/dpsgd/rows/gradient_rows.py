@@ -15,7 +15,6 @@ from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from inid.dpsgd.kernels import row_kernels
 
@@ -111,13 +110,18 @@ class Dense(_Unrounded):
     Attributes:
         rows: Shape (examples, size).
         squares: Per example the sum of squares in float64, where it is known; then every entry is finite.
+        turned: How many matrices a row is, and their lines and columns, where it holds the parameter's matrices
+            transposed; or None.
 
     >>> Dense(torch.tensor([[3.0, 4.0], [0.0, 1.0]])).powers(2).round().tolist()   # rounded up a little
     [25.0, 1.0]
+    >>> Dense(torch.tensor([[1.0, 2.0, 3.0, 4.0]]), turned=(1, 2, 2)).combined(torch.ones(1)).tolist()
+    [1.0, 3.0, 2.0, 4.0]
     """
 
     rows: Tensor
     squares: Tensor | None = None
+    turned: tuple[int, int, int] | None = None
 
     @property
     def is_cuda(self) -> bool:
@@ -146,21 +150,22 @@ class Dense(_Unrounded):
         if factors.dtype == torch.float32 and row_kernels.usable(self.rows, len(self.rows)):
             made = row_kernels.stretch_sums(self.rows, factors, len(places))
         else:
-            parts = zip(factors.chunk(len(places)), self.rows.chunk(len(places)), strict=True)
+            parts = zip(factors.chunk(len(places)), self.dense().chunk(len(places)), strict=True)
             made = torch.stack([_weighted(own, rows) for own, rows in parts])
         torch._foreach_add_(list(places), list(made.unbind()), alpha=limit)  # as torch's own optimizers do
 
     def combined(self, factors: Tensor) -> Tensor:
         """The sum of factors[i] * row i, flat."""
-        return _weighted(factors, self.rows)
+        made = _weighted(factors, self.rows)
+        return made if self.turned is None else made.view(self.turned).mT.flatten()
 
     def finite(self) -> "Dense":
         """The same with 0 for every number that is not finite."""
         return self if self.squares is not None else replace(self, rows=_finite(self.rows))
 
     def dense(self) -> Tensor:
-        """The rows."""
-        return self.rows
+        """The rows, in the order of the parameter."""
+        return self.rows if self.turned is None else self.rows.view(-1, *self.turned).mT.flatten(1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -347,8 +352,9 @@ def _weighted(factors: Tensor, rows: Tensor) -> Tensor:
         return row_kernels.weighted_sum(rows, factors)
     if rows.is_cuda or rows.dtype != factors.dtype:  # rows of less precision are promoted in passing
         return (rows * factors[:, None]).sum(0)
-    everyone = torch.arange(rows.shape[0], device=rows.device)[None]
-    return functional.embedding_bag(everyone, rows, mode="sum", per_sample_weights=factors[None])[0]
+    everyone = torch.arange(rows.shape[0])
+    # As functional.embedding_bag calls it: one bag, mode 0 for a sum.
+    return torch.embedding_bag(rows, everyone, everyone[:1], False, 0, False, factors)[0][0]
 
 
 def _product(left: Tensor, right: Tensor) -> Tensor:

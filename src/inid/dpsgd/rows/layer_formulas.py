@@ -4,13 +4,12 @@ Each function takes a layer, its input and the gradient that flows back to its o
 of its parameters by name; `layers` says which layer has which. For what has no formula here see `layers_without_rule`.
 """
 
-import math
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from inid.dpsgd.kernels import row_kernels
+from inid.dpsgd.rows.convolution_rows import convolution_rows
 from inid.dpsgd.rows.gradient_rows import Dense, Outer, Rows, Spread
 
 __all__ = [
@@ -24,9 +23,6 @@ __all__ = [
     "transposed_linear",
 ]
 
-Sizes = tuple[int, ...]
-
-_AT_A_TIME = 2**18  # numbers of the windows of a convolution that are laid out at a time
 _WIDEST = 2**13  # what a program of a layer normalisation holds at a time
 
 
@@ -56,7 +52,8 @@ def _bias_rows(gradients: Tensor) -> Rows:
 def convolution(layer: nn.Module, inputs: Tensor, gradients: Tensor) -> dict[str, Rows]:
     """Convolutions of one or two dimensions."""
     assert isinstance(layer, (nn.Conv1d, nn.Conv2d))  # noqa: S101 - for the type checker: the table of rules says so
-    padded = functional.pad(inputs, layer._reversed_padding_repeated_twice)  # noqa: SLF001 - the layer's own padding
+    around = layer._reversed_padding_repeated_twice  # noqa: SLF001 - the layer's own padding
+    padded = functional.pad(inputs, around) if any(around) else inputs
     if isinstance(layer, nn.Conv1d):
         padded, planes = padded.unsqueeze(2), gradients.unsqueeze(2)
         kernel, stride, dilation = (1, *layer.kernel_size), (1, *layer.stride), (1, *layer.dilation)
@@ -66,31 +63,9 @@ def convolution(layer: nn.Module, inputs: Tensor, gradients: Tensor) -> dict[str
         whole, squares = row_kernels.convolution_rows(padded, planes, kernel, stride, dilation, layer.groups)
         rows = Dense(whole, squares=squares)
     else:
-        rows = _in_torch(padded, planes, kernel, stride, dilation, layer.groups)
+        rows = convolution_rows(padded, planes, kernel, stride, dilation, layer.groups)
     made: dict[str, Rows] = {"weight": rows}
     return made if layer.bias is None else {**made, "bias": Dense(gradients.flatten(2).sum(2))}
-
-
-def _in_torch(padded: Tensor, planes: Tensor, kernel: Sizes, stride: Sizes, dilation: Sizes, groups: int) -> Dense:
-    """Rows by products with the windows that each position met, laid out for a few examples at a time.
-
-    For a 3 x 3 kernel the windows are nine times the input: those of a few examples stay in the processor's cache.
-    """
-    count, size = len(planes), (*padded.shape[1:2], *kernel, *planes.shape[2:])
-    examples, channels, rows, columns = padded.stride()
-    steps = (rows * dilation[0], columns * dilation[1], rows * stride[0], columns * stride[1])
-    met = padded.as_strided((count, *size), (examples, channels, *steps))  # what each entry of the kernel met
-    pieces = planes.reshape(count * groups, planes.shape[1] // groups, -1)
-    several = count if padded.is_cuda else max(1, min(count, _AT_A_TIME // math.prod(size)))
-    windows = padded.new_empty(several, *size)
-    flat = windows.view(several * groups, -1, pieces.shape[2])
-    made = pieces.new_empty(*pieces.shape[:2], flat.shape[1])
-    for start in range(0, count, several):
-        part = met[start : start + several]
-        windows[: len(part)].copy_(part)
-        own = slice(start * groups, (start + len(part)) * groups)
-        torch.bmm(pieces[own], flat[: len(part) * groups].mT, out=made[own])
-    return Dense(made.view(count, -1))
 
 
 def _channel_norm(normalised: Tensor, gradients: Tensor) -> dict[str, Rows]:

@@ -147,7 +147,11 @@ def frozen(unit: Unit, forward: Callable[..., Any], args: tuple[Any, ...], kwarg
         output = forward(*args, **kwargs)
     finally:
         _let_require(parameters, True)
-    return _started(output) if isinstance(output, Tensor) else pytree.tree_map_only(Tensor, _started, output)
+    if not isinstance(output, Tensor):
+        return pytree.tree_map_only(Tensor, _started, output)
+    # The layers of torch give back what they have just made, which nobody else holds.
+    own = unit.rule is not None and type(unit.layer).__module__.startswith("torch.nn.") and output._base is None  # noqa: SLF001 - whether it is a view
+    return _started(output, own=own and not any(output is arg for arg in args))
 
 
 def _let_require(parameters: list[nn.Parameter], wanted: bool) -> None:
@@ -226,22 +230,30 @@ _ANCHOR = torch.empty((), requires_grad=True, device="cpu")
 _TOP_HOOKS = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)  # noqa: SLF001 - since torch 2.8
 
 
-def _started(tensor: Tensor) -> Tensor:
-    """A tensor that autograd takes for something to differentiate: itself, or a copy where gradients start here."""
+def _started(tensor: Tensor, *, own: bool = False) -> Tensor:
+    """A tensor that autograd takes for something to differentiate: itself, or a copy where gradients start here.
+
+    Args:
+        tensor: The tensor.
+        own: Whether nobody else holds it, so that no copy is needed.
+    """
     if tensor.requires_grad or not tensor.is_floating_point():
         return tensor
     anchor = torch.empty((), device=tensor.device, requires_grad=True)
-    return cast("Tensor", _Start.apply(tensor, anchor))  # type: ignore[no-untyped-call]
+    return cast("Tensor", _Start.apply(tensor, anchor, own))  # type: ignore[no-untyped-call]
 
 
 class _Start(torch.autograd.Function):
     @staticmethod
-    def forward(_ctx: Any, tensor: Tensor, _anchor: Tensor) -> Tensor:
+    def forward(ctx: Any, tensor: Tensor, _anchor: Tensor, own: bool) -> Tensor:
+        if own:
+            ctx.mark_dirty(tensor)
+            return tensor
         return tensor.clone()
 
     @staticmethod
     def backward(_ctx: Any, *gradients: Any) -> Any:
-        return gradients[0], None
+        return gradients[0], None, None
 
 
 class Kept:

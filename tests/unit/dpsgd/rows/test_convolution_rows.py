@@ -1,0 +1,70 @@
+"""Rows of convolutions against autograd, example by example (oracle), and sums of rows that are matrices transposed."""
+
+import itertools
+
+import pytest
+import torch
+from torch import nn
+
+from inid.dpsgd.rows import convolution_rows as under_test
+from inid.dpsgd.rows.gradient_rows import Dense
+from inid.dpsgd.rows.layer_formulas import convolution
+
+KERNELS, STRIDES, DILATIONS = ((1, 1), (3, 2), (4, 4), (8, 3)), ((1, 1), (2, 2), (3, 1)), ((1, 1), (2, 1))
+
+
+def _alone(layer: nn.Module, inputs: torch.Tensor, gradients: torch.Tensor) -> torch.Tensor:
+    each = [
+        torch.autograd.grad(layer(one[None]), layer.weight, back[None])[0].flatten()
+        for one, back in zip(inputs, gradients, strict=True)
+    ]
+    return torch.stack(each)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_rows_are_those_of_autograd(kernel: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Oracle: each example alone, for every stride and dilation, in and out of order in memory, by a few at a time."""
+    torch.manual_seed(3)
+    settings = itertools.product(STRIDES, DILATIONS, (1, 2), (0, 2))
+    for at, (stride, dilation, groups, padding) in enumerate(settings):
+        monkeypatch.setattr(under_test, "_AT_A_TIME", (1, 3000, 2**18)[at % 3])
+        layer = nn.Conv2d(2 * groups, 3 * groups, kernel, stride, padding, dilation, groups).double()
+        inputs = torch.randn(5, 2 * groups, 18, 11, dtype=torch.float64)
+        if at % 5 < 2:
+            inputs = inputs.contiguous(memory_format=torch.channels_last)
+        gradients = torch.randn_like(layer(inputs))
+        with torch.no_grad():
+            rows = convolution(layer, inputs, gradients)["weight"]
+        expected = _alone(layer, inputs, gradients)
+        torch.testing.assert_close(rows.dense(), expected)
+        factors = torch.rand(5, dtype=torch.float64)
+        torch.testing.assert_close(rows.combined(factors), factors @ expected)
+        torch.testing.assert_close(rows.powers(2), expected.square().sum(1))
+        torch.testing.assert_close(rows.finite().dense(), expected)
+
+
+def test_a_row_of_three_strides_reads_no_line_of_another_example() -> None:
+    """Attack: numbers of one example are huge; rows of the others stay what they are to the bit."""
+    layer = nn.Conv2d(1, 2, 5, 3)
+    torch.manual_seed(0)
+    inputs = torch.randn(4, 1, 14, 14)
+    gradients = torch.randn_like(layer(inputs)).detach()
+    before = convolution(layer, inputs, gradients)["weight"].dense()
+    inputs[2] = 1e30
+    after = convolution(layer, inputs, gradients)["weight"].dense()
+    assert torch.equal(before[[0, 1, 3]], after[[0, 1, 3]])
+    assert not torch.equal(before[2], after[2])
+
+
+def test_turned_rows_answer_as_rows_written_in_order() -> None:
+    """Property: the same numbers in another order give the same sums, in every place that asks for them."""
+    torch.manual_seed(1)
+    rows = torch.randn(6, 2, 4, 3)
+    turned, plain = Dense(rows.mT.flatten(1), turned=(2, 3, 4)), Dense(rows.flatten(1))
+    factors = torch.rand(6)
+    assert torch.equal(turned.dense(), plain.dense())
+    torch.testing.assert_close(turned.combined(factors), plain.combined(factors))
+    places = [[torch.zeros(24) for _ in range(2)] for _ in range(2)]
+    for own, where in zip((turned, plain), places, strict=True):
+        own.add_apart(where, factors, 2.0)
+    torch.testing.assert_close(places[0], places[1])
