@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Literal
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from inid.dpsgd.kernels import gpu_clipping, row_kernels
-from inid.dpsgd.rows.gradient_rows import Dense, Outer, Rows, raised, row_norms
+from inid.dpsgd.kernels import gpu_clipping
+from inid.dpsgd.rows.gradient_rows import Dense, Outer, Rows, cut_off, raised, row_norms
+from inid.dpsgd.rows.held_sums import held_sum
 
 __all__ = ["LEAST", "MARGIN", "MOST", "ClippingKind", "GroupRows", "Rule", "Sums"]
 
@@ -122,7 +122,8 @@ class Sums:
         if rule.bounds is not None:
             for place, own in self._pieces(at, rows):
                 exact = None if rule.quanta is None else rule.quanta[at]
-                place.add_(_held(own, scale, rule.bounds[at], exact, place.dtype, self.padding))
+                bound = rule.bounds[at]
+                place.add_(held_sum(own, scale, bound, quantum=exact, kind=place.dtype, padding=self.padding))
             return
         self.add_groups([at], rows, scale, rule)
 
@@ -246,27 +247,6 @@ def _bits(most: int, limit: float, quantum: float) -> int:
     return bits if bits and math.ldexp(1.0, math.frexp(limit)[1] - bits) <= quantum else 0
 
 
-def _held(
-    own: Rows, scale: float, bound: float, quantum: float | None, kind: torch.dtype, padding: Tensor | None
-) -> Tensor:
-    """The sum of the rows times `scale`, every entry held to a bound, without padding."""
-    rows = own.finite().dense()
-    if padding is not None:
-        rows.masked_fill_(padding[:, None], 0.0)  # a copy by now, or made for this
-    if quantum is None and kind == torch.float32 and row_kernels.usable(rows, rows.shape[0]):
-        return row_kernels.held_sum(rows, scale, _below(bound))
-    scaled = (rows if rows.dtype == torch.float64 else rows.float()) * scale
-    limit = bound if scaled.dtype == kind == torch.float64 else _below(bound)
-    held = scaled.clamp_(-limit, limit)
-    return held.sum(0) if quantum is None else _truncated(held, torch.ones(len(held), device=held.device), quantum)
-
-
-def _below(bound: float) -> float:
-    """The largest float32 that is not above a number."""
-    nearest = np.float32(bound)
-    return float(nearest if float(nearest) <= bound else np.nextafter(nearest, np.float32(0)))
-
-
 def _measured(pieces: Pieces, norm: int) -> tuple[Pieces, Tensor]:
     """The rows without numbers that are not finite, and their norms in float64 (infinite where one overflows)."""
     if pieces[0][1].is_cuda:  # to look whether all is well would make it wait: sweeping is cheaper than asking
@@ -309,5 +289,5 @@ def _truncated(rows: Tensor, factors: Tensor, quantum: float) -> Tensor:
     # A few columns at a time, which stay in the cache: all of them in float64 would be several times the rows.
     wide = max(1, (_FEW if not rows.is_cuda else rows.numel()) // max(1, len(rows)))
     for part, sums in zip(torch.split(rows, wide, 1), torch.split(made, wide), strict=True):
-        torch.sum(torch.mul(part, columns).trunc_(), 0, out=sums)
+        torch.sum(cut_off(torch.mul(part, columns)), 0, out=sums)
     return made.mul_(quantum)

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from inid.dpsgd.kernels import row_kernels
 
-__all__ = ["Bounds", "Dense", "Outer", "Rows", "Spread", "Summed", "raised", "row_norms"]
+__all__ = ["Bounds", "Dense", "Outer", "Rows", "Spread", "Summed", "cut_off", "raised", "row_norms"]
 
 # Entries that are added in the rows' own precision, times the order of the norm: adding 64 squares may be off by 64
 # units of rounding, which the root halves; the sum of absolute values has no root.
@@ -315,6 +315,17 @@ def raised(added: Tensor, terms: int) -> Tensor:
     True
     """
     return added * (1 + (terms + 2) * 2.0**-52)
+
+
+def cut_off(numbers: Tensor) -> Tensor:
+    """Cut numbers towards zero to whole ones, in place: `trunc_`, which takes three times as long on a CPU.
+
+    What is cut off is exact, and so is the difference.
+
+    >>> cut_off(torch.tensor([2.75, -2.75, 2.0**60])).tolist() == [2.0, -2.0, 2.0**60]
+    True
+    """
+    return numbers.trunc_() if numbers.is_cuda else numbers.sub_(numbers.frac())
 
 
 def row_norms(rows: Tensor, order: int) -> Tensor:
