@@ -12,6 +12,7 @@ from inid.dpsgd.parallel.sharded_parameters import own_class
 from inid.dpsgd.rows import layer_formulas as formulas
 from inid.dpsgd.rows.fused_layers import fused_convolution, fused_linear, fused_table, fused_transposed
 from inid.dpsgd.rows.layer_rule import LayerRule
+from inid.dpsgd.rows.scaling_norms import scaling_rule
 from inid.dpsgd.trial.rule_check import check_rule
 from inid.errors import ArgumentError
 
@@ -63,7 +64,7 @@ def rule_of(layer: nn.Module) -> LayerRule | None:
     (True, True)
     """
     kind = own_class(layer)
-    rule = _RULES.get(kind) or _NAMED.get((kind.__module__, kind.__name__))
+    rule = _RULES.get(kind) or _NAMED.get((kind.__module__, kind.__name__)) or scaling_rule(kind)
     return rule if rule is not None and rule.is_for(layer) else None
 
 
@@ -100,7 +101,7 @@ def register_layer(kind: type[nn.Module], rule: LayerRule, *, examples: Sequence
         raise ArgumentError(f"kind must be a class of layers, got {type(kind).__name__}: pass the class itself.")
     if not isinstance(rule, LayerRule):
         raise ArgumentError(f"rule must be a LayerRule, got {type(rule).__name__}: make one of your formula.")
-    if kind in _RULES or (kind.__module__, kind.__name__) in _NAMED:
+    if kind in _RULES or (kind.__module__, kind.__name__) in _NAMED or scaling_rule(kind) is not None:
         raise ArgumentError(f"kind {kind.__name__} has a rule already: register a class of your own.")
     if not isinstance(examples, Sequence) or not examples:
         raise ArgumentError("examples must be pairs of a layer and its input, got none: pass at least one.")

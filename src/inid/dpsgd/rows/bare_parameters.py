@@ -8,17 +8,17 @@ them shows; and what flows back to them for three examples must be what flows ba
 something else with its parameter is run example by example as a whole.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from inid.dpsgd.rows.parameters_in_place import in_place
 from inid.dpsgd.rows.units import Unit
 
-__all__ = ["in_place", "marks_of", "run_with_rows", "with_marks"]
+__all__ = ["marks_of", "run_with_rows", "with_marks"]
 
 
 def run_with_rows(
@@ -66,23 +66,3 @@ def with_marks(unit: Unit, marks: Tensor) -> dict[str, Tensor]:
         by = torch.where(far > 0, far, torch.ones_like(far)) * marks.to(own).view(-1, *[1] * (own.ndim - 1))
         made[name] = (own + by).requires_grad_()
     return made
-
-
-@contextmanager
-def in_place(module: nn.Module, tensors: Mapping[str, Tensor]) -> Iterator[None]:
-    """Let a module find tensors where its parameters are.
-
-    >>> layer = nn.Linear(2, 1, bias=False)
-    >>> with in_place(layer, {"weight": torch.ones(1, 2)}):
-    ...     layer(torch.ones(2)).item()
-    2.0
-    >>> isinstance(layer.weight, nn.Parameter)
-    True
-    """
-    held: dict[str, Any] = module._parameters  # noqa: SLF001 - as torch.func.functional_call does
-    before = {name: held[name] for name in tensors}
-    try:
-        held.update(tensors)
-        yield
-    finally:
-        held.update(before)

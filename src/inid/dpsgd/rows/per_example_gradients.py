@@ -26,13 +26,14 @@ from inid.dpsgd.loss.loop_checks import check_reduction, watched
 from inid.dpsgd.loss.nodes import Edge
 from inid.dpsgd.loss.outside_hooks import inside_model
 from inid.dpsgd.parallel.sharded_parameters import is_sharded
-from inid.dpsgd.rows.bare_parameters import in_place, marks_of, run_with_rows, with_marks
+from inid.dpsgd.rows.bare_parameters import marks_of, run_with_rows, with_marks
 from inid.dpsgd.rows.forward_pass import RUN_AGAIN, CallsChanged, ForwardPass
 from inid.dpsgd.rows.fused_layers import narrowed, stored
 from inid.dpsgd.rows.gathered_rows import GatheredRows, Places
 from inid.dpsgd.rows.gradient_rows import Dense
 from inid.dpsgd.rows.graph_hooks import graph_hook
 from inid.dpsgd.rows.layers_without_rule import run_without_rule
+from inid.dpsgd.rows.parameters_in_place import in_place
 from inid.dpsgd.rows.units import Unit, parent_unit, trained_in, units_of
 from inid.dpsgd.rows.wrapped_forward import (
     WRITTEN,
