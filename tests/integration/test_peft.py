@@ -114,3 +114,54 @@ def test_a_trained_adapter_is_merged_and_saved_as_usual(tmp_path):
     merged = Logits(copy.deepcopy(model).model.merge_and_unload())
     with torch.no_grad():
         assert torch.allclose(merged(TOKENS), wanted, atol=1e-5)
+
+
+class NextToken(hugging_face.Trainer):
+    """As in docs/guides/trainer-and-lightning.md."""
+
+    def __init__(self, private, **settings):
+        super().__init__(model=private.module, optimizers=(private.optimizer, None), **settings)
+        self.private = private
+
+    def get_train_dataloader(self):
+        return self.private.data_loader
+
+    def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
+        labels = inputs.pop("labels")
+        outputs = model(**inputs)
+        loss = self.private.loss(lambda own, y: functional.cross_entropy(own[:-1], y[1:]), outputs.logits, labels)
+        return (loss, outputs) if return_outputs else loss
+
+
+@pytest.mark.parametrize("parts", [None, 4])
+def test_a_trainer_trains_the_adapters_of_a_llama_and_saves_them_alone(parts, tmp_path):
+    model = adapted("llama", task_type="CAUSAL_LM").model
+    before = {key: each.clone() for key, each in model.state_dict().items()}
+    rows = [{"input_ids": each, "labels": each} for each in TOKENS]
+    private = dpsgd.make_private(
+        module=model,
+        optimizer=torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=0.01),
+        data_loader=DataLoader(rows, batch_size=6),
+        noise_multiplier=1.0,
+        epochs=2,
+        max_physical_batch_size=parts,
+    )
+    settings = hugging_face.TrainingArguments(
+        output_dir=str(tmp_path),
+        num_train_epochs=2,
+        max_grad_norm=0,
+        label_names=["labels"],
+        eval_strategy="epoch",
+        save_strategy="epoch",
+        report_to=[],
+        disable_tqdm=True,
+        use_cpu=True,
+    )
+    trainer = NextToken(private, args=settings, eval_dataset=rows)
+    trainer.train()
+    assert private.accountant.steps == 2
+    assert all("eval_loss" in each for each in trainer.state.log_history if "eval_runtime" in each)
+    changed = {key for key, each in model.state_dict().items() if not torch.equal(each, before[key])}
+    assert changed == {key for key in before if "lora_" in key}
+    saved = {path.name for path in tmp_path.glob("checkpoint-*/*.safetensors")}
+    assert saved == {"adapter_model.safetensors"}

@@ -171,3 +171,20 @@ def test_batch_normalisation_that_takes_statistics_is_refused_though_it_is_froze
     x, _ = next(iter(training.data_loader))
     with pytest.raises((ArgumentError, GuaranteeError)):
         training.module(x)
+
+
+def shifted(out, y):
+    return functional.cross_entropy(out[:, :-1].flatten(), y[:, 1:].flatten())  # an IndexError
+
+
+def by_shape(out, _):
+    rows, _ = out.shape  # a ValueError
+    return out.sum() / rows
+
+
+@pytest.mark.parametrize("loss", [shifted, by_shape])
+def test_a_loss_of_a_whole_batch_is_told_that_it_gets_a_row(loss):
+    training = made()
+    x, y = next(iter(training.data_loader))
+    with pytest.raises(GuaranteeError, match="one row of the outputs and of every target"):
+        training.loss(loss, training.module(x), y)

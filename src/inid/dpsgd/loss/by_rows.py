@@ -237,6 +237,11 @@ def _by_rows(one: Callable[..., Tensor], leaves: Sequence[Any], along: Sequence[
             "multiply by masks instead of selecting and use torch.where; or compute one loss per row yourself and "
             "pass private.backward(losses)."
         ) from error
+    except (IndexError, ValueError) as error:
+        raise GuaranteeError(
+            "loss_fn does not fit the shape of one row: it gets one row of the outputs and of every target, without "
+            "the dimension of the batch; write logits[:-1] for logits[:, :-1]."
+        ) from error
 
 
 def _holds_tensors(leaf: object) -> bool:
