@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import Tensor
 
-from inid.dpsgd.rows.recurrent_layers import Collect, run_recurrent, serves
+from inid.dpsgd.rows.recurrent_layers import Collect, run_cell, run_recurrent, serves, serves_cell
 from inid.dpsgd.rows.vmap_gradients import run_with_own_parameters
 from inid.dpsgd.trial.call_plan import Call
 
@@ -37,6 +37,8 @@ def run_without_rule(
     unit = call.unit
     if serves(unit.layer, forward, args, kwargs, call.split):
         return run_recurrent(unit.layer, args, kwargs, positions)
+    if serves_cell(unit.layer, forward, args, kwargs, call.split):
+        return run_cell(unit.layer, args, kwargs, positions)
     return run_with_own_parameters(
         unit.layer,
         forward,

@@ -17,12 +17,14 @@ from inid.dpsgd.parallel.sharded_parameters import is_sharded
 from inid.dpsgd.rows.recurrences import RECURRENCES, Weights
 from inid.dpsgd.rows.wrapped_forward import leaves_of, undisturbed
 
-__all__ = ["Collect", "run_recurrent", "serves"]
+__all__ = ["Collect", "run_cell", "run_recurrent", "serves", "serves_cell"]
 
 # Called with a parameter's name, what the positions met (None for a bias) and what flows back to them, examples first.
 Collect = Callable[[str, Tensor | None, Tensor], None]
 
 _KINDS = (nn.LSTM, nn.GRU, nn.RNN)
+_CELLS = (nn.LSTMCell, nn.GRUCell, nn.RNNCell)
+_CELL_MODES: dict[type[nn.Module], str] = {nn.LSTMCell: "LSTM", nn.GRUCell: "GRU"}  # the third has two
 
 
 def serves(
@@ -45,22 +47,46 @@ def serves(
     >>> serves(layer, layer.forward, (x,), {}, [0]), serves(layer, layer.forward, (x,), {}, [1])
     (True, False)
     """
+    # The state lies (layers, examples, width); anything else is left to the loop over examples.
+    return _is_plain(layer, forward, _KINDS) and bool(layer.batch_first) and _fits(args, kwargs, split, 3, 1)
+
+
+def serves_cell(
+    layer: nn.Module,
+    forward: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    split: Sequence[int | None],
+) -> bool:
+    """The same for a cell, which takes one position at a time.
+
+    >>> layer, x = nn.GRUCell(3, 4), torch.zeros(2, 3)
+    >>> serves_cell(layer, layer.forward, (x,), {}, [0]), serves_cell(layer, layer.forward, (x[0],), {}, [0])
+    (True, False)
+    """
+    return _is_plain(layer, forward, _CELLS) and _fits(args, kwargs, split, 2, 0)
+
+
+def _is_plain(layer: nn.Module, forward: Callable[..., Any], kinds: tuple[type[nn.Module], ...]) -> bool:
+    """Whether a layer is one of some kinds as torch has it."""
     # A replaced forward may compute something else, and so may a subclass; a weight may be made from others.
-    own = type(layer) in _KINDS and getattr(forward, "__func__", None) is type(layer).forward
+    own = type(layer) in kinds and getattr(forward, "__func__", None) is type(layer).forward
     if not own or next(layer.children(), None) is not None:
         return False
     # Gradients come by name: of a weight with two names they would be those of one use.
     weights = [weight for _, weight in layer.named_parameters(remove_duplicate=False)]
-    if len(set(weights)) < len(weights):
-        return False
+    return len(set(weights)) == len(weights) and not any(map(is_sharded, weights))
+
+
+def _fits(args: tuple[Any, ...], kwargs: dict[str, Any], split: Sequence[int | None], ndim: int, along: int) -> bool:
+    """Whether input and states have so many dimensions, with examples first and, in states, along another."""
     x, start = _called_with(args, kwargs)
-    if not isinstance(x, Tensor) or x.ndim != 3 or not layer.batch_first or any(map(is_sharded, layer.parameters())):
+    if not isinstance(x, Tensor) or x.ndim != ndim:
         return False
-    # The state lies (layers, examples, width); anything else is left to the loop over examples.
     states = _states(start)
-    alike = all(isinstance(state, Tensor) and state.ndim == 3 and state.dtype == x.dtype for state in states)
+    alike = all(isinstance(state, Tensor) and state.ndim == ndim and state.dtype == x.dtype for state in states)
     places = [at for at, leaf in zip(split, leaves_of(args, kwargs), strict=True) if leaf is not None]
-    return alike and places == [0] + [1] * len(states)
+    return alike and places == [0] + [along] * len(states)
 
 
 def run_recurrent(layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], collect: Collect) -> Any:
@@ -92,6 +118,23 @@ def run_recurrent(layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any
         flowing = made[0] if len(made) == 1 else torch.cat(made, -1)
     left = tuple(torch.stack(each) for each in zip(*ends, strict=True))
     return flowing.transpose(0, 1), left if layer.mode == "LSTM" else left[0]
+
+
+def run_cell(layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], collect: Collect) -> Any:
+    """What a cell gives, as a recurrent layer over one position.
+
+    >>> h, c = run_cell(nn.LSTMCell(3, 4), (torch.zeros(2, 3),), {}, lambda *_: None)
+    >>> h.shape, c.shape
+    (torch.Size([2, 4]), torch.Size([2, 4]))
+    """
+    assert isinstance(layer, nn.RNNCellBase)  # noqa: S101 - as above
+    x, start = _called_with(args, kwargs)
+    mode = _CELL_MODES.get(type(layer)) or f"RNN_{str(layer.nonlinearity).upper()}"
+    states = _states(start) or tuple(x.new_zeros(len(x), layer.hidden_size) for _ in range(1 + (mode == "LSTM")))
+    names = ["weight_ih", "weight_hh", *(["bias_ih", "bias_hh"] if layer.bias else [None, None]), None]
+    weights = [None if name is None else getattr(layer, name).detach() for name in names]
+    _, *last = _Direction.apply(mode, names, collect, _anchor(x), x[None], len(states), *states, *weights)  # type: ignore[no-untyped-call]
+    return tuple(last) if mode == "LSTM" else last[0]
 
 
 def _called_with(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
