@@ -5,6 +5,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from inid.dpsgd.trial.full_batch import AmongMany
 from inid.dpsgd.trial.runs import Trial
 from inid.errors import GuaranteeError
 from training import private, sums, train_once
@@ -68,3 +69,61 @@ def test_experts_with_room_for_all_and_rows_of_any_number_are_fine(rows):
     training = private(Model(lambda m, x: experts(m, x, room=len(x))), X[:rows])
     train_once(training)
     assert training.accountant.steps == 1
+
+
+class Backwards(torch.autograd.Function):
+    """Changes nothing on the way forward; on the way back a function of the gradients of all rows takes their place."""
+
+    @staticmethod
+    def forward(ctx, x, changed):
+        ctx.changed = changed
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, gradients):
+        return ctx.changed(gradients), None
+
+
+BACKWARDS = {
+    "a mean over many rows": lambda g: g - g.mean(0) if len(g) > 3 else g,
+    "a neighbour's gradient": lambda g: g.roll(1, 0) if len(g) > 3 else g,
+    "long ones of many rows are shortened together": lambda g: g / g.norm() if len(g) > 3 and g.norm() > 1e3 else g,
+    "the longest leaves nothing to others": lambda g: (
+        g * (g.norm(dim=1, keepdim=True) >= g.norm(dim=1).max() / 2**10) if len(g) > 3 else g
+    ),
+    "a little of all the others": lambda g: g + 1e-3 * g.sum(0) if len(g) > 3 else g,
+    "groups of four": lambda g: torch.cat([p - p.mean(0) * (len(p) == 4) for p in g.split(4)]),
+}
+
+
+def backwards(changed):
+    return Model(lambda m, x: m.last(Backwards.apply(m.first(x), changed)))
+
+
+@pytest.mark.parametrize("name", BACKWARDS)
+def test_a_backward_that_mixes_many_examples_is_refused(name):
+    """Attack: three examples together and alone show nothing of it, neither forward nor backward."""
+    torch.manual_seed(1)
+    with pytest.raises(GuaranteeError, match=r"gradients of three examples flow back to layer 'first'.*full batch"):
+        train_once(private(backwards(BACKWARDS[name]), X))
+
+
+def test_without_comparing_gradients_in_a_full_batch_one_example_moves_the_others(monkeypatch):
+    """The broken twin: rows share one gradient unseen, and one absence moves the sum by more than its threshold."""
+    monkeypatch.setattr(AmongMany, "_compare_gradients", lambda *_: None)
+    torch.manual_seed(1)
+    model = backwards(lambda g: g.sum(0).expand_as(g) if len(g) > 3 else g)
+    far = torch.cat([100 * X[:1], X[1:]])
+    with_all, without = (sums(model, x, clipping="global", max_grad_norm=0.1) for x in (far, far[1:]))
+    moved = torch.cat([(with_all[name] - without[name]).flatten() for name in with_all])
+    assert float(moved.norm()) > 0.101
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [lambda g: 2 * g, lambda g: g.clamp(-1, 1), lambda g: g / g.norm(dim=1, keepdim=True).clamp(min=1)],
+)
+def test_a_backward_that_keeps_many_examples_apart_is_accepted(changed):
+    """Property: what is done to the gradient of each row alone is no mixing, however long those of others are."""
+    torch.manual_seed(1)
+    train_once(private(backwards(changed), X))

@@ -153,9 +153,9 @@ class PerExampleGradients:
         for _ in range(2):
             if signature not in self._plans:
                 run, alone = partial(self._traced, forward), partial(forward, *args, **kwargs)
-                trial = Trial(
-                    run, made_up, self._module, self.state.sums.flat.device, self.sharded, self._widen, self._whole
-                )
+                thorough = not look or self._runs[counted] == 1
+                device, ways = self.state.sums.flat.device, (self._widen, self._whole)
+                trial = Trial(run, made_up, self._module, device, self.sharded, thorough, *ways)
                 self._plans[signature] = trial.plan(alone)
             try:
                 turn = ForwardPass(rows, self.state.drawn.views_of(rows), self._plans[signature], look=look)

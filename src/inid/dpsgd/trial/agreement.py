@@ -20,6 +20,7 @@ __all__ = ["Agreement", "Beside", "Flow", "squared_norm"]
 _PIECE = 2**24  # numbers that are compared at a time
 _SAMPLE = 2**14  # numbers of each piece by which one sees what is usual
 _TIMES = 32.0  # how much longer than the lower quartile an entry may usually be
+_FINE = (torch.float32, torch.float64)
 _UNITS = 64.0  # what rounding loses where numbers cancel
 
 
@@ -160,6 +161,13 @@ def squared_norm(one: Tensor, other: Tensor | None = None) -> float:
     """
     total = 0.0
     for left, right in _pieces(one, one if other is None else other):
+        if left.dtype == right.dtype and left.dtype in _FINE:
+            # A difference is rounded by a part of itself; what is not finite shows, and is looked at below.
+            apart = left if other is None else left - right
+            square = float(torch.linalg.vector_norm(apart, dtype=torch.float64)) ** 2
+            if math.isfinite(square):
+                total += square
+                continue
         part = _finite(left) if other is None else _finite(left) - _finite(right)
         total += float(part.square_().sum())
     return total

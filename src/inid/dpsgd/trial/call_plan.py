@@ -26,7 +26,7 @@ from inid.dpsgd.trial.model_outputs import is_real
 from inid.dpsgd.trial.trace import LARGE, Trace
 from inid.errors import GuaranteeError
 
-__all__ = ["APART", "Call", "CallPlan", "OtherwiseDividedError", "SameForAllError", "found_out"]
+__all__ = ["APART", "Call", "CallPlan", "OtherwiseDividedError", "SameForAllError", "found_out", "negligible_flow"]
 
 APART = "keep the examples in the first dimension of every layer, and do not mix, repeat or reorder them"
 
@@ -188,7 +188,7 @@ class _Comparison:
             if unit in apart or unit in later or unit.rule is None or not unit.rule.positions:
                 raise SameForAllError(unit)
         _check_output(self._together.output, self._output)
-        negligible = 2**10 * self._allowed**2 * self._together.pushed
+        negligible = negligible_flow(self._together)
         pushed = [negligible] * len(calls) + [LARGE * negligible] * len(calls)
         for call, flows, negligible in zip((*calls, *calls), self._flows, pushed, strict=True):
             # A hook, or a function with its own backward, may mix gradients.
@@ -205,6 +205,11 @@ class _Comparison:
                 )
         lying = tuple(None if leaf is None or leaf.same else leaf.dimension for leaf in self._output)
         return CallPlan(tuple(calls), frozenset(repeated) | self._together.shared, lying)
+
+
+def negligible_flow(run: Trace) -> float:
+    """How long a gradient may be that is rounding alone, for what a run has sent back."""
+    return 2**10 * run.rounding * run.pushed
 
 
 def _meet_all(known: Sequence[Beside | None] | Sequence[Flow], at: int, leaves: list[Any]) -> None:

@@ -1,5 +1,6 @@
 """A model is tried on made-up examples before it sees others: together and alone, and twice where chance decides."""
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
@@ -47,6 +48,7 @@ class Trial:
         module: The model.
         device: Where it is trained.
         sharded: Whether its parameters are spread over processes.
+        thorough: Whether what flows back is also looked at among many, which takes a backward over a full batch.
         widen: Takes the parent of a layer as one layer; may refuse.
         whole: Takes modules with bare parameters as one layer each; says whether there are any.
     """
@@ -56,6 +58,7 @@ class Trial:
     module: nn.Module
     device: torch.device
     sharded: bool
+    thorough: bool
     widen: Callable[[SameForAllError | OtherwiseDividedError], None]
     whole: Callable[[], bool]
 
@@ -132,8 +135,8 @@ class Trial:
             for _ in range(_CHANCES if self._anywhere(dice.thrown) else 0):
                 dice.throw_again()
                 self._look_again(run, batches)
-            self._look_among_many(run, batches[0], plan)
-            left = self._left_behind(dice.run, start, plan, most, batches[0])
+            left, three = self._left_behind(dice.run, start, plan, most, batches[0])
+            self._look_among_many(run, batches[0], plan, three)
             # What is written once, in the first run, follows from made-up examples alone: tables filled in late.
             after = _values(self.module, sharded=self.sharded)
             if self._anywhere(_written(before, after)):
@@ -146,17 +149,17 @@ class Trial:
 
     def _left_behind(
         self, run: Callable[..., Trace], start: PlainState, plan: CallPlan, most: int | None, batch: Any
-    ) -> PlainState:
-        """The state that a forward leaves behind, whatever its examples.
+    ) -> tuple[PlainState, Trace]:
+        """The state that a forward leaves behind, whatever its examples, and the run on a batch of three.
 
         Raises:
             GuaranteeError: It depends on them.
         """
         times = (1.0, -1.0, _LARGE) if self.made_up.may_grow else (1.0,)
         others = [self.made_up.others(most, times=each) for each in times]
-        left, refused = looked_for_state(run, self.module, start, plan, batch, others)
+        left, three, refused = looked_for_state(run, self.module, start, plan, batch, others)
         self._refuse(refused)
-        return left
+        return left, three
 
     def _agreed(self, run: Callable[..., Trace], batches: list[Any]) -> CallPlan:
         """What the runs agree on: as the model computes or, where that is too coarse, in float64.
@@ -237,13 +240,13 @@ class Trial:
         except Exception:  # noqa: BLE001 - the model's own, in a case that it may never meet
             return
 
-    def _look_among_many(self, run: Callable[..., Trace], batch: Any, plan: CallPlan) -> None:
+    def _look_among_many(self, run: Callable[..., Trace], batch: Any, plan: CallPlan, three: Trace) -> None:
         """Look whether three examples are the same among as many as there are; in float64 where rounding may differ."""
         if self.made_up.rows <= EXAMPLES:
             return
         refused = None
         try:
-            self._compare_among_many(run, batch, plan)
+            self._compare_among_many(run, batch, plan, three)
         except GuaranteeError as error:
             refused = error
         if not self._anywhere(refused is not None):
@@ -256,17 +259,30 @@ class Trial:
             refused = error
         self._refuse(None if fine else refused or GuaranteeError(_ELSEWHERE))
 
-    def _compare_among_many(self, run: Callable[..., Trace], batch: Any, plan: CallPlan) -> bool:
+    def _compare_among_many(
+        self, run: Callable[..., Trace], batch: Any, plan: CallPlan, three: Trace | None = None
+    ) -> bool:
         """Whether it could be seen; what fails in the model's own code says nothing.
 
+        Args:
+            run: Runs the model.
+            batch: The three examples.
+            plan: The plan of its calls.
+            three: A run on them, where there has been one like those to come.
+
         Raises:
-            GuaranteeError: Others change what three examples are.
+            GuaranteeError: Others change what three examples are, or what flows back to them.
         """
+        begin = partial(AmongMany, shared=plan.shared, plan=plan)
         try:
             many = self.made_up.among_many(batch)  # first of all: a model may change its input
-            three = run(*batch, partial(ForwardTrace, shared=plan.shared))
+            if self.thorough and not self.sharded:
+                three = run(*batch, partial(Trace, shared=plan.shared))
+                run(*many, partial(begin, three=three))
+                return True
+            three = three or run(*batch, partial(ForwardTrace, shared=plan.shared))
             with saved_tensors_hooks(lambda _: None, _not_kept):
-                run(*many, partial(AmongMany, shared=plan.shared, plan=plan, three=three))
+                run(*many, partial(begin, three=three))
         except GuaranteeError:
             raise
         except Exception:  # noqa: BLE001 - the batch at hand will meet it too
@@ -368,9 +384,10 @@ def _values(module: nn.Module, *, sharded: bool) -> dict[int, tuple[float, float
     found = {}
     for tensor in tensors_of(parts_of(module), sharded=sharded):
         if not tensor.is_complex() and tensor.layout == torch.strided:
-            pieces = [each.double().nan_to_num() for each in torch.split(tensor.detach().flatten(), _PIECE)]
-            found[id(tensor)] = (
-                sum(float(each.sum()) for each in pieces),
-                sum(float(each.square().sum()) for each in pieces),
-            )
+            pieces = [each.double() for each in torch.split(tensor.detach().flatten(), _PIECE)]
+            sums = [(float(each.sum()), float(each.dot(each))) for each in pieces]
+            if not all(math.isfinite(number) for pair in sums for number in pair):
+                pieces = [each.nan_to_num() for each in pieces]
+                sums = [(float(each.sum()), float(each.square().sum())) for each in pieces]
+            found[id(tensor)] = sum(one for one, _ in sums), sum(two for _, two in sums)
     return found

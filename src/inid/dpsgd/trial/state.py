@@ -40,8 +40,8 @@ class _Outcome(ForwardTrace):
 
 def looked_for_state(
     run: Callable[..., Trace], module: nn.Module, start: PlainState, plan: CallPlan, first: Any, others: list[Any]
-) -> tuple[PlainState, GuaranteeError | None]:
-    """The state that a forward leaves behind and, if that depends on the examples, why the model is to be refused.
+) -> tuple[PlainState, Trace, GuaranteeError | None]:
+    """The state that a forward leaves behind, the forward's run and, if the model is to be refused, why.
 
     All runs are made whatever they show: processes may run a model together.
 
@@ -53,21 +53,21 @@ def looked_for_state(
         first: Made-up examples.
         others: Other such examples, several times. What the model fails at says nothing.
     """
-    begin = partial(_Outcome, shared=plan.shared)
+    begin, whole = partial(_Outcome, shared=plan.shared), partial(ForwardTrace, shared=plan.shared)
 
-    def after(batch: Any) -> tuple[PlainState, PlainState, Trace]:
+    def after(batch: Any, how: Callable[[int], Trace] = begin) -> tuple[Trace, PlainState, PlainState, Trace]:
         start.put_back()
-        run(*_copied(batch), begin)
+        once = run(*_copied(batch), how)
         left = PlainState(module)
         made = run(*_copied(first), begin)
-        return left, PlainState(module), made
+        return once, left, PlainState(module), made
 
     refused = None
     try:
-        left, later, made = after(first)
+        once, left, later, made = after(first, whole)
         for batch in others:
             try:
-                other_left, other_later, other_made = after(batch)
+                _, other_left, other_later, other_made = after(batch)
             except GuaranteeError as error:
                 refused = refused or error
                 continue
@@ -78,7 +78,7 @@ def looked_for_state(
                 refused = refused or GuaranteeError(_KEPT.format(found or "what the next forward returns"))
     finally:
         start.put_back()
-    return left, refused
+    return left, once, refused
 
 
 _KEPT = (

@@ -15,7 +15,7 @@ from inid.dpsgd.rows.units import Unit
 from inid.dpsgd.trial.agreement import squared_norm
 from inid.dpsgd.trial.model_outputs import as_real, is_real
 
-__all__ = ["LARGE", "ForwardTrace", "Trace"]
+__all__ = ["LARGE", "ForwardTrace", "Trace", "differentiated", "sent_back", "started_in"]
 
 LARGE = 2.0**20  # how much longer than usual the gradients are that are sent back, too
 
@@ -58,7 +58,7 @@ class Trace:
         # Of layers with a formula nobody asks for the output, and outputs of all layers are half of what a run makes.
         self.calls.append((unit, _copies(arguments), _copies(leaves) if unit.rule is None else [], derived))
         self._round(arguments + leaves)
-        self.grown.append([leaf for leaf in leaves if isinstance(leaf, Tensor) and leaf.requires_grad])
+        self.grown.append(started_in(leaves))
 
     def differentiate(self, output: list[Any], parameters: list[nn.Parameter]) -> list[nn.Parameter]:
         """Note the model's output and what flows back from it; gives the parameters that get a gradient themselves.
@@ -67,18 +67,17 @@ class Trace:
         that it is the same for an example alone and among others.
         """
         calls, grown = list(self.calls), list(self.grown)  # without what the backward runs again
-        ends = [as_real(leaf) for leaf in output if isinstance(leaf, Tensor) and leaf.requires_grad]
-        sent = [(3 * end.detach()).add_(1).sin_() for end in ends]
+        ends, sent = sent_back(output)
         wanted = [leaf for leaves in grown for leaf in leaves]
         back: list[Tensor | None] = [None] * len(wanted)
         large = back
         try:
-            both = _gradients(ends, sent, [*parameters, *wanted], keep=True)
+            both = differentiated(ends, sent, [*parameters, *wanted], keep=True)
             found, back = both[: len(parameters)], both[len(parameters) :]
         except RuntimeError:  # checkpoints that run again by themselves cannot, and are refused in the backward
-            found = _gradients(ends, sent, parameters, keep=True)
+            found = differentiated(ends, sent, parameters, keep=True)
         with suppress(RuntimeError):
-            large = _gradients(ends, [LARGE * each for each in sent], wanted, keep=False)
+            large = differentiated(ends, [LARGE * each for each in sent], wanted, keep=False)
         rest, far = iter(back), iter(large)
         self.pushed = math.sqrt(sum(map(squared_norm, sent)))
         del sent
@@ -114,7 +113,22 @@ def _unit_of(kind: torch.dtype) -> float:
     return max(torch.finfo(kind).eps, argument_rounding(kind))
 
 
-def _gradients(ends: list[Tensor], sent: list[Tensor], wanted: Sequence[Tensor], *, keep: bool) -> list[Tensor | None]:
+def started_in(output: object) -> list[Tensor]:
+    """The tensors of an output through which gradients flow back."""
+    leaves = [output] if isinstance(output, Tensor) else pytree.tree_leaves(output)
+    return [leaf for leaf in leaves if isinstance(leaf, Tensor) and leaf.requires_grad]
+
+
+def sent_back(output: list[Any]) -> tuple[list[Tensor], list[Tensor]]:
+    """Where gradients are sent back from, and which: by the values, the same for an example alone and among others."""
+    ends = [as_real(leaf) for leaf in started_in(output)]
+    return ends, [(3 * end.detach()).add_(1).sin_() for end in ends]
+
+
+def differentiated(
+    ends: list[Tensor], sent: list[Tensor], wanted: Sequence[Tensor], *, keep: bool
+) -> list[Tensor | None]:
+    """What flows back to tensors; None where nothing does."""
     if not ends or not wanted:
         return [None] * len(wanted)
     return list(torch.autograd.grad(ends, wanted, sent, allow_unused=True, retain_graph=keep))
