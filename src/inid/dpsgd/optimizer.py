@@ -201,9 +201,11 @@ class PrivateOptimizer(torch.optim.Optimizer):
             )
 
     def _check_gradients(self) -> None:
+        given = self.step_state.given
         for group in self.original.param_groups:
             for parameter in group["params"]:
-                if parameter.grad is not None and parameter.grad is not self.step_state.given.get(parameter):
+                gradient = parameter.grad
+                if gradient is not None and gradient is not given.get(parameter):
                     raise GuaranteeError(
                         "a parameter has a gradient that was not clipped: use every parameter through its own module's "
                         "forward (a penalty on weights belongs into the optimizer's weight_decay), call zero_grad() "

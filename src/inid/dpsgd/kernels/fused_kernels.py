@@ -18,7 +18,7 @@ from inid.dpsgd.kernels.fused_triton import (
 )
 from inid.dpsgd.kernels.row_kernels import MOST_PROGRAMS, power_of_two
 
-__all__ = ["CHUNK", "direct", "foldable", "folded", "folded_pair", "gram", "usable"]
+__all__ = ["CHUNK", "boundable", "bounded", "direct", "foldable", "folded", "folded_pair", "gram", "usable"]
 
 CHUNK = 256  # columns that one accumulator takes
 _TILE, _STEP = 64, 128
@@ -76,7 +76,7 @@ def gram(inputs: Tensor, gradients: Tensor, most: float) -> tuple[Tensor, Tensor
         num_warps=4,
         num_stages=3,
     )
-    return _bounded(out[0], out[1], _up(kappa))
+    return bounded(out[0], out[1], kappa)
 
 
 def direct(inputs: Tensor, gradients: Tensor, most: float) -> tuple[Tensor, Tensor]:
@@ -118,14 +118,21 @@ def direct(inputs: Tensor, gradients: Tensor, most: float) -> tuple[Tensor, Tens
         TILE=_WIDE,
         num_warps=4,
     )
-    return _bounded(squares, wholes, 0.0)
+    return bounded(squares, wholes, 0.0)
 
 
-def _bounded(squares: Tensor, wholes: Tensor, kappa: float) -> tuple[Tensor, Tensor]:
-    """The bound and S from their parts, shape (examples, parts)."""
-    count = squares.shape[0]
+def boundable(wholes: Tensor) -> bool:
+    """Whether `bounded` can take parts, in float64."""
+    return bound_kernel is not None and wholes.is_cuda and wholes.shape[0] > 0
+
+
+def bounded(squares: Tensor, wholes: Tensor, kappa: float) -> tuple[Tensor, Tensor]:
+    """Q + kappa S^2, and S, from the parts of Q and of S, shape (examples, parts); infinite where S or Q is."""
+    squares, wholes, count = squares.contiguous(), wholes.contiguous(), squares.shape[0]
     made = torch.empty(2, count, dtype=torch.float64, device=squares.device)
-    bound_kernel[(count,)](squares, wholes, made, count, squares.shape[1], wholes.shape[1], kappa, _SLACK, TILE=128)
+    bound_kernel[(count,)](
+        squares, wholes, made, count, squares.shape[1], wholes.shape[1], _up(kappa), _SLACK, TILE=128
+    )
     return made[0], made[1]
 
 

@@ -172,11 +172,14 @@ def table_bound(tokens: Tensor, gradients: Tensor) -> tuple[Tensor, Tensor]:
     True
     """
     used = tokens >= 0
-    whole = torch.where(used, lengths(gradients), 0.0).sum(1) * (1 + 2.0**-30)
+    wholes = torch.where(used, lengths(gradients), 0.0)
     wide = gradients.double()
     same = (tokens[:, :, None] == tokens[:, None, :]) & used[:, :, None]
-    total = torch.where(same, wide @ wide.mT, 0.0).sum((1, 2))
+    squares = torch.where(same, wide @ wide.mT, 0.0)
     kappa = accumulated(gradients.shape[2] + tokens.shape[1] ** 2, torch.float64)
+    if fused_kernels.boundable(wholes):
+        return fused_kernels.bounded(squares.flatten(1), wholes, kappa)
+    whole, total = wholes.sum(1) * (1 + 2.0**-30), squares.sum((1, 2))
     return _up(total.clamp_min(0.0), kappa, whole), whole
 
 

@@ -24,7 +24,7 @@ from inid.dpsgd.rows.fused_positions import Positions
 from inid.dpsgd.rows.gradient_rows import Bounds, Dense, raised
 from inid.dpsgd.rows.units import Unit
 
-__all__ = ["Apart", "Together", "Waiting", "room"]
+__all__ = ["Apart", "Kind", "Together", "Waiting", "room"]
 
 _PART = 64  # of the device's memory that what waits may take
 _MANY = 4  # what takes more than one such part of the room is not worth waiting for others
@@ -44,26 +44,49 @@ def _room(device: torch.device) -> int:
     return int(torch.cuda.get_device_properties(device).total_memory) // _PART
 
 
+class Kind:
+    """Layers that may be clipped together: one value for all of them.
+
+    Args:
+        inputs: What one of them met.
+        gradients: What flowed to it.
+        most: How many bytes may wait.
+
+    Attributes:
+        size: How many bytes one of them keeps waiting.
+        layers: How many of them may wait at a time.
+        most: How many bytes may wait.
+    """
+
+    __slots__ = ("layers", "most", "size")
+
+    def __init__(self, inputs: Tensor, gradients: Tensor, most: int) -> None:
+        self.size, self.most = inputs.nbytes + gradients.nbytes, most
+        self.layers = MOST_PROGRAMS // inputs.shape[0] if self.size * _MANY <= most else 0
+
+
 @dataclass(eq=False)
 class Waiting:
     """What flowed to layers that wait for others like them.
 
     Attributes:
-        kinds: By what the layers have in common, the layers with their inputs and gradients.
+        kinds: By their kind, the layers with their inputs and gradients.
         size: How many bytes wait.
     """
 
-    kinds: dict[object, list[tuple[Unit, Tensor, Tensor]]] = field(default_factory=dict)
+    kinds: dict[Kind, list[tuple[Unit, Tensor, Tensor]]] = field(default_factory=dict)
     size: int = 0
 
-    def add(self, kind: object, unit: Unit, inputs: Tensor, gradients: Tensor, most: int) -> bool:
+    def add(self, kind: Kind, unit: Unit, inputs: Tensor, gradients: Tensor) -> bool:
         """Let a layer wait; says whether it may."""
-        own = inputs.nbytes + gradients.nbytes
-        others = self.kinds.get(kind, ())
-        if own * _MANY > most or (len(others) + 1) * inputs.shape[0] > MOST_PROGRAMS:
+        if (held := self.kinds.get(kind)) is None:
+            if not kind.layers:
+                return False
+            held = self.kinds[kind] = []
+        if len(held) >= kind.layers:
             return False
-        self.kinds.setdefault(kind, []).append((unit, inputs, gradients))
-        self.size += own
+        held.append((unit, inputs, gradients))
+        self.size += kind.size
         return True
 
     def taken(self) -> Iterator[tuple[list[Unit], Tensor, Tensor]]:

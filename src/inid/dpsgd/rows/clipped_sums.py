@@ -88,6 +88,7 @@ class Sums:
         self._places: dict[tuple[int, int], Tensor] = {}
         self._norms: list[tuple[int, Tensor]] = []
         self._masks: dict[int, Tensor] = {}
+        self._repeated: dict[int, Tensor] = {}
         self.flat = torch.zeros(self._starts[-1] if held is None else held, dtype=dtype, device=device)
         self.inside = torch.zeros(len(sizes), dtype=torch.float64, device=device)
         self.examples = 0
@@ -107,6 +108,7 @@ class Sums:
         if places not in self._masks:
             self._masks[places] = torch.zeros(places, dtype=torch.bool, device=self.flat.device)
         self.padding = self._masks[places]
+        self._repeated.clear()
         return self.padding
 
     def clear(self) -> None:
@@ -139,7 +141,7 @@ class Sums:
         at, several = groups[0], len(groups)
         pieces = self._pieces(at, rows)
         limit = rule.thresholds[at] * (1 - rule.margin)
-        padding = self.padding if several == 1 or self.padding is None else self.padding.repeat(several)
+        padding = self._padding(several)
         if rule.norm == 2 and rule.quanta is None and gpu_clipping.serves(pieces):
             pieces = gpu_clipping.swept(pieces)
             norms, shares = gpu_clipping.shares(pieces, limit / scale, _LONGEST, padding)
@@ -149,6 +151,14 @@ class Sums:
         if rule.counts:
             self._norms += zip(groups, norms.view(several, -1), strict=True)
         _add(pieces, shares, limit, rule, at)
+
+    def _padding(self, several: int) -> Tensor | None:
+        """The mask of padding, so many times one after another; it is the same until the next backward begins."""
+        if several == 1 or self.padding is None:
+            return self.padding
+        if several not in self._repeated:
+            self._repeated[several] = self.padding.repeat(several)
+        return self._repeated[several]
 
     def add_all(self, groups: dict[int, GroupRows], scale: float, rule: Rule) -> None:
         """Clip the whole to the rule's total, then what is left of every group to its own threshold, and add them.

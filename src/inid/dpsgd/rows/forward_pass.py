@@ -15,7 +15,7 @@ from inid.dpsgd.loss.outside_hooks import check_hooks
 from inid.dpsgd.rows.clipped_sums import GroupRows
 from inid.dpsgd.rows.units import Unit
 from inid.dpsgd.sampling.drawn_batch import Drawn, same_values
-from inid.dpsgd.trial.call_plan import Call, CallPlan
+from inid.dpsgd.trial.call_plan import CallPlan
 from inid.dpsgd.trial.model_outputs import along_rows
 from inid.errors import GuaranteeError
 
@@ -40,6 +40,7 @@ class ForwardPass:
         views: How many rows in a row are views of one example, whose gradients are averaged and clipped once.
         plan: Which layers it calls, and how.
         calls: How many of the plan's calls have been made.
+        flowed: What a graph calls with what flows back to a layer that has a rule (see `graph_hooks`).
         waiting: For every group, how many gradients are still to come.
         gathered: For every group, the rows that have come.
         stacked: What flowed to layers that wait for others like them.
@@ -60,6 +61,7 @@ class ForwardPass:
     views: int
     plan: CallPlan
     calls: int = 0
+    flowed: Callable[..., None] | None = None
     waiting: dict[int, int] = field(default_factory=dict)
     gathered: dict[int, GroupRows] = field(default_factory=dict)
     stacked: Waiting = field(default_factory=Waiting)
@@ -79,21 +81,23 @@ class ForwardPass:
         """How many examples the rows are, padding included."""
         return self.rows // self.views
 
-    def planned_call(self, unit: Unit, leaves: list[Any], *, again: bool) -> Call:
-        """The call of the plan that a layer is being called for: the next one, or any where a backward runs it again.
+    def planned_call(self, unit: Unit, leaves: list[Any], *, again: bool) -> int:
+        """Which call of the plan a layer is being called for: the next one, or any where a backward runs it again.
 
         Raises:
             CallsChanged: The plan has another call here.
             GuaranteeError: The backward runs a layer that the forward did not run so.
         """
-        candidates = self.plan.calls if again else self.plan.calls[self.calls : self.calls + 1]
-        self.calls += not again
-        for call in candidates:
+        calls, at = self.plan.calls, self.calls
+        if not again:
+            self.calls = at + 1
+            if at < len(calls) and calls[at].fits(unit, leaves, self.rows):
+                return at
+            raise CallsChanged
+        for at, call in enumerate(calls):
             if call.fits(unit, leaves, self.rows):
-                return call
-        if again:
-            raise GuaranteeError(RUN_AGAIN)
-        raise CallsChanged
+                return at
+        raise GuaranteeError(RUN_AGAIN)
 
     def note_output(self, leaves: Iterable[Any], along: Iterable[int | None], *, whole: bool) -> None:
         """Note what a layer, or the whole model, gives back by rows."""

@@ -6,7 +6,7 @@ from typing import cast
 
 from torch import Tensor, nn
 
-from inid.dpsgd.kernels.stacked_layers import Apart, Together, room
+from inid.dpsgd.kernels.stacked_layers import Apart, Kind, Together, room
 from inid.dpsgd.layers import LayerRule
 from inid.dpsgd.rows.clipped_sums import GroupRows
 from inid.dpsgd.rows.forward_pass import ForwardPass
@@ -15,10 +15,12 @@ from inid.dpsgd.rows.fused_positions import Positions, put_together
 from inid.dpsgd.rows.gradient_rows import Dense, Rows
 from inid.dpsgd.rows.units import Unit
 from inid.dpsgd.step_state import StepState
+from inid.dpsgd.trial.call_plan import CallPlan
 from inid.errors import GuaranteeError
 
 __all__ = ["GatheredRows", "Places"]
 
+_KINDS = 2**10  # of layers alike that are known at a time
 Places = dict[nn.Parameter, tuple[int, int]]  # the group of a parameter, and where in the group it stands
 
 
@@ -36,7 +38,9 @@ class GatheredRows:
         self._places, self._state, self._mean = places, state, mean
         self._lengths = Counter(at for at, _ in places.values())
         self._known: dict[Unit, tuple[bool, bool]] = {}
-        self._groups: dict[Unit, list[int]] = {}
+        self._kinds: dict[Unit, tuple[object, Kind | None]] = {}
+        self._alike: dict[object, Kind] = {}
+        self._expected: tuple[CallPlan | None, dict[int, int]] = (None, {})
         self.lost: dict[nn.Parameter, float] = {}
         self.uses: Counter[nn.Parameter] = Counter()
         self.tied: Collection[nn.Parameter] = ()
@@ -45,19 +49,25 @@ class GatheredRows:
     def forget(self) -> None:
         """Look anew at which parameters are used where."""
         self._known.clear()
+        self._kinds.clear()
 
-    def expect(self, turn: ForwardPass, unit: Unit) -> None:
-        """Note that a gradient will come for each parameter of a layer that is called."""
-        if (groups := self._groups.get(unit)) is None:
-            groups = self._groups[unit] = [self._places[parameter][0] for parameter in unit.parameters.values()]
-        for at in groups:
-            turn.waiting[at] = turn.waiting.get(at, 0) + 1
+    def expect(self, turn: ForwardPass) -> None:
+        """Note that a gradient will come for each parameter of each layer that is going to be called."""
+        if self._expected[0] is not turn.plan:
+            units = [call.unit for call in turn.plan.calls]
+            self._expected = turn.plan, Counter(self._places[p][0] for unit in units for p in unit.parameters.values())
+        turn.waiting = dict(self._expected[1])
 
     def take(self, turn: ForwardPass, unit: Unit, inputs: Tensor, gradients: Tensor) -> None:
-        """Take what a layer with a formula met and what flows back to it, examples first; it may wait for others."""
-        if not self._waits(turn, unit, inputs, gradients):
+        """Take what a layer with a formula met and what flows back to it; it may wait for others."""
+        # Under autocast a layer may have met its input in another precision than it was given in.
+        if inputs.dtype != gradients.dtype and inputs.is_floating_point():
+            inputs = inputs.to(gradients.dtype)
+        inputs, gradients = _rule(unit).apart(turn.examples, inputs, gradients)
+        kind = self._kind(turn, unit, inputs, gradients) if self.stacking else None
+        if kind is None or not turn.stacked.add(kind, unit, inputs, gradients):
             self._work_out(turn, [unit], inputs, gradients)
-        elif turn.stacked.size > room(gradients.device):
+        elif turn.stacked.size > kind.most:
             self._take_waiting(turn)
 
     def take_positions(
@@ -110,24 +120,38 @@ class GatheredRows:
         self._state.sums.count(scale, self._state.rule)
         turn.gathered.clear()
 
-    def _waits(self, turn: ForwardPass, unit: Unit, inputs: Tensor, gradients: Tensor) -> bool:
-        """Let a layer wait, where it may be clipped together with others; says whether it does."""
+    def _kind(self, turn: ForwardPass, unit: Unit, inputs: Tensor, gradients: Tensor) -> Kind | None:
+        """What a layer has in common with those that it may be clipped together with; None for one that is alone."""
+        rule, formula = self._state.rule, _rule(unit)
+        settings = formula.alike(unit.layer, inputs) if formula.settings else None
+        met = (inputs.shape, inputs.dtype, gradients.shape, gradients.dtype, gradients.device)
+        found = self._kinds.get(unit)
+        if found is None or found[0] != (rule, turn.plan, turn.examples, settings, met):
+            kind = self._found_kind(turn, unit, inputs, gradients)
+            found = self._kinds[unit] = (rule, turn.plan, turn.examples, settings, met), kind
+        return found[1]
+
+    def _found_kind(self, turn: ForwardPass, unit: Unit, inputs: Tensor, gradients: Tensor) -> Kind | None:
         rule, most = self._state.rule, room(gradients.device)
-        if not most or not self.stacking or not rule.by_length or rule.total is not None:
-            return False
+        if not most or not rule.by_length or rule.total is not None:
+            return None
         alone, tied = self._circumstances(unit)
         single = not tied and unit in turn.plan.once and (alone or len(self._lengths) == 1)
         settings = _rule(unit).alike(unit.layer, inputs) if single and inputs.shape[0] == turn.examples else None
         if settings is None:
-            return False
+            return None
         places = [self._places[parameter] for parameter in unit.parameters.values()]
         common = (
             settings,
             rule.thresholds[places[0][0]],
             *((name, place if alone else 0) for name, (_, place) in zip(unit.parameters, places, strict=True)),
-            *((each.shape, each.dtype) for each in (inputs, gradients)),
+            *((each.shape, each.dtype, each.device) for each in (inputs, gradients)),
         )
-        return turn.stacked.add(common, unit, inputs, gradients, most)
+        if common not in self._alike:
+            if len(self._alike) > _KINDS:  # thresholds that adapt are others in every step
+                self._alike.clear()
+            self._alike[common] = Kind(inputs, gradients, most)
+        return self._alike[common]
 
     def _take_waiting(self, turn: ForwardPass) -> None:
         for units, inputs, gradients in turn.stacked.taken():

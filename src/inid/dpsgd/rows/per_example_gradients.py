@@ -20,7 +20,7 @@ from torch.nn import functional
 from torch.nn.utils import skip_init
 from torch.utils import _pytree as pytree
 
-from inid.dpsgd.layers import LayerRule, rule_of
+from inid.dpsgd.layers import rule_of
 from inid.dpsgd.loss.backward_calls import listen
 from inid.dpsgd.loss.loop_checks import check_reduction, watched
 from inid.dpsgd.loss.nodes import Edge
@@ -28,31 +28,29 @@ from inid.dpsgd.loss.outside_hooks import inside_model
 from inid.dpsgd.parallel.sharded_parameters import is_sharded
 from inid.dpsgd.rows.bare_parameters import marks_of, run_with_rows, with_marks
 from inid.dpsgd.rows.forward_pass import RUN_AGAIN, CallsChanged, ForwardPass
-from inid.dpsgd.rows.fused_layers import narrowed, stored
 from inid.dpsgd.rows.gathered_rows import GatheredRows, Places
 from inid.dpsgd.rows.gradient_rows import Dense
 from inid.dpsgd.rows.graph_hooks import graph_hook
+from inid.dpsgd.rows.layers_with_rule import run_with_rule
 from inid.dpsgd.rows.layers_without_rule import run_without_rule
 from inid.dpsgd.rows.parameters_in_place import in_place
 from inid.dpsgd.rows.units import Unit, parent_unit, trained_in, units_of
+from inid.dpsgd.rows.walked_model import WalkedModel
 from inid.dpsgd.rows.wrapped_forward import (
     WRITTEN,
     FunctionalLinear,
     Kept,
     WrappedForward,
-    check_parameters,
     first_tensor,
     frozen,
     leaves_of,
-    parts_of,
     repeated,
     rows_in,
     undisturbed,
     unseen,
-    versions,
 )
 from inid.dpsgd.step_state import StepState
-from inid.dpsgd.trial.call_plan import Call, CallPlan, OtherwiseDividedError, SameForAllError
+from inid.dpsgd.trial.call_plan import CallPlan, OtherwiseDividedError, SameForAllError
 from inid.dpsgd.trial.examples import MadeUp
 from inid.dpsgd.trial.model_outputs import output_leaves
 from inid.dpsgd.trial.plain_state import kept_tensors
@@ -90,6 +88,7 @@ class PerExampleGradients:
         self.sharded = any(map(is_sharded, places))
         self._kind = next(iter(places)).dtype
         self._module = module
+        self._walked = WalkedModel(module, places, sharded=self.sharded)
         self._plans: dict[object, CallPlan] = {}
         self.settings = Settings()
         self._runs: Counter[object] = Counter()  # forwards of each kind with these settings
@@ -131,17 +130,18 @@ class PerExampleGradients:
 
     def begin_replay(self, rows: int) -> None:
         """Make the checks of a forward and of its backward, before a recorded one runs on what the loader gave."""
-        check_parameters(parts_of(self._module), self._places, self._names, self._kind)
+        self._walked = self._walked.now()
+        self._walked.check_parameters(self._names, self._kind)
         self.state.begin_replay(rows)
 
     def _run_module(self, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not torch.is_grad_enabled() or self._trace is not None or self.state.running is not None:
             return forward(*args, **kwargs)
-        parts = parts_of(self._module)
-        check_parameters(parts, self._places, self._names, self._kind)
+        self._walked = self._walked.now()
+        self._walked.check_parameters(self._names, self._kind)
         rows = rows_in(args, kwargs)
         made_up = MadeUp(args, kwargs, rows, self._module, self._example)
-        if not self.sharded and self.settings.changed(parts):
+        if not self.sharded and self.settings.changed(self._walked.parts):
             self._runs = Counter()
         signature = made_up.signature(training=self._module.training)
         counted = None if self.sharded else signature  # processes that share a model look together
@@ -157,6 +157,7 @@ class PerExampleGradients:
                 device, ways = self.state.sums.flat.device, (self._widen, self._whole)
                 trial = Trial(run, made_up, self._module, device, self.sharded, thorough, *ways)
                 self._plans[signature] = trial.plan(alone)
+                self._walked = self._walked.now()
             try:
                 turn = ForwardPass(rows, self.state.drawn.views_of(rows), self._plans[signature], look=look)
                 return self._run_pass(forward, args, kwargs, turn)
@@ -170,7 +171,9 @@ class PerExampleGradients:
     def _run_pass(
         self, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], turn: ForwardPass
     ) -> Any:
-        before = versions(parts_of(self._module), sharded=self.sharded)
+        before = self._walked.versions()
+        turn.flowed = graph_hook(self._collect_rows, turn)
+        self._gathered.expect(turn)
         self.state.begin_forward(turn)
         try:
             with inside_model(), self._functional_calls():
@@ -179,11 +182,12 @@ class PerExampleGradients:
             self.state.end_forward()
         if turn.calls != len(turn.plan.calls):
             raise CallsChanged
-        if versions(parts_of(self._module), sharded=self.sharded) != before:
+        self._walked = self._walked.now()
+        if self._walked.versions() != before:
             raise GuaranteeError(WRITTEN)
         turn.note_output(output_leaves(output), turn.plan.output, whole=True)
         if not self.sharded:
-            self.settings.note(parts_of(self._module))
+            self.settings.note(self._walked.parts)
         output = watched(output, first_tensor(args, kwargs), self.state.drawn, mean=self._mean)
         if turn.look:
             turn.follow(output_leaves(output), self.state.drawn)
@@ -203,30 +207,28 @@ class PerExampleGradients:
             )
         if unit in turn.plan.shared:
             args = repeated(args, turn.rows)
-        call = turn.planned_call(unit, [] if unit.bare else leaves_of(args, kwargs), again=again)
-        if not again:
-            self._gathered.expect(turn, unit)
-        return self._run_planned(turn, call, forward, args, kwargs, again=again)
+        at = turn.planned_call(unit, [] if unit.bare else leaves_of(args, kwargs), again=again)
+        return self._run_planned(turn, at, forward, args, kwargs, again=again)
 
     def _run_planned(
         self,
         turn: ForwardPass,
-        call: Call,
+        at: int,
         forward: Callable[..., Any],
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         *,
         again: bool,
     ) -> Any:
-        unit = call.unit
+        unit = (call := turn.plan.calls[at]).unit
         if unit.bare:
             return run_with_rows(
-                unit, forward, args, kwargs, turn.rows, graph_hook(self._collect_leaf, unit, turn, again)
+                unit, forward, args, kwargs, turn.rows, graph_hook(self._collect_leaf, turn, at, again)
             )
         if unit.rule is None:
             self._inside = True
             try:
-                ways = [graph_hook(way, unit, turn, again) for way in (self._collect_positions, self._collect_leaf)]
+                ways = [graph_hook(way, turn, at, again) for way in (self._collect_positions, self._collect_leaf)]
                 made = run_without_rule(call, forward, args, kwargs, turn.examples, turn.views, *ways)
             finally:
                 self._inside = False
@@ -234,10 +236,8 @@ class PerExampleGradients:
             made = pytree.tree_map_only(Tensor, torch.clone, made) if self.sharded else made
             turn.note_output(pytree.tree_leaves(made), call.joined, whole=False)
             return made
-        args = narrowed(unit.rule, args)
-        output = frozen(unit, forward, args, kwargs)
-        kept = Kept(stored(cast("Tensor", first_tensor(args, kwargs)), output))
-        output.register_hook(graph_hook(self._collect_rows, unit, turn, again, kept))
+        flowed = graph_hook(self._collect_again, turn) if again else partial(cast("Any", turn.flowed), at)
+        output = run_with_rule(unit, forward, args, kwargs, flowed)
         turn.by_rows[output.grad_fn, output.output_nr] = 0
         return output
 
@@ -339,32 +339,31 @@ class PerExampleGradients:
             self._gathered.forget()
         return self._run_layer(self._tied[parameter], lambda x: functional.linear(x, weight, bias), (inputs,), {})
 
-    def _collect_rows(self, unit: Unit, turn: ForwardPass, again: bool, kept: Kept, gradients: Tensor) -> None:
+    def _collect_rows(self, turn: ForwardPass, at: int, kept: Kept, gradients: Tensor) -> None:
         if self.state.drawn.quiet:
             return
-        self._enter(turn, again=again)
-        inputs = kept.read()
-        with undisturbed(gradients.device.type):
-            # Under autocast a layer may have met its input in another precision than it was given in.
-            if inputs.dtype != gradients.dtype and inputs.is_floating_point():
-                inputs = inputs.to(gradients.dtype)
-            rule = cast("LayerRule", unit.rule)
-            inputs, gradients = rule.apart(turn.examples, inputs, gradients.detach())
-            self._gathered.take(turn, unit, inputs, gradients)
+        self._enter(turn, again=False)
+        with undisturbed(gradients):
+            self._gathered.take(turn, turn.plan.calls[at].unit, kept.read(), gradients.detach())
 
-    def _collect_leaf(self, unit: Unit, turn: ForwardPass, again: bool, name: str, leaf: Tensor) -> None:
+    def _collect_again(self, turn: ForwardPass, *_: object) -> None:
+        if not self.state.drawn.quiet:
+            self._enter(turn, again=True)
+
+    def _collect_leaf(self, turn: ForwardPass, at: int, again: bool, name: str, leaf: Tensor) -> None:
         self._enter(turn, again=again)
         gradients = cast("Tensor", leaf.grad)
         leaf.grad = None
-        with undisturbed(gradients.device.type):  # products of float32 stay so
+        with undisturbed(gradients):  # products of float32 stay so
             rows = gradients.detach().reshape(len(gradients), -1)
             if len(rows) != turn.examples:  # one for each view
                 rows = rows.view(turn.examples, turn.views, -1).sum(1)
-            self._gathered.add(turn, unit.parameters[name], Dense(rows))
+            self._gathered.add(turn, turn.plan.calls[at].unit.parameters[name], Dense(rows))
 
     def _collect_positions(
-        self, unit: Unit, turn: ForwardPass, again: bool, name: str, met: Tensor | None, gradients: Tensor
+        self, turn: ForwardPass, at: int, again: bool, name: str, met: Tensor | None, gradients: Tensor
     ) -> None:
+        unit = turn.plan.calls[at].unit
         if name in unit.parameters and not self.state.drawn.quiet:
             self._enter(turn, again=again)
             self._gathered.take_positions(turn, unit, name, met, gradients)
@@ -383,6 +382,8 @@ class PerExampleGradients:
         if again:
             raise GuaranteeError(RUN_AGAIN)
         task = torch._C._current_graph_task_id()  # noqa: SLF001 - a backward that broke off does not end its forward
+        if turn.task == task and turn is self.state.latest and not turn.ended:
+            return  # judged when it entered
         turn.check_backward(task, latest=turn is self.state.latest)
         if turn.task is None:
             turn.task = task
@@ -395,5 +396,5 @@ class PerExampleGradients:
     def _finish(self, turn: ForwardPass) -> None:
         turn.ended = True
         turn.let_go()
-        with undisturbed(self.state.sums.flat.device.type):
+        with undisturbed(self.state.sums.flat):
             self._gathered.finish(turn)

@@ -184,7 +184,7 @@ class _Direction(torch.autograd.Function):
         x, output, *rest = ctx.saved_tensors
         start, weights = tuple(rest[: ctx.states]), Weights(*rest[ctx.states :])
         kind = weights.x.dtype  # under autocast the kernel may have computed in another
-        with undisturbed(x.device.type):
+        with undisturbed(x):
             x, output, flowed, *rest = (each.to(kind) for each in (x, output, flowed, *start, *ends))
             start, ends = tuple(rest[: ctx.states]), tuple(rest[ctx.states :])
             flow = RECURRENCES[ctx.mode].flow(x, output, start, weights, flowed, ends)

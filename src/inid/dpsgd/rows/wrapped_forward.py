@@ -1,7 +1,7 @@
 """How private training comes between a model and its layers: wrapped forwards, frozen parameters, kept inputs."""
 
 import functools
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import Any, cast
 
@@ -12,7 +12,6 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
-from inid.dpsgd.parallel.sharded_parameters import is_sharded
 from inid.dpsgd.rows.units import Unit
 from inid.errors import GuaranteeError
 
@@ -21,7 +20,6 @@ __all__ = [
     "FunctionalLinear",
     "Kept",
     "WrappedForward",
-    "check_parameters",
     "first_tensor",
     "frozen",
     "is_private",
@@ -32,13 +30,16 @@ __all__ = [
     "tensors_of",
     "undisturbed",
     "unseen",
-    "versions",
 ]
 
 WRITTEN = (
     "the forward of the private module changed one of its buffers or parameters, which would carry facts about "
     "examples without noise: remove running statistics and the like, or compute them outside."
 )
+
+
+_NOTHING = nullcontext()
+_any_autocast: Callable[[], bool] = torch._C._is_any_autocast_enabled  # noqa: SLF001 - torch has no public name for it
 
 
 class WrappedForward:
@@ -100,48 +101,9 @@ def tensors_of(parts: Iterable[nn.Module], *, sharded: bool = False) -> list[Ten
     ]
 
 
-def versions(parts: Iterable[nn.Module], *, sharded: bool = False) -> list[tuple[int, int]]:
-    """Which buffers and parameters a model's parts have, and how often each was written to; no value has to be read."""
-    # The version is the only way to see that a tensor was changed in place.
-    return [(id(tensor), tensor._version) for tensor in tensors_of(parts, sharded=sharded)]  # noqa: SLF001
-
-
-def check_parameters(
-    parts: Iterable[nn.Module],
-    trained: Collection[nn.Parameter],
-    names: Mapping[nn.Parameter, str],
-    kind: torch.dtype,
-) -> None:
-    """Refuse parameters that were frozen, cast, unfrozen, added or put in another's place since `make_private`."""
-    known = set(map(id, trained))
-    for parameter in [parameter for part in parts for parameter in part._parameters.values()]:  # noqa: SLF001 - the quickest way
-        if (
-            parameter is not None
-            and id(parameter) not in known
-            and parameter.requires_grad
-            and not is_sharded(next(iter(trained)))
-        ):
-            raise GuaranteeError(
-                "a parameter of the private module was added, unfrozen, or put in another's place (functional_call) "
-                "after make_private, so that its gradient would not be clipped: decide what is trained before, and "
-                "call make_private again to train other parameters."
-            )
-    for parameter in trained:
-        if not parameter.requires_grad:
-            raise GuaranteeError(
-                f"parameter {names[parameter]!r} was frozen after make_private: freeze what is not to be trained "
-                "before, and call make_private again to train other parameters."
-            )
-        if parameter.dtype != kind:
-            raise GuaranteeError(
-                f"parameter {names[parameter]!r} is {parameter.dtype} and was {kind} in make_private, which allowed "
-                "for the rounding of that type: cast the module before."
-            )
-
-
 def frozen(unit: Unit, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The output of a layer while its parameters are frozen, as something to differentiate."""
-    parameters = list(unit.present().values())
+    parameters = unit.present().values()
     try:
         _let_require(parameters, False)
         output = forward(*args, **kwargs)
@@ -149,15 +111,17 @@ def frozen(unit: Unit, forward: Callable[..., Any], args: tuple[Any, ...], kwarg
         _let_require(parameters, True)
     if not isinstance(output, Tensor):
         return pytree.tree_map_only(Tensor, _started, output)
+    if output.requires_grad:
+        return output
     # The layers of torch give back what they have just made, which nobody else holds.
     own = unit.rule is not None and type(unit.layer).__module__.startswith("torch.nn.") and output._base is None  # noqa: SLF001 - whether it is a view
     return _started(output, own=own and not any(output is arg for arg in args))
 
 
-def _let_require(parameters: list[nn.Parameter], wanted: bool) -> None:
-    with unseen():
+def _let_require(parameters: Iterable[nn.Parameter], wanted: bool) -> None:
+    with unseen() if torch._C._len_torch_function_stack() else _NOTHING:  # noqa: SLF001 - torch has no public name for it
         for parameter in parameters:
-            parameter.requires_grad_(wanted)
+            parameter.requires_grad = wanted
 
 
 def unseen() -> AbstractContextManager[object]:
@@ -194,17 +158,17 @@ def leaves_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
     return pytree.tree_leaves((args, kwargs))
 
 
-def undisturbed(kind: str) -> AbstractContextManager[object]:
+def undisturbed(near: Tensor) -> AbstractContextManager[object]:
     """Neither gradients nor autocast, in a backward: products stay in their precision. Mostly neither is on.
 
     Args:
-        kind: The kind of device.
+        near: A tensor on the device.
     """
-    if not torch.is_grad_enabled() and not torch.is_autocast_enabled(kind):
-        return nullcontext()
+    if not torch.is_grad_enabled() and not _any_autocast():
+        return _NOTHING
     stack = ExitStack()
     stack.enter_context(torch.no_grad())
-    stack.enter_context(torch.autocast(kind, enabled=False))
+    stack.enter_context(torch.autocast(near.device.type, enabled=False))
     return stack
 
 

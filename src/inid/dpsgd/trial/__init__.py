@@ -13,5 +13,6 @@ selected_rows     tensors whose entries were selected by the examples' values
 fixed_randomness  runs in which nothing random depends on the number of examples
 plain_state       what a model keeps as plain attributes
 watched_settings  what may change how a model computes, so that it is tried again
+described_settings  the same in a form that can be compared
 model_outputs     the tensors that a model returns, in objects of any kind
 """

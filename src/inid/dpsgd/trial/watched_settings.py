@@ -5,24 +5,20 @@ counter, tensors that it keeps) is known after the first, and is compared with w
 """
 
 import warnings
-import weakref
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from itertools import chain
+from operator import is_
 from typing import Any
 
-from torch import Tensor, nn
+from torch import nn
 
-from inid.dpsgd.trial.plain_state import MODULES_OWN, is_plain_object
+from inid.dpsgd.trial.described_settings import HOOKS, Key, Known, described, is_fixed, token
+from inid.dpsgd.trial.plain_state import MODULES_OWN
 
 __all__ = ["Settings"]
 
-_VALUES = frozenset((bool, int, float, complex, str, bytes, type(None)))
-_CONTAINERS = (dict, list, tuple, set, frozenset)
-_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-_DEEP, _MOST = 3, 256  # containers in containers, and entries of one that are looked at
 _OFTEN = 16
-
-_Key = tuple[int, str]  # a part, by `id`, and the name of an attribute
+_IN_VAIN = 3  # models that put equal objects in place of others in every forward are described in every forward
 
 
 class Settings:
@@ -38,17 +34,31 @@ class Settings:
     """
 
     def __init__(self) -> None:
-        self._before: dict[_Key, Any] = {}
-        self._after: dict[_Key, Any] = {}
-        self._moving: dict[_Key, nn.Module] | None = None  # what forwards change themselves; None if not known yet
+        self._before: dict[Key, Any] = {}
+        self._after: dict[Key, Any] = {}
+        self._moving: dict[Key, nn.Module] | None = None  # what forwards change themselves; None if not known yet
         self._often = 0
+        self._untouched: _Untouched | None = None
+        self._in_vain = 0
 
-    def changed(self, parts: Iterable[nn.Module]) -> bool:
-        """Whether somebody has changed something since the latest forward; asked before each."""
-        parts = list(parts)
-        now, before, after = _described(parts), self._before, self._after
+    def changed(self, parts: list[nn.Module]) -> bool:
+        """Whether somebody has changed something since the latest forward; asked before each.
+
+        Args:
+            parts: The model's parts: the same list only as long as their parameters are the same.
+        """
+        if self._untouched is not None:
+            if self._untouched.holds(parts):
+                return False
+            self._untouched = None
+            self._in_vain += 1
+        known, before, after = Known.of(parts), self._before, self._after
+        now = described(parts, known)
         if now == before:
+            if self._in_vain < _IN_VAIN and not known.outputs:  # to hold an output would hold its graph
+                self._untouched = _Untouched(parts)
             return False
+        self._in_vain = 0
         found = [key for key in {**before, **now} if _differs(key, now, before) and _differs(key, now, after)]
         self._before = now
         if not found:
@@ -69,122 +79,73 @@ class Settings:
         """Note what a forward has left behind; called after each."""
         if self._moving is None:
             held = {id(part): part for part in parts}
-            self._after = _described(held.values())
+            self._after = described(held.values(), Known.of(held.values()))
             self._moving = {
                 key: held[key[0]] for key in self._after if _differs(key, self._after, self._before) and key[0] in held
             }
         elif self._moving:
-            known = _Known(_parameters(parts))
+            known = Known.of(parts)
             for key, part in self._moving.items():
-                self._after[key] = _token(vars(part).get(key[1]), 0, known)
+                self._after[key] = token(vars(part).get(key[1]), 0, known)
 
-    def fixed(self, parts: Iterable[nn.Module]) -> dict[_Key, Any]:
+    def fixed(self, parts: Iterable[nn.Module]) -> dict[Key, Any]:
         """The settings that forwards do not change themselves, to be compared."""
         moving = self._moving or {}
-        return {key: value for key, value in _described(parts).items() if key not in moving}
+        parts = list(parts)
+        return {key: value for key, value in described(parts, Known.of(parts)).items() if key not in moving}
 
 
-def _differs(key: _Key, one: dict[_Key, Any], other: dict[_Key, Any]) -> bool:
-    return key not in one or key not in other or one[key] != other[key]
+class _Untouched:
+    """Settings that were described, and whether anybody has touched them since.
 
-
-def _parameters(parts: Iterable[nn.Module]) -> frozenset[int]:
-    return frozenset(id(each) for part in parts for each in vars(part)["_parameters"].values())
-
-
-def _described(parts: Iterable[nn.Module]) -> dict[_Key, Any]:
-    parts, found = list(parts), dict[_Key, Any]()
-    known = _Known(_parameters(parts))
-    for part in parts:
-        at, held = id(part), vars(part)
-        for name, value in held.items():
-            if name not in MODULES_OWN:
-                kind = value.__class__
-                found[at, name] = (kind, value) if kind in _VALUES else _token(value, 0, known)
-        hooks = [hook for name in _HOOKS for hook in held[name].values()]
-        if hooks:
-            found[at, "hooks"] = [(id(hook), hook) for hook in hooks]
-        if held["_buffers"]:
-            found[at, "buffers"] = [_token(each, 0, known) for each in held["_buffers"].values()]
-        own = held.get("forward", part.__class__.forward)  # another function in its place
-        found[at, "forward"] = (id(own), own, part)
-    return found
-
-
-def _token(value: Any, depth: int, known: "_Known") -> Any:
-    """Something that equals another only if both stand for the same; it keeps objects alive, whose `id` it holds.
-
-    Args:
-        value: What it stands for.
-        depth: In how many containers it lies.
-        known: What is known of the model.
-    """
-    kind = value.__class__
-    if kind in _VALUES:
-        return kind, value
-    if isinstance(value, Tensor):
-        # What has a gradient is an output that the model keeps: holding it would hold its graph.
-        if value.grad_fn is not None:
-            return "output"
-        return id(value), None if id(value) in known.trained else value._version, value  # noqa: SLF001 - shows writing in place
-    if isinstance(value, _CONTAINERS) and depth < _DEEP and len(value) <= _MOST:
-        entries = [each for pair in value.items() for each in pair] if isinstance(value, dict) else list(value)
-        if isinstance(value, (set, frozenset)):
-            return id(value), value, frozenset(map(id, entries))
-        return id(value), kind, [_token(each, depth + 1, known) for each in entries]
-    own = known.objects.get(id(value)) if depth < 1 else None
-    if own is not None or (depth < 1 and is_plain_object(value)):
-        if own is None:
-            entries = [(name, _token(each, _DEEP, known)) for name, each in vars(value).items()]
-            own = known.objects[id(value)] = _Attributes(entries)
-        return id(value), kind, own
-    return id(value), kind, _Held(value)
-
-
-@dataclass(frozen=True)
-class _Known:
-    """What is known of a model.
-
-    Attributes:
-        trained: The `id` of its parameters: every step writes to them, also where a part lists them once more.
-        objects: The objects that were looked at before, by `id`: a configuration that all parts hold is looked at once.
+    Claim: while `holds`, `described` gives what it gave when this was made. What it gives follows from the attributes
+    of the parts, the hooks and buffers in some of them, and the forward of a class. Here the attributes are the same
+    objects under the same names. They are kept, so that no other can have the `id` of one of them. Those that can be
+    changed in place, and buffers, have a token, which is made anew; hooks and forwards are the same objects.
     """
 
-    trained: frozenset[int]
-    objects: "dict[int, _Attributes]" = field(default_factory=dict)
+    def __init__(self, parts: list[nn.Module]) -> None:
+        self._parts, self._known = parts, Known.of(parts)
+        held = [vars(part) for part in parts]
+        self._lengths, self._names = list(map(len, held)), list(chain.from_iterable(held))
+        self._values = list(chain.from_iterable(map(dict.values, held)))
+        self._kinds = [part.__class__ for part in parts]
+        self._forwards = {kind: kind.forward for kind in self._kinds}
+        inner = [each[name] for each in held for name in HOOKS]
+        self._hooks = [(hooks, list(hooks.values())) for hooks in inner if hooks]
+        buffers = [each["_buffers"] for each in held]
+        self._empty = [each for each in (*inner, *buffers) if not each]
+        own = {id(value): value for each in held for name, value in each.items() if name not in MODULES_OWN}
+        deep = [value for value in own.values() if not is_fixed(value)]
+        self._filled = [each for each in buffers if each]
+        self._deep, self._tokens = deep, self._described(deep)
 
-
-class _Attributes:
-    """The attributes of an object; what was found equal once is not compared again."""
-
-    __slots__ = ("__weakref__", "_equal", "_own")
-
-    def __init__(self, own: list[tuple[str, Any]]) -> None:
-        self._own, self._equal = own, weakref.ref(self)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, _Attributes):
+    def holds(self, parts: list[nn.Module]) -> bool:
+        """Whether nothing was touched; for the very list that this was made of."""
+        if parts is not self._parts:
             return False
-        if self._equal() is not other:
-            if self._own != other._own:
-                return False
-            self._equal = weakref.ref(other)
-        return True
+        held = [vars(part) for part in parts]
+        return (
+            list(map(len, held)) == self._lengths
+            and list(chain.from_iterable(held)) == self._names
+            and all(map(is_, chain.from_iterable(map(dict.values, held)), self._values))
+            and not any(self._empty)
+            and all(map(is_, [part.__class__ for part in parts], self._kinds))
+            and all(kind.forward is own for kind, own in self._forwards.items())
+            and all(_same(hooks.values(), own) for hooks, own in self._hooks)
+            and self._described(self._deep) == self._tokens
+        )
 
-    def __hash__(self) -> int:
-        return 0
+    def _described(self, deep: list[Any]) -> list[Any]:
+        known = Known(self._known.trained)
+        buffers = [token(each, 0, known) for held in self._filled for each in held.values()]
+        return [*(token(value, 0, known) for value in deep), len(buffers), *buffers]
 
 
-class _Held:
-    """Keeps an object alive; all are equal, since it is compared by its `id` before."""
+def _same(some: Iterable[object], others: list[object]) -> bool:
+    now = list(some)
+    return len(now) == len(others) and all(map(is_, now, others))
 
-    __slots__ = ("_object",)
 
-    def __init__(self, held: Any) -> None:
-        self._object = held
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Held)
-
-    def __hash__(self) -> int:
-        return 0
+def _differs(key: Key, one: dict[Key, Any], other: dict[Key, Any]) -> bool:
+    return key not in one or key not in other or one[key] != other[key]

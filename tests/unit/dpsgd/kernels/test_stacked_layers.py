@@ -146,8 +146,25 @@ def test_padding_adds_nothing_in_any_layer():
     assert torch.allclose(made.flat, torch.tensor([6.0, 8.0, 18.0, 20.0]))
 
 
+def test_each_backward_has_padding_of_its_own():
+    """The mask that layers share is made once in a backward; that of the backward before would count padding."""
+    rows = torch.arange(1.0, 13.0).view(6, 2)
+    made = Sums([[2], [2]], torch.float32, torch.device("cpu"))
+    places, rule = [made.place(at, 0) for at in range(2)], Rule(2, [100.0, 100.0], 0.0)
+    found = []
+    for placed in ([True, False, True], [False, True, False]):
+        made.begin(torch.tensor(placed))
+        for _ in range(2):
+            made.add_groups([0, 1], [Apart(Dense(rows), places)], 1.0, rule)
+        found.append(made.flat.clone())
+        made.clear()
+    assert torch.allclose(found[0], 2 * torch.tensor([6.0, 8.0, 18.0, 20.0]))
+    assert torch.allclose(found[1], 2 * torch.tensor([3.0, 4.0, 9.0, 10.0]))
+
+
 def test_a_layer_that_met_more_than_the_kernels_take_is_taken_alone():
     waiting = stacked_layers.Waiting()
     many = torch.zeros(40_000, 1)
-    assert waiting.add("kind", None, many, many, 2**30)
-    assert not waiting.add("kind", None, many, many, 2**30)
+    kind = stacked_layers.Kind(many, many, 2**30)
+    assert waiting.add(kind, None, many, many)
+    assert not waiting.add(kind, None, many, many)

@@ -270,7 +270,7 @@ def test_steps_do_not_count_as_changes_of_the_layer(guarded, monkeypatch):
     plan = Trial.plan
     monkeypatch.setattr(Trial, "plan", lambda *args: looks.append(1) or plan(*args))
     if not guarded:
-        monkeypatch.setattr(watched_settings, "_parameters", lambda _: frozenset())
+        monkeypatch.setattr(watched_settings.Known, "of", lambda _: watched_settings.Known(frozenset()))
     model = Picked(kind("LSTM"))
     training = private(model, torch.randn(8, POSITIONS, WIDTH), optimizer=None)
     training.optimizer.param_groups[0]["lr"] = 0.1
