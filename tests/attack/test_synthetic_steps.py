@@ -84,8 +84,8 @@ def test_every_difference_lies_in_the_set_which_is_no_larger_than_it_must_be(siz
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
-def test_beyond_sixteen_columns_the_bound_of_each_pair_holds(relation, monkeypatch):
-    members = ((0, 1), (0, 2), (1, 2))
+@pytest.mark.parametrize("members", [((0, 1), (0, 2), (1, 2)), ((1,), (2,), (1, 2))])
+def test_beyond_sixteen_columns_the_bound_of_each_block_holds(relation, members, monkeypatch):
     monkeypatch.setattr("inid.tables.questions.synthetic.blocks._MOST_COLUMNS", 2)
     blocks = Blocks((3, 2, 2), members, relation, True, 1)
     made = blocks.sensitivity([1.0, 2.0, 3.0])

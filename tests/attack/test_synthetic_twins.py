@@ -20,7 +20,7 @@ from inid.tables.record import record_digest
 from inid.testing import unsafe_seed
 from rough_rows import rough_fit
 
-PROMISE, SMALL = inid.ApproxDP(1.0, 1e-6), inid.ApproxDP(0.2, 1e-6)
+PROMISE, SMALL = inid.ApproxDP(1.0, 1e-6), inid.ApproxDP(0.05, 1e-6)
 DOMAINS = {"a": ["x", "y"], "b": ["u", "v", "w"], "c": [1, 2]}
 
 
@@ -173,7 +173,7 @@ def test_steps_that_are_charged_one_by_one_do_not_fit_the_promise_that_they_keep
             ledger.charge(noise)
 
 
-def test_too_many_cells_are_refused_before_the_charge_whichever_pairs_are_kept(monkeypatch):
+def test_too_many_levels_are_refused_before_the_charge_whichever_pairs_are_kept(monkeypatch):
     levels = {f"x{at}": np.linspace(0, 1, 1001).tolist() for at in range(13)}
 
     def fails():
@@ -187,7 +187,7 @@ def test_too_many_cells_are_refused_before_the_charge_whichever_pairs_are_kept(m
         return len(ledger.history())
 
     assert charged(inid.ArgumentError) == 0
-    monkeypatch.setattr(kind_module, "_MOST_CELLS", 2**40)  # the twin finds out when it has been paid
+    monkeypatch.setattr(kind_module, "_MOST_LEVELS", 2**40)  # the twin finds out when it has been paid
     assert charged(MemoryError) == 1
 
 

@@ -8,12 +8,13 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from inid.arguments import Floats, choice, shown
 from inid.errors import ArgumentError
 from inid.learn.base import PrivateEstimator
 from inid.learn.bounds import read_bounds
+from inid.learn.column_names import remember_columns
 from inid.learn.encoded_bounds import EncodedBounds
 from inid.learn.inputs import entries, read_rows
 from inid.learn.parameters import estimator
@@ -60,7 +61,7 @@ class PublicCategories(TransformerMixin, PrivateEstimator):  # type: ignore[misc
         """
         self._start_fit()
         self._layout()
-        validate_data(self, X, reset=True, skip_check_array=True)
+        remember_columns(self, X, reset=True)
         for name in (*self._numbers(), *self._lists()):
             _column_of(X, name)
         return self
@@ -68,7 +69,7 @@ class PublicCategories(TransformerMixin, PrivateEstimator):  # type: ignore[misc
     def transform(self, X: Any) -> Floats:
         """The numbers, and the columns of the categories."""
         check_is_fitted(self)
-        validate_data(self, X, reset=False, skip_check_array=True)
+        remember_columns(self, X, reset=False)
         numbers = [read_rows(_numbers_of(X, name), empty=True).floats() for name in self._numbers()]
         return np.hstack([*numbers, *(self._encoded(X, name) for name in self._lists())])
 

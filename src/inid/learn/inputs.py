@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
 from inid.arguments import Floats, shown
 from inid.errors import ArgumentError
+from inid.learn.column_names import remember_columns
 
 __all__ = ["Labels", "Matrix", "entries", "read_classes", "read_labels", "read_matrix", "read_rows", "read_target"]
 
@@ -119,7 +119,7 @@ def read_matrix(estimator: object, X: Any, *, reset: bool, empty: bool = False) 
     with np.errstate(all="ignore"):
         matrix, names = _matrix("X", X)
     _check_size(matrix.shape, estimator, empty=empty)
-    validate_data(estimator, names, reset=reset, skip_check_array=True)
+    remember_columns(estimator, names, reset=reset)
     return matrix
 
 

@@ -31,7 +31,7 @@ __all__ = ["OnSyntheticRows"]
 
 _LEAST_ROWS, _MOST_ROWS = 20_000, 200_000  # that are made: more of them cost nothing
 _LEAST_OF_A_CLASS = 10
-_MOST_BINS = 1000
+_BINS, _MOST_BINS = 16, 1000
 _MOST_SIZE = 1e100  # of edges, as of bounds: a middle is finite
 _BELIEVED = 0.1
 _NOTHING = (
@@ -67,7 +67,7 @@ class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         classes: The labels. A row of another label counts nowhere. Left out, the set of labels that occur in y is
             treated as public. For classifiers.
         bounds_y: (lower, upper) of the target. For regressors.
-        bins_y: How many bins the target has, or their edges.
+        bins_y: How many bins the target has, or their edges; None for the number in `bins`, or 16 if that is none.
         target_weight: How much more the pairs with the target count than others; a regressor's own table counts, too.
         neighbours: "zero_out", "add_remove" or "replace"; None takes the ledger's relation, else "zero_out".
 
@@ -94,10 +94,10 @@ class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
     budget: Budget | None = None
     bounds: Bounds | None = None
     categories: Mapping[Any, Sequence[Any]] | None = None
-    bins: int | Mapping[Any, int | Sequence[float]] = 16
+    bins: int | Mapping[Any, int | Sequence[float]] = _BINS
     classes: Sequence[Any] | None = None
     bounds_y: tuple[float, float] | None = None
-    bins_y: int | Sequence[float] = 20
+    bins_y: int | Sequence[float] | None = None
     target_weight: float = 4.0
     neighbours: Neighbours | None = None
 
@@ -137,7 +137,7 @@ class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
             neighbours=relation,
             target=len(levels),
             target_weight=self.target_weight,
-            own_table=is_regressor(self.estimator),
+            number=is_regressor(self.estimator),
             ledger=ledger,
             label=type(self).__name__,
         )
@@ -243,7 +243,7 @@ class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
             unknown = [name for name in stated if name not in self._numbers]
             if unknown:
                 raise ArgumentError(f"bins names {shown(unknown[0])}, which is no column of numbers: leave it out.")
-        each = [stated.get(name, 16) if isinstance(stated, Mapping) else stated for name in self._numbers]
+        each = [stated.get(name, _BINS) if isinstance(stated, Mapping) else stated for name in self._numbers]
         ends = zip(self._numbers, each, *self._held, strict=True)
         return [_edges(f"bins of {shown(name)}", one, (low, high)) for name, one, low, high in ends]
 
@@ -302,7 +302,8 @@ class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
             return found, _words(classes.tolist()), classes
         numbers = read_target(self, rows, y, several=False)
         low, high = (float(end[0]) for end in read_bounds("bounds_y", self.bounds_y, 1))
-        edges = _edges("bins_y", self.bins_y, (low, high))
+        usual = _BINS if isinstance(self.bins, Mapping) else self.bins
+        edges = _edges("bins_y", usual if self.bins_y is None else self.bins_y, (low, high))
 
         def placed() -> Levels:
             own = numbers.floats()[:, 0]

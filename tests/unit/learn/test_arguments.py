@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.tree import DecisionTreeClassifier
 
 import inid
 from inid import learn
@@ -162,3 +163,23 @@ def test_objects_that_hold_numbers_and_gaps_are_read():
     model = learn.PrivateMoments(inid.GaussianDP(1e6), bounds=(0, 4)).fit(frame)
     assert model.feature_names_in_.tolist() == ["a", "b"]
     np.testing.assert_allclose(model.mean_, [2.0, 2.0], atol=1e-3)
+
+
+def test_two_columns_of_one_name_are_refused_before_anything_is_charged():
+    """They were refused in the words of a library that nobody called."""
+    twice = pd.DataFrame(np.zeros((20, 3)), columns=["age", "pay", "age"])
+    tree, keys = DecisionTreeClassifier(), {"pay": [0, 1]}
+    ledger = inid.Ledger(BUDGET)
+    for fit in (
+        *(lambda one=one: one.fit(twice, Y, ledger=ledger) for one in models()),
+        lambda: learn.OnSyntheticRows(tree, budget=BUDGET, bounds=(-1, 1), classes=(0, 1)).fit(
+            twice, Y > 0, ledger=ledger
+        ),
+        lambda: learn.OnSyntheticRows(
+            tree, budget=BUDGET, bounds={"age": (-1, 1)}, categories=keys, classes=(0, 1)
+        ).fit(twice, Y > 0, ledger=ledger),
+        lambda: learn.PublicCategories(keys).fit(twice),
+    ):
+        with pytest.raises(inid.ArgumentError, match="two columns named 'age'"):
+            fit()
+    assert ledger.spent() == inid.Ledger(BUDGET).spent()

@@ -301,3 +301,26 @@ def test_a_regressor_that_believes_nothing_is_about_as_good_as_the_mean_of_the_t
     # The variance of the mean beside that of the target: R^2 that is lost. Measured once, it was 0.1 and more.
     assert np.mean(np.square(off)) < 0.05 * y.var()
     assert np.mean(np.square(off)) < np.mean(np.square(alone))
+
+
+@pytest.mark.parametrize(("stated", "found"), [({"bins": 8}, 8), ({"bins": {0: 4}}, 16), ({"bins": 8, "bins_y": 5}, 5)])
+def test_a_target_has_as_many_bins_as_other_numbers_if_none_are_stated(stated, found):
+    X = np.linspace(-1, 1, 400).reshape(200, 2)
+    with unsafe_seed(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fitted = model(LinearRegression(), categories=None, bounds=(-1, 1), bounds_y=(-2, 2), **stated)
+        fitted.fit(X, X.sum(axis=1))
+    assert fitted.plan_.question.columns[-1].stated == found
+
+
+@pytest.mark.parametrize(("inner", "again"), [(DecisionTreeClassifier(), []), (LinearRegression(), [(2,)])], ids=str)
+def test_a_model_measures_no_table_of_a_column_again_but_that_of_a_number_to_be_predicted(inner, again):
+    X = np.random.default_rng(0).uniform(-1, 1, (60, 2))
+    facts = {"classes": (False, True)} if is_classifier(inner) else {"bounds_y": (-2, 2)}
+    with unsafe_seed(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fitted = model(inner, categories=None, bounds=(-1, 1), budget=inid.ApproxDP(0.3, 1e-6), **facts)
+        fitted.fit(X, X[:, 0] > 0 if is_classifier(inner) else X.sum(axis=1))
+    *earlier, last = fitted.plan_.released
+    chosen = fitted.plan_.question.measured(last, earlier).chosen
+    assert [block for block in chosen if len(block) == 1] == again

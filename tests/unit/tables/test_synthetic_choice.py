@@ -10,12 +10,13 @@ import pytest
 import inid
 from inid import tables
 from inid.planning.division import whole_of
-from inid.tables.questions.synthetic.three_steps import SHARES, Steps, target_weights
+from inid.tables.questions.synthetic.three_steps import SHARES, Steps, model_weights
 from inid.testing import unsafe_seed
 
 SIZES = (3, 8, 2, 5)
 PROMISE = inid.ApproxDP(0.3, 1e-6)
 TWICE = {"target": "pay", "weights": {("pay",): 8}}
+ONCE = {"weights": {(name,): 0.001 for name in ("job", "age", "pay")}}  # no column is worth a second measurement
 RELATIONS = ("add_remove", "replace", "zero_out")
 
 
@@ -37,15 +38,20 @@ def by_hand(steps, scores, mu):
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
-def test_pairs_alone_are_chosen_by_the_rule_where_no_column_has_a_weight(relation):
-    rng = np.random.default_rng(0)
+def test_pairs_alone_are_chosen_by_the_rule_where_no_own_table_counts(relation):
+    rng, light = np.random.default_rng(0), {(at,): 1e-9 for at in range(4)}
     for _ in range(20):
-        steps = Steps(SIZES, relation, True, int(rng.integers(1, 4)), {(0, 1): float(rng.uniform(0.1, 9))})
+        steps = Steps(SIZES, relation, True, int(rng.integers(1, 4)), light | {(0, 1): float(rng.uniform(0.1, 9))})
         scores, mu = rng.normal(100, 300, 6), float(rng.uniform(0.02, 2))
         made, wanted = steps.chosen(scores, mu), by_hand(steps, scores, mu)
         assert list(made) == list(wanted)
         ratios = np.array(list(made.values())) / np.array(list(wanted.values()))
         assert ratios == pytest.approx(np.full(len(ratios), ratios[0]))
+
+
+def own_weight(steps, at):
+    """How much the own table of a column counts: as stated, else 0.4 of the weights of its pairs."""
+    return steps.weights.get((at,), 0.4 * sum(steps.weights.get(pair, 1.0) for pair in steps.pairs if at in pair))
 
 
 def error_of(steps, pairs, columns, mu, *, before):
@@ -60,7 +66,7 @@ def error_of(steps, pairs, columns, mu, *, before):
     for at, first in before.items():
         again = columns.get((at,))
         precision = 1 / first + (0 if again is None else 1 / (again * factor))
-        found += 0.8 * steps.sizes[at] * steps.weights[at,] / np.sqrt(precision)
+        found += 0.8 * steps.sizes[at] * own_weight(steps, at) / np.sqrt(precision)
     return found
 
 
@@ -76,7 +82,7 @@ def test_no_other_division_between_columns_and_pairs_has_less_error(relation):
             steps.first_set(), inid.GaussianDP(mu * float(SHARES[0] / SHARES[2]) ** 0.5), mechanism="gaussian"
         )
         known = steps.columns.variances(first.scales)
-        before = {at: known[1 + at] for at in (1, 3)}
+        before = {at: known[1 + at] for at in range(4)}
         made = steps.chosen(rng.normal(100, 300, 6), mu)
         pairs = {block: own for block, own in made.items() if len(block) == 2}
         columns = {block: own for block, own in made.items() if len(block) == 1}
@@ -92,14 +98,16 @@ def test_no_other_division_between_columns_and_pairs_has_less_error(relation):
     assert again > 20
 
 
-def test_a_target_is_measured_again_where_few_pairs_are_worth_it_and_not_where_many_are():
-    weights = target_weights(4, 1, 4.0, own=True)
-    steps = Steps(SIZES, "add_remove", True, 1, weights)
-    assert next(iter(steps.chosen(np.full(6, 1.0), 0.2))) == (1,)
-    assert [block for block in steps.chosen(np.full(6, 1e6), 0.2) if len(block) == 1] == [(1,)]
-    light = replace(steps, weights={(1,): 0.01})
-    assert all(len(block) == 2 for block in light.chosen(np.full(6, 1e6), 0.2))
-    assert target_weights(300, 7, 900.0, own=True)[7,] == 1000.0
+def test_columns_are_measured_again_where_few_pairs_are_worth_it_and_not_where_many_are():
+    places = [(at,) for at in range(9)]
+    steps = Steps((20,) * 9, "add_remove", True, 1, {})
+    assert [*steps.chosen(np.full(36, 1.0), 0.2)][:9] == places
+    assert all(len(block) == 2 for block in steps.chosen(np.full(36, 1e6), 0.2))
+    target = replace(steps, weights=model_weights(9, 4, 4.0, number=True))
+    assert [block for block in target.chosen(np.full(36, 1e6), 0.2) if len(block) == 1] == [(4,)]
+    light = replace(steps, weights={block: 0.01 for block in places})
+    assert all(len(block) == 2 for block in light.chosen(np.full(36, 1.0), 0.2))
+    assert model_weights(300, 7, 900.0, number=True)[7,] == 1000.0
 
 
 def people(rows=300):
@@ -141,7 +149,7 @@ def recorded(relation):
 
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_what_was_measured_twice_is_one_number_with_less_noise_and_is_proved(relation):
-    plain, made = released(relation), released(relation, **TWICE)
+    plain, made = released(relation, **ONCE), released(relation, **TWICE)
     assert (2,) in made.measured.chosen
     assert (2,) not in plain.measured.chosen
     assert made.measured.table((2,), 0.95).std < 0.7 * plain.measured.table((2,), 0.95).std

@@ -52,16 +52,18 @@ class Contrasts(NamedTuple):
 @lru_cache(maxsize=512)
 def _splits(size: int) -> Whole:
     """One line per contrast: where its range starts, is divided and ends, then a/g, b/g and how often it was halved."""
-    found = []
-    spans = [(0, size, 0)]
-    while spans:
-        low, high, depth = spans.pop()
-        left, right = (high - low) // 2, high - low - (high - low) // 2
-        if left:
-            divisor = math.gcd(left, right)
-            found.append((low, low + left, high, left // divisor, right // divisor, depth))
-            spans += [(low + left, high, depth + 1), (low, low + left, depth + 1)]
-    return np.array(found, dtype=np.int64).reshape(-1, 6)
+    found, low, high = [], np.zeros(1, dtype=np.int64), np.full(1, size, dtype=np.int64)
+    while (divided := high - low > 1).any():
+        low, high = low[divided], high[divided]
+        left = (high - low) // 2
+        right, middle = high - low - left, low + left
+        divisor = np.gcd(left, right)
+        found.append(
+            np.stack([low, middle, high, left // divisor, right // divisor, np.full(low.size, len(found))], axis=1)
+        )
+        low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
+    lines = np.concatenate(found) if found else np.empty((0, 6), dtype=np.int64)
+    return lines[np.lexsort((lines[:, 5], lines[:, 0]))]  # each range before those inside it, from left to right
 
 
 @lru_cache(maxsize=512)

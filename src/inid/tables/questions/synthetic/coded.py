@@ -21,7 +21,7 @@ from inid.tables.questions.synthetic.kind import SyntheticRows
 from inid.tables.questions.synthetic.plan import SyntheticPlan
 from inid.tables.questions.synthetic.result import SyntheticResult
 from inid.tables.questions.synthetic.row_maker import RowMaker
-from inid.tables.questions.synthetic.three_steps import LEAST_WEIGHT, MOST_WEIGHT, target_weights
+from inid.tables.questions.synthetic.three_steps import LEAST_WEIGHT, MOST_WEIGHT, model_weights
 from inid.tables.view import View
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def release_levels(
     neighbours: Neighbours,
     target: int | None = None,
     target_weight: float = 1.0,
-    own_table: bool = False,
+    number: bool = False,
     ledger: "Ledger | None",
     label: str,
 ) -> CodedRelease:
@@ -71,12 +71,12 @@ def release_levels(
         neighbours: The relation.
         target: The place of the column that a model will predict, if there is one.
         target_weight: How much more its pairs count than others.
-        own_table: Whether its own table counts, too: for a number, whose mean is in every prediction.
+        number: Whether it is a number, whose own table counts as much as its pairs.
         ledger: Where the cost is charged.
         label: A name for the ledger's history.
 
     Raises:
-        ArgumentError: There are too many cells, or the weight is no positive number.
+        ArgumentError: There are too many levels, or the weight is no positive number.
         BudgetError: The promise is for other noise, or the ledger refuses.
     """
     facts: dict[str, Any] = {"person": None, "neighbours": neighbours, "rows": None, "max_rows": _MOST_ROWS}
@@ -85,7 +85,7 @@ def release_levels(
     weight = real("target_weight", target_weight, least=LEAST_WEIGHT, cure=cure)
     if weight > MOST_WEIGHT:
         raise ArgumentError(f"target_weight must be at most 1000, got {shown(target_weight)}: {cure}.")
-    weights = {} if target is None else target_weights(len(columns), target, weight, own=own_table)
+    weights = {} if target is None else model_weights(len(columns), target, weight, number=number)
     question = SyntheticRows(columns=columns, weights=weights, view=View(), **facts)
     question.check_limits()
     plan = question.plan(budget)

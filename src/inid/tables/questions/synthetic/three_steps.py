@@ -1,24 +1,25 @@
 """The three Gaussian steps of synthetic rows: what each releases, and the set in which one person moves it.
 
-1. *Columns*, 0.30 of mu^2: the residuals of each column's table, and the total, which gets 5 % of it (under "replace"
-   it is public, or costs nothing beside the columns). The variance of column i is in proportion to
+1. *Columns*, 0.15 of mu^2: the residuals of each column's table, and the total, which gets a tenth of it (under
+   "replace" it is public, or costs nothing beside the columns). The variance of column i is in proportion to
    ((1 - 1/n_i) / n_i)^(2/3).
-2. *Scores*, 0.10 of mu^2: for each pair of columns the score |table - R|_1, the distance of its table from independence
+2. *Scores*, 0.05 of mu^2: for each pair of columns the score |table - R|_1, the distance of its table from independence
    R = N p_i (x) p_j, which step 1 fixes. The cells of R are rounded to whole numbers of 2^-8, so that a score is one
    too, and exact.
    *Statement.* One row more or less moves every score by at most 1, a replaced row by at most 2, m rows by m times as
    much: they lie in a box. *Why.* It changes one cell of each table by 1, or two, and | |a| - |b| | <= |a - b|;
    whatever R is, since R is fixed before.
-3. *Pairs*, 0.60 of mu^2: from the noisy scores alone some pairs are chosen, with their variances, and their residuals
+3. *Pairs*, 0.80 of mu^2: from the noisy scores alone some pairs are chosen, with their variances, and their residuals
    are released. With s the score, c = 0.8 sqrt(n_i n_j (n_i + n_j)) the error per unit of noise, rho the cost of a
    pair and q = c^(2/3) rho^(1/3): the pairs of the largest s / q, as many as make the expected rest least, which is
    the scores of the others and the errors of what is measured. A pair's variance is in proportion to (rho / c)^(2/3).
    A public weight u of a pair multiplies s and c.
-   *A column once more.* A column whose own table has a public weight u, that of a target say, may be measured a second
-   time: its error is C / sqrt(t), C = 0.8 u n_i, t its precision, one over its variance. The sum of errors is least,
-   given what is spent, where a pair's precision is x (c / rho)^(2/3), and such a column's is x (C / rho)^(2/3), or what
-   step 1 gave it, if that is more; x follows from what the step may spend. So it is measured again where few pairs are
-   worth their noise.
+   *A column once more.* Every column may be measured a second time: the error of its table is C / sqrt(t),
+   C = 0.8 u n_i, t its precision, one over its variance. It is in the tables of all its pairs, beside their own errors,
+   so that u is 0.4 of the sum of their weights, if no other is stated. The sum of errors is least, given what is spent,
+   where a pair's precision is x (c / rho)^(2/3), and a column's is x (C / rho)^(2/3), or what step 1 gave it, if that
+   is more; x follows from what the step may spend. So columns are measured again where few pairs are worth their
+   noise: how many these are nobody knows before step 2, and step 1 need not guess.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,16 +42,26 @@ from inid.sets import Neighbours, Sensitivity
 from inid.tables.questions.marginals.basis import Whole
 from inid.tables.questions.synthetic.blocks import Block, Blocks
 
-__all__ = ["LEAST_WEIGHT", "MOST_WEIGHT", "SHARES", "Steps", "are_parts", "parts_of", "target_weights"]
+__all__ = [
+    "LEAST_WEIGHT",
+    "MOST_WEIGHT",
+    "SHARES",
+    "Steps",
+    "are_parts",
+    "model_weights",
+    "parts_of",
+    "target_weights",
+]
 
-SHARES = (Fraction(3, 10), Fraction(1, 10), Fraction(6, 10))
+SHARES = (Fraction(15, 100), Fraction(5, 100), Fraction(80, 100))
 LEAST_WEIGHT, MOST_WEIGHT = 1e-3, 1e3
 _FIRST_TO_THIRD = float(SHARES[0] / SHARES[2])
-_TOTAL = 0.05  # of the first step
+_TOTAL = 0.1  # of the first step
 _SCORE_UNIT = 2**8
 _LEAST_MU = 1e-9
 _NEAR = 1e-9  # processors differ in last digits
 _FLOOR = 1e-5  # of the rows: the least that a level counts for
+_IN_PAIRS = 0.4  # of the weights of its pairs: how much a column's own table counts
 _WORTH = 0.1  # of a column's precision: less is not measured once more
 
 
@@ -63,7 +74,7 @@ class Steps:
         neighbours: The relation.
         vanishing: Whether a row can vanish: a person, a filter, dropped keys.
         rows: The most rows of one person.
-        weights: The public weight of each pair that has one, and of each column whose own table counts.
+        weights: The public weight of each pair that has one, and of each column whose own table has one.
     """
 
     sizes: tuple[int, ...]
@@ -127,15 +138,16 @@ class Steps:
         return costs, error, error ** (2 / 3) * costs ** (1 / 3)
 
     @cached_property
-    def _own_tables(self) -> tuple[list[int], Floats, Floats, Floats]:
-        """The columns whose own tables count; of each rho, C, and m^2 times what step 1 gives it where its mu is 1."""
-        places = [at for at in range(len(self.sizes)) if (at,) in self.weights]
-        made, first = self.columns, self.first_set()
+    def _own_tables(self) -> tuple[Floats, Floats, Floats]:
+        """For each column's own table rho, C, and m^2 times the precision that step 1 gives it where its mu is 1."""
+        made, first, count = self.columns, self.first_set(), len(self.sizes)
         scales = first.limits if first.counts is None else np.repeat(first.limits, first.counts)
-        variances = np.array(made.variances(scales)[1:])[places]
-        costs = np.array([float(made.most_part((at,))) for at in places])
-        errors = np.array([0.8 * self.weights[at,] * self.sizes[at] for at in places])
-        return places, costs, errors, self.rows**2 / variances
+        costs = np.array([float(made.most_part((at,))) for at in range(count)])
+        sums = np.zeros(count)
+        for pair in self.pairs:
+            sums[[*pair]] += self.weights.get(pair, 1.0)
+        own = np.array([self.weights.get((at,), _IN_PAIRS * sums[at]) for at in range(count)])
+        return costs, 0.8 * own * np.array(self.sizes), self.rows**2 / np.array(made.variances(scales)[1:])
 
     def level(self, sizes: Floats, mu: float) -> Floats:
         """x, where the q of the pairs that are measured add up to one of these sizes, and the step has this mu.
@@ -144,7 +156,7 @@ class Steps:
         for each number of columns that are measured, in the order in which they become worth it; so x is the least of
         their solutions.
         """
-        _, costs, errors, known = self._own_tables
+        costs, errors, known = self._own_tables
         before, wanted = known * (mu**2 * _FIRST_TO_THIRD), (errors / costs) ** (2 / 3)
         order = np.argsort(before / wanted, kind="stable")
         slopes, taken = (np.append(0.0, np.cumsum((costs * own)[order])) for own in (wanted, before))
@@ -158,7 +170,7 @@ class Steps:
         left = np.maximum(wanted, 0).sum() - np.cumsum(np.maximum(wanted[order], 0))
         sums = np.cumsum(size[order])
         x = self.level(sums, mu)
-        places, own_costs, own_errors, known = self._own_tables
+        own_costs, own_errors, known = self._own_tables
         before = known * (mu**2 * _FIRST_TO_THIRD)
         precise = np.maximum(before, x[:, None] * (own_errors / own_costs) ** (2 / 3))
         errors = sums / np.sqrt(x) + (own_errors / np.sqrt(precise)).sum(axis=1)
@@ -166,7 +178,7 @@ class Steps:
         more = precise[kept] - before
         again = np.flatnonzero(more > _WORTH * before).tolist()
         variances = (costs / error) ** (2 / 3) / x[kept]
-        found: dict[Block, float] = {(places[at],): 1 / float(more[at]) for at in again}
+        found: dict[Block, float] = {(at,): 1 / float(more[at]) for at in again}
         return found | {self.pairs[at]: float(variances[at]) for at in sorted(order[: kept + 1].tolist())}
 
     def is_of_chosen(self, found: Sensitivity, scores: Floats, mu: float) -> bool:
@@ -191,20 +203,35 @@ def shares_of(table: Floats, total: float) -> Floats:
     return np.asarray(found / found.sum())
 
 
-def target_weights(columns: int, target: int, weight: float, *, own: bool = False) -> dict[Block, float]:
-    """The weights of what a model of a target needs: its pairs, and its own table, whose error is in all of them.
+def target_weights(columns: int, target: int, weight: float) -> dict[Block, float]:
+    """The weights of rows for models of a target: those of its pairs.
 
     Args:
         columns: How many columns there are.
         target: The place of the target.
         weight: The weight of each of its pairs.
-        own: Whether its own table counts: for a number, whose mean is in every prediction.
 
-    >>> target_weights(3, 1, 4.0), target_weights(3, 1, 4.0, own=True)[1,]
-    ({(0, 1): 4.0, (1, 2): 4.0}, 8.0)
+    >>> target_weights(3, 1, 4.0)
+    {(0, 1): 4.0, (1, 2): 4.0}
     """
-    found: dict[Block, float] = {(min(at, target), max(at, target)): weight for at in range(columns) if at != target}
-    return found | ({(target,): min(weight * len(found), MOST_WEIGHT)} if own else {})
+    return {(min(at, target), max(at, target)): weight for at in range(columns) if at != target}
+
+
+def model_weights(columns: int, target: int, weight: float, *, number: bool) -> dict[Block, float]:
+    """The weights of one model of a target: tables of columns are not worth a second measurement, but for a number's.
+
+    Args:
+        columns: How many columns there are.
+        target: The place of the target.
+        weight: The weight of each of its pairs.
+        number: Whether it is a number, whose mean is in every prediction: its own table counts as much as its pairs.
+
+    >>> model_weights(3, 1, 4.0, number=True)
+    {(0, 1): 4.0, (1, 2): 4.0, (0,): 0.001, (1,): 8.0, (2,): 0.001}
+    """
+    found = target_weights(columns, target, weight)
+    own = min(weight * len(found), MOST_WEIGHT) if number else LEAST_WEIGHT
+    return found | {(at,): own if at == target else LEAST_WEIGHT for at in range(columns)}
 
 
 def parts_of(budget: Budget) -> tuple[GaussianDP, GaussianDP, GaussianDP]:
