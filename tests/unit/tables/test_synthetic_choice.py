@@ -105,7 +105,7 @@ def test_columns_are_measured_again_where_few_pairs_are_worth_it_and_not_where_m
     assert all(len(block) == 2 for block in steps.chosen(np.full(36, 1e6), 0.2))
     target = replace(steps, weights=model_weights(9, 4, 4.0, number=True))
     assert [block for block in target.chosen(np.full(36, 1e6), 0.2) if len(block) == 1] == [(4,)]
-    light = replace(steps, weights={block: 0.01 for block in places})
+    light = replace(steps, weights=dict.fromkeys(places, 0.01))
     assert all(len(block) == 2 for block in light.chosen(np.full(36, 1.0), 0.2))
     assert model_weights(300, 7, 900.0, number=True)[7,] == 1000.0
 

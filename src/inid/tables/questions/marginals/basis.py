@@ -52,7 +52,8 @@ class Contrasts(NamedTuple):
 @lru_cache(maxsize=512)
 def _splits(size: int) -> Whole:
     """One line per contrast: where its range starts, is divided and ends, then a/g, b/g and how often it was halved."""
-    found, low, high = [], np.zeros(1, dtype=np.int64), np.full(1, size, dtype=np.int64)
+    found: list[Whole] = []
+    low, high = np.zeros(1, dtype=np.int64), np.full(1, size, dtype=np.int64)
     while (divided := high - low > 1).any():
         low, high = low[divided], high[divided]
         left = (high - low) // 2

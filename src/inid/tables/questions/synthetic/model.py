@@ -37,9 +37,9 @@ class Effort(NamedTuple):
 def effort(sizes: Sequence[int]) -> Effort:
     """About what it takes to make rows of columns with so many levels, of a table with 24,000 rows or more.
 
-    Chains and mixture multiply matrices of all levels; chains, raking and samples go through all pairs; what is held are
-    the rows of the pool, some of them as zeros and ones, and tables of tables. The rates are those of one processor of
-    2026, within a fifth of what 5 to 60 columns with 10 to 400 levels in all took, and of 100 with 1,000.
+    Chains and mixture multiply matrices of all levels; chains, raking and samples go through all pairs. What is held
+    are the rows of the pool, some of them as zeros and ones, and tables of tables. The rates are those of one processor
+    of 2026, within a fifth of what 5 to 60 columns with 10 to 400 levels in all took, and of 100 with 1,000.
 
     >>> [round(number) for number in effort([20] * 20)]
     [10, 52]

@@ -75,8 +75,8 @@ class SyntheticPlan(PlanOfSteps):
         """What making rows takes, the first time."""
         found = effort(self.question.three_steps.sizes)
         return (
-            f"making rows takes about {max(found.seconds, 1):.0f} s of one processor and {found.megabytes:.0f} MB, once; more "
-            "rows take little"
+            f"making rows takes about {max(found.seconds, 1):.0f} s of one processor and {found.megabytes:.0f} MB, "
+            "once; more rows take little"
         )
 
     def __str__(self) -> str:
