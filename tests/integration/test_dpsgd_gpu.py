@@ -7,7 +7,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from inid import dpsgd
 from inid.dpsgd.kernels import row_kernels
-from inid.dpsgd.rows import layer_formulas
+from inid.dpsgd.rows.convolution_rows import convolution_rows
 from needs import needs
 from training import Picked, groups_of, slow_sums, sums
 
@@ -40,7 +40,7 @@ def planes_of(case, dtype):
 def test_rows_of_convolutions(case, dtype):
     padded, planes, how = planes_of(case, dtype)
     made, squares = row_kernels.convolution_rows(padded, planes, *how)
-    slow = layer_formulas._in_torch(padded.double().cpu(), planes.double().cpu(), *how).dense()
+    slow = convolution_rows(padded.double().cpu(), planes.double().cpu(), *how).dense()
     assert (made.double().cpu() - slow).abs().max() <= 1e-5 * slow.abs().max()
     assert torch.allclose(squares, made.double().square().sum(1), rtol=1e-14, atol=0)
 
