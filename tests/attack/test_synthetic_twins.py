@@ -20,7 +20,7 @@ from inid.tables.record import record_digest
 from inid.testing import unsafe_seed
 from rough_rows import rough_fit
 
-PROMISE, SMALL = inid.ApproxDP(1.0, 1e-6), inid.ApproxDP(0.05, 1e-6)
+PROMISE, SMALL = inid.ApproxDP(1.0, 1e-6), inid.ApproxDP(0.1, 1e-6)
 DOMAINS = {"a": ["x", "y"], "b": ["u", "v", "w"], "c": [1, 2]}
 
 

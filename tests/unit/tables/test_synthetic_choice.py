@@ -23,7 +23,10 @@ RELATIONS = ("add_remove", "replace", "zero_out")
 def by_hand(steps, scores, mu):
     """The rule for pairs alone, one number of pairs after the other."""
     found = {}
-    for pair, score in zip(steps.pairs, scores, strict=True):
+    moved = steps.rows * (2 if steps.neighbours == "replace" else 1)
+    noise = moved**2 * len(scores) / (mu**2 * float(SHARES[1] / SHARES[2]))  # variance of one score's noise
+    mean, part = max(np.mean(scores), 0), max(1 - noise / np.var(scores), 0)
+    for pair, score in zip(steps.pairs, mean + part * (scores - mean), strict=True):
         n = steps.blocks([pair]).shape(pair)
         rho, weight = float(steps.blocks([pair]).most_part(pair)), steps.weights.get(pair, 1.0)
         error = 0.8 * np.sqrt(n[0] * n[1] * (n[0] + n[1])) * weight
@@ -47,6 +50,20 @@ def test_pairs_alone_are_chosen_by_the_rule_where_no_own_table_counts(relation):
         assert list(made) == list(wanted)
         ratios = np.array(list(made.values())) / np.array(list(wanted.values()))
         assert ratios == pytest.approx(np.full(len(ratios), ratios[0]))
+
+
+def test_scores_of_noise_are_shrunk_to_one_number_and_large_ones_are_left():
+    """Their error falls: scores that are all alike, with the noise of step 2 as it is planned, and 100 times as far."""
+    steps, mu, rng = Steps((4,) * 9, "add_remove", True, 1, {}), 0.1, np.random.default_rng(0)
+    plan = inid.plan(
+        steps.second_set(), inid.GaussianDP(mu * float(SHARES[1] / SHARES[2]) ** 0.5), mechanism="gaussian"
+    )
+    noisy = 50.0 + plan.scales * rng.standard_normal((200, 36))
+    made = np.array([steps.shrunk(own, mu) for own in noisy])
+    assert np.square(made - 50).mean() < 0.2 * np.square(noisy - 50).mean()
+    far = 100 * plan.scales[0] * rng.standard_normal(36)
+    far -= far.min()
+    assert steps.shrunk(far, mu) == pytest.approx(far, rel=1e-3, abs=0.1 * plan.scales[0])
 
 
 def own_weight(steps, at):

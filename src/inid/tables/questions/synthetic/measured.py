@@ -10,7 +10,7 @@ over the variance, and precisions add up. Blocks are independent, so that the va
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from math import prod
+from math import prod, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -136,8 +136,9 @@ class Measured:
 
         The residuals of independent columns, less what independence gives, have the variance of their own noise, of
         the draw of the rows, and of the noise of columns: sigma_ij^2 + N p_i p_j + (p_j sigma_i)^2 + (p_i sigma_j)^2.
-        Their squares S, so divided, add up to about D = (n_i - 1)(n_j - 1) for each pair on average, and the part is
-        1 - D / S, or 0 (James and Stein 1961). It is 0 where no pair with this column was kept.
+        Their squares S, so divided, add up to about D = (n_i - 1)(n_j - 1) for each pair on average, give or take
+        sqrt(2 D). The part is 1 - (D + 2 sqrt(2 D)) / S, or 0 (James and Stein 1961, who have D less 2: chance alone is
+        hardly ever believed then). It is 0 where no pair with this column was kept.
         """
         total, shares = self.summary
         squares, degrees = 0.0, 0
@@ -150,7 +151,8 @@ class Measured:
                 )
                 squares += float((np.square(self.tables[pair] - self.independent(pair)) / variance).sum())
                 degrees += prod(self.steps.sizes[at] - 1 for at in pair)
-        return 1 - degrees / squares if squares > degrees else 0.0
+        chance = degrees + 2 * sqrt(2 * degrees)
+        return 1 - chance / squares if squares > chance else 0.0
 
     def table(self, columns: Block, level: float) -> MeasuredTable:
         """The table of the total, of a column or of a pair (ascending), with the reach of its noise."""

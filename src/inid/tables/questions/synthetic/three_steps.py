@@ -13,7 +13,9 @@
    are released. With s the score, c = 0.8 sqrt(n_i n_j (n_i + n_j)) the error per unit of noise, rho the cost of a
    pair and q = c^(2/3) rho^(1/3): the pairs of the largest s / q, as many as make the expected rest least, which is
    the scores of the others and the errors of what is measured. A pair's variance is in proportion to (rho / c)^(2/3).
-   A public weight u of a pair multiplies s and c.
+   A public weight u of a pair multiplies s and c. Scores that are mostly noise would keep too many pairs, and any: s is
+   mean + max(0, 1 - V / var) (score - mean), mean and var those of all scores, V the variance of their noise (James and
+   Stein 1961). So where all is noise, pairs are chosen by their sizes and weights.
    *A column once more.* Every column may be measured a second time: the error of its table is C / sqrt(t),
    C = 0.8 u n_i, t its precision, one over its variance. It is in the tables of all its pairs, beside their own errors,
    so that u is 0.4 of the sum of their weights, if no other is stated. The sum of errors is least, given what is spent,
@@ -56,6 +58,7 @@ __all__ = [
 SHARES = (Fraction(15, 100), Fraction(5, 100), Fraction(80, 100))
 LEAST_WEIGHT, MOST_WEIGHT = 1e-3, 1e3
 _FIRST_TO_THIRD = float(SHARES[0] / SHARES[2])
+_SECOND_TO_THIRD = float(SHARES[1] / SHARES[2])
 _TOTAL = 0.1  # of the first step
 _SCORE_UNIT = 2**8
 _LEAST_MU = 1e-9
@@ -162,10 +165,18 @@ class Steps:
         slopes, taken = (np.append(0.0, np.cumsum((costs * own)[order])) for own in (wanted, before))
         return np.asarray(((mu**2 + taken) / (np.asarray(sizes)[..., None] + slopes)).min(axis=-1))
 
+    def shrunk(self, scores: Floats, mu: float) -> Floats:
+        """Noisy scores, moved towards their mean as far as their differences are noise, where step 3 has this mu."""
+        found = np.asarray(scores, dtype=np.float64)
+        noise = self.most_moved**2 * found.size / (mu**2 * _SECOND_TO_THIRD)
+        middle, spread = max(float(found.mean()), 0.0), float(found.var())
+        part = 1 - noise / spread if spread > noise else 0.0
+        return np.asarray(middle + part * (found - middle))
+
     def chosen(self, scores: Floats, mu: float) -> dict[Block, float]:
         """The columns that are measured again and the pairs that are kept, with their variances up to a factor."""
         costs, error, size = self.pair_sizes
-        wanted = np.asarray(scores) * np.array([self.weights.get(pair, 1.0) for pair in self.pairs])
+        wanted = self.shrunk(scores, mu) * np.array([self.weights.get(pair, 1.0) for pair in self.pairs])
         order = np.argsort(-wanted / size, kind="stable")
         left = np.maximum(wanted, 0).sum() - np.cumsum(np.maximum(wanted[order], 0))
         sums = np.cumsum(size[order])
