@@ -130,6 +130,13 @@ def test_what_a_forward_changes_itself_costs_no_look():
     assert list(looks(private(Switched(), X), 9)) == [True, True, False, True, False, False, False, True, False]
 
 
+def test_buffers_of_spectral_normalisation_cost_no_look():
+    """They follow the weight in every forward; a look at each is a few steps' time, and 16 are a warning."""
+    norm = nn.utils.parametrizations.spectral_norm(nn.Linear(6, 4).double())
+    training = private(nn.Sequential(norm, nn.Linear(4, 2).double()), X)
+    assert list(looks(training, 9)) == [True, True, False, True, False, False, False, True, False]
+
+
 def test_an_attribute_that_changes_all_the_time_is_looked_at_and_warned_of():
     def annealed(model, step):
         model.temperature = 1 / (1 + step)

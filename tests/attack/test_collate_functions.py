@@ -84,6 +84,11 @@ APART = {
         x * torch.tensor([float(torch.rand(()) if each else 1) for each in y])[:, None],
         y,
     ),
+    # NumPy draws two of them at once: an odd number and one more leave the generator where it is.
+    "normal numbers by value": lambda x, y: (
+        x + torch.tensor([float(np.random.randn()) if each < 4 else 0.0 for each in x[:, 0]])[:, None],  # noqa: NPY002
+        y,
+    ),
 }
 
 

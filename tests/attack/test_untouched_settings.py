@@ -43,8 +43,11 @@ class Still(nn.Module):
         self.number, self.yes, self.real, self.text, self.nothing, self.pair = 7, True, 0.5, "a", None, (0, 0)
         self.table, self.entries, self.kinds = {"mix": 0}, [0, {"deep": (0,)}], {"a"}
         self.inside = ([0],)  # a tuple that holds what can be changed
-        self.plain, self.function, self.config = torch.zeros(1), apart, SimpleNamespace(mix=0, list=[0])
+        self.plain, self.function = torch.zeros(1), apart
+        self.config = SimpleNamespace(mix=0, list=[0], table={"a": [0]}, inner=SimpleNamespace(mix=0, list=[0]))
+        self.spare, self.hooks = Mixing(), [0]  # a part that waits, and a name that others use, too
         self.register_buffer("buffer", torch.zeros(1))
+        self.register_buffer("other", torch.ones(1))
         self.start = self.seen()
 
     def seen(self):
@@ -58,6 +61,7 @@ class Still(nn.Module):
                 self.inside,
                 self.plain.tolist(),
                 self.config,
+                self.hooks,
                 self.buffer.tolist(),
                 self.training,
                 self.part.training,
@@ -89,6 +93,18 @@ def renamed(model):
     held["start"] = ""
 
 
+def exchanged_parts(model):
+    """The same parts, each in the other's place."""
+    model.part, model.spare = model.spare, model.part
+
+
+def exchanged_names(held, one, other):
+    """The same objects in the same order, of which two have each other's name."""
+    entries = [({one: other, other: one}.get(name, name), value) for name, value in held.items()]
+    held.clear()
+    held.update(entries)
+
+
 def another_class(model):
     model.part.__class__ = Mixing
 
@@ -113,6 +129,14 @@ CHANGES = {
     "buffer in place": lambda m: m.buffer.fill_(1),
     "callable": put("function", mixed),
     "attribute of an object": lambda m: setattr(m.config, "mix", 1),
+    "list of an object": lambda m: m.config.list.append(1),
+    "list in a dict of an object": lambda m: m.config.table["a"].append(1),
+    "attribute of an object's object": lambda m: setattr(m.config.inner, "mix", 1),
+    "list of an object's object": lambda m: m.config.inner.list.append(1),
+    "attribute that is called hooks": lambda m: m.hooks.append(1),
+    "parts exchanged": exchanged_parts,
+    "names of parts exchanged": lambda m: exchanged_names(m._modules, "part", "spare"),
+    "names of buffers exchanged": lambda m: exchanged_names(m._buffers, "buffer", "other"),
     "new attribute": put("late", 1),
     "attributes renamed": renamed,
     "hook exchanged": exchanged_hook,
@@ -145,6 +169,21 @@ def test_each_change_is_seen_at_the_next_forward(name):
     assert training.accountant.steps == 5
 
 
+@pytest.mark.parametrize("kind", ["hook", "pre_hook"])
+def test_a_hook_of_all_modules_is_seen(kind):
+    def hook(part, args, *out):
+        given = out or args
+        return mixed(given[0]) if isinstance(part, nn.Identity) else None
+
+    training = ready()
+    handle = getattr(nn.modules.module, f"register_module_forward_{kind}")(hook)
+    try:
+        with pytest.raises(GuaranteeError, match="example"):
+            train_once(training)
+    finally:
+        handle.remove()
+
+
 def test_a_mixing_forward_of_a_class_is_seen(monkeypatch):
     training = ready()
     monkeypatch.setattr(nn.Identity, "forward", lambda _, x: mixed(x))
@@ -153,7 +192,10 @@ def test_a_mixing_forward_of_a_class_is_seen(monkeypatch):
 
 
 # Parts and buffers that were exchanged make a list of their own, and a model's own mode is asked for beside settings.
-@pytest.mark.parametrize("name", sorted(set(CHANGES) - {"another part", "buffer", "mode"}))
+EXCHANGED = {"another part", "parts exchanged", "names of parts exchanged", "names of buffers exchanged", "buffer"}
+
+
+@pytest.mark.parametrize("name", sorted(set(CHANGES) - EXCHANGED - {"mode"}))
 def test_a_twin_that_does_not_look_misses_the_change(name, monkeypatch):
     training = ready()
     monkeypatch.setattr(watched_settings._Untouched, "holds", lambda self, parts: parts is self._parts)
@@ -230,6 +272,7 @@ PARTS = {
     "a part": lambda m: setattr(m, "part", nn.Identity()),
     "a part more": lambda m: m.add_module("late", nn.Identity()),
     "a part less": lambda m: delattr(m, "part"),
+    "names": lambda m: exchanged_names(m._modules, "part", "spare"),
     "a dictionary": lambda m: vars(m.last).update(_parameters=dict(m.last._parameters)),
 }
 

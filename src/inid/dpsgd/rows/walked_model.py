@@ -48,6 +48,7 @@ class WalkedModel:
         self._inner = list(chain.from_iterable(map(_INNER, self.parts)))
         self._empty, self._filled = [each for each in self._inner if not each], [each for each in self._inner if each]
         self._lengths = list(map(len, self._filled))
+        self._keys = list(chain.from_iterable(self._filled))
         self._held = list(chain.from_iterable(map(_VALUES, self._filled)))
         self._tensors = tensors_of(self.parts, sharded=sharded)
         self._trained, known = trained, set(map(id, trained))
@@ -55,11 +56,12 @@ class WalkedModel:
         self._others = [each for each in parameters if each is not None and id(each) not in known]
 
     def stands(self) -> bool:
-        """Whether the model has the same parts, parameters and buffers as when it was walked."""
+        """Whether the model has the same parts, parameters and buffers by the same names as when it was walked."""
         return (
             all(map(is_, chain.from_iterable(map(_INNER, self.parts)), self._inner))
             and not any(self._empty)
             and list(map(len, self._filled)) == self._lengths
+            and list(chain.from_iterable(self._filled)) == self._keys
             and all(map(is_, chain.from_iterable(map(_VALUES, self._filled)), self._held))
         )
 

@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -56,7 +56,9 @@ def _mixed(collate: Callable[[list[Any]], Any], examples: list[Any], changed: li
     for samples in (examples, changed, examples[:-1]):
         try:
             with seeded(seed):
-                made.append((collate(copy.deepcopy(samples)), generator_states()))
+                collated = collate(copy.deepcopy(samples))
+                kept = cast("Any", np.random.get_state())[3:]  # noqa: NPY002 - what collate functions draw from
+                made.append((collated, (generator_states(), kept)))
         except Exception:  # noqa: BLE001 - the function's own, on examples that it may never meet
             return False
     (one, drawn), (other, drawn_then), (fewer, _) = made

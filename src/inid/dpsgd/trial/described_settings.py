@@ -6,15 +6,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from torch import Tensor, nn
+from torch.nn.modules import module as every_module
 
 from inid.dpsgd.trial.plain_state import MODULES_OWN, is_plain_object
 
-__all__ = ["HOOKS", "Key", "Known", "described", "is_fixed", "token"]
+__all__ = ["HOOKS", "HOOKS_OF_ALL", "Key", "Known", "described", "is_fixed", "token"]
 
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+# Hooks that run in every module of the process.
+HOOKS_OF_ALL: tuple[dict[int, Any], ...] = tuple(getattr(every_module, f"_global{name}") for name in HOOKS)
 _VALUES = frozenset((bool, int, float, complex, str, bytes, type(None)))
 _CONTAINERS = (dict, list, tuple, set, frozenset)
 _DEEP, _MOST = 3, 256  # containers in containers, and entries of one that are looked at
+_INSIDE = 2  # objects in objects or in containers
 
 Key = tuple[int, str]  # a part, by `id`, and the name of an attribute
 
@@ -25,12 +29,13 @@ class Known:
 
     Attributes:
         trained: The `id` of its parameters: every step writes to them, also where a part lists them once more.
-        objects: The objects that were looked at before, by `id`: a configuration that all parts hold is looked at once.
+        objects: The objects that were looked at before, by `id` and depth: a configuration that all parts hold is
+            looked at once.
         outputs: Whether an output that the model keeps was met: an entry for each.
     """
 
     trained: frozenset[int]
-    objects: "dict[int, _Attributes]" = field(default_factory=dict)
+    objects: "dict[tuple[int, int], _Attributes]" = field(default_factory=dict)
     outputs: list[None] = field(default_factory=list)
 
     @classmethod
@@ -48,7 +53,8 @@ def described(parts: Iterable[nn.Module], known: Known) -> dict[Key, Any]:
     >>> described([layer], Known.of([layer])) == before   # one is True in another type
     False
     """
-    found = dict[Key, Any]()
+    # By names that torch keeps for itself: a part may have an attribute of any other name.
+    found: dict[Key, Any] = {(0, "hooks"): [(id(hook), hook) for hooks in HOOKS_OF_ALL for hook in hooks.values()]}
     for part in parts:
         at, held = id(part), vars(part)
         for name, value in held.items():
@@ -57,9 +63,11 @@ def described(parts: Iterable[nn.Module], known: Known) -> dict[Key, Any]:
                 found[at, name] = (kind, value) if kind in _VALUES else token(value, 0, known)
         hooks = [hook for name in HOOKS for hook in held[name].values()]
         if hooks:
-            found[at, "hooks"] = [(id(hook), hook) for hook in hooks]
+            found[at, "_forward_hooks"] = [(id(hook), hook) for hook in hooks]
         if held["_buffers"]:
-            found[at, "buffers"] = [token(each, 0, known) for each in held["_buffers"].values()]
+            found[at, "_buffers"] = [(name, token(each, 0, known)) for name, each in held["_buffers"].items()]
+        if held["_modules"]:  # which of them stands where
+            found[at, "_modules"] = [(name, id(each), each) for name, each in held["_modules"].items()]
         own = held.get("forward", part.__class__.forward)  # another function in its place
         found[at, "forward"] = (id(own), own, part)
     return found
@@ -86,14 +94,20 @@ def token(value: Any, depth: int, known: Known) -> Any:
         entries = [each for pair in value.items() for each in pair] if isinstance(value, dict) else list(value)
         if isinstance(value, (set, frozenset)):
             return id(value), value, frozenset(map(id, entries))
-        return id(value), kind, [token(each, depth + 1, known) for each in entries]
-    own = known.objects.get(id(value)) if depth < 1 else None
-    if own is not None or (depth < 1 and is_plain_object(value)):
+        return id(value), kind, _tokens(entries, depth + 1, known)
+    own = known.objects.get((id(value), depth)) if depth < _INSIDE else None
+    if own is not None or (depth < _INSIDE and is_plain_object(value)):
         if own is None:
-            entries = [(name, token(each, _DEEP, known)) for name, each in vars(value).items()]
-            own = known.objects[id(value)] = _Attributes(entries)
+            held = vars(value)
+            entries = [*zip(held, _tokens(held.values(), depth + 1, known), strict=True)]
+            own = known.objects[id(value), depth] = _Attributes(entries)
         return id(value), kind, own
     return id(value), kind, _Held(value)
+
+
+def _tokens(values: Iterable[Any], depth: int, known: Known) -> list[Any]:
+    # Most are numbers and texts: a call for each would take most of the time.
+    return [(each.__class__, each) if each.__class__ in _VALUES else token(each, depth, known) for each in values]
 
 
 def is_fixed(value: Any) -> bool:

@@ -69,14 +69,17 @@ def sow(seed: int) -> None:
 
 
 def generator_states() -> tuple[object, ...]:
-    """Where the three generators stand, as something that can be compared."""
+    """Where the three generators stand, as something that can be compared: not what NumPy's keeps of a draw of two.
+
+    A normal number of `np.random` may be the second of two that were drawn at once, which moves nothing.
+    """
     return random.getstate(), _numpy_state(), torch.random.get_rng_state().numpy().tobytes()
 
 
 def _numpy_state() -> object:
     """Where NumPy's generator stands; of its usual kind by its memory, which `get_state` copies number by number."""
     source = cast("Any", np.random).get_bit_generator()
-    if type(source) is np.random.MT19937:  # 624 words and a place among them, which every draw moves
+    if type(source) is np.random.MT19937:  # 624 words and a place among them, which draws move
         return ctypes.string_at(source.ctypes.state_address, 4 * 625)
     return repr(source.state)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from torch import nn
 
-from inid.dpsgd.trial.described_settings import HOOKS, Key, Known, described, is_fixed, token
+from inid.dpsgd.trial.described_settings import HOOKS, HOOKS_OF_ALL, Key, Known, described, is_fixed, token
 from inid.dpsgd.trial.plain_state import MODULES_OWN
 
 __all__ = ["Settings"]
@@ -84,9 +84,8 @@ class Settings:
                 key: held[key[0]] for key in self._after if _differs(key, self._after, self._before) and key[0] in held
             }
         elif self._moving:
-            known = Known.of(parts)
-            for key, part in self._moving.items():
-                self._after[key] = token(vars(part).get(key[1]), 0, known)
+            now = described({id(part): part for part in self._moving.values()}.values(), Known.of(parts))
+            self._after |= {key: now.get(key) for key in self._moving}
 
     def fixed(self, parts: Iterable[nn.Module]) -> dict[Key, Any]:
         """The settings that forwards do not change themselves, to be compared."""
@@ -111,7 +110,7 @@ class _Untouched:
         self._values = list(chain.from_iterable(map(dict.values, held)))
         self._kinds = [part.__class__ for part in parts]
         self._forwards = {kind: kind.forward for kind in self._kinds}
-        inner = [each[name] for each in held for name in HOOKS]
+        inner = [*(each[name] for each in held for name in HOOKS), *HOOKS_OF_ALL]
         self._hooks = [(hooks, list(hooks.values())) for hooks in inner if hooks]
         buffers = [each["_buffers"] for each in held]
         self._empty = [each for each in (*inner, *buffers) if not each]
