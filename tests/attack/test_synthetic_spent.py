@@ -9,6 +9,7 @@ import math
 import random
 from fractions import Fraction
 from functools import cached_property
+from itertools import combinations, product
 
 import numpy as np
 import pandas as pd
@@ -18,7 +19,7 @@ import inid
 from inid import tables
 from inid.planning.division import whole_of
 from inid.tables.questions.synthetic.kind import SyntheticRows
-from inid.tables.questions.synthetic.three_steps import SHARES, Steps
+from inid.tables.questions.synthetic.three_steps import SHARES, Steps, parts_of
 from inid.testing import unsafe_seed
 
 VALUES = {
@@ -148,6 +149,56 @@ def test_public_totals_that_move_are_found(monkeypatch):
     monkeypatch.setattr(SyntheticRows, "vanishing", property(lambda self: False))
     with pytest.raises(AssertionError):
         spent_most(case, chances(1), 12)
+
+
+def third_noise(steps, chosen, part):
+    """The noise of what is chosen."""
+    return inid.plan(steps.third_set(chosen), part, mechanism="gaussian").scales
+
+
+def third_noise_of_columns_and_pairs_apart(steps, chosen, part):
+    """The twin: columns that are measured again have the whole step to themselves, and so have pairs."""
+    parts = [{block: own for block, own in chosen.items() if len(block) == width} for width in (1, 2)]
+    return np.concatenate([third_noise(steps, own, part) for own in parts if own])
+
+
+def spent_by_any(steps, promise, scores, noise=third_noise):
+    """What was chosen, and the largest part of a promise that one row, or a replaced one, spends in all three steps."""
+    first, second, third = parts_of(promise)
+    scales = [inid.plan(steps.first_set(), first, mechanism="gaussian").scales]
+    scales += [inid.plan(steps.second_set(), second, mechanism="gaussian").scales]
+    chosen = steps.chosen(scores, third.mu)
+    scales += [noise(steps, chosen, third)]
+    rows = []
+    for row in product(*map(range, steps.sizes)):
+        cells = [np.eye(size, dtype=np.int64)[at] for size, at in zip(steps.sizes, row, strict=True)]
+        of = {(): np.array(1)} | {(at,): cell for at, cell in enumerate(cells)}
+        of |= {pair: np.outer(cells[pair[0]], cells[pair[1]]) for pair in steps.pairs}
+        rows.append([steps.columns.residuals(of, 9), steps.blocks(list(chosen)).residuals(of, 9)])
+    moved = [[np.zeros_like(own) for own in rows[0]], *rows] if steps.vanishing else rows
+    pairs = combinations(moved, 2) if steps.neighbours == "replace" else ((own, moved[0]) for own in moved[1:])
+    box = cost(np.full(len(steps.pairs), steps.most_moved), scales[1])
+    each = ((steps.rows * (a - b), steps.rows * (c - d)) for (a, c), (b, d) in pairs)
+    most = max(cost(one, scales[0]) + box + cost(two, scales[2]) for one, two in each)
+    return chosen, most / whole_of(promise, "gaussian")
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace", "zero_out"])
+def test_whatever_scores_choose_all_steps_together_spend_at_most_the_promise(relation):
+    """Every row and every two rows; columns once more and pairs; any weights, scores and rows of a person."""
+    rng, seen, apart = chances(3), set(), Fraction(0)
+    for _ in range(12):
+        sizes = tuple(rng.choice([2, 2, 3]) for _ in range(3))
+        blocks = [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2)]
+        weights = {block: 10 ** rng.uniform(-3, 3) for block in blocks if rng.random() < 0.4}
+        steps = Steps(sizes, relation, True, rng.choice([1, 3]), weights)
+        scores = np.array([rng.gauss(0, 1) for _ in range(3)]) * 10 ** rng.uniform(-2, 8)
+        chosen, spent = spent_by_any(steps, PROMISES[0], scores)
+        assert 0.9 < spent <= 1
+        seen.add(tuple(chosen))
+        apart = max(apart, spent_by_any(steps, PROMISES[0], scores, third_noise_of_columns_and_pairs_apart)[1])
+    assert len(seen) > 5
+    assert apart > Fraction(5, 4)
 
 
 @pytest.mark.parametrize(("relation", "most"), [("add_remove", 1), ("replace", 2), ("zero_out", 1)])

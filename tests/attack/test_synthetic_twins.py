@@ -191,6 +191,27 @@ def test_too_many_levels_are_refused_before_the_charge_whichever_pairs_are_kept(
     assert charged(MemoryError) == 1
 
 
+def test_no_limit_on_rows_is_in_the_way_of_any_levels_that_are_served():
+    """Whoever passes arrays states no limit on rows, and was told to lower it."""
+    levels = {name: [*map(str, range(size))] for name, size in (("a", 4097), ("b", 4095))}
+    ledger = inid.Ledger(total=PROMISE)
+
+    def looked():
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        release_levels(levels, looked, budget=PROMISE, neighbours="add_remove", ledger=ledger, label="")
+    assert len(ledger.history()) == 1
+
+
+def test_a_record_with_a_column_of_one_level_is_refused_as_one():
+    record = json.loads(json.dumps(query_of().question.to_dict()))
+    SyntheticRows.from_dict(record).plan(PROMISE)
+    record["synthetic"][0]["keys"] = ["x"]
+    with pytest.raises(inid.RecordError):  # planned, it divided by 0
+        SyntheticRows.from_dict(record).plan(PROMISE)
+
+
 @pytest.mark.parametrize(
     "promise", [inid.GaussianDP(100.0), inid.ApproxDP(50.0, 1e-3), inid.ZCDP(3.0), inid.ApproxDP(1.01, 1e-6)], ids=str
 )

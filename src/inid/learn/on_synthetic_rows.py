@@ -302,7 +302,7 @@ class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
             return found, _words(classes.tolist()), classes
         numbers = read_target(self, rows, y, several=False)
         low, high = (float(end[0]) for end in read_bounds("bounds_y", self.bounds_y, 1))
-        usual = _BINS if isinstance(self.bins, Mapping) else self.bins
+        usual = _BINS if hasattr(self.bins, "__len__") else self.bins  # edges are those of other columns
         edges = _edges("bins_y", usual if self.bins_y is None else self.bins_y, (low, high))
 
         def placed() -> Levels:

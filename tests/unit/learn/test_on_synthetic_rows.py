@@ -303,7 +303,10 @@ def test_a_regressor_that_believes_nothing_is_about_as_good_as_the_mean_of_the_t
     assert np.mean(np.square(off)) < np.mean(np.square(alone))
 
 
-@pytest.mark.parametrize(("stated", "found"), [({"bins": 8}, 8), ({"bins": {0: 4}}, 16), ({"bins": 8, "bins_y": 5}, 5)])
+@pytest.mark.parametrize(
+    ("stated", "found"),
+    [({"bins": 8}, 8), ({"bins": {0: 4}}, 16), ({"bins": 8, "bins_y": 5}, 5), ({"bins": [-1, 0, 1]}, 16)],
+)
 def test_a_target_has_as_many_bins_as_other_numbers_if_none_are_stated(stated, found):
     X = np.linspace(-1, 1, 400).reshape(200, 2)
     with unsafe_seed(1), warnings.catch_warnings():

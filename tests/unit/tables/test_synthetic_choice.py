@@ -1,6 +1,7 @@
 """What the third step of synthetic rows measures: pairs by their scores, and a column again where its table counts."""
 
 import json
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -125,6 +126,18 @@ def test_columns_are_measured_again_where_few_pairs_are_worth_it_and_not_where_m
     light = replace(steps, weights=dict.fromkeys(places, 0.01))
     assert all(len(block) == 2 for block in light.chosen(np.full(36, 1.0), 0.2))
     assert model_weights(300, 7, 900.0, number=True)[7,] == 1000.0
+
+
+def test_the_choice_takes_a_few_numbers_for_each_pair_however_many_columns_there_are():
+    """It comes after the charge, so that memory which it lacks costs the budget."""
+    steps = Steps((2,) * 160, "add_remove", True, 1, {})
+    scores = np.zeros(len(steps.pairs))
+    steps.chosen(scores, 0.3)  # what is found once
+    tracemalloc.start()
+    steps.chosen(scores, 0.3)
+    held = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert held < 40 * scores.nbytes  # a number for each pair and column would be 160 times as much
 
 
 def people(rows=300):

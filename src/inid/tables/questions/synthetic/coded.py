@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["CodedRelease", "Levels", "release_levels"]
 
 Levels = NDArray[np.int64]  # a row for each person, a column for each column; -1 in a row that counts nowhere
-_MOST_ROWS = 2**32
+_MOST_ROWS = 2**30  # no residual of two columns with 8,192 levels is then beyond 2^53
 
 
 @dataclass(frozen=True, eq=False)

@@ -341,7 +341,8 @@ class SyntheticRows(Question):
         with parsing(record):
             columns = tuple(LevelColumn.from_dict(column) for column in record["synthetic"])
             names = [column.name for column in columns]
-            if len(names) < 2 or len(set(names)) != len(names) or len({column.other for column in columns}) != 1:
+            alike = len({column.other for column in columns}) == 1 and all(column.size > 1 for column in columns)
+            if len(names) < 2 or len(set(names)) != len(names) or not alike:
                 raise RecordError("the record does not hold the columns of synthetic rows.")
             stated = {tuple(names[at] for at in block): weight for *block, weight in record["weights"]}
             weights = _read_weights(names, None, stated)

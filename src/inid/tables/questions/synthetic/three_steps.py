@@ -152,18 +152,25 @@ class Steps:
         own = np.array([self.weights.get((at,), _IN_PAIRS * sums[at]) for at in range(count)])
         return costs, 0.8 * own * np.array(self.sizes), self.rows**2 / np.array(made.variances(scales)[1:])
 
+    def _in_turn(self, mu: float) -> tuple[Floats, Floats, "np.ndarray[tuple[int], np.dtype[np.intp]]"]:
+        """For each column t and (C / rho)^(2/3), and the order in which they become worth a second measurement."""
+        costs, errors, known = self._own_tables
+        before, wanted = known * (mu**2 * _FIRST_TO_THIRD), (errors / costs) ** (2 / 3)
+        return before, wanted, np.argsort(before / wanted, kind="stable")
+
     def level(self, sizes: Floats, mu: float) -> Floats:
         """x, where the q of the pairs that are measured add up to one of these sizes, and the step has this mu.
 
-        It solves x size + sum of rho max(0, x (C / rho)^(2/3) - t) = mu^2. The left side is the largest of lines, one
-        for each number of columns that are measured, in the order in which they become worth it; so x is the least of
-        their solutions.
+        It solves x size + sum of rho max(0, x (C / rho)^(2/3) - t) = mu^2. A column is measured where x is above its
+        t / (C / rho)^(2/3), so where the left side is below mu^2 there: where the size is below an end, which is the
+        lower, the later the column's turn. It takes a few numbers for each size and each column, none for both.
         """
-        costs, errors, known = self._own_tables
-        before, wanted = known * (mu**2 * _FIRST_TO_THIRD), (errors / costs) ** (2 / 3)
-        order = np.argsort(before / wanted, kind="stable")
+        before, wanted, order = self._in_turn(mu)
+        costs = self._own_tables[0]
         slopes, taken = (np.append(0.0, np.cumsum((costs * own)[order])) for own in (wanted, before))
-        return np.asarray(((mu**2 + taken) / (np.asarray(sizes)[..., None] + slopes)).min(axis=-1))
+        ends = (mu**2 + taken[:-1]) * (wanted / before)[order] - slopes[:-1]
+        measured = ends.size - np.searchsorted(ends[::-1], sizes, side="right")
+        return np.asarray((mu**2 + taken[measured]) / (sizes + slopes[measured]))
 
     def shrunk(self, scores: Floats, mu: float) -> Floats:
         """Noisy scores, moved towards their mean as far as their differences are noise, where step 3 has this mu."""
@@ -181,16 +188,17 @@ class Steps:
         left = np.maximum(wanted, 0).sum() - np.cumsum(np.maximum(wanted[order], 0))
         sums = np.cumsum(size[order])
         x = self.level(sums, mu)
-        own_costs, own_errors, known = self._own_tables
-        before = known * (mu**2 * _FIRST_TO_THIRD)
-        precise = np.maximum(before, x[:, None] * (own_errors / own_costs) ** (2 / 3))
-        errors = sums / np.sqrt(x) + (own_errors / np.sqrt(precise)).sum(axis=1)
-        kept = int(np.argmin(left + errors * self.rows))
-        more = precise[kept] - before
+        before, rates, turns = self._in_turn(mu)
+        own = self._own_tables[1]
+        measured = np.searchsorted((before / rates)[turns], x)
+        twice = np.append(0.0, np.cumsum((own / np.sqrt(rates))[turns]))[measured]
+        once = np.append(np.cumsum((own / np.sqrt(before))[turns][::-1])[::-1], 0.0)[measured]
+        kept = int(np.argmin(left + ((sums + twice) / np.sqrt(x) + once) * self.rows))
+        more = x[kept] * rates - before
         again = np.flatnonzero(more > _WORTH * before).tolist()
         variances = (costs / error) ** (2 / 3) / x[kept]
-        found: dict[Block, float] = {(at,): 1 / float(more[at]) for at in again}
-        return found | {self.pairs[at]: float(variances[at]) for at in sorted(order[: kept + 1].tolist())}
+        pairs, found = self.pairs, {(at,): 1 / float(more[at]) for at in again}
+        return found | {pairs[at]: float(variances[at]) for at in sorted(order[: kept + 1].tolist())}
 
     def is_of_chosen(self, found: Sensitivity, scores: Floats, mu: float) -> bool:
         """Whether it is the set of the pairs that noisy scores choose: it covers them, and follows from scores."""
