@@ -166,7 +166,8 @@ def relation_cure(ledger: Neighbours, charged: Neighbours) -> str:
 def _without_traces(terms: Terms, left: Amounts) -> Amounts:
     """What is left, but nothing where decimals that were rounded leave a trace of the limit: nobody can use it."""
     limits: Mapping[Currency, Fraction] = dict(terms.limits)
-    return {name: rest and (rest if rest > limits[name] * _A_TRACE else Fraction(0)) for name, rest in left.items()}
+    least = {name: limits.get(name, Fraction(0)) * _A_TRACE for name in left}  # a reserve of delta has no limit there
+    return {name: rest and (rest if rest > least[name] else Fraction(0)) for name, rest in left.items()}
 
 
 def _fewer_steps(left: Amounts, charge: Charge | None) -> int:

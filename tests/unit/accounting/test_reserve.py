@@ -108,3 +108,8 @@ def test_a_renyi_promise_can_be_a_total() -> None:
     record["terms"]["order"] = "9"
     with pytest.raises(inid.RecordError, match="order must be that of"):
         Settings.from_text(json.dumps(record))
+
+
+def test_what_fits_is_said_of_a_ledger_with_a_reserve() -> None:
+    ledger = Ledger(total=inid.ApproxDP(2.0, 1e-6), reserve=1e-7)
+    assert inid.PureDP(2.0) in ledger.remaining().fits
