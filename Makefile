@@ -96,7 +96,7 @@ dist: | $(BIN)/python  ## Build wheel and sdist; the sdist's own tests run again
 	rm -rf dist out/dist
 	$(BIN)/python -m build --outdir dist .
 	$(PYTHON) -m venv out/dist/venv
-	out/dist/venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt "$$(ls dist/*.whl)[all,test]"
+	out/dist/venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt "$$(ls dist/*.whl)[all,docs,test]"
 	tar -xzf dist/*.tar.gz -C out/dist
 	cd out/dist/inid-*/ && $(THREADS) ../venv/bin/python -m pytest -n $(WORKERS) --dist loadfile -m "not slow" $(DIST_TESTS)
 
