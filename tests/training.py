@@ -119,3 +119,15 @@ def assert_close(found, wanted, dtype):
     for name, sum_ in wanted.items():
         error = float(torch.linalg.vector_norm(found[name].double() - sum_))
         assert error <= TOLERANCE[dtype] * max(lengths[name], 0.1 * max(lengths.values())), name
+
+
+def assert_close_under_autocast(model, x):
+    """Sums of half-precision steps are those of single examples in full precision, within what bfloat16 resolves."""
+    groups = groups_of(model)
+    thresholds = [0.5] * len(groups)
+    wanted = slow_sums(model, x, thresholds, groups=groups)
+    with unsafe_no_noise(), torch.autocast("cpu", dtype=torch.bfloat16):
+        training = private(model, x, max_grad_norm=thresholds)
+        train_once(training)
+    for name, p in training.module.named_parameters():
+        assert float((p.grad - wanted[name]).norm()) <= 0.05 * max(0.1, float(wanted[name].norm()))

@@ -1,10 +1,11 @@
-"""Disks without room and names that no file can have: errors of the library, no charge, and nothing left behind."""
+"""What is in the way of a ledger's file: no room, names that no file can have, cursors that somebody holds."""
 
 import importlib
 import os
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 import inid
 from inid.accounting import Ledger
@@ -48,3 +49,20 @@ def test_a_name_that_no_file_can_have(tmp_path: Path, name: str) -> None:
             ledger.backup(path.with_name(name))
         assert ledger.charge(small_plan()).id == 1
     assert {file.name for file in path.parent.iterdir()} == {path.name, "loop.db"}
+
+
+def test_a_charge_is_committed_while_somebody_holds_its_cursors(tmp_path: Path) -> None:
+    """As a debugger does, or a profiler that keeps the frames: an answer left unread forbids SQLite's commit."""
+    held: list[object] = []
+
+    def hold(_connection: object, cursor: object, *_: object) -> None:
+        held.append(cursor)
+
+    sa.event.listen(sa.Engine, "after_cursor_execute", hold)
+    try:
+        ledger = Ledger.open(tmp_path / "budget.db", total=TOTAL)
+        ledger.charge(small_plan())
+    finally:
+        sa.event.remove(sa.Engine, "after_cursor_execute", hold)
+    assert held
+    assert len(ledger.history()) == 1

@@ -387,20 +387,3 @@ def test_a_forked_process_cannot_spend_a_copy_of_a_ledger_in_memory() -> None:
     ledger._store._process = os.getppid()  # what a forked child would see
     with pytest.raises(inid.BudgetError, match="belongs to the process that made it"):
         ledger.charge(small_plan())
-
-
-def test_a_charge_is_committed_while_somebody_holds_its_cursors(path: Path) -> None:
-    """As a debugger does, or a profiler that keeps the frames: an answer left unread forbids SQLite's commit."""
-    held: list[Any] = []
-
-    def hold(_connection: object, cursor: object, *_: object) -> None:
-        held.append(cursor)
-
-    sa.event.listen(sa.Engine, "after_cursor_execute", hold)
-    try:
-        ledger = Ledger.open(path, total=TOTAL)
-        ledger.charge(small_plan())
-    finally:
-        sa.event.remove(sa.Engine, "after_cursor_execute", hold)
-    assert held
-    assert len(ledger.history()) == 1
