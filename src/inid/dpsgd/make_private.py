@@ -24,6 +24,7 @@ from inid.dpsgd.parallel.sharded_parameters import is_sharded
 from inid.dpsgd.private_training import PrivateTraining
 from inid.dpsgd.rows.adaptive import Adaptive
 from inid.dpsgd.rows.clipped_sums import MARGIN, ClippingKind
+from inid.dpsgd.rows.kept_memory import keep_memory
 from inid.dpsgd.rows.parameter_groups import group_parameters, share_thresholds
 from inid.dpsgd.rows.wrapped_forward import is_private
 from inid.dpsgd.sampling.poisson_loader import PoissonLoader
@@ -253,6 +254,7 @@ def make_private(
     )
     processes.agree_on_examples(loader.dataset)
     processes.align(module)
+    keep_memory()
     private = PrivateOptimizer(
         optimizer,
         module=module,

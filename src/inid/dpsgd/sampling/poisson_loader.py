@@ -282,7 +282,13 @@ class PoissonLoader:
             for part in self._parts():
                 chosen = torch.tensor(part.examples(views), device="cpu")[torch.from_numpy(part.rows(views))]
                 chosen = chosen.pin_memory() if self.dataset.tensors[0].is_cuda else chosen  # the host need not wait
-                yield part, [tensor[chosen.to(tensor.device, non_blocking=True)] for tensor in self.dataset.tensors]
+                yield (
+                    part,
+                    [
+                        tensor.index_select(0, chosen.to(tensor.device, non_blocking=True))
+                        for tensor in self.dataset.tensors
+                    ],
+                )
             return
         if not self._collated and loader.collate_fn is not default_collate:
             self._collated = True
