@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import cycle
 from typing import Any
 
 from torch import Tensor
@@ -113,7 +114,11 @@ def _compared(
 ) -> tuple[CallPlan, tuple[list[Any], float]]:
     """The plan that the joint run and the single runs agree on; the output of the first of these, and its rounding."""
     begin = partial(Trace, shared=shared)
-    comparison = _Comparison(run(*batches[0], begin))
+    together = run(*batches[0], begin)
+    if together.in_proportion():
+        # What flows back to each of them alone for long gradients would tell nothing new, and takes a backward each.
+        together.large, begin = [], partial(begin, far=False)
+    comparison = _Comparison(together)
     first = None
     alone_at = list(enumerate(batches[1:]))
     # Every process begins with another: a row that met the same row in another process meets another one now.
@@ -137,7 +142,9 @@ class _Comparison:
         self._outputs = [self._leaves(leaves) for _, _, leaves, _ in together.calls]
         self._output = self._leaves(together.output)
         self._flows = [
-            [Flow(each) for each in gradients] for sent in (together.gradients, together.large) for gradients in sent
+            (times, [Flow(each) for each in gradients])
+            for times, sent in ((1.0, together.gradients), (LARGE, together.large))
+            for gradients in sent
         ]
 
     def _leaves(self, leaves: list[Any], most: int | None = None) -> list[Beside | None]:
@@ -153,7 +160,7 @@ class _Comparison:
             _meet_all(met, at, leaves)
             _meet_all(made, at, output)
         _meet_all(self._output, at, alone.output)
-        for flows, gradients in zip(self._flows, (*alone.gradients, *alone.large), strict=True):
+        for (_, flows), gradients in zip(self._flows, (*alone.gradients, *alone.large), strict=True):
             _meet_all(flows, at, gradients)
 
     def plan(self) -> CallPlan:
@@ -189,12 +196,11 @@ class _Comparison:
                 raise SameForAllError(unit)
         _check_output(self._together.output, self._output)
         negligible = negligible_flow(self._together)
-        pushed = [negligible] * len(calls) + [LARGE * negligible] * len(calls)
-        for call, flows, negligible in zip((*calls, *calls), self._flows, pushed, strict=True):
+        for call, (times, flows) in zip(cycle(calls), self._flows, strict=False):  # once more where long ones were sent
             # A hook, or a function with its own backward, may mix gradients.
             met = any(call.entries) or call.unit.bare
             # Nothing is negligible of a row that all examples may have been given: there is another way for its module.
-            least = 0.0 if call.unit.bare else negligible
+            least = 0.0 if call.unit.bare else times * negligible
             if met and not all(flow.agrees(self._allowed, least) for flow in flows):
                 if call.unit.bare:
                     raise OtherwiseDividedError(call.unit)

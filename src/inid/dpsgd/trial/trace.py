@@ -32,7 +32,8 @@ class Trace:
         output: The leaves of the model's output.
         grown: For every call the tensors of its output, to be differentiated by.
         gradients: For every call what flows back to them.
-        large: The same for what is a million times as large: a hook may act on long gradients alone.
+        far: Whether what is a million times as large is sent back too: a hook may act on long gradients alone.
+        large: For every call what flows back then; nothing where it is not sent.
         selected: Layers that are called with entries that were selected by their values.
         pushed: How much was sent back, as a norm.
         rounding: The coarsest unit of rounding among all numbers seen, and among the arguments of their products.
@@ -41,6 +42,7 @@ class Trace:
 
     examples: int
     shared: frozenset[Unit]
+    far: bool = True
     calls: list[tuple[Unit, list[Any], list[Any], bool]] = field(default_factory=list)
     output: list[Any] = field(default_factory=list)
     grown: list[list[Tensor]] = field(default_factory=list)
@@ -77,15 +79,25 @@ class Trace:
         except RuntimeError:  # checkpoints that run again by themselves cannot, and are refused in the backward
             found = differentiated(ends, sent, parameters, keep=True)
         with suppress(RuntimeError):
-            large = differentiated(ends, [LARGE * each for each in sent], wanted, keep=False)
+            if self.far:
+                large = differentiated(ends, [LARGE * each for each in sent], wanted, keep=False)
         rest, far = iter(back), iter(large)
         self.pushed = math.sqrt(sum(map(squared_norm, sent)))
         del sent
         self._round(output)
         self.calls, self.output, self.grown = calls, _copies(output), []
         self.gradients = [[next(rest) for _ in leaves] for leaves in grown]
-        self.large = [[next(far) for _ in leaves] for leaves in grown]
+        self.large = [[next(far) for _ in leaves] for leaves in grown] if self.far else []
         return [p for p, gradient in zip(parameters, found, strict=True) if gradient is not None]
+
+    def in_proportion(self) -> bool:
+        """Whether what flows back of long gradients is to the bit what flows back of others, a million times as large.
+
+        Then nothing acts on long gradients alone, and they need not be compared with those of each example. (A power of
+        two changes no digit, but at the ends of the range.)
+        """
+        flows = [pair for sides in zip(self.gradients, self.large, strict=True) for pair in zip(*sides, strict=True)]
+        return all(_in_proportion(usual, long) for usual, long in flows)
 
     def has_gaps(self) -> bool:
         """Whether something that was noted is not a number."""
@@ -107,6 +119,10 @@ class ForwardTrace(Trace):
         self._round(output)
         self.output = _copies(output)
         return []
+
+
+def _in_proportion(usual: Tensor | None, long: Tensor | None) -> bool:
+    return usual is long if usual is None or long is None else torch.equal(usual * LARGE, long)
 
 
 def _unit_of(kind: torch.dtype) -> float:

@@ -61,8 +61,8 @@ def test_single_runs_are_let_go_one_by_one(monkeypatch):
     alive, most = weakref.WeakSet(), []
 
     class Watched(Trace):
-        def __init__(self, examples, shared):
-            super().__init__(examples, shared)
+        def __init__(self, examples, shared, far=True):
+            super().__init__(examples, shared, far)
             most.append(1 + len(alive))
             alive.add(self)
 
@@ -127,3 +127,49 @@ def test_layers_of_zeros_are_filled_in_without_spending_the_users_randomness():
         assert len(net[1].weight.unique()) == 10
     assert torch.equal(torch.get_rng_state(), state)
     assert not net[1].weight.any()
+
+
+def held(gradient):
+    return gradient.clamp(-1e3, 1e3)  # entry by entry, which is each example's own
+
+
+def shortened(gradient):
+    return gradient * (1e3 / gradient.norm()).clamp(max=1.0)  # all examples together, where they are long
+
+
+class Backward(nn.Module):
+    """Changes what flows back between two layers."""
+
+    def __init__(self, change):
+        super().__init__()
+        self.first, self.last, self.change = nn.Linear(2, 3), nn.Linear(3, 1), change
+
+    def forward(self, x):
+        h = self.first(x)
+        if self.change is not None and h.requires_grad:
+            h.register_hook(self.change)
+        return self.last(h)
+
+
+@pytest.mark.parametrize(("change", "sent"), [(None, 1), (held, 4), (shortened, None)])
+def test_long_gradients_are_sent_to_single_examples_where_they_do_not_flow_as_others(monkeypatch, change, sent):
+    """Property: one backward of long gradients is enough where it is the other one, a million times as large.
+
+    Where a hook changes that, each example's own is compared: a change of each entry is accepted, and one that takes
+    all examples together is refused.
+    """
+    far = []
+    own = call_plan.Trace.differentiate
+
+    def noted(self, *args):
+        made = own(self, *args)
+        far.append(bool(self.large))
+        return made
+
+    monkeypatch.setattr(call_plan.Trace, "differentiate", noted)
+    if sent is None:
+        with pytest.raises(GuaranteeError, match="gradients that flow back"):
+            train(Backward(change))
+        return
+    train(Backward(change))
+    assert far[:4] == [True] + [sent == 4] * 3
