@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch._compile import _disable_dynamo  # as torch's own optimizers do; torch.compiler.disable takes seconds to load
 from torch.nn import functional
+from torch.nn.utils import parametrizations
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
@@ -21,6 +22,7 @@ __all__ = [
     "Kept",
     "WrappedForward",
     "first_tensor",
+    "follows_weights",
     "frozen",
     "is_private",
     "leaves_of",
@@ -87,14 +89,18 @@ def parts_of(module: nn.Module) -> list[nn.Module]:
     return list(found.values())
 
 
+def follows_weights(layer: nn.Module) -> bool:
+    """Whether a forward may change a layer's buffers: those of spectral normalisation take a step with the weights."""
+    return type(layer) is parametrizations._SpectralNorm  # noqa: SLF001 - it has no public name
+
+
 def tensors_of(parts: Iterable[nn.Module], *, sharded: bool = False) -> list[Tensor]:
     """The buffers and parameters of a model's parts that a forward should leave as they are."""
-    # The buffers of spectral normalisation follow the weights alone. Parameters that are sharded are put together anew
-    # for every forward, so that nothing written to them stays.
+    # Parameters that are sharded are put together anew for every forward, so that nothing written to them stays.
     return [
         tensor
         for layer in parts
-        if type(layer).__name__ != "_SpectralNorm"
+        if not follows_weights(layer)
         for held in (layer._buffers, layer._parameters)  # noqa: SLF001 - the quickest way, in every forward
         for tensor in held.values()
         if tensor is not None and not (sharded and held is layer._parameters)  # noqa: SLF001 - as above

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
-from inid.dpsgd.rows.wrapped_forward import parts_of, tensors_of
+from inid.dpsgd.rows.wrapped_forward import follows_weights, parts_of, tensors_of
 from inid.dpsgd.trial.agreement import Agreement
 from inid.dpsgd.trial.model_outputs import is_real
 
@@ -110,6 +110,10 @@ class PlainState:
             self._holders.append((vars(part), own, MODULES_OWN))
             for name, value in own.items():
                 self._leaves = self.entries[f"attribute {name!r} of module {where!r} ({type(part).__name__})"] = []
+                self._note(value, 0)
+            # Every run takes a step with the weights: runs that are compared must start from the same place.
+            for name, value in part.named_buffers(recurse=False) if follows_weights(part) else ():
+                self._leaves = self.entries[f"buffer {name!r} of module {where!r} ({type(part).__name__})"] = []
                 self._note(value, 0)
 
     def put_back(self) -> None:
