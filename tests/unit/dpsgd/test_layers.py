@@ -185,3 +185,36 @@ def test_a_rule_trains():
         training.backward(lambda out: functional.softplus(out).sum(), training.module(x))
         training.optimizer.step()
     assert training.accountant.steps == 2
+
+
+class Gated(Scale):
+    """Takes a second tensor, of which a formula never hears."""
+
+    def forward(self, x, gate=None):
+        return super().forward(x) * (1.0 if gate is None else gate.sigmoid())
+
+
+class Around(nn.Module):
+    def __init__(self, *, gated):
+        super().__init__()
+        self.scale, self.last, self.gated = Gated(), nn.Linear(4, 2), gated
+
+    def forward(self, x):
+        return self.last(self.scale(x, x.flip(1)) if self.gated else self.scale(x))
+
+
+def test_a_second_tensor_that_a_formula_does_not_know_is_refused():
+    """Accepts: the same layer with one tensor; and with two where its class has no rule. Else rows would be wrong."""
+    torch.manual_seed(2)
+    x = torch.randn(6, 4)
+
+    def check(model):
+        wanted = slow_sums(model, x, [0.4], groups=groups_of(model, "global"), clipping="global")
+        assert_close(sums(model, x, clipping="global", max_grad_norm=[0.4]), wanted, TOLERANCE)
+
+    check(Around(gated=True))
+    rule = dpsgd.LayerRule(formula=lambda _, met, g: {"weight": met * g}, parameters=("weight",))
+    dpsgd.register_layer(Gated, rule, examples=[(Gated(), torch.randn(3, 4))])
+    check(Around(gated=False))
+    with pytest.raises(GuaranteeError, match="called with several tensors"):
+        sums(Around(gated=True), x)

@@ -182,6 +182,11 @@ class _Comparison:
             if unit.bare:
                 calls.append(Call(unit, (), (), ()))
                 continue
+            if unit.rule is not None and sum(leaf is not None for leaf in self._arguments[at]) > 1:
+                raise GuaranteeError(
+                    f"{unit.title} is called with several tensors, and a rule's formula knows of the first alone: call "
+                    "it with one, or let its class have no rule; it is then run example by example."
+                )
             entries, along = _divided(unit, self._arguments[at])
             joined: tuple[int | None, ...] = (None,) * len(output)
             if not any(entries):
