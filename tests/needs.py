@@ -4,6 +4,7 @@
 """
 
 import os
+import platform
 import shutil
 import sys
 from pathlib import Path
@@ -24,7 +25,7 @@ def needs(name):
     """Return what the name stands for, or skip the running test; fail it when INID_REQUIRE names it.
 
     "data": the folder of datasets. "java", "postgres", "chromium": the program's path. "gpu": torch.
-    "fork": the function of systems that have it. "linux": the name of the system.
+    "fork": the function of systems that have it. "linux": the name of the system. "glibc": the version of that library.
     """
     if name not in _FINDERS:
         raise ValueError(f"needs() knows {', '.join(_FINDERS)}, got {name!r}.")
@@ -60,6 +61,11 @@ def _gpu():
     return torch if torch.cuda.is_available() else None
 
 
+def _glibc():
+    name, version = platform.libc_ver()
+    return version if name == "glibc" and tuple(map(int, version.split(".")[:2])) >= (2, 33) else None
+
+
 _FINDERS = {
     "data": (
         _data,
@@ -75,6 +81,10 @@ _FINDERS = {
     "linux": (
         lambda: sys.platform if sys.platform == "linux" else None,
         "open-file-description locks are Linux's: run these tests on Linux",
+    ),
+    "glibc": (
+        _glibc,
+        "only glibc learns what memory to keep, and from 2.33 on says how much is mapped: run this on such a Linux",
     ),
     "gpu": (_gpu, "a GPU is missing: install torch (pip install 'inid[torch]') on a machine with a CUDA device"),
 }

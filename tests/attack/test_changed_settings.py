@@ -156,6 +156,14 @@ class _SpectralNorm(nn.Module):
 def test_only_torchs_own_spectral_normalisation_may_change_its_buffers():
     with pytest.raises(GuaranteeError, match="changed one of its buffers"):
         train_once(private(_SpectralNorm(), X))
+    kept = nn.Sequential(parametrizations.spectral_norm(nn.Linear(6, 4).double()), nn.Linear(4, 2).double())
+
+    def keep(model, args, _made):
+        model[0].parametrizations.weight[0]._u.copy_(args[0].detach().sum(0)[:4])
+
+    kept.register_forward_hook(keep)
+    with pytest.raises(GuaranteeError, match="leaves something behind"):
+        train_once(private(kept, X))
     mixing = nn.Sequential(parametrizations.spectral_norm(nn.Linear(6, 4).double()), Centred())
     with pytest.raises(GuaranteeError, match="example"):
         train_once(private(mixing, X))

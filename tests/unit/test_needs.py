@@ -1,4 +1,5 @@
 import os
+import platform
 import sys
 
 import pytest
@@ -52,6 +53,16 @@ def test_another_system_than_linux_is_said_to_be_one(monkeypatch):
     monkeypatch.setenv("INID_REQUIRE", "linux")
     with pytest.raises(pytest.fail.Exception, match="on Linux"):
         needs("linux")
+
+
+@pytest.mark.parametrize("found", [("", ""), ("glibc", "2.32"), ("musl", "2.40")])
+def test_another_library_than_a_recent_glibc_is_said_to_be_one(monkeypatch, found):
+    monkeypatch.setattr(platform, "libc_ver", lambda: found)
+    monkeypatch.setenv("INID_REQUIRE", "")
+    with pytest.raises(pytest.skip.Exception, match="only glibc"):
+        needs("glibc")
+    monkeypatch.setattr(platform, "libc_ver", lambda: ("glibc", "2.33"))
+    assert needs("glibc") == "2.33"
 
 
 def test_an_unknown_need_is_an_error_of_the_test():
