@@ -224,7 +224,7 @@ def _of_examples(shares: Tensor, padding: Tensor | None) -> Tensor:
 
 
 def _short(own: Rows, size: int) -> bool:
-    return isinstance(own, Dense) and own.squares is None and own.turned is None and size <= _SHORT
+    return isinstance(own, Dense) and own.squares is None and size <= _SHORT
 
 
 def _joined(rows: list[Rows]) -> Rows:

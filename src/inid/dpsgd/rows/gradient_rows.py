@@ -18,11 +18,13 @@ from torch import Tensor
 
 from inid.dpsgd.kernels import row_kernels
 
-__all__ = ["Bounds", "Dense", "Outer", "Rows", "Spread", "Summed", "cut_off", "raised", "row_norms"]
+__all__ = ["Bounds", "Dense", "Outer", "Parts", "Rows", "Spread", "Summed", "cut_off", "raised", "row_norms"]
 
 # Entries that are added in the rows' own precision, times the order of the norm: adding 64 squares may be off by 64
 # units of rounding, which the root halves; the sum of absolute values has no root.
 _CHUNK = 32
+
+_FEW = 2**14  # numbers that are added in float64 on a CPU too: the fewest calls
 
 # What squares may lose to underflow, per entry: the smallest normal float32, since denormals may be flushed.
 _LOST = 2.0**-126
@@ -98,9 +100,19 @@ class _Unrounded(Summed):
         """None: the norm is that of the very numbers that are summed."""
         return
 
+    @abstractmethod
+    def dense(self) -> Tensor:
+        """The rows written down, shape (examples, size)."""
+
     def bounds(self) -> Bounds:
         """Powers of order 2."""
         return Bounds(self.powers(2)[:, None])
+
+    def add_apart(self, places: Sequence[Tensor], factors: Tensor, limit: float) -> None:
+        """Add the sums of as many equal stretches of rows as there are places, each to its own."""
+        several = (each.chunk(len(places)) for each in (factors, self.dense()))
+        for place, own, rows in zip(places, *several, strict=True):
+            place.add_(_weighted(own, rows), alpha=limit)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,18 +122,13 @@ class Dense(_Unrounded):
     Attributes:
         rows: Shape (examples, size).
         squares: Per example the sum of squares in float64, where it is known; then every entry is finite.
-        turned: How many matrices a row is, and their lines and columns, where it holds the parameter's matrices
-            transposed; or None.
 
     >>> Dense(torch.tensor([[3.0, 4.0], [0.0, 1.0]])).powers(2).round().tolist()   # rounded up a little
     [25.0, 1.0]
-    >>> Dense(torch.tensor([[1.0, 2.0, 3.0, 4.0]]), turned=(1, 2, 2)).combined(torch.ones(1)).tolist()
-    [1.0, 3.0, 2.0, 4.0]
     """
 
     rows: Tensor
     squares: Tensor | None = None
-    turned: tuple[int, int, int] | None = None
 
     @property
     def is_cuda(self) -> bool:
@@ -149,23 +156,71 @@ class Dense(_Unrounded):
         """Add the sums of as many equal stretches of rows as there are places, each to its own."""
         if factors.dtype == torch.float32 and row_kernels.usable(self.rows, len(self.rows)):
             made = row_kernels.stretch_sums(self.rows, factors, len(places))
+            torch._foreach_add_(list(places), list(made.unbind()), alpha=limit)  # as torch's own optimizers do
         else:
-            parts = zip(factors.chunk(len(places)), self.dense().chunk(len(places)), strict=True)
-            made = torch.stack([_weighted(own, rows) for own, rows in parts])
-        torch._foreach_add_(list(places), list(made.unbind()), alpha=limit)  # as torch's own optimizers do
+            super().add_apart(places, factors, limit)
 
     def combined(self, factors: Tensor) -> Tensor:
         """The sum of factors[i] * row i, flat."""
-        made = _weighted(factors, self.rows)
-        return made if self.turned is None else made.view(self.turned).mT.flatten()
+        return _weighted(factors, self.rows)
 
     def finite(self) -> "Dense":
         """The same with 0 for every number that is not finite."""
         return self if self.squares is not None else replace(self, rows=_finite(self.rows))
 
     def dense(self) -> Tensor:
+        """The rows."""
+        return self.rows
+
+
+@dataclass(frozen=True, eq=False)
+class Parts(_Unrounded):
+    """Rows that are written down in parts of one size, in another order than the parameter's: a convolution.
+
+    Attributes:
+        parts: Shape (parts, examples, size).
+        sizes: The axes of a part of a row.
+        order: The order of the parts and of these axes that makes a row the parameter's.
+
+    >>> rows = Parts(torch.tensor([[[1.0, 2.0]], [[3.0, 4.0]]]), (2,), (1, 0))
+    >>> rows.dense().tolist(), rows.combined(torch.ones(1)).tolist()
+    ([[1.0, 3.0, 2.0, 4.0]], [1.0, 3.0, 2.0, 4.0])
+    """
+
+    parts: Tensor
+    sizes: tuple[int, ...]
+    order: tuple[int, ...]
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether they lie on a GPU."""
+        return self.parts.is_cuda
+
+    def powers(self, order: int) -> Tensor:
+        """Per example the sum of |entry|**order, in float64."""
+        several, count = self.parts.shape[:2]
+        made = _powers(self.parts.flatten(0, 1), order).view(several, count)
+        return made[0] if several == 1 else raised(made.sum(0), several)
+
+    def combined(self, factors: Tensor) -> Tensor:
+        """The sum of factors[i] * row i, flat."""
+        several, count = self.parts.shape[:2]
+        flat = self.parts.flatten(0, 1)
+        if several == 1 or flat.is_cuda or flat.dtype != factors.dtype:
+            made = torch.stack([_weighted(factors, part) for part in self.parts])
+        else:
+            made = _bags(flat, factors.repeat(several), count)
+        return made.view(several, *self.sizes).permute(self.order).flatten()
+
+    def finite(self) -> "Parts":
+        """The same with 0 for every number that is not finite."""
+        return replace(self, parts=_finite(self.parts))
+
+    def dense(self) -> Tensor:
         """The rows, in the order of the parameter."""
-        return self.rows if self.turned is None else self.rows.view(-1, *self.turned).mT.flatten(1)
+        several, count = self.parts.shape[:2]
+        rows = self.parts.view(several, count, *self.sizes).transpose(0, 1)
+        return rows.permute(0, *(1 + axis for axis in self.order)).flatten(1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -336,9 +391,10 @@ def row_norms(rows: Tensor, order: int) -> Tensor:
 def _powers(rows: Tensor, order: int) -> Tensor:
     """Sums of |entry|**order per row, rounded little enough for `clipped_sums.MARGIN` whatever the order of summation.
 
-    A GPU adds in float64; elsewhere a few entries at a time are added in the rows' own precision, and these in float64.
+    GPUs add in float64, and so does a CPU where rows are short; else a few entries at a time are added in the rows' own
+    precision, and these in float64.
     """
-    if rows.is_cuda:
+    if rows.is_cuda or rows.numel() <= _FEW:
         norms = row_norms(rows, order)
         return norms if order == 1 else norms.square_()
     rows = rows if rows.dtype == torch.float64 else rows.float()
@@ -361,11 +417,17 @@ def _powers(rows: Tensor, order: int) -> Tensor:
 def _weighted(factors: Tensor, rows: Tensor) -> Tensor:
     if factors.dtype == torch.float32 and row_kernels.usable(rows, rows.shape[0]):
         return row_kernels.weighted_sum(rows, factors)
-    if rows.is_cuda or rows.dtype != factors.dtype:  # rows of less precision are promoted in passing
+    # Rows of less precision are promoted in passing.
+    if rows.is_cuda or rows.dtype != factors.dtype or rows.numel() <= _FEW:
         return (rows * factors[:, None]).sum(0)
-    everyone = torch.arange(rows.shape[0])
-    # As functional.embedding_bag calls it: one bag, mode 0 for a sum.
-    return torch.embedding_bag(rows, everyone, everyone[:1], False, 0, False, factors)[0][0]
+    return _bags(rows, factors, len(rows))[0]
+
+
+def _bags(rows: Tensor, factors: Tensor, count: int) -> Tensor:
+    """The sums of so many rows at a time, each times its factor."""
+    everyone = torch.arange(len(rows))
+    # As functional.embedding_bag calls it: bags that begin so far apart, mode 0 for a sum.
+    return torch.embedding_bag(rows, everyone, everyone[::count], False, 0, False, factors)[0]
 
 
 def _product(left: Tensor, right: Tensor) -> Tensor:

@@ -61,10 +61,9 @@ def convolution(layer: nn.Module, inputs: Tensor, gradients: Tensor) -> dict[str
         planes, kernel, stride, dilation = gradients, layer.kernel_size, layer.stride, layer.dilation
     if row_kernels.usable(planes, len(planes) * layer.groups):
         whole, squares = row_kernels.convolution_rows(padded, planes, kernel, stride, dilation, layer.groups)
-        rows = Dense(whole, squares=squares)
+        made: dict[str, Rows] = {"weight": Dense(whole, squares=squares)}
     else:
-        rows = convolution_rows(padded, planes, kernel, stride, dilation, layer.groups)
-    made: dict[str, Rows] = {"weight": rows}
+        made = {"weight": convolution_rows(padded, planes, kernel, stride, dilation, layer.groups)}
     return made if layer.bias is None else {**made, "bias": Dense(gradients.flatten(2).sum(2))}
 
 

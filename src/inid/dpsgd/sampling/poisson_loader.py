@@ -77,6 +77,12 @@ class _Part:
         starts[~drawn] = starts[drawn][:1] if drawn.any() else 0
         return np.asarray(starts[:, None] + np.where(drawn[:, None], np.arange(views), 0)).ravel()
 
+    def each(self, views: int) -> NDArray[np.int64]:
+        """For each row of the physical batch, its example: `examples` by `rows`, where views are alike."""
+        drawn = self.held >= 0
+        first = self.held[drawn.argmax()] if drawn.any() else 0
+        return np.repeat(np.where(drawn, self.held, first), views)
+
 
 class PoissonLoader:
     """Yields what a `DataLoader` would, with batches drawn by Poisson sampling from cryptographic randomness.
@@ -280,7 +286,7 @@ class PoissonLoader:
         # A subclass of TensorDataset may make other examples of its tensors.
         if type(self.dataset) is TensorDataset and loader.collate_fn is default_collate and not loader.num_workers:
             for part in self._parts():
-                chosen = torch.tensor(part.examples(views), device="cpu")[torch.from_numpy(part.rows(views))]
+                chosen = torch.from_numpy(part.each(views))
                 chosen = chosen.pin_memory() if self.dataset.tensors[0].is_cuda else chosen  # the host need not wait
                 yield (
                     part,

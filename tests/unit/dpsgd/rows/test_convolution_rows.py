@@ -1,4 +1,4 @@
-"""Rows of convolutions against autograd, example by example (oracle), and sums of rows that are matrices transposed."""
+"""Rows of convolutions against autograd, example by example (oracle), and rows that are written in parts."""
 
 import itertools
 
@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from inid.dpsgd.rows import convolution_rows as under_test
-from inid.dpsgd.rows.gradient_rows import Dense
+from inid.dpsgd.rows.gradient_rows import Dense, Parts
 from inid.dpsgd.rows.layer_formulas import convolution
 
 KERNELS, STRIDES, DILATIONS = ((1, 1), (3, 2), (4, 4), (8, 3)), ((1, 1), (2, 2), (3, 1)), ((1, 1), (2, 1))
@@ -56,15 +56,17 @@ def test_a_row_of_three_strides_reads_no_line_of_another_example() -> None:
     assert not torch.equal(before[2], after[2])
 
 
-def test_turned_rows_answer_as_rows_written_in_order() -> None:
-    """Property: the same numbers in another order give the same sums, in every place that asks for them."""
+def test_rows_in_parts_answer_as_rows_written_in_order() -> None:
+    """Property: the same numbers in another order have the same lengths and sums, in every precision."""
     torch.manual_seed(1)
-    rows = torch.randn(6, 2, 4, 3)
-    turned, plain = Dense(rows.mT.flatten(1), turned=(2, 3, 4)), Dense(rows.flatten(1))
-    factors = torch.rand(6)
-    assert torch.equal(turned.dense(), plain.dense())
-    torch.testing.assert_close(turned.combined(factors), plain.combined(factors))
-    places = [[torch.zeros(24) for _ in range(2)] for _ in range(2)]
-    for own, where in zip((turned, plain), places, strict=True):
-        own.add_apart(where, factors, 2.0)
-    torch.testing.assert_close(places[0], places[1])
+    rows = torch.randn(6, 4, 3, 2)  # a parameter of 4 x 3 x 2, written by its second axis first
+    plain = Dense(rows.flatten(1))
+    parts = Parts(rows.permute(2, 0, 3, 1).reshape(3, 6, 8), (2, 4), (2, 0, 1))
+    assert torch.equal(parts.dense(), plain.dense())
+    for order in (1, 2):
+        torch.testing.assert_close(parts.powers(order), plain.powers(order), rtol=1e-6, atol=0.0)
+    for factors in (torch.rand(6), torch.rand(6, dtype=torch.float64)):
+        torch.testing.assert_close(parts.combined(factors), plain.combined(factors))
+    parts.parts[1, 2, 5] = torch.inf
+    assert parts.powers(2).isfinite().tolist() == [True, True, False, True, True, True]
+    assert parts.finite().dense()[2].count_nonzero() == 23
