@@ -21,7 +21,7 @@ from torch import Tensor
 
 from inid.dpsgd.kernels.row_kernels import MOST_PROGRAMS
 from inid.dpsgd.rows.fused_positions import Positions
-from inid.dpsgd.rows.gradient_rows import Bounds, Dense, Parts, raised
+from inid.dpsgd.rows.gradient_rows import Bounds, Dense, Sliced, raised
 from inid.dpsgd.rows.units import Unit
 
 __all__ = ["Apart", "Kind", "Together", "Waiting", "room"]
@@ -105,7 +105,7 @@ class Waiting:
 class _Stack:
     """Rows of one parameter of several layers, whose sums go to a place for each layer."""
 
-    def __init__(self, rows: Dense | Parts | Positions, places: Sequence[Tensor]) -> None:
+    def __init__(self, rows: Dense | Sliced | Positions, places: Sequence[Tensor]) -> None:
         self.rows, self.places = rows, places
 
     @property

@@ -7,6 +7,7 @@ examples were within them.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 from typing import Literal
 
@@ -14,7 +15,7 @@ import torch
 from torch import Tensor
 
 from inid.dpsgd.kernels import gpu_clipping
-from inid.dpsgd.rows.gradient_rows import Dense, Outer, Rows, cut_off, raised, row_norms
+from inid.dpsgd.rows.gradient_rows import Dense, Outer, Rows, Sliced, cut_off, raised, row_norms
 from inid.dpsgd.rows.held_sums import held_sum
 
 __all__ = ["LEAST", "MARGIN", "MOST", "ClippingKind", "GroupRows", "Rule", "Sums"]
@@ -245,7 +246,8 @@ def _add(pieces: Pieces, shares: Tensor, limit: float, rule: Rule, at: int) -> N
         if bits and isinstance(own, Outer) and not own.is_cuda:
             place.add_(own.whole_sum(factors, limit, bits))
         else:
-            place.add_(_truncated(own.dense(), factors, quantum))
+            cut = partial(_truncated, factors=factors, quantum=quantum)
+            place.add_(own.by_column(cut) if isinstance(own, Sliced) else cut(own.dense()))
 
 
 def _bits(most: int, limit: float, quantum: float) -> int:

@@ -9,7 +9,7 @@ lines out: those that are read together are laid out together. What a few exampl
 import torch
 from torch import Tensor
 
-from inid.dpsgd.rows.gradient_rows import Dense, Parts
+from inid.dpsgd.rows.gradient_rows import Dense, Sliced
 
 __all__ = ["convolution_rows"]
 
@@ -20,7 +20,7 @@ _AT_A_TIME = 2**18  # numbers of the lines that are laid out at a time
 
 def convolution_rows(
     padded: Tensor, planes: Tensor, kernel: Sizes, stride: Sizes, dilation: Sizes, groups: int
-) -> Dense | Parts:
+) -> Dense | Sliced:
     """The rows of a convolution's weight.
 
     Args:
@@ -61,5 +61,5 @@ def convolution_rows(
             strides = (whole // groups, most * across, 1)
             read = lines.as_strided((here * groups, apart * entries, high * across), strides, shift * later * across)
             torch.bmm(read, pieces[own], out=made[shift, own])
-    rows = Parts(made.view(shifts, count, -1), (groups, apart, channels, wide, outputs), (1, 5, 3, 0, 2, 4))
+    rows = Sliced(made.view(shifts, count, -1), (groups, apart, channels, wide, outputs), (1, 5, 3, 0, 2, 4))
     return Dense(rows.dense()) if padded.is_cuda else rows  # kernels for GPUs read rows as they lie

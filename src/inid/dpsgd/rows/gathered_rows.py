@@ -12,7 +12,7 @@ from inid.dpsgd.rows.clipped_sums import GroupRows
 from inid.dpsgd.rows.forward_pass import ForwardPass
 from inid.dpsgd.rows.fused_layers import fused_rows, loss_of, product_rows
 from inid.dpsgd.rows.fused_positions import Positions, put_together
-from inid.dpsgd.rows.gradient_rows import Dense, Parts, Rows
+from inid.dpsgd.rows.gradient_rows import Dense, Rows, Sliced
 from inid.dpsgd.rows.units import Unit
 from inid.dpsgd.step_state import StepState
 from inid.dpsgd.trial.call_plan import CallPlan
@@ -169,7 +169,7 @@ class GatheredRows:
             return
         every = {name: [each.parameters[name] for each in units] for name in unit.parameters}
         places = {name: [self._state.sums.place(*self._places[p]) for p in every[name]] for name in every}
-        written = cast("dict[str, Dense | Parts | Positions]", rows)
+        written = cast("dict[str, Dense | Sliced | Positions]", rows)
         if not self._circumstances(unit)[0]:
             for name, parameters in every.items():
                 self.add(turn, parameters[0], Together(written[name], places[name]), len(units))

@@ -9,8 +9,9 @@ slip under its threshold, so none is used here. (Forms that do use them, with al
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple, Protocol
 
 import torch
@@ -18,7 +19,7 @@ from torch import Tensor
 
 from inid.dpsgd.kernels import row_kernels
 
-__all__ = ["Bounds", "Dense", "Outer", "Parts", "Rows", "Spread", "Summed", "cut_off", "raised", "row_norms"]
+__all__ = ["Bounds", "Dense", "Outer", "Rows", "Sliced", "Spread", "Summed", "cut_off", "raised", "row_norms"]
 
 # Entries that are added in the rows' own precision, times the order of the norm: adding 64 squares may be off by 64
 # units of rounding, which the root halves; the sum of absolute values has no root.
@@ -174,52 +175,51 @@ class Dense(_Unrounded):
 
 
 @dataclass(frozen=True, eq=False)
-class Parts(_Unrounded):
-    """Rows that are written down in parts of one size, in another order than the parameter's: a convolution.
+class Sliced(_Unrounded):
+    """Rows that are written down in slices of one size, in another order than the parameter's: a convolution.
 
     Attributes:
-        parts: Shape (parts, examples, size).
-        sizes: The axes of a part of a row.
-        order: The order of the parts and of these axes that makes a row the parameter's.
+        slices: Shape (slices, examples, size).
+        sizes: The axes of a slice of a row.
+        order: The order of the slices and of these axes that makes a row the parameter's.
 
-    >>> rows = Parts(torch.tensor([[[1.0, 2.0]], [[3.0, 4.0]]]), (2,), (1, 0))
+    >>> rows = Sliced(torch.tensor([[[1.0, 2.0]], [[3.0, 4.0]]]), (2,), (1, 0))
     >>> rows.dense().tolist(), rows.combined(torch.ones(1)).tolist()
     ([[1.0, 3.0, 2.0, 4.0]], [1.0, 3.0, 2.0, 4.0])
     """
 
-    parts: Tensor
+    slices: Tensor
     sizes: tuple[int, ...]
     order: tuple[int, ...]
 
     @property
     def is_cuda(self) -> bool:
         """Whether they lie on a GPU."""
-        return self.parts.is_cuda
+        return self.slices.is_cuda
 
     def powers(self, order: int) -> Tensor:
         """Per example the sum of |entry|**order, in float64."""
-        several, count = self.parts.shape[:2]
-        made = _powers(self.parts.flatten(0, 1), order).view(several, count)
+        several, count = self.slices.shape[:2]
+        made = _powers(self.slices.flatten(0, 1), order).view(several, count)
         return made[0] if several == 1 else raised(made.sum(0), several)
 
     def combined(self, factors: Tensor) -> Tensor:
         """The sum of factors[i] * row i, flat."""
-        several, count = self.parts.shape[:2]
-        flat = self.parts.flatten(0, 1)
-        if several == 1 or flat.is_cuda or flat.dtype != factors.dtype:
-            made = torch.stack([_weighted(factors, part) for part in self.parts])
-        else:
-            made = _bags(flat, factors.repeat(several), count)
-        return made.view(several, *self.sizes).permute(self.order).flatten()
+        return self.by_column(partial(_weighted, factors))
 
-    def finite(self) -> "Parts":
+    def by_column(self, work: Callable[[Tensor], Tensor]) -> Tensor:
+        """What is made of rows column by column, such as a sum, made of each slice; in the order of the parameter."""
+        made = torch.stack([work(each) for each in self.slices])
+        return made.view(len(made), *self.sizes).permute(self.order).flatten()
+
+    def finite(self) -> "Sliced":
         """The same with 0 for every number that is not finite."""
-        return replace(self, parts=_finite(self.parts))
+        return replace(self, slices=_finite(self.slices))
 
     def dense(self) -> Tensor:
         """The rows, in the order of the parameter."""
-        several, count = self.parts.shape[:2]
-        rows = self.parts.view(several, count, *self.sizes).transpose(0, 1)
+        several, count = self.slices.shape[:2]
+        rows = self.slices.view(several, count, *self.sizes).transpose(0, 1)
         return rows.permute(0, *(1 + axis for axis in self.order)).flatten(1)
 
 
@@ -420,14 +420,9 @@ def _weighted(factors: Tensor, rows: Tensor) -> Tensor:
     # Rows of less precision are promoted in passing.
     if rows.is_cuda or rows.dtype != factors.dtype or rows.numel() <= _FEW:
         return (rows * factors[:, None]).sum(0)
-    return _bags(rows, factors, len(rows))[0]
-
-
-def _bags(rows: Tensor, factors: Tensor, count: int) -> Tensor:
-    """The sums of so many rows at a time, each times its factor."""
-    everyone = torch.arange(len(rows))
-    # As functional.embedding_bag calls it: bags that begin so far apart, mode 0 for a sum.
-    return torch.embedding_bag(rows, everyone, everyone[::count], False, 0, False, factors)[0]
+    everyone = torch.arange(rows.shape[0])
+    # As functional.embedding_bag calls it: one bag, mode 0 for a sum.
+    return torch.embedding_bag(rows, everyone, everyone[:1], False, 0, False, factors)[0][0]
 
 
 def _product(left: Tensor, right: Tensor) -> Tensor:

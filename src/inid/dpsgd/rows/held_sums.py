@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from inid.dpsgd.kernels import row_kernels
-from inid.dpsgd.rows.gradient_rows import Dense, Outer, Rows, Spread, cut_off
+from inid.dpsgd.rows.gradient_rows import Dense, Outer, Rows, Sliced, Spread, cut_off
 
 __all__ = ["held_sum"]
 
@@ -41,6 +41,10 @@ def held_sum(
     >>> held_sum(rows, 1.0, 4.0, quantum=None, kind=torch.float32, padding=None).tolist()
     [3.5, -3.5]
     """
+    if isinstance(rows, Sliced):
+        return rows.by_column(
+            lambda each: held_sum(Dense(each), scale, bound, quantum=quantum, kind=kind, padding=padding)
+        )
     own = rows.finite() if isinstance(rows, (Outer, Spread)) else Dense(rows.dense())
     numbers = own.gradients if isinstance(own, Outer) else own.values if isinstance(own, Spread) else own.rows
     count = own.count if isinstance(own, Spread) else len(numbers)

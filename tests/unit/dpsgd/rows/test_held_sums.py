@@ -8,7 +8,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from inid.dpsgd.rows import held_sums
-from inid.dpsgd.rows.gradient_rows import Dense, Outer, Spread, cut_off
+from inid.dpsgd.rows.gradient_rows import Dense, Outer, Sliced, Spread, cut_off
 from inid.dpsgd.rows.held_sums import held_sum
 
 EXAMPLES, MADE, MET = 11, 7, 5
@@ -21,6 +21,8 @@ def rows_of(kind, dtype, seed=0):
         return Outer(gradients, inputs)
     if kind == "spread":
         return Spread.gathered(torch.randint(0, MET, (EXAMPLES, 4)), gradients[:, None].repeat(1, 4, 1), MET, 2)
+    if kind == "sliced":
+        return Sliced(torch.einsum("em,ei->iem", gradients, inputs), (MADE,), (1, 0))
     return Dense((gradients[:, :, None] * inputs[:, None]).flatten(1))
 
 
@@ -29,7 +31,7 @@ def small_blocks(monkeypatch, at_a_time=48):
     monkeypatch.setattr(held_sums, "_FEW", 3)
 
 
-KINDS = ["outer", "dense", "spread"]
+KINDS = ["outer", "dense", "spread", "sliced"]
 
 
 @pytest.mark.parametrize("blocks", ["one", "small"])
@@ -73,6 +75,8 @@ def test_what_one_example_adds_is_within_the_bound(kind, dtype, quantum):
     rows = Outer(odd[None], other)
     if kind == "dense":
         rows = Dense(torch.cat([odd, other[0]])[None])
+    if kind == "sliced":
+        rows = Sliced(torch.cat([odd, other[0]]).view(4, 1, 3), (3,), (1, 0))
     if kind == "spread":
         rows = Spread.gathered(torch.tensor([[1]]), odd[None, None], MET, None)
     bound = 0.1  # not a number of float32: the nearest one is above it
