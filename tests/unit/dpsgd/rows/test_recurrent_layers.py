@@ -63,7 +63,7 @@ class Twice(nn.Module):
         return self.layer(self.layer(x)[0].sin())[0]
 
 
-class Sliced(nn.Module):
+class Parts(nn.Module):
     """Every example is two sequences."""
 
     def __init__(self):
@@ -105,7 +105,7 @@ MODELS = {
     "rnn": lambda: Started(kind("RNN", num_layers=2, bidirectional=True)),
     "rnn with relu": lambda: Started(kind("RNN", num_layers=2, nonlinearity="relu")),
     "twice": Twice,
-    "two sequences": Sliced,
+    "two sequences": Parts,
     "partly frozen": partly_frozen,
     "checkpointed": Checkpointed,
 }
