@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from inid.dpsgd.noise.step_noise import quanta_of
+from inid.dpsgd.rows import gradient_rows
 from inid.dpsgd.rows.clipped_sums import MARGIN, Rule, Sums
 from inid.dpsgd.rows.gradient_rows import Dense
 from inid.planning import plan
@@ -41,12 +42,24 @@ def moved(order, quanta=None):
     return abs(clipped_sum(rows, quanta=quanta) - clipped_sum(rows, place, quanta))
 
 
+@pytest.fixture
+def one_by_one(monkeypatch):
+    """Rows are added one after another, as many numbers are; few are added in a tree, where no order does this."""
+    monkeypatch.setattr(gradient_rows, "_FEW", 0)
+
+
+@pytest.mark.usefixtures("one_by_one")
 @pytest.mark.parametrize("seed", range(8))
 def test_at_random_places_one_example_moves_the_sum_by_one_threshold(seed):
     order = np.random.default_rng(seed).permutation(NUMBER)
     assert moved(order) <= 1 + NUMBER * 2.0**-24
 
 
+def test_few_numbers_move_by_one_threshold_in_any_order():
+    assert moved(np.arange(NUMBER)) <= 1 + NUMBER * 2.0**-24
+
+
+@pytest.mark.usefixtures("one_by_one")
 def test_twin_in_an_order_made_up_for_it_moves_it_by_thresholds():
     assert moved(np.arange(NUMBER)) > 3
 
