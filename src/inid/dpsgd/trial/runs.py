@@ -111,9 +111,18 @@ class Trial:
             # Models run inside `fixed`; comparisons do not, in which every call would take longer.
             dice = _Dice(partial(self.run, fixed), [self.device] if self.device.type == "cuda" else [])
 
+            joint: list[Trace] = []  # the latest run on the three together, if it left everything as it was
+
             def run(*args: Any) -> Trace:
                 start.put_back()
-                return dice.run(*args)
+                if args[0] is not batches[0][0]:
+                    return dice.run(*args)
+                joint.clear()
+                versions = _versions(batches[0])
+                trace = dice.run(*args)
+                if PlainState(self.module).differs(start) is None and _versions(batches[0]) == versions:
+                    joint.append(trace)
+                return trace
 
             before = _values(self.module, sharded=self.sharded)
             while True:
@@ -135,7 +144,9 @@ class Trial:
             for _ in range(_CHANCES if self._anywhere(dice.thrown) else 0):
                 dice.throw_again()
                 self._look_again(run, batches)
-            left, three = self._left_behind(dice.run, start, plan, most, batches[0])
+            known = None if self._anywhere(not joint) else joint[0]
+            joint.clear()
+            left, three = self._left_behind(dice.run, start, plan, most, batches[0], known)
             self._look_among_many(run, batches[0], plan, three)
             # What is written once, in the first run, follows from made-up examples alone: tables filled in late.
             after = _values(self.module, sharded=self.sharded)
@@ -148,16 +159,30 @@ class Trial:
         return plan
 
     def _left_behind(
-        self, run: Callable[..., Trace], start: PlainState, plan: CallPlan, most: int | None, batch: Any
+        self,
+        run: Callable[..., Trace],
+        start: PlainState,
+        plan: CallPlan,
+        most: int | None,
+        batch: Any,
+        known: Trace | None,
     ) -> tuple[PlainState, Trace]:
         """The state that a forward leaves behind, whatever its examples, and the run on a batch of three.
+
+        Args:
+            run: Runs the model.
+            start: The state that it is in.
+            plan: The plan of its calls.
+            most: What whole numbers stay below.
+            batch: The three examples.
+            known: A run on them that left everything as it was, if there has been one.
 
         Raises:
             GuaranteeError: It depends on them.
         """
         times = (1.0, -1.0, _LARGE) if self.made_up.may_grow else (1.0,)
         others = [self.made_up.others(most, times=each) for each in times]
-        left, three, refused = looked_for_state(run, self.module, start, plan, batch, others)
+        left, three, refused = looked_for_state(run, self.module, start, plan, batch, others, known)
         self._refuse(refused)
         return left, three
 
@@ -268,7 +293,7 @@ class Trial:
             run: Runs the model.
             batch: The three examples.
             plan: The plan of its calls.
-            three: A run on them, where there has been one like those to come.
+            three: A run on them, where there has been one like those to come, with gradients or without.
 
         Raises:
             GuaranteeError: Others change what three examples are, or what flows back to them.
@@ -277,10 +302,11 @@ class Trial:
         try:
             many = self.made_up.among_many(batch)  # first of all: a model may change its input
             if self.thorough and not self.sharded:
-                three = run(*batch, partial(Trace, shared=plan.shared))
+                if three is None or not three.gradients:
+                    three = run(*batch, partial(Trace, shared=plan.shared))
                 run(*many, partial(begin, three=three))
                 return True
-            three = three or run(*batch, partial(ForwardTrace, shared=plan.shared))
+            three = three.forward_alone() if three else run(*batch, partial(ForwardTrace, shared=plan.shared))
             with saved_tensors_hooks(lambda _: None, _not_kept):
                 run(*many, partial(begin, three=three))
         except GuaranteeError:
@@ -372,6 +398,11 @@ class _Dice:
             trace = self._run(*args)
         self.thrown = self.thrown or generator_states() != self._start
         return trace
+
+
+def _versions(batch: Any) -> list[int]:
+    """How often each tensor of a batch was written to: a model may change its input."""
+    return [leaf._version for leaf in pytree.tree_leaves(batch) if isinstance(leaf, Tensor)]  # noqa: SLF001 - shows it
 
 
 def _written(before: dict[int, tuple[float, float]], after: dict[int, tuple[float, float]]) -> bool:

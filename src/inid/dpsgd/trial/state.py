@@ -39,7 +39,13 @@ class _Outcome(ForwardTrace):
 
 
 def looked_for_state(
-    run: Callable[..., Trace], module: nn.Module, start: PlainState, plan: CallPlan, first: Any, others: list[Any]
+    run: Callable[..., Trace],
+    module: nn.Module,
+    start: PlainState,
+    plan: CallPlan,
+    first: Any,
+    others: list[Any],
+    known: Trace | None = None,
 ) -> tuple[PlainState, Trace, GuaranteeError | None]:
     """The state that a forward leaves behind, the forward's run and, if the model is to be refused, why.
 
@@ -52,19 +58,20 @@ def looked_for_state(
         plan: The plan of its calls.
         first: Made-up examples.
         others: Other such examples, several times. What the model fails at says nothing.
+        known: A run on the first from that state, if there has been one that left it as it was: it is not made again.
     """
     begin, whole = partial(_Outcome, shared=plan.shared), partial(ForwardTrace, shared=plan.shared)
 
-    def after(batch: Any, how: Callable[[int], Trace] = begin) -> tuple[Trace, PlainState, PlainState, Trace]:
+    def after(batch: Any, how: Callable[[int], Trace] | None = begin) -> tuple[Any, PlainState, PlainState, Trace]:
         start.put_back()
-        once = run(*_copied(batch), how)
+        once = run(*_copied(batch), how) if how else known
         left = PlainState(module)
         made = run(*_copied(first), begin)
         return once, left, PlainState(module), made
 
     refused = None
     try:
-        once, left, later, made = after(first, whole)
+        once, left, later, made = after(first, whole if known is None else None)
         for batch in others:
             try:
                 _, other_left, other_later, other_made = after(batch)

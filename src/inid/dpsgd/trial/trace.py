@@ -99,6 +99,10 @@ class Trace:
         flows = [pair for sides in zip(self.gradients, self.large, strict=True) for pair in zip(*sides, strict=True)]
         return all(_in_proportion(usual, long) for usual, long in flows)
 
+    def forward_alone(self) -> "ForwardTrace":
+        """The same without what flowed back."""
+        return ForwardTrace(self.examples, self.shared, calls=self.calls, output=self.output, rounding=self.rounding)
+
     def has_gaps(self) -> bool:
         """Whether something that was noted is not a number."""
         noted = [leaf for _, *sides, _ in self.calls for side in sides for leaf in side]
