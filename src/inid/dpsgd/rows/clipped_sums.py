@@ -7,7 +7,6 @@ examples were within them.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import accumulate
 from typing import Literal
 
@@ -245,9 +244,10 @@ def _add(pieces: Pieces, shares: Tensor, limit: float, rule: Rule, at: int) -> N
         own = rows.of_those(factors) if isinstance(rows, Outer) else rows
         if bits and isinstance(own, Outer) and not own.is_cuda:
             place.add_(own.whole_sum(factors, limit, bits))
+        elif isinstance(own, Sliced):
+            place.add_(own.by_column(lambda part: _truncated(part, factors, quantum)))
         else:
-            cut = partial(_truncated, factors=factors, quantum=quantum)
-            place.add_(own.by_column(cut) if isinstance(own, Sliced) else cut(own.dense()))
+            place.add_(_truncated(own.dense(), factors, quantum))
 
 
 def _bits(most: int, limit: float, quantum: float) -> int:
