@@ -16,14 +16,8 @@ from inid.dpsgd.rows import clipped_sums, gradient_rows
 from inid.dpsgd.rows.gradient_rows import Dense, Outer, raised
 from inid.dpsgd.sampling import poisson_draw
 
-NUMBER, WIDTH = 40, 64
+NUMBER, WIDTH = 40, 128  # wider than rows that are added in float64 at once, which hides how they lie
 LAST = NUMBER - 1
-
-
-@pytest.fixture(autouse=True)
-def as_many_numbers(monkeypatch):
-    """Rows are measured as those of many numbers are; few are added in float64, which hides how they lie."""
-    monkeypatch.setattr(gradient_rows, "_FEW", 0)
 
 
 def expanded(value):
@@ -117,14 +111,13 @@ def test_twins_move_all_counts(monkeypatch):
         assert attack(monkeypatch) >= LAST - 1
 
 
-@pytest.mark.parametrize("few", [0, 2**14])
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("kind", [torch.float32, torch.float64, torch.bfloat16])
-def test_one_example_that_is_not_finite_leaves_the_norms_of_others_to_the_bit(kind, order, few, monkeypatch):
-    monkeypatch.setattr(gradient_rows, "_FEW", few)
+def test_one_example_that_is_not_finite_leaves_the_norms_of_others_to_the_bit(kind, order):
     draw = torch.Generator().manual_seed(1)
     ones = torch.ones(NUMBER, 3, dtype=kind)
-    for lay in (lambda t: t[:, :1].expand(-1, 100), lambda t: t[:, ::2], lambda t: t[:, 3:], lambda t: t.T.clone().T):
+    ways = [lambda t, size=size: t[:, :1].expand(-1, size) for size in (50, 100)]
+    for lay in (*ways, lambda t: t[:, ::2], lambda t: t[:, 3:], lambda t: t.T.clone().T):
         values = torch.randn(NUMBER, 200, generator=draw, dtype=torch.float64).to(kind)
         for made in (Dense, lambda rows: Outer(rows, ones), lambda rows: Outer(ones, rows)):
             place, found = torch.zeros(1), []
@@ -133,3 +126,28 @@ def test_one_example_that_is_not_finite_leaves_the_norms_of_others_to_the_bit(ki
                 found.append(clipped_sums._measured([(place, made(lay(values)))], order)[1][:LAST])
             assert torch.equal(found[0], found[1])
             assert torch.equal(found[0], found[2])
+
+
+@pytest.mark.parametrize("width", [1, 48, 64, 65, 200])
+@pytest.mark.parametrize("order", [1, 2])
+def test_the_tokens_of_one_example_leave_the_norms_of_others_to_the_bit(order, width):
+    """However many lines of a table it reads: where few numbers were measured in another way, it moved all norms."""
+    draw = torch.Generator().manual_seed(2)
+    gradients = torch.randn(NUMBER, 400, width, generator=draw)
+    found = []
+    for several in (1, 2, 100, 400):
+        tokens = torch.zeros(NUMBER, 400, dtype=torch.int64)
+        tokens[LAST] = torch.arange(400) % several
+        found.append(gradient_rows.Spread.gathered(tokens, gradients, 400, None).powers(order)[:LAST])
+    assert all(torch.equal(found[0], each) for each in found[1:])
+
+
+def test_twin_that_goes_by_how_many_numbers_there_are_moves_them(monkeypatch):
+    own = gradient_rows._powers
+
+    def by_numbers(rows, order):
+        return gradient_rows.row_norms(rows, order) ** order if rows.numel() <= 2**14 else own(rows, order)
+
+    monkeypatch.setattr(gradient_rows, "_powers", by_numbers)
+    with pytest.raises(AssertionError):
+        test_the_tokens_of_one_example_leave_the_norms_of_others_to_the_bit(2, 200)

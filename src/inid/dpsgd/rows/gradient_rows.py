@@ -25,7 +25,9 @@ __all__ = ["Bounds", "Dense", "Outer", "Rows", "Sliced", "Spread", "Summed", "cu
 # units of rounding, which the root halves; the sum of absolute values has no root.
 _CHUNK = 32
 
-_FEW = 2**14  # numbers that are added in float64 on a CPU too: the fewest calls
+# Rows up to this long are added in float64 on a CPU too: the fewest calls. It goes by their length, which is public.
+# How many there are may be up to all examples (lines of a table), and none may change the last digits of others.
+_NARROW = 64
 
 # What squares may lose to underflow, per entry: the smallest normal float32, since denormals may be flushed.
 _LOST = 2.0**-126
@@ -394,7 +396,7 @@ def _powers(rows: Tensor, order: int) -> Tensor:
     GPUs add in float64, and so does a CPU where rows are short; else a few entries at a time are added in the rows' own
     precision, and these in float64.
     """
-    if rows.is_cuda or rows.numel() <= _FEW:
+    if rows.is_cuda or rows.shape[1] <= _NARROW:
         norms = row_norms(rows, order)
         return norms if order == 1 else norms.square_()
     rows = rows if rows.dtype == torch.float64 else rows.float()
@@ -418,7 +420,7 @@ def _weighted(factors: Tensor, rows: Tensor) -> Tensor:
     if factors.dtype == torch.float32 and row_kernels.usable(rows, rows.shape[0]):
         return row_kernels.weighted_sum(rows, factors)
     # Rows of less precision are promoted in passing.
-    if rows.is_cuda or rows.dtype != factors.dtype or rows.numel() <= _FEW:
+    if rows.is_cuda or rows.dtype != factors.dtype or rows.shape[1] <= _NARROW:
         return (rows * factors[:, None]).sum(0)
     everyone = torch.arange(rows.shape[0])
     # As functional.embedding_bag calls it: one bag, mode 0 for a sum.
